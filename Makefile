@@ -1,0 +1,70 @@
+# The front door: `make demo` shows it, `make test` checks it; each does its own set-up.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+RUST := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
+
+.PHONY: help
+help: ## list what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: prerequisites
+prerequisites:
+	@command -v $(PYTHON) >/dev/null || { echo "missing: $(PYTHON) (Python 3.11 or later)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "missing: Python 3.11 or later ($(PYTHON) is $$($(PYTHON) -V 2>&1)); set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
+	  || { echo "missing: Python's venv module (Debian: python3-venv)" >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "missing: cargo (a Rust toolchain, 1.85 or later)" >&2; exit 1; }
+
+$(VENV)/.locked: requirements/dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.locked pyproject.toml $(RUST)
+	PATH="$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+.PHONY: setup
+setup: prerequisites $(VENV)/.built ## create .venv with locked dependencies and build the Rust core
+
+.PHONY: demo
+demo: setup ## the main job on an embedded simulated plant
+	$(BIN)/sluice demo --out demo
+
+.PHONY: test
+test: setup lint ## everything that must hold: lint, types, imports, tests, Rust
+	$(BIN)/python -m pytest
+	cargo test --locked --quiet
+
+.PHONY: lint
+lint: setup ## formatting, lint, types, import contracts, clippy
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cargo fmt --check
+	cargo clippy --locked --quiet --all-targets -- -D warnings
+
+.PHONY: format
+format: setup ## rewrite files in the house style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	cargo fmt
+
+.PHONY: lock
+lock: ## resolve the locks anew, all extras together
+	uvx --version >/dev/null
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal \
+	  --python-version 3.11 --all-extras pyproject.toml requirements/engines.in -o requirements/all.txt
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal \
+	  --python-version 3.11 --extra dev -c requirements/all.txt pyproject.toml -o requirements/dev.txt
+
+.PHONY: clean
+clean: ## remove what the targets above made
+	rm -rf $(VENV) target demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

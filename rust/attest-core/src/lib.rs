@@ -1,0 +1,6 @@
+//! Commitments and proof systems of Sluice.
+//!
+//! Pure: no I/O, no clock, no Python. What crosses into this crate are integers that Python derived
+//! from a sealed rules file; nothing is derived again here.
+
+pub mod poseidon;

@@ -1,0 +1,86 @@
+"""Every error a user can meet, in one tree.
+
+    SluiceError                   exit code
+    ├── InputError                2   the caller gave something unusable
+    │   ├── RecordError               a plant record cannot be read as told
+    │   │   ├── UnknownFormatError    no loader recognises it
+    │   │   └── MissingChannelError   a channel that was asked for is not there
+    │   ├── PlantFileError            a plant file contradicts itself or the record
+    │   ├── RulesFileError            a rules or policy file is damaged, edited or of another schema
+    │   ├── EmptyRulesError           a rule set holds no physics
+    │   └── SettingError              an option or argument is out of range
+    └── RefusedError              3   well formed, judged, and refused
+
+Messages say who, what was expected, what was met, and what to do next. Anything that is not a
+`SluiceError` is a bug in Sluice and leaves exit code 1.
+"""
+
+from typing import ClassVar
+
+__all__ = [
+    "EmptyRulesError",
+    "InputError",
+    "MissingChannelError",
+    "PlantFileError",
+    "RecordError",
+    "RefusedError",
+    "RulesFileError",
+    "SettingError",
+    "SluiceError",
+    "UnknownFormatError",
+]
+
+
+class SluiceError(Exception):
+    """The root; never raised itself."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class InputError(SluiceError):
+    """Bad usage or bad input: nothing was written."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class RecordError(InputError):
+    """A plant record cannot be read as told."""
+
+
+class UnknownFormatError(RecordError):
+    """No loader recognises the file or folder."""
+
+
+class MissingChannelError(RecordError):
+    """A channel that was asked for is not in the record."""
+
+    def __init__(
+        self, record: str, channel: str, *, needed_by: str, known: tuple[str, ...]
+    ) -> None:
+        shown = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+        super().__init__(
+            f"record {record!r} has no channel {channel!r}, which {needed_by} reads; "
+            f"it has {shown or 'none'}"
+        )
+
+
+class PlantFileError(InputError):
+    """A plant file contradicts itself or the record it describes."""
+
+
+class RulesFileError(InputError):
+    """A rules or policy file is damaged, was edited after sealing, or is of another schema."""
+
+
+class EmptyRulesError(InputError):
+    """A rule set without coupling, balance or window admits any fabrication within range."""
+
+
+class SettingError(InputError):
+    """An option or argument is out of range."""
+
+
+class RefusedError(SluiceError):
+    """The input was well formed, was judged, and is refused."""
+
+    exit_code: ClassVar[int] = 3

@@ -1,0 +1,39 @@
+"""Writing files whole or not at all."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sluice.errors import SettingError
+
+__all__ = ["atomically"]
+
+
+@contextmanager
+def atomically(path: Path) -> Iterator[Path]:
+    """Give a draft beside the target to write to; it takes the target's place only on success."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".draft")
+    except OSError as error:
+        raise SettingError(f"cannot write {path}: {error.strerror}") from None
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+        draft.chmod(0o666 & ~_umask())
+        draft.replace(path)
+    except OSError as error:
+        raise SettingError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    # The umask can only be read by setting it; mkstemp's own mode is for secrets, not for results.
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,1 @@
+"""Reports turn records and results into pages, figures and tables."""

@@ -1,0 +1,164 @@
+"""One self-contained page that shows a record: every channel drawn, attacks shaded."""
+
+import html
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from sluice.arrays import Floats, Ints
+from sluice.files import atomically
+from sluice.telemetry import Record, Role
+from sluice.telemetry.summary import Summary
+
+__all__ = ["write_record_page"]
+
+MOST_POINTS = 2_000
+ROW_HEIGHT_PX = 110
+COLOURS = {
+    Role.LEVEL: "#066091",
+    Role.FLOW: "#1b9e77",
+    Role.PRESSURE: "#7570b3",
+    Role.QUALITY: "#b8860b",
+    Role.SPEED: "#a6761d",
+    Role.POSITION: "#666666",
+    Role.ACTUATOR: "#d95f02",
+    Role.OTHER: "#444444",
+}
+ATTACK_COLOUR = "rgba(200, 30, 30, 0.18)"
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+ body {{ font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1200px; padding: 1rem;
+        color: #1c2430; background: #fff; }}
+ h1 {{ font-size: 1.5rem; margin: 0.2rem 0; }}
+ p, li {{ max-width: 70ch; }}
+ .scroll {{ overflow-x: auto; }}
+ table {{ border-collapse: collapse; font-size: 13px; }}
+ td, th {{ padding: 2px 10px 2px 0; text-align: left; vertical-align: top; white-space: nowrap; }}
+ th {{ border-bottom: 1px solid #ccd; }}
+ td.n {{ text-align: right; font-variant-numeric: tabular-nums; }}
+ .key {{ display: inline-block; width: 0.9em; height: 0.9em; background: {attack};
+         border: 1px solid #c88; vertical-align: -0.1em; }}
+</style></head><body>
+<h1>{title}</h1>
+<p>{facts}</p>
+{figure}
+<h2>Channels</h2>
+<div class="scroll"><table>
+<tr><th>name</th><th>role</th><th>unit</th><th>low</th><th>high</th><th>missing</th><th>why</th></tr>
+{channels}</table></div>
+{notes}
+</body></html>
+"""
+
+
+def write_record_page(record: Record, summary: Summary, path: Path) -> None:
+    """Write the page; drawings are thinned so that no peak is lost."""
+    figure = _figure(record).to_html(
+        full_html=False, include_plotlyjs=True, config={"responsive": True}
+    )
+    page = PAGE.format(
+        title=html.escape(summary.name),
+        facts=_facts(summary),
+        attack=ATTACK_COLOUR,
+        figure=figure,
+        channels="\n".join(_channel_rows(summary)),
+        notes=_notes(summary),
+    )
+    with atomically(path) as draft:
+        draft.write_text(page, encoding="utf-8")
+
+
+def _facts(summary: Summary) -> str:
+    roles = ", ".join(f"{count} {role}" for role, count in summary.roles.items())
+    key = '<span class="key"></span> ' if summary.attack_rows else ""
+    return (
+        f"{summary.rows:,} rows every {summary.stride_s:g} s, {summary.start} to {summary.end}. "
+        f"Channels: {roles}. {key}{summary.attack_rows:,} attack rows in "
+        f"{len(summary.attack_segments)} segments, {summary.unlabelled_rows:,} unlabelled rows, "
+        f"{len(summary.gaps)} time jumps."
+    )
+
+
+def _channel_rows(summary: Summary) -> list[str]:
+    return [
+        f"<tr><td>{html.escape(seen.channel.name)}</td><td>{seen.channel.role.value}</td>"
+        f"<td>{html.escape(seen.channel.unit)}</td><td class=n>{seen.low:g}</td>"
+        f"<td class=n>{seen.high:g}</td><td class=n>{seen.missing or ''}</td>"
+        f"<td>{html.escape(seen.channel.why)}</td></tr>"
+        for seen in summary.channels
+    ]
+
+
+def _notes(summary: Summary) -> str:
+    if not summary.notes:
+        return ""
+    items = "".join(
+        f"<li>{html.escape(f'{note.channel}: ' if note.channel else '')}{html.escape(note.what)}"
+        f"{f' ({note.rows:,} rows)' if note.rows else ''}</li>"
+        for note in summary.notes
+    )
+    return f"<h2>Met while reading</h2><ul>{items}</ul>"
+
+
+def _figure(record: Record) -> go.Figure:
+    channels = sorted(record.channels, key=lambda channel: list(Role).index(channel.role))
+    titles = [f"{c.name} ({c.unit})" if c.unit else c.name for c in channels]
+    figure = make_subplots(
+        rows=len(channels),
+        cols=1,
+        shared_xaxes=True,
+        subplot_titles=titles,
+        vertical_spacing=0.35 / max(len(channels), 2),
+    )
+    for row, channel in enumerate(channels, start=1):
+        kept = _thinned(record.column(channel.name))
+        line = {"color": COLOURS[channel.role], "width": 1}
+        if channel.role.discrete:
+            line["shape"] = "hv"
+        figure.add_trace(
+            go.Scattergl(
+                x=record.times[kept].astype("datetime64[ms]"),
+                y=record.column(channel.name)[kept],
+                mode="lines",
+                line=line,
+                name=channel.name,
+                showlegend=False,
+            ),
+            row=row,
+            col=1,
+        )
+    for run in record.attack_segments:
+        figure.add_vrect(
+            x0=str(record.times[run.start]),
+            x1=str(record.times[run.stop - 1]),
+            fillcolor=ATTACK_COLOUR,
+            line_width=0,
+        )
+    figure.update_annotations(font_size=11, xanchor="left", x=0)
+    figure.update_layout(
+        height=ROW_HEIGHT_PX * len(channels) + 60,
+        margin={"l": 50, "r": 10, "t": 30, "b": 30},
+        plot_bgcolor="#fafbfc",
+        template="plotly_white",
+    )
+    return figure
+
+
+def _thinned(readings: Floats) -> Ints:
+    """Keep the lowest and highest reading of each of a thousand stretches, in time order."""
+    if len(readings) <= MOST_POINTS:
+        return np.arange(len(readings))
+    edges = np.linspace(0, len(readings), MOST_POINTS // 2 + 1).astype(np.int64)
+    kept = set(edges[:-1].tolist()) | {len(readings) - 1}
+    for start, stop in pairwise(edges):
+        stretch = readings[start:stop]
+        if not np.isnan(stretch).all():
+            kept |= {int(start + np.nanargmin(stretch)), int(start + np.nanargmax(stretch))}
+    return np.array(sorted(kept), dtype=np.int64)

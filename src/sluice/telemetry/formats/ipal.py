@@ -1,0 +1,191 @@
+"""IPAL: state files of the Industrial Protocol Abstraction Layer (Wolsing et al. 2022), JSON lines.
+
+    {"timestamp": 1451294954, "state": {"FIT101": 2.4, "MV101": 2}, "malicious": false}
+
+`malicious` is true, false, the id of an attack, or null where nobody labelled the row.
+"""
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sluice.arrays import Times
+from sluice.errors import RecordError
+from sluice.telemetry.formats.format import Format
+from sluice.telemetry.record import Label, Note
+from sluice.telemetry.source import Container, Source
+from sluice.telemetry.table import Table, numeric
+
+__all__ = ["IPAL"]
+
+TIME = "timestamp"
+STATE = "state"
+MALICIOUS = "malicious"
+ATTACK_LIST = "attacks.json"
+MICROSECONDS = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Interval:
+    """An attack in epoch seconds, both ends included as IPAL's own tools do."""
+
+    start: float
+    end: float
+
+
+def recognises(source: Source) -> bool:
+    """Look for a first line that is a JSON object with a timestamp and a state."""
+    if source.container is not Container.TEXT or not source.head[0].lstrip().startswith("{"):
+        return False
+    try:
+        first = json.loads(source.head[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and TIME in first and isinstance(first.get(STATE), dict)
+
+
+def load(source: Source) -> Table:
+    """Read one state per line; a tag that a line lacks is missing there."""
+    lines = _parse(source)
+    notes = [Note(what="time stamps are epoch seconds, read as UTC")]
+    states = _in_order(lines[STATE].struct.unnest(), source)
+    nested = [name for name, kind in states.schema.items() if kind.is_nested()]
+    if nested:
+        raise RecordError(
+            f"{source.path.name}: state {nested[0]!r} holds lists or objects; expected numbers"
+        )
+    return Table(
+        format=IPAL.name,
+        frame=numeric(states, name=source.path.name),
+        times=_times(lines, source),
+        labels=_labels(lines, source, notes),
+        notes=tuple(notes),
+    )
+
+
+def _in_order(states: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """Put tags in the first line's order, later ones by name; polars finds them in none."""
+    first = source.text.lstrip().split(b"\n", 1)[0]
+    leading = list(_object(first, 0, source).get(STATE) or ())
+    return states.select(*leading, *sorted(set(states.columns) - set(leading)))
+
+
+def _parse(source: Source) -> pl.DataFrame:
+    try:
+        # All lines take part in the schema: later ones may bring tags, and ids beside booleans.
+        lines = pl.read_ndjson(io.BytesIO(source.text), infer_schema_length=None)
+    except pl.exceptions.PolarsError:
+        lines = _parse_as_text(source)
+    if TIME not in lines.columns or lines.schema.get(STATE) != pl.Struct:
+        raise RecordError(
+            f"{source.path.name} has no {TIME!r} or no {STATE!r} object in its lines; "
+            "IPAL's message files hold packets, give its state file"
+        )
+    stateless = lines[STATE].is_null()
+    if stateless.any():
+        row = int(stateless.arg_max() or 0)
+        raise RecordError(f"{source.path.name}: row {row} has no {STATE!r}; every line needs one")
+    return lines
+
+
+def _parse_as_text(source: Source) -> pl.DataFrame:
+    """Read every value as text, where one tag holds booleans here and numbers there."""
+    tags: dict[str, type[pl.DataType]] = {}
+    for number, line in enumerate(source.text.splitlines()):
+        if line.strip():
+            tags.update(dict.fromkeys(_object(line, number, source).get(STATE) or (), pl.String))
+    text = pl.String()
+    schema: dict[str, pl.DataType] = {TIME: text, STATE: pl.Struct(tags), MALICIOUS: text}
+    try:
+        return pl.read_ndjson(io.BytesIO(source.text), schema=schema)
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).splitlines()[0]
+        raise RecordError(f"{source.path.name} is not readable as JSON lines: {reason}") from None
+
+
+def _object(line: bytes, number: int, source: Source) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get(STATE, {}), dict | None):
+        raise RecordError(
+            f"{source.path.name} breaks off or is damaged: line {number + 1} is no JSON object "
+            f"with a state ({line[:40]!r}); fetch it again"
+        )
+    return found
+
+
+def _times(lines: pl.DataFrame, source: Source) -> Times:
+    seconds = lines[TIME].cast(pl.Float64, strict=False)
+    unreadable = seconds.is_null() | seconds.is_nan() | seconds.is_infinite()
+    if unreadable.any():
+        row = int(unreadable.arg_max() or 0)
+        raise RecordError(
+            f"{source.path.name}: row {row} has the time stamp {lines[TIME][row]!r}; expected "
+            "seconds since 1970"
+        )
+    microseconds = np.rint(seconds.to_numpy() * MICROSECONDS).astype(np.int64)
+    return microseconds.astype("datetime64[us]")
+
+
+def _labels(lines: pl.DataFrame, source: Source, notes: list[Note]) -> NDArray[np.int8]:
+    if MALICIOUS in lines.columns:
+        words = lines[MALICIOUS].cast(pl.String).str.strip_chars().str.to_lowercase()
+        words = words.set(words == "", None)
+        if words.is_in(["0", "0.0"]).any():
+            raise RecordError(
+                f"{source.path.name}: {MALICIOUS!r} holds 0, which may mean no attack or an attack "
+                "called 0; write true, false, null or the id of an attack"
+            )
+    else:
+        words = pl.Series(MALICIOUS, [None] * len(lines), pl.String)
+    silent = words.is_null().to_numpy()
+    normal = (words == "false").fill_null(value=False).to_numpy()
+    labels = np.where(normal, Label.NORMAL, Label.ATTACK).astype(np.int8)
+    if silent.any():
+        labels[silent] = _silent_labels(lines, source, notes)[silent]
+    return labels
+
+
+def _silent_labels(lines: pl.DataFrame, source: Source, notes: list[Note]) -> NDArray[np.int8]:
+    companion = source.path.parent / ATTACK_LIST
+    if not companion.is_file():
+        notes.append(
+            Note(what=f"rows without {MALICIOUS!r} are unlabelled: no {ATTACK_LIST} beside")
+        )
+        return np.full(len(lines), Label.UNLABELLED, np.int8)
+    seconds = lines[TIME].cast(pl.Float64).to_numpy()
+    labels = np.full(len(lines), Label.NORMAL, np.int8)
+    intervals = tuple(_intervals(Source(companion)))
+    for interval in intervals:
+        labels[(seconds >= interval.start) & (seconds <= interval.end)] = Label.ATTACK
+    what = f"rows without {MALICIOUS!r} labelled by the {len(intervals)} attacks of {ATTACK_LIST}"
+    notes.append(Note(what=what))
+    return labels
+
+
+def _intervals(source: Source) -> Iterator[_Interval]:
+    try:
+        attacks = json.loads(source.text)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{source.path} is not JSON ({error}); fetch it again") from None
+    for attack in attacks if isinstance(attacks, list) else [attacks]:
+        start, end = (
+            attack.get(at) if isinstance(attack, dict) else None for at in ("start", "end")
+        )
+        if not (isinstance(start, int | float) and isinstance(end, int | float) and start <= end):
+            raise RecordError(
+                f"{source.path}: an attack runs from {start!r} to {end!r}; expected epoch seconds "
+                "with start <= end"
+            )
+        yield _Interval(start=start, end=end)
+
+
+IPAL = Format(name="ipal", title="IPAL state file", version="1", recognises=recognises, load=load)

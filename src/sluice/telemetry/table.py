@@ -1,0 +1,189 @@
+"""Readings as a loader read them: numeric columns, a clock and labels, before roles are known."""
+
+import io
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sluice.arrays import Times
+from sluice.errors import RecordError
+from sluice.telemetry.plantfile import Declaration
+from sluice.telemetry.record import Label, Note
+from sluice.telemetry.source import Source, cut
+
+__all__ = ["Table", "clock", "delimited", "labels_from", "numeric"]
+
+MISSING_MARKERS = (
+    "", "NaN", "nan", "NA", "N/A", "#N/A", "null", "NULL", "None", "-", "1.#QNAN", "-1.#IND",
+    "Bad", "Bad Input", "No Data", "I/O Timeout", "Comm Fail",
+)  # fmt: skip
+"""What historians write where no reading exists."""
+
+TRUTH = {"true": 1.0, "false": 0.0}
+LINE_FEED = b"\n"
+HEADER_BYTES = 1 << 20  # no header lies deeper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What a loader hands over: one Float64 column per channel, null where missing."""
+
+    format: str
+    frame: pl.DataFrame
+    times: Times
+    labels: NDArray[np.int8]
+    notes: tuple[Note, ...] = ()
+    declared: Mapping[str, Declaration] = field(default_factory=dict)  # where the file itself says
+
+
+def delimited(source: Source, *, header_line: int, text: Collection[str]) -> pl.DataFrame:
+    """Read delimited text: the columns in `text` as strings, all others as numbers.
+
+    Column names lose their stray blanks. Rows that are longer or shorter than the header, cells
+    that are no numbers and repeated tags are errors that name the line or row.
+    """
+    body = source.text
+    names = _header(source, body, header_line)
+    _refuse_ragged(source, body, header_line, len(names))
+    schema = {name: pl.String if name in text else pl.Float64 for name in names}
+    try:
+        frame = _parse(body, source.delimiter, header_line, schema)
+    except pl.exceptions.PolarsError:
+        # Blanks around numbers, booleans or text: read as strings and look at each cell.
+        strings = dict.fromkeys(names, pl.String)
+        try:
+            frame = _parse(body, source.delimiter, header_line, strings)
+        except pl.exceptions.PolarsError as error:
+            raise RecordError(
+                f"{source.path.name} is not readable as text separated by {source.delimiter!r}: "
+                f"{str(error).splitlines()[0]}"
+            ) from None
+    frame = _without_blank_tail(frame)
+    if frame.is_empty():
+        raise RecordError(f"{source.path.name} has a header but no rows")
+    return numeric(frame, name=source.path.name, text=text)
+
+
+def numeric(frame: pl.DataFrame, *, name: str, text: Collection[str] = ()) -> pl.DataFrame:
+    """Turn every column but those in `text` into Float64; an unreadable cell is an error."""
+    return frame.with_columns(
+        _numbers(frame[column], name) for column in frame.columns if column not in text
+    )
+
+
+def clock(texts: pl.Series, formats: Collection[str], *, name: str) -> Times:
+    """Parse time stamps by the first format that fits the first row, then demand it of all rows."""
+    if texts.dtype.is_temporal():
+        return texts.cast(pl.Datetime("us")).to_numpy()
+    stripped = texts.str.strip_chars()
+    for layout in formats:
+        if stripped.head(1).str.to_datetime(layout, strict=False).null_count():
+            continue
+        times = stripped.str.to_datetime(layout, time_unit="us", strict=False)
+        if times.null_count():
+            row = int(times.is_null().arg_max() or 0)
+            raise RecordError(
+                f"{name}: row {row} has the time stamp {texts[row]!r}, the first row {texts[0]!r}; "
+                "every row needs one of the same form"
+            )
+        return times.to_numpy()
+    raise RecordError(
+        f"{name}: cannot read the time stamp {texts[0]!r}; expected one of {', '.join(formats)}"
+    )
+
+
+def labels_from(
+    column: pl.Series, known: Callable[[object], Label | None], *, name: str
+) -> NDArray[np.int8]:
+    """Translate a label column; a value that `known` does not know is an error."""
+    translated: dict[object, int] = {}
+    for value in column.unique().to_list():
+        label = Label.UNLABELLED if value is None else known(value)
+        if label is None:
+            raise RecordError(
+                f"{name}: label column {column.name!r} holds {value!r}, which means neither normal "
+                "nor attack here; declare its meaning in a plant file"
+            )
+        translated[value] = int(label)
+    return column.replace_strict(translated, return_dtype=pl.Int8).to_numpy()
+
+
+def _header(source: Source, body: bytes, header_line: int) -> list[str]:
+    line = (
+        body[:HEADER_BYTES].split(LINE_FEED, header_line + 1)[header_line].decode(errors="replace")
+    )
+    names = cut(line.strip("\r"), source.delimiter)
+    if len(names) < 2:
+        raise RecordError(
+            f"{source.path.name} has one column at most ({names[0][:40]!r}); expected cells "
+            "separated by a comma, tab, semicolon or bar"
+        )
+    # A trailing delimiter makes one nameless last column.
+    repeated = sorted({name for name in names if name and names.count(name) > 1})
+    if repeated:
+        raise RecordError(
+            f"{source.path.name} names {', '.join(map(repr, repeated[:4]))} more than once in its "
+            "header; every channel needs its own name"
+        )
+    return [name or f"unnamed {position}" for position, name in enumerate(names)]
+
+
+def _refuse_ragged(source: Source, body: bytes, header_line: int, columns: int) -> None:
+    below = -1
+    for _ in range(header_line + 1):
+        below = body.find(LINE_FEED, below + 1)
+    if body.find(b'"', below) >= 0:
+        return  # quoted cells may hold delimiters; the parser checks those files itself
+    mark = source.delimiter.encode()
+    rows = body.count(LINE_FEED, below + 1) + (not body.endswith(LINE_FEED))
+    if below >= 0 and body.count(mark, below + 1) == rows * (columns - 1):
+        return  # the sum is right; a row too long beside one too short is left to the parser
+    for number, line in enumerate(body.split(LINE_FEED)):
+        cells = line.count(mark) + 1
+        if number > header_line and line.strip(b"\r ") and cells != columns:
+            raise RecordError(
+                f"{source.path.name} breaks off or is ragged: line {number + 1} has {cells} cells, "
+                f"the header {columns}; fetch or export the file again"
+            )
+
+
+def _parse(
+    body: bytes, delimiter: str, header_line: int, schema: Mapping[str, type[pl.DataType]]
+) -> pl.DataFrame:
+    return pl.read_csv(
+        io.BytesIO(body),
+        has_header=False,
+        separator=delimiter,
+        skip_lines=header_line + 1,
+        schema=schema,
+        null_values=list(MISSING_MARKERS),
+        encoding="utf8-lossy",
+        raise_if_empty=False,
+    )
+
+
+def _without_blank_tail(frame: pl.DataFrame) -> pl.DataFrame:
+    blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    return frame.filter(~blank)
+
+
+def _numbers(column: pl.Series, name: str) -> pl.Series:
+    if column.dtype != pl.String:
+        return column.cast(pl.Float64)
+    stripped = column.str.strip_chars()
+    stripped = stripped.set(stripped.is_in(MISSING_MARKERS), None)
+    lowered = stripped.str.to_lowercase()
+    truths = lowered.replace_strict(TRUTH, default=None, return_dtype=pl.Float64)
+    numbers = stripped.cast(pl.Float64, strict=False)
+    merged = numbers.zip_with(numbers.is_not_null(), truths)
+    unreadable = merged.is_null() & stripped.is_not_null()
+    if unreadable.any():
+        row = int(unreadable.arg_max() or 0)
+        raise RecordError(
+            f"{name}: channel {column.name!r} holds {column[row]!r} at row {row} "
+            f"({unreadable.sum()} such cells); expected a number or nothing"
+        )
+    return merged

@@ -1,0 +1,40 @@
+"""Writing a record in the layout asked for."""
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from sluice.files import atomically
+from sluice.telemetry.record import Record
+from sluice.telemetry.writers import batadal, ipal, plain, swat, wadi
+from sluice.telemetry.writers.layout import Layout
+
+__all__ = ["write"]
+
+WRITERS: dict[Layout, Callable[[Record, BinaryIO], None]] = {
+    Layout.SWAT: swat.write,
+    Layout.WADI: wadi.write,
+    Layout.BATADAL: batadal.write,
+    Layout.CSV: plain.write_csv,
+    Layout.PARQUET: plain.write_parquet,
+    Layout.IPAL: ipal.write,
+}
+
+
+def write(record: Record, path: Path, layout: Layout) -> None:
+    """Write a record; the file appears whole or not at all."""
+    with atomically(path) as draft, _opened(draft, packed=path.suffix.lower() == ".gz") as out:
+        WRITERS[layout](record, out)
+
+
+@contextmanager
+def _opened(path: Path, *, packed: bool) -> Iterator[BinaryIO]:
+    with path.open("wb") as handle:
+        if packed:
+            # No name and no time stamp inside: equal records give equal files.
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=handle, mtime=0) as archive:
+                yield cast("BinaryIO", archive)
+        else:
+            yield handle

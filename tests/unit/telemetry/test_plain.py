@@ -1,0 +1,216 @@
+"""Plain tables: clocks, labels, quality columns, long form, and what is refused."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sluice.errors import InputError, RecordError, SettingError, UnknownFormatError
+from sluice.telemetry import Fill, Label, PlantFile, Role, read_record
+
+HEADER = "time,LIT101,FIT101,MV101\n"
+ROWS = (
+    "2024-03-01 10:00:00,500,2.5,2\n2024-03-01 10:00:05,501.5,2.5,2\n2024-03-01 10:00:10,503,0,1\n"
+)
+
+
+def file(folder: Path, text: str | bytes, name: str = "plant.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_plain_table_needs_nothing_but_a_time_column(tmp_path: Path) -> None:
+    record = read_record(file(tmp_path, HEADER + ROWS))
+    assert record.names == ("LIT101", "FIT101", "MV101")
+    assert record.stride_s == 5
+    assert [c.role for c in record.channels] == [Role.LEVEL, Role.FLOW, Role.ACTUATOR]
+    assert record.column("LIT101").tolist() == [500, 501.5, 503]
+    assert set(record.labels) == {Label.UNLABELLED}
+
+
+@pytest.mark.parametrize(
+    ("stamps", "second_row"),
+    [
+        (("01.03.2024 10:00:00", "01.03.2024 10:00:05"), "2024-03-01T10:00:05"),
+        (("13/02/2024 10:00:00", "13/02/2024 10:00:05"), "2024-02-13T10:00:05"),
+        (("02/13/2024 10:00:00", "02/13/2024 10:00:05"), "2024-02-13T10:00:05"),
+        (("1709287200", "1709287205"), "2024-03-01T10:00:05"),
+        (("2024-03-01T10:00:00.5", "2024-03-01T10:00:05.5"), "2024-03-01T10:00:05.500000"),
+    ],
+)
+def test_clocks_of_many_forms(tmp_path: Path, stamps: tuple[str, str], second_row: str) -> None:
+    body = "".join(f"{stamp},1,2\n" for stamp in stamps)
+    record = read_record(file(tmp_path, f"timestamp,LIT101,FIT101\n{body}"))
+    assert record.times[1] == np.datetime64(second_row, "us")
+
+
+def test_a_date_and_a_time_of_day_are_one_clock(tmp_path: Path) -> None:
+    body = "2024-03-01,10:00:00,1\n2024-03-01,10:00:05,2\n"
+    record = read_record(file(tmp_path, f"Date,Time,LIT101\n{body}"))
+    assert record.stride_s == 5
+    assert record.names == ("LIT101",)
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_other_delimiters(tmp_path: Path, mark: str) -> None:
+    assert len(read_record(file(tmp_path, (HEADER + ROWS).replace(",", mark)))) == 3
+
+
+def test_labels_have_three_states(tmp_path: Path) -> None:
+    lines = zip(ROWS.splitlines(), ("normal", "attack", "-999"), strict=True)
+    text = HEADER.replace("\n", ",label\n") + "".join(f"{row},{label}\n" for row, label in lines)
+    record = read_record(file(tmp_path, text))
+    assert record.labels.tolist() == [Label.NORMAL, Label.ATTACK, Label.UNLABELLED]
+
+
+def test_a_label_of_unknown_meaning_is_refused_and_a_plant_file_explains_it(tmp_path: Path) -> None:
+    text = HEADER.replace("\n", ",label\n") + "".join(f"{row},quiet\n" for row in ROWS.splitlines())
+    path = file(tmp_path, text)
+    with pytest.raises(RecordError, match="holds 'quiet', which means neither normal nor attack"):
+        read_record(path)
+    record = read_record(path, plant=PlantFile(normal_labels=("quiet",)))
+    assert set(record.labels) == {Label.NORMAL}
+
+
+def test_bad_quality_masks_a_reading(tmp_path: Path) -> None:
+    text = (
+        "time,LIT101,LIT101.quality,FIT101,FIT101_Q\n"
+        "2024-03-01 10:00:00,500,Good,2.5,192\n"
+        "2024-03-01 10:00:05,0,Bad,2.5,24\n"
+    )
+    record = read_record(file(tmp_path, text))
+    assert record.names == ("LIT101", "FIT101")
+    assert record.missing.tolist() == [[False, False], [True, True]]
+    assert {note.channel for note in record.notes if "quality" in note.what} == {"LIT101", "FIT101"}
+
+
+def test_a_long_table_is_widened(tmp_path: Path) -> None:
+    text = (
+        "time,tag,value\n2024-03-01 10:00:00,LIT101,500\n2024-03-01 10:00:00,FIT101,2.5\n"
+        "2024-03-01 10:00:05,LIT101,501\n"
+    )
+    record = read_record(file(tmp_path, text))
+    assert record.names == ("LIT101", "FIT101")
+    assert record.missing.tolist() == [[False, False], [False, True]]
+
+
+def test_a_long_table_with_two_values_at_one_instant_is_refused(tmp_path: Path) -> None:
+    row = "2024-03-01 10:00:00,LIT101,500\n"
+    with pytest.raises(RecordError, match="'LIT101' has more than one value"):
+        read_record(file(tmp_path, f"time,tag,value\n{row}{row}"))
+
+
+def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
+    record = read_record(file(tmp_path, HEADER + ROWS))
+    frame = pl.DataFrame({"time": record.times, "LIT101": record.column("LIT101")})
+    frame.write_parquet(tmp_path / "plant.parquet")
+    again = read_record(tmp_path / "plant.parquet")
+    assert np.array_equal(again.column("LIT101"), record.column("LIT101"))
+
+
+def test_missing_and_infinite_readings_are_masked_and_reported(tmp_path: Path) -> None:
+    text = HEADER + ROWS.replace("501.5", "").replace(
+        ",2.5,2\n2024-03-01 10:00:05", ",inf,2\n2024-03-01 10:00:05"
+    )
+    record = read_record(file(tmp_path, text))
+    assert record.missing.sum(axis=0).tolist() == [1, 1, 0]
+    told = {(note.channel, note.what, note.first_row) for note in record.notes}
+    assert ("LIT101", "missing readings", 1) in told
+    assert ("FIT101", "infinite readings masked as missing", 0) in told
+
+
+@pytest.mark.parametrize(("fill", "level"), [(Fill.FFILL, 500.0), (Fill.LINEAR, 501.5)])
+def test_only_what_was_told_is_filled_and_it_is_noted(
+    tmp_path: Path, fill: Fill, level: float
+) -> None:
+    path = file(tmp_path, HEADER + ROWS.replace("501.5", "NaN"))
+    assert np.isnan(read_record(path).column("LIT101")[1])
+    record = read_record(path, fill=fill)
+    assert record.column("LIT101")[1] == level
+    assert any(note.what == f"filled ({fill.value})" and note.rows == 1 for note in record.notes)
+
+
+def test_a_column_without_readings_is_dropped_and_named(tmp_path: Path) -> None:
+    body = "".join(f"{row},\n" for row in ROWS.splitlines())
+    record = read_record(file(tmp_path, HEADER.replace("\n", ",PIT1\n") + body))
+    assert "PIT1" not in record.names
+    assert any(note.channel == "PIT1" and "no reading" in note.what for note in record.notes)
+
+
+BAD = {
+    "empty": (b"", "is empty"),
+    "blank": (b" \n\n ", "is empty"),
+    "header only": (HEADER.encode(), "has a header but no rows"),
+    "truncated": ((HEADER + ROWS)[:-8].encode(), "breaks off or is ragged: line 4 has 2 cells"),
+    "ragged": ((HEADER + ROWS.replace(",2\n", ",2,9\n", 1)).encode(), "line 2 has 5 cells"),
+    "wrong delimiter": ((HEADER + ROWS).replace(",", ":").encode(), "one column at most"),
+    "mixed types": (
+        (HEADER + ROWS.replace("503", "high")).encode(),
+        "'LIT101' holds 'high' at row 2",
+    ),
+    "duplicated tags": (
+        HEADER.replace("FIT101", "LIT101").encode() + ROWS.encode(),
+        "'LIT101' more than once",
+    ),
+    "backward clock": (
+        (HEADER + ROWS.replace("10:00:10", "09:59:00")).encode(),
+        "goes backward at row 2",
+    ),
+    "repeated clock": (
+        (HEADER + ROWS.replace("10:00:10", "10:00:05")).encode(),
+        "repeats at row 2",
+    ),
+    "1e34": ((HEADER + ROWS.replace("503", "1e34")).encode(), "reads 1e.34 at row 2"),
+    "binary garbage": (bytes(range(256)) * 40, "neither text, .xlsx nor Parquet"),
+    "no time column": (b"LIT101,FIT101\n1,2\n", "has no time column"),
+    "unreadable time": (b"time,LIT101\nsoon,2\n", "cannot read the time stamp 'soon'"),
+    "changing time": (
+        b"time,LIT101\n2024-01-01 00:00:00,2\nlater,2\n",
+        "row 1 has the time stamp 'later'",
+    ),
+    "one row": (b"time,LIT101\n2024-01-01 00:00:00,2\n", "its stride cannot be told"),
+    "only a clock": (
+        b"time,x\n2024-01-01 00:00:00,\n2024-01-01 00:00:01,\n",
+        "no channel with a reading",
+    ),
+    "half a gzip": (b"\x1f\x8b\x08\x00\x00", "damaged gzip"),
+    "half a parquet": (b"PAR1\x00\x01", "damaged Parquet"),
+    "half a workbook": (b"PK\x03\x04\x00\x01", "workbook"),
+    "odd utf-16": (b"\xff\xfet\x00i\x00m", "breaks off or is damaged"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_in_one_sentence(tmp_path: Path, case: str) -> None:
+    data, message = BAD[case]
+    with pytest.raises(InputError, match=message) as refused:
+        read_record(file(tmp_path, data))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_is_read_when_it_holds_one_record(tmp_path: Path) -> None:
+    file(tmp_path, "notes", "README.txt")
+    file(tmp_path, "", ".hidden.csv")
+    file(tmp_path, HEADER + ROWS)
+    assert len(read_record(tmp_path)) == 3
+    file(tmp_path, HEADER + ROWS, "other.csv")
+    with pytest.raises(RecordError, match=r"holds 2 records \(other.csv, plant.csv\); name one"):
+        read_record(tmp_path)
+
+
+def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
+    file(tmp_path, "notes", "README.txt")
+    with pytest.raises(UnknownFormatError, match="holds no plant record"):
+        read_record(tmp_path)
+
+
+def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="does not exist"):
+        read_record(tmp_path / "nowhere.csv")
+
+
+def test_an_unknown_format_name_gets_a_suggestion(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="did you mean 'batadal'"):
+        read_record(file(tmp_path, HEADER + ROWS), format_name="batadel")
