@@ -15,7 +15,7 @@ from sluice.telemetry.summary import Summary
 
 __all__ = ["write_record_page"]
 
-MOST_POINTS = 2_000
+MOST_POINTS = 1_200
 ROW_HEIGHT_PX = 110
 COLOURS = {
     Role.LEVEL: "#066091",
@@ -82,7 +82,7 @@ def _facts(summary: Summary) -> str:
         f"{summary.rows:,} rows every {summary.stride_s:g} s, {summary.start} to {summary.end}. "
         f"Channels: {roles}. {key}{summary.attack_rows:,} attack rows in "
         f"{len(summary.attack_segments)} segments, {summary.unlabelled_rows:,} unlabelled rows, "
-        f"{len(summary.gaps)} time jumps."
+        f"{len(summary.gaps)} time jump{'' if len(summary.gaps) == 1 else 's'}."
     )
 
 
@@ -123,7 +123,7 @@ def _figure(record: Record) -> go.Figure:
         if channel.role.discrete:
             line["shape"] = "hv"
         figure.add_trace(
-            go.Scattergl(
+            go.Scatter(  # not Scattergl: its one canvas is too tall for a browser here
                 x=record.times[kept].astype("datetime64[ms]"),
                 y=record.column(channel.name)[kept],
                 mode="lines",
@@ -134,29 +134,38 @@ def _figure(record: Record) -> go.Figure:
             row=row,
             col=1,
         )
-    for run in record.attack_segments:
-        figure.add_vrect(
-            x0=str(record.times[run.start]),
-            x1=str(record.times[run.stop - 1]),
-            fillcolor=ATTACK_COLOUR,
-            line_width=0,
-        )
+    # One rectangle through all rows an attack: add_vrect draws one per row and takes minutes.
+    attacks = [
+        {
+            "type": "rect",
+            "xref": "x",
+            "yref": "paper",
+            "x0": str(record.times[run.start]),
+            "x1": str(record.times[run.stop - 1]),
+            "y0": 0,
+            "y1": 1,
+            "fillcolor": ATTACK_COLOUR,
+            "line": {"width": 0},
+        }
+        for run in record.attack_segments
+    ]
     figure.update_annotations(font_size=11, xanchor="left", x=0)
     figure.update_layout(
         height=ROW_HEIGHT_PX * len(channels) + 60,
         margin={"l": 50, "r": 10, "t": 30, "b": 30},
         plot_bgcolor="#fafbfc",
         template="plotly_white",
+        shapes=attacks,
     )
     return figure
 
 
 def _thinned(readings: Floats) -> Ints:
-    """Keep the lowest and highest reading of each of a thousand stretches, in time order."""
+    """Keep the lowest and highest reading of each of many stretches, in time order."""
     if len(readings) <= MOST_POINTS:
         return np.arange(len(readings))
     edges = np.linspace(0, len(readings), MOST_POINTS // 2 + 1).astype(np.int64)
-    kept = set(edges[:-1].tolist()) | {len(readings) - 1}
+    kept = {0, len(readings) - 1}
     for start, stop in pairwise(edges):
         stretch = readings[start:stop]
         if not np.isnan(stretch).all():
