@@ -9,7 +9,7 @@ import click
 import typer
 
 from sluice import __version__
-from sluice.cli import data, demo
+from sluice.cli import audit, check, data, demo, mine, rules
 from sluice.errors import SluiceError
 
 __all__ = ["app", "main"]
@@ -23,7 +23,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data.app, name="data")
+app.add_typer(rules.app, name="rules")
+app.add_typer(audit.app, name="audit")
 app.command(name="demo")(demo.demo)
+app.command(name="mine")(mine.mine)
+app.command(name="check")(check.check)
 
 
 def _version(asked: bool) -> None:

@@ -1,0 +1,116 @@
+"""What an operator reads: which tags, how many rows, since when, in plant units."""
+
+import numpy as np
+
+from sluice.admission.verdict import Finding, WorstRow
+from sluice.arrays import Bools, Floats
+from sluice.invariants import (
+    Balance,
+    Bound,
+    Budgets,
+    Coupling,
+    Invariant,
+    Judged,
+    Rate,
+    Window,
+    residuals,
+)
+from sluice.invariants.words import amount
+from sluice.telemetry import Record
+
+__all__ = ["finding_of", "operator_sentence", "worst_rows"]
+
+WORST_ROWS = 3
+
+
+def finding_of(found: Judged, batch: Record, budgets: Budgets, alpha: float) -> Finding:
+    """Turn one rule's outcome into evidence."""
+    rule, rows = found.rule, len(batch)
+    limit = alpha
+    judged_rows = rows
+    if found.anchors.size:
+        limit = budgets.anchors[rule.name] / rows
+        judged_rows = found.anchors.size
+    count = int(found.violating.sum())
+    return Finding(
+        name=rule.name,
+        kind=rule.kind,
+        violating_rows=count,
+        violating_share=count / rows,
+        inapplicable_share=1 - judged_rows / rows if found.anchors.size else 0.0,
+        envelope_share=float(found.envelope.mean()),
+        limit=limit,
+        sentence=operator_sentence(rule, batch, found.violating),
+        worst=worst_rows(rule, batch, found.violating, found.excess),
+    )
+
+
+def operator_sentence(rule: Invariant, batch: Record, broken: Bools) -> str:
+    """Say in the plant's words what a rule found; nothing where it found nothing."""
+    count = int(broken.sum())
+    if not count:
+        return ""
+    first = int(broken.argmax())
+    tail = f"on {count:,} of {len(batch):,} rows, first at {_when(batch, first)}"
+    match rule.relation:
+        case Coupling() as coupling:
+            state = _state(coupling, batch.column(coupling.actuator)[first])
+            flow = _reading(batch, coupling.flow, first)
+            return f"{coupling.actuator} reads {state} while {coupling.flow} shows {flow} {tail}"
+        case Balance() as balance:
+            return f"{balance.level} moves otherwise than its flows say {tail}"
+        case Window() as window:
+            over = f"over {window.rows} rows"
+            return f"{window.level} {over} moves otherwise than its flows say {tail}"
+        case Bound() as bound:
+            unit = batch.channel(bound.channel).unit
+            value = _reading(batch, bound.channel, first)
+            allowed = f"{amount(bound.low, '')} to {amount(bound.high, unit)}"
+            return f"{bound.channel} shows {value}, outside {allowed} {tail}"
+        case Rate() as rate:
+            step = amount(rule.tolerance, batch.channel(rate.channel).unit)
+            return f"{rate.channel} jumps by more than {step} in one row {tail}"
+
+
+def worst_rows(
+    rule: Invariant, batch: Record, violating: Bools, excess: Floats
+) -> tuple[WorstRow, ...]:
+    """Return the violating rows furthest beyond tolerance, furthest first.
+
+    A window that reaches back over a time jump violates and has no residual; it is not among them.
+    """
+    if not violating.any():
+        return ()
+    values = residuals(rule.relation, batch).values
+    known = violating & ~np.isnan(values)
+    order = np.argsort(np.where(known, -excess, np.inf), kind="stable")[:WORST_ROWS]
+    return tuple(
+        WorstRow(
+            row=int(row),
+            time=str(batch.times[row].astype("datetime64[s]")),
+            residual=float(values[row]),
+            tolerance=rule.tolerance,
+        )
+        for row in order
+        if known[row]
+    )
+
+
+def _when(batch: Record, row: int) -> str:
+    """Return the time of day, with the date where the batch spans more than one."""
+    date, clock = str(batch.times[row].astype("datetime64[s]")).split("T")
+    days = batch.times[[0, -1]].astype("datetime64[D]")
+    return clock if days[0] == days[1] else f"{date} {clock}"
+
+
+def _reading(batch: Record, channel: str, row: int) -> str:
+    value = float(batch.column(channel)[row])
+    return "nothing" if np.isnan(value) else amount(value, batch.channel(channel).unit)
+
+
+def _state(coupling: Coupling, code: float) -> str:
+    if np.isnan(code):
+        return "nothing"
+    if round(code) == coupling.off:
+        return "off"
+    return "on" if any(round(code) == state.code for state in coupling.states) else "moving"

@@ -1,0 +1,161 @@
+"""`sluice check`: the gate on one batch, with the evidence an operator can act on."""
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluice.admission import (
+    Finding,
+    HardenedPolicy,
+    PaperPolicy,
+    Policy,
+    Verdict,
+    judge,
+    read_policy,
+)
+from sluice.cli.console import Json, Quiet, emit, out, table, working
+from sluice.cli.records import (
+    Every,
+    FillWith,
+    FormatName,
+    PlantPath,
+    RecordPath,
+    SkipSeconds,
+    open_record,
+)
+from sluice.cli.slices import range_of
+from sluice.invariants import Kind, RuleSet, load_rules
+from sluice.invariants.words import amount, number, unit_of
+from sluice.reports.verdict_page import write_verdict_figure, write_verdict_page
+from sluice.telemetry import Record
+
+__all__ = ["check"]
+
+MOST_WORST_ROWS = 8
+
+
+def check(
+    record: RecordPath,
+    rules_path: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
+    policy_name: Annotated[
+        str | None,
+        typer.Option("--policy", help="paper, hardened or a policy file; default: as the rules."),
+    ] = None,
+    rows: Annotated[str | None, typer.Option(help="Judge rows A:B only, B left out.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with the worst rows.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw the worst stretches.")] = None,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Go on though the rules hold no physics.")
+    ] = False,
+    plant: PlantPath = None,
+    format_: FormatName = None,
+    fill: FillWith = None,
+    skip: SkipSeconds = 0.0,
+    every: Every = 1,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge a batch of telemetry against its plant's rules; exit 0 admitted, 3 not.
+
+    Example: [bold]sluice check april.csv --rules rules.json --html verdict.html[/bold]
+    """
+    quiet = quiet or json
+    rules = load_rules(rules_path)
+    policy = read_policy(policy_name) if policy_name else _default_policy(rules)
+    with working(f"reading {record}", quiet=quiet):
+        batch = open_record(
+            record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
+        )
+        if rows:
+            batch = batch.rows(*range_of(rows, batch, option="--rows"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        verdict = judge(batch, rules, policy, allow_empty=allow_empty)
+    for warning in said:
+        typer.echo(f"sluice: warning: {warning.message}", err=True)
+    if html:
+        with working(f"drawing {html}", quiet=quiet):
+            write_verdict_page(verdict, batch, rules, policy, html)
+    if png:
+        with working(f"drawing {png}", quiet=quiet):
+            write_verdict_figure(verdict, batch, rules, policy, png)
+    if json:
+        emit(_payload(verdict))
+    else:
+        _show(verdict, batch, rules)
+    if not verdict.admitted:
+        raise typer.Exit(3)
+
+
+def _default_policy(rules: RuleSet) -> Policy:
+    return HardenedPolicy() if rules.clean else PaperPolicy()
+
+
+def _payload(verdict: Verdict) -> dict[str, object]:
+    return {
+        "admitted": verdict.admitted,
+        "rows": verdict.rows,
+        "violating_rows": verdict.violating_rows,
+        "violating_share": verdict.violating_share,
+        "reasons": list(verdict.reasons),
+        "rules": [
+            {
+                "name": found.name,
+                "kind": found.kind.value,
+                "violating_rows": found.violating_rows,
+                "violating_share": found.violating_share,
+                "inapplicable_share": found.inapplicable_share,
+                "envelope_share": found.envelope_share,
+                "limit": found.limit,
+                "sentence": found.sentence,
+            }
+            for found in verdict.findings
+        ],
+    }
+
+
+def _show(verdict: Verdict, batch: Record, rules: RuleSet) -> None:
+    word = "admitted" if verdict.admitted else "not admitted"
+    out.print(
+        f"[bold]{word}[/bold]: {verdict.violating_rows:,} of {verdict.rows:,} rows "
+        f"({verdict.violating_share:.2%}) speak against the rules"
+    )
+    for reason in verdict.reasons:
+        out.print(f"  {reason}", markup=False)
+    found = sorted(
+        (finding for finding in verdict.findings if finding.violating_rows),
+        key=lambda finding: -finding.violating_rows,
+    )
+    if not found:
+        return
+    drawn = table("\nWhat the rules found", "rule", "rows", "share", "limit", "in words")
+    for finding in found:
+        drawn.add_row(
+            finding.name,
+            f"{finding.violating_rows:,}",
+            f"{finding.violating_share:.2%}",
+            f"{finding.limit:.2%}",
+            finding.sentence,
+        )
+    out.print(drawn)
+    _show_worst(found, rules)
+    out.print(f"\nThis is evidence about the telemetry of {batch.name!r}; a fault looks the same.")
+
+
+def _show_worst(found: list[Finding], rules: RuleSet) -> None:
+    """List each rule's worst row, furthest out first; a range has no tolerance and comes last."""
+    units = {rule.name: unit_of(rule.relation, rules) for rule in rules.invariants}
+    worst = sorted(
+        ((row, finding) for finding in found for row in finding.worst[:1]),
+        key=lambda seen: (seen[1].kind is Kind.BOUND, -abs(seen[0].residual) / seen[0].tolerance),
+    )
+    if not worst:
+        return
+    listed = table("\nWorst rows", "row", "time", "rule", "off by", "tolerance")
+    for row, finding in worst[:MOST_WORST_ROWS]:
+        off = amount(row.residual, units[finding.name])
+        allowed = "" if finding.kind is Kind.BOUND else number(row.tolerance)
+        listed.add_row(f"{row.row}", row.time.replace("T", " "), finding.name, off, allowed)
+    out.print(listed)

@@ -1,0 +1,207 @@
+"""`sluice rules`: rules in words, sealed, compared, and held against a coordinator's policy."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluice.admission.acceptance import accept as judge_rules
+from sluice.admission.acceptance import unsound
+from sluice.admission.policy import BUILT_IN, PaperPolicy, policy_hash, read_policy, write_policy
+from sluice.cli.console import Json, emit, out, table
+from sluice.errors import RulesFileError, SettingError
+from sluice.invariants import Invariant, RuleSet, load_rules, rules_hash, seal_rules
+from sluice.invariants.drift import Change, Moved, Redefined, drift
+from sluice.invariants.words import (
+    duration,
+    evidence_in_words,
+    power_in_words,
+    rule_in_words,
+    unit_of,
+)
+
+__all__ = ["app", "change_payload", "rule_payload", "show_rules"]
+
+app = typer.Typer(no_args_is_help=True, help="Rules in words, sealed, compared and accepted.")
+
+RulesPath = Annotated[Path, typer.Argument(metavar="FILE", help="A rules file.")]
+
+
+class PolicyKind(StrEnum):
+    """The built-in policies."""
+
+    PAPER = "paper"
+    HARDENED = "hardened"
+
+
+@app.command()
+def show(file: RulesPath, json: Json = False) -> None:
+    """Show rules in words and units, what each rests on and what it would catch.
+
+    Example: [bold]sluice rules show rules.json[/bold]
+    """
+    rules = load_rules(file)
+    if json:
+        emit(
+            {
+                "plant": rules.plant,
+                "profile": rules.profile.value,
+                "stride_s": rules.stride_s,
+                "rules": [rule_payload(rule, rules) for rule in rules.invariants],
+                "dropped": [asdict(gone) for gone in rules.dropped],
+                "empty": rules.empty,
+                "clean": asdict(rules.clean) if rules.clean else None,
+                "hash": rules_hash(rules),
+            }
+        )
+    else:
+        show_rules(rules)
+        out.print(f"\nhash {rules_hash(rules)}")
+
+
+@app.command()
+def seal(file: RulesPath, json: Json = False) -> None:
+    """Check an edited rules file and hash it anew, in place.
+
+    Rules that contradict themselves, or whose residuals could wrap in a proof, are refused.
+
+    Example: [bold]sluice rules seal rules.json[/bold]
+    """
+    wrong = unsound(load_rules(file, sealed=False))
+    if wrong:
+        raise RulesFileError(f"rules file {file} cannot be sealed: {'; '.join(wrong)}")
+    digest = seal_rules(file)
+    if json:
+        emit({"hash": digest})
+    else:
+        out.print(f"{file}: sealed, hash {digest}", markup=False)
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A", help="The older rules file.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The newer one; it may be unsealed.")],
+    json: Json = False,
+) -> None:
+    """Tell which rules appeared, vanished or moved, and by how much.
+
+    Example: [bold]sluice rules diff accepted.json rules.json[/bold]
+    """
+    changes = drift(load_rules(before, sealed=False), load_rules(after, sealed=False))
+    if json:
+        emit({"changes": [change_payload(change) for change in changes]})
+    elif not changes:
+        out.print("the rules are the same")
+    for change in () if json else changes:
+        out.print(change.sentence, markup=False)
+
+
+@app.command()
+def accept(
+    file: RulesPath,
+    policy: Annotated[str, typer.Option(help="hardened, or a policy file (TOML).")],
+    last: Annotated[
+        Path | None, typer.Option(help="The last accepted rules of this plant.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Hold a plant's rules against the coordinator's policy; exit 0 accepted, 3 not.
+
+    Only rules files are read, never telemetry.
+
+    Example: [bold]sluice rules accept rules.json --policy policy.toml --last accepted.json[/bold]
+    """
+    asked = read_policy(policy)
+    if isinstance(asked, PaperPolicy):
+        raise SettingError("the paper policy asks nothing of rules; give a hardened one")
+    rules = load_rules(file)
+    reasons = judge_rules(rules, asked, last=load_rules(last) if last else None)
+    if json:
+        emit({"accepted": not reasons, "reasons": list(reasons)})
+    elif reasons:
+        out.print(f"[bold]not accepted[/bold]: {len(reasons)} reasons")
+        for reason in reasons:
+            out.print(f"  {reason}", markup=False)
+    else:
+        out.print(f"[bold]accepted[/bold]: {len(rules.invariants)} rules")
+    if reasons:
+        raise typer.Exit(3)
+
+
+@app.command()
+def policy(
+    out_path: Annotated[Path, typer.Option("--out", help="The policy file to write.")],
+    kind: Annotated[PolicyKind, typer.Option(help="Which built-in one.")] = PolicyKind.HARDENED,
+    json: Json = False,
+) -> None:
+    """Write a built-in policy with every budget named, for editing.
+
+    Example: [bold]sluice rules policy --out policy.toml[/bold]
+    """
+    chosen = BUILT_IN[kind.value]
+    write_policy(chosen, out_path)
+    if json:
+        emit({"kind": kind.value, "hash": policy_hash(chosen)})
+    else:
+        out.print(f"{out_path}: the {kind.value} policy", markup=False)
+
+
+def rule_payload(rule: Invariant, rules: RuleSet) -> Mapping[str, object]:
+    """Return a rule as JSON: its numbers, its evidence and its sentence."""
+    return {
+        "name": rule.name,
+        "kind": rule.kind.value,
+        "tolerance": rule.tolerance,
+        "unit": unit_of(rule.relation, rules),
+        **asdict(rule.evidence),
+        "sentence": rule_in_words(rule, rules),
+        "power": power_in_words(rule, rules),
+    }
+
+
+def change_payload(change: Change) -> Mapping[str, object]:
+    """Return a change as JSON; a share of the old value where there was one."""
+    payload: dict[str, object] = {
+        "change": type(change).__name__.lower(),
+        "rule": change.rule,
+        "sentence": change.sentence,
+    }
+    if isinstance(change, Moved | Redefined):
+        payload["what"] = change.what.value
+    if isinstance(change, Moved):
+        payload |= {"before": change.before, "after": change.after}
+        payload["share"] = change.share if math.isfinite(change.share) else None
+    return payload
+
+
+def show_rules(rules: RuleSet) -> None:
+    """Print rules in words, then what was dropped and what clean batches showed."""
+    out.print(
+        f"[bold]{len(rules.invariants)} rules[/bold] ({rules.profile.value}), one row each "
+        f"{duration(rules.stride_s)}; fitted to {rules.fit_rows:,} rows, calibrated on "
+        f"{rules.calibration_rows:,}"
+    )
+    for kind in dict.fromkeys(rule.kind for rule in rules.invariants):
+        out.print(f"\n[bold]{kind.value}[/bold]")
+        for rule in rules.of_kind(kind):
+            out.print(f"  {rule_in_words(rule, rules)}", markup=False)
+            if kind.physical:
+                for told in (power_in_words(rule, rules), evidence_in_words(rule)):
+                    if told:
+                        out.print(f"      {told}", markup=False, style="dim")
+    if rules.dropped:
+        drawn = table("\nNot rules", "candidate", "why")
+        for gone in rules.dropped:
+            drawn.add_row(gone.name, gone.why)
+        out.print(drawn)
+    if rules.clean:
+        clean = rules.clean
+        out.print(
+            f"\n{clean.refused_share:.1%} of clean batches of {clean.batch_rows:,} rows would be "
+            f"refused; the {clean.effective_batches:.1f} batches seen cannot tell this from "
+            f"{clean.refused_upper:.1%}"
+        )

@@ -1,0 +1,81 @@
+"""Budgets: how much of what a batch may show, from a policy's margins and clean data."""
+
+import math
+from dataclasses import dataclass
+
+from sluice.invariants.relations import Window
+from sluice.invariants.ruleset import CleanFacts, RuleSet
+
+__all__ = ["Budgets", "Margins", "budgets_for"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margins:
+    """Every number a coordinator may set; the defaults are the hardened policy."""
+
+    alpha: float = 0.01  # share of rows that may violate
+    severe_multiple: float = 1.5  # of the tolerance, where clean data showed no more
+    severe_factor: float = 1.5  # over the largest clean excess, where it showed more
+    severe_rows: int = 0  # rows that may be severe
+    envelope_factor: float = 1.25  # over the largest clean share of rows under a settle envelope
+    envelope_points: float = 0.01
+    anchor_factor: float = 2.0  # over the largest clean share of violating anchors
+    anchor_extra: int = 1  # anchors a batch may break beyond that share
+    liveness_share: float = 0.5  # of the smallest clean range over a block
+    repeat_factor: float = 2.0  # over the largest clean share of rows in stretches that stand twice
+    repeat_rows: int = 0  # and so many rows more
+    segments_extra: int = 0  # time jumps beyond what clean data showed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """The margins applied to one rule set and one batch length."""
+
+    violating_rows: int
+    segments: int
+    severe_rows: int
+    severe_multiple: dict[str, float]  # per rule
+    envelope_rows: dict[str, int]  # per coupling
+    anchors: dict[str, int]  # per window rule
+    quietest: dict[tuple[str, int], float]  # per level and block length
+    repeated_rows: dict[str, int]  # per level
+
+
+def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: int) -> Budgets:
+    """Return what a batch of `rows` rows may show."""
+    excess = {share.rule: share.share for share in facts.severe}
+    windows = {
+        rule.name: rule.relation.rows
+        for rule in rules.invariants
+        if isinstance(rule.relation, Window)
+    }
+    return Budgets(
+        violating_rows=math.floor(margins.alpha * rows),
+        segments=1 + math.ceil(facts.segments_per_row * rows) + margins.segments_extra,
+        severe_rows=margins.severe_rows,
+        severe_multiple={
+            rule.name: max(
+                margins.severe_multiple, margins.severe_factor * excess.get(rule.name, 0)
+            )
+            for rule in rules.invariants
+        },
+        envelope_rows={
+            share.rule: math.floor(
+                (margins.envelope_factor * share.share + margins.envelope_points) * rows
+            )
+            for share in facts.envelope
+        },
+        anchors={
+            share.rule: margins.anchor_extra
+            + math.floor(margins.anchor_factor * share.share * 2 * rows / windows[share.rule])
+            for share in facts.anchors
+        },
+        quietest={
+            (fact.level, fact.rows): margins.liveness_share * fact.smallest_range
+            for fact in facts.liveness
+        },
+        repeated_rows={
+            share.rule: margins.repeat_rows + math.floor(margins.repeat_factor * share.share * rows)
+            for share in facts.repeats
+        },
+    )

@@ -1,0 +1,301 @@
+"""Drift: what moved between two rule sets of one plant, and what that may mean for the plant."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from sluice.invariants.invariant import Invariant
+from sluice.invariants.relations import Balance, Bound, Coupling, Kind, Relation, Window
+from sluice.invariants.ruleset import CleanFacts, Liveness, RuleSet
+from sluice.invariants.words import amount, number, rule_in_words, unit_of
+
+__all__ = ["Appeared", "Change", "Moved", "Redefined", "Vanished", "What", "drift"]
+
+NOTABLE = 0.05  # a smaller move means nothing to an operator
+SHARES = {
+    "severe": "largest residual in tolerances",
+    "envelope": "largest share of rows in transition",
+    "anchors": "share of windows that do not balance",
+    "repeats": "largest share of rows that stand twice",
+}
+
+
+class What(StrEnum):
+    """What can change."""
+
+    COEFFICIENT = "coefficient"
+    NOMINAL = "nominal"
+    CONSTANT = "constant"
+    TOLERANCE = "tolerance"
+    SETTLE = "settle"
+    BOUND = "bound"
+    DEFINITION = "definition"  # what a rule reads, what a channel is
+    SPAN = "span"
+    CLEAN = "clean"  # what clean rows are said to have shown, from which budgets follow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A number of a rule that both sets hold."""
+
+    rule: str
+    what: What
+    before: float
+    after: float
+    share: float  # the move over where it started; for a constant over the tolerance
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redefined:
+    """Something other than one number changed; the rule is empty where it is the plant."""
+
+    rule: str
+    what: What
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appeared:
+    """A rule that only the new set holds."""
+
+    rule: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vanished:
+    """A rule that only the old set holds."""
+
+    rule: str
+    sentence: str
+
+
+Change = Moved | Redefined | Appeared | Vanished
+
+
+def drift(old: RuleSet, new: RuleSet) -> tuple[Change, ...]:
+    """Return everything that changed, matched by rule name: rule by rule, then the plant's."""
+    before = {rule.name: rule for rule in old.invariants}
+    after = {rule.name: rule for rule in new.invariants}
+    found: list[Change] = []
+    for name, rule in after.items():
+        if name not in before:
+            sentence = f"{name} is new: {rule_in_words(rule, new)}"
+            found.append(Appeared(rule=name, sentence=sentence))
+        else:
+            found += _changes(
+                before[name], rule, new, told=_told(rule, new) and _told(before[name], old)
+            )
+    why = {gone.name: gone.why for gone in new.dropped}
+    for name, rule in before.items():
+        if name not in after:
+            told = why.get(name) or f"it said: {rule_in_words(rule, old)}"
+            found.append(Vanished(rule=name, sentence=f"{name} is gone: {told}"))
+    return (*found, *_plant(old, new), *_clean(old, new))
+
+
+def _moved(rule: str, what: What, before: float, after: float, sentence: str) -> Moved:
+    share = after / before - 1 if before else math.inf
+    return Moved(rule=rule, what=what, before=before, after=after, share=share, sentence=sentence)
+
+
+def _told(rule: Invariant, rules: RuleSet) -> bool:
+    """Whether a window's numbers are those of its tank's balance, where they are told once."""
+    window = rule.relation
+    return isinstance(window, Window) and any(
+        isinstance(other.relation, Balance)
+        and (other.relation.level, other.relation.terms, other.relation.constant)
+        == (window.level, window.terms, window.constant)
+        for other in rules.invariants
+    )
+
+
+def _changes(old: Invariant, new: Invariant, rules: RuleSet, *, told: bool) -> Iterator[Change]:
+    name, unit = new.name, unit_of(new.relation, rules)
+    match old.relation, new.relation:
+        case Coupling() as before, Coupling() as after:
+            yield from _coupling(before, after, unit)
+        case (Balance() as before, Balance() as after) | (
+            Window() as before,
+            Window() as after,
+        ) if not told:
+            yield from _balance(before, after, new.tolerance, unit)
+        case Bound() as before, Bound() as after:
+            for end in ("low", "high"):
+                was, now = getattr(before, end), getattr(after, end)
+                if was != now:
+                    sentence = f"{name}: {end} moved {_from_to(was, now, unit)}"
+                    yield _moved(name, What.BOUND, was, now, sentence)
+    if _frame(old.relation) != _frame(new.relation):
+        sentence = f"{name} reads otherwise: {rule_in_words(new, rules)}"
+        yield Redefined(rule=name, what=What.DEFINITION, sentence=sentence)
+    if old.tolerance != new.tolerance and new.kind is not Kind.BOUND:
+        sees = "it sees less" if new.tolerance > old.tolerance else "it sees more"
+        sentence = (
+            f"{name}'s tolerance went {_from_to(old.tolerance, new.tolerance, unit)} "
+            f"({_percent(old.tolerance, new.tolerance)}): {sees}"
+        )
+        yield _moved(name, What.TOLERANCE, old.tolerance, new.tolerance, sentence)
+
+
+def _coupling(old: Coupling, new: Coupling, unit: str) -> Iterator[Change]:
+    before = {state.code: state.nominal for state in old.states}
+    for state in new.states:
+        was, now = before.get(state.code, state.nominal), state.nominal
+        if was == now:
+            continue
+        moved = now / was - 1 if was else 0.0
+        verb = "rose" if now > was else "fell"
+        guess = ""
+        if abs(moved) >= NOTABLE:
+            guess = ": a new pump?" if now > was else ": wear, or a valve that no longer opens?"
+        sentence = (
+            f"{new.actuator}'s nominal flow {verb} by {_size(moved)}, "
+            f"{_from_to(was, now, unit)}{guess}"
+        )
+        yield _moved(new.name, What.NOMINAL, was, now, sentence)
+    if old.settle != new.settle:
+        sentence = f"{new.actuator} settles in {new.settle} rows; it was {old.settle}"
+        yield _moved(new.name, What.SETTLE, old.settle, new.settle, sentence)
+
+
+def _balance(
+    old: Balance | Window, new: Balance | Window, tolerance: float, unit: str
+) -> Iterator[Change]:
+    before = {term.channel: term.coefficient for term in old.terms}
+    after = {term.channel: term.coefficient for term in new.terms}
+    for channel in dict.fromkeys((*before, *after)):
+        was, now = before.get(channel, 0.0), after.get(channel, 0.0)
+        if was == now:
+            continue
+        if channel not in before:
+            sentence = (
+                f"{new.level} now depends on {channel} ({amount(now, unit)} per unit and row)"
+            )
+        elif channel not in after:
+            sentence = f"{new.level} no longer depends on {channel}"
+        else:
+            notable = abs(now / was - 1) >= NOTABLE if was else True
+            guess = ": a meter that drifts, or another tank area?" if notable else ""
+            sentence = (
+                f"{new.level}'s coefficient of {channel} moved {_from_to(was, now, unit)} "
+                f"per unit and row ({_percent(was, now)}){guess}"
+            )
+        yield _moved(new.name, What.COEFFICIENT, was, now, sentence)
+    if old.constant != new.constant:
+        guess = ""
+        rows = new.rows if isinstance(new, Window) else 1
+        share = (new.constant - old.constant) * rows / tolerance
+        if abs(share) >= NOTABLE:
+            verb = "loses" if new.constant < old.constant else "gains"
+            guess = f": the tank {verb} water that no meter shows"
+        yield Moved(
+            rule=new.name,
+            what=What.CONSTANT,
+            before=old.constant,
+            after=new.constant,
+            share=share,
+            sentence=f"{new.level}'s constant moved "
+            f"{_from_to(old.constant, new.constant, unit)} per row{guess}",
+        )
+
+
+def _frame(relation: Relation) -> object:
+    """Return what is left of a relation once the numbers that may move are taken out."""
+    match relation:
+        case Coupling():
+            codes = tuple(state.code for state in relation.states)
+            return (
+                relation.actuator,
+                relation.flow,
+                relation.off,
+                codes,
+                relation.transition,
+                relation.standby,
+            )
+        case Balance():
+            on = tuple(sorted((term.channel, term.on) for term in relation.terms if term.on))
+            return relation.level, relation.averaged, on
+        case Window():
+            on = tuple(sorted((term.channel, term.on) for term in relation.terms if term.on))
+            return relation.level, relation.averaged, on, relation.rows
+        case _:
+            return relation.kind, relation.channels
+
+
+def _plant(old: RuleSet, new: RuleSet) -> Iterator[Change]:
+    """Compare what the two sets say of the plant itself."""
+    if (old.profile, old.stride_s) != (new.profile, new.stride_s):
+        mined = [f"{r.profile.value}, a row each {r.stride_s:g} s" for r in (old, new)]
+        yield _redefined(f"mined as {mined[1]}; it was {mined[0]}")
+    before = {channel.name: channel for channel in old.channels}
+    after = {channel.name: channel for channel in new.channels}
+    for name in dict.fromkeys((*before, *after)):
+        if name not in after:
+            yield _redefined(f"channel {name} is gone")
+        elif name not in before:
+            yield _redefined(f"channel {name} is new")
+        else:
+            was, now = before[name], after[name]
+            if (was.role, was.unit, was.codes) != (now.role, now.unit, now.codes):
+                yield _redefined(f"channel {name} has another role, unit or codes")
+            if was.span != now.span:
+                told = [f"{s.low:g} to {s.high:g}" if s else "none" for s in (was.span, now.span)]
+                sentence = f"channel {name}'s span went from {told[0]} to {told[1]}"
+                yield Redefined(rule="", what=What.SPAN, sentence=sentence)
+
+
+def _redefined(sentence: str) -> Redefined:
+    return Redefined(rule="", what=What.DEFINITION, sentence=sentence)
+
+
+def _clean(old: RuleSet, new: RuleSet) -> Iterator[Change]:
+    """Compare what clean rows are said to have shown: every budget of the gate follows from it."""
+    if old.clean is None or new.clean is None:
+        return
+    before, after = _facts(old.clean), _facts(new.clean)
+    for (rule, told), was in before.items():
+        whose = f"{rule}: clean rows' {told}" if rule else f"clean rows' {told}"
+        if (rule, told) not in after:
+            sentence = f"{whose} is no longer stated"
+            yield Redefined(rule=rule, what=What.CLEAN, sentence=sentence)
+            continue
+        now = after[rule, told]
+        if was != now:
+            sentence = f"{whose} went {_from_to(was, now, '')}"
+            yield _moved(rule, What.CLEAN, was, now, sentence)
+
+
+def _facts(clean: CleanFacts) -> dict[tuple[str, str], float]:
+    """Return every stated fact under the rule or level it is about."""
+    found: dict[tuple[str, str], float] = {}
+    for item in fields(clean):
+        told, value = item.name.replace("_", " "), getattr(clean, item.name)
+        if isinstance(value, int | float):
+            found["", told] = float(value)
+            continue
+        for fact in value:
+            if isinstance(fact, Liveness):
+                found[fact.level, f"smallest range over {fact.rows} rows"] = fact.smallest_range
+            else:
+                found[fact.rule, SHARES.get(item.name, f"largest {told}")] = fact.share
+    return found
+
+
+def _from_to(was: float, now: float, unit: str) -> str:
+    digits = 3 if number(was) != number(now) else 6
+    text = number(now, digits)
+    return f"from {number(was, digits)} to {f'{text} {unit}' if unit else text}"
+
+
+def _percent(was: float, now: float) -> str:
+    if not was:
+        return "from nothing"
+    share = now / was - 1
+    return f"{'+' if share >= 0 else '-'}{_size(share)}"
+
+
+def _size(share: float) -> str:
+    return f"{abs(share) * 100:.2g} %" if abs(share) < 1 else f"{abs(share) * 100:,.0f} %"

@@ -1,0 +1,150 @@
+"""Float residuals of relations on a record (the paper's arithmetic), one vectorised pass each.
+
+No relation is evaluated across a time jump: the first row of a segment has no row before it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.arrays import Bools, Floats, Ints
+from sluice.invariants.relations import (
+    Balance,
+    Bound,
+    Coupling,
+    Rate,
+    Relation,
+    Term,
+    Transition,
+    Window,
+)
+from sluice.telemetry import Record
+
+__all__ = ["Residuals", "anchors", "residuals", "transition_rows"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residuals:
+    """One residual per row, in the relation's unit, and whether it is judged on that row.
+
+    Where the settle envelope stands in for a coupling the residual is how far the flow lies outside
+    it; it is zero inside.
+    """
+
+    values: Floats
+    applies: Bools
+    envelope: Bools
+
+
+def residuals(relation: Relation, record: Record) -> Residuals:
+    """Evaluate one relation on every row of a record."""
+    match relation:
+        case Coupling():
+            return _coupling(relation, record)
+        case Balance():
+            step, known = _step(relation.level, relation.name, record)
+            flow = _flow(relation.terms, relation.name, record, averaged=relation.averaged)
+            return _where(step - flow - relation.constant, known)
+        case Window():
+            return _window(relation, record)
+        case Bound():
+            readings = _column(relation.channel, relation.name, record)
+            below = np.minimum(readings - relation.low, 0.0)
+            above = np.maximum(readings - relation.high, 0.0)
+            return _where(below + above, np.ones(len(record), bool))
+        case Rate():
+            return _where(*_step(relation.channel, relation.name, record))
+
+
+def transition_rows(states: Floats, settle: int, starts: Ints) -> Bools:
+    """Tell the rows within `settle` rows after a switch, or after the record or a segment began."""
+    rows = len(states)
+    switched = np.zeros(rows, bool)
+    switched[1:] = states[1:] != states[:-1]
+    switched[starts] = True
+    if settle == 0:
+        return np.zeros(rows, bool)
+    last = np.maximum.accumulate(np.where(switched, np.arange(rows), -settle))
+    settling: Bools = np.arange(rows) - last < settle
+    return settling
+
+
+def anchors(rows: int, window: int) -> Ints:
+    """Return the rows at which a window rule is judged: two chains, half a window apart.
+
+    A window that reaches back over a segment start is an anchor all the same: under the hardened
+    policy it counts as violating, so that declaring time jumps buys nothing.
+    """
+    first = np.arange(window, rows, window)
+    second = np.arange(window + window // 2, rows, window)
+    return np.unique(np.concatenate([first, second]))
+
+
+def _coupling(relation: Coupling, record: Record) -> Residuals:
+    states = np.rint(_column(relation.actuator, relation.name, record))
+    flow = _column(relation.flow, relation.name, record)
+    expected = np.full(len(record), np.nan)
+    expected[states == relation.off] = 0.0
+    for state in relation.states:
+        expected[states == state.code] = state.nominal
+    settling = transition_rows(states, relation.settle, record.segment_starts) | np.isnan(expected)
+    silent = np.zeros(len(record), bool)
+    for pump, off in relation.standby:
+        silent |= np.rint(_column(pump, relation.name, record)) != off
+    steady = flow - expected
+    if relation.transition is Transition.SILENT:
+        return _where(steady, ~settling & ~silent)
+    outside = np.minimum(flow, 0.0) + np.maximum(flow - relation.nominal, 0.0)
+    judged = _where(np.where(settling, outside, steady), ~silent)
+    return Residuals(values=judged.values, applies=judged.applies, envelope=settling & ~silent)
+
+
+def _window(relation: Window, record: Record) -> Residuals:
+    rows, span = len(record), relation.rows
+    level = _column(relation.level, relation.name, record)
+    flow = _flow(relation.terms, relation.name, record, averaged=relation.averaged)
+    flow[np.isnan(flow)] = 0.0  # a segment's first row has no flow over its span; masked below
+    total = np.concatenate(([0.0], np.cumsum(flow)))
+    at = anchors(rows, span)
+    values = np.full(rows, np.nan)
+    inflow = total[at + 1] - total[at - span + 1]
+    values[at] = level[at] - level[at - span] - inflow - relation.constant * span
+    segment = np.searchsorted(record.segment_starts, np.arange(rows), side="right")
+    whole = np.zeros(rows, bool)
+    whole[at] = segment[at] == segment[at - span]
+    return _where(values, whole)
+
+
+def _step(channel: str, name: str, record: Record) -> tuple[Floats, Bools]:
+    readings = _column(channel, name, record)
+    step = np.empty(len(record))
+    step[0] = np.nan
+    np.subtract(readings[1:], readings[:-1], out=step[1:])
+    known = np.ones(len(record), bool)
+    known[record.segment_starts] = False
+    return step, known
+
+
+def _flow(terms: tuple[Term, ...], name: str, record: Record, *, averaged: bool) -> Floats:
+    total = np.zeros(len(record))
+    for term in terms:
+        readings = _column(term.channel, name, record)
+        if term.on:
+            readings = np.isin(np.rint(readings), term.on).astype(np.float64)
+        total += term.coefficient * readings
+    if averaged:
+        mean = np.full(len(record), np.nan)
+        mean[1:] = (total[1:] + total[:-1]) / 2
+        mean[record.segment_starts] = np.nan
+        return mean
+    return total
+
+
+def _column(channel: str, name: str, record: Record) -> Floats:
+    return record.values[:, record.index(channel, needed_by=f"rule {name!r}")]
+
+
+def _where(values: Floats, applies: Bools) -> Residuals:
+    """Mark rows without a residual (a reading is missing) as not judged."""
+    judged = applies & ~np.isnan(values)
+    return Residuals(values=values, applies=judged, envelope=np.zeros(len(values), bool))

@@ -1,0 +1,97 @@
+"""A plant's rules as one document: what was mined, from what, and what clean data showed."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sluice.invariants.invariant import Invariant
+from sluice.invariants.relations import Kind
+from sluice.telemetry import Channel, Record
+
+__all__ = ["CleanFacts", "Dropped", "Liveness", "Profile", "RuleSet", "Share"]
+
+
+class Profile(StrEnum):
+    """How rules are mined."""
+
+    PAPER_NARROW = "paper-narrow"
+    PAPER_WIDE = "paper-wide"
+    PAPER_GENERIC = "paper-generic"
+    PAPER_EXPERT = "paper-expert"
+    HARDENED = "hardened"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """A candidate that did not become a rule, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Liveness:
+    """The smallest range a level showed over any block of clean rows."""
+
+    level: str
+    rows: int
+    smallest_range: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The largest share of a clean batch that one rule had, under whatever is counted."""
+
+    rule: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanFacts:
+    """What clean hold-out rows showed; the hardened policy derives its budgets from it."""
+
+    batch_rows: int
+    batches: int  # bootstrap draws
+    effective_batches: float  # how many disjoint batches the hold-out holds
+    refused_share: float  # estimated share of honest batches that would be refused
+    refused_upper: float  # 3/n with n effective batches where none was refused
+    violating_share: float  # mean share of violating rows
+    segments_per_row: float
+    severe: tuple[Share, ...]  # per rule: largest residual over tolerance
+    envelope: tuple[Share, ...]  # per coupling: largest share of rows under the settle envelope
+    anchors: tuple[Share, ...]  # per window rule: largest share of violating anchors
+    liveness: tuple[Liveness, ...]
+    repeats: tuple[Share, ...]  # per level: largest share of rows in stretches that stand twice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSet:
+    """The rules of one plant: all that gate, projection, report and circuit read."""
+
+    plant: str
+    profile: Profile
+    stride_s: float
+    channels: tuple[Channel, ...]
+    invariants: tuple[Invariant, ...]
+    dropped: tuple[Dropped, ...] = ()
+    fit_rows: int = 0
+    calibration_rows: int = 0
+    clean: CleanFacts | None = None  # hardened profiles only
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing ties channels together: bounds alone admit any fabrication in range."""
+        return not any(invariant.kind.physical for invariant in self.invariants)
+
+    def of_kind(self, *kinds: Kind) -> tuple[Invariant, ...]:
+        """Return the rules of the given families."""
+        return tuple(invariant for invariant in self.invariants if invariant.kind in kinds)
+
+    def channel(self, name: str) -> Channel:
+        """Return what a channel is; rules only name channels that are there."""
+        return next(channel for channel in self.channels if channel.name == name)
+
+    def demand(self, record: Record) -> None:
+        """Refuse a record that lacks a channel which a rule reads."""
+        for invariant in self.invariants:
+            for channel in invariant.relation.channels:
+                record.index(channel, needed_by=f"rule {invariant.name!r}")

@@ -1,0 +1,97 @@
+"""Rules files: JSON with a schema version and a hash over the canonical form (RFC 8785).
+
+An edited file is refused until `seal` hashes it anew: nobody widens a tolerance unnoticed.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import rfc8785
+from pydantic import TypeAdapter, ValidationError
+
+from sluice.errors import RulesFileError
+from sluice.files import atomically
+from sluice.invariants.ruleset import RuleSet
+
+__all__ = ["load_rules", "rules_hash", "save_rules", "seal_rules"]
+
+SCHEMA = 1
+_ADAPTER = TypeAdapter(RuleSet)
+
+
+def rules_hash(rules: RuleSet) -> str:
+    """Return the content hash that names these rules in every later step."""
+    return _hash(_document(rules))
+
+
+def save_rules(rules: RuleSet, path: Path) -> str:
+    """Write sealed rules and return their hash."""
+    document = _document(rules)
+    document["hash"] = _hash(document)
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    with atomically(path) as draft:
+        draft.write_text(text + "\n", encoding="utf-8")
+    return str(document["hash"])
+
+
+def load_rules(path: Path, *, sealed: bool = True) -> RuleSet:
+    """Read rules; unless told otherwise, an edit since they were sealed is refused."""
+    document = _read(path)
+    stated = document.pop("hash", None)
+    if sealed and stated != _hash(document):
+        raise RulesFileError(
+            f"rules file {path} was edited after it was sealed (hash {str(stated)[:12]}..., "
+            f"content {_hash(document)[:12]}...); check the change with 'sluice rules diff' and "
+            "run 'sluice rules seal'"
+        )
+    return _rules(document, path)
+
+
+def seal_rules(path: Path) -> str:
+    """Check an edited file and hash it anew, in place."""
+    document = _read(path)
+    document.pop("hash", None)
+    return save_rules(_rules(document, path), path)
+
+
+def _document(rules: RuleSet) -> dict[str, object]:
+    return {"schema": SCHEMA, **_ADAPTER.dump_python(rules, mode="json")}
+
+
+def _hash(document: dict[str, object]) -> str:
+    return hashlib.sha256(rfc8785.dumps(document)).hexdigest()  # type: ignore[arg-type]
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RulesFileError(f"rules file {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise RulesFileError(f"rules file {path} is not JSON: {error}") from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        raise RulesFileError(
+            f"{path} is not a rules file of schema {SCHEMA} (found {found!r}); mine it again"
+        )
+    try:
+        rfc8785.dumps(document)
+    except rfc8785.CanonicalizationError as error:
+        raise RulesFileError(f"rules file {path} has no canonical form: {error}") from None
+    return document
+
+
+def _rules(document: dict[str, object], path: Path) -> RuleSet:
+    content = {key: value for key, value in document.items() if key != "schema"}
+    try:
+        rules = _ADAPTER.validate_json(json.dumps(content), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RulesFileError(f"rules file {path}: {where}: {first['msg']}") from None
+    if _document(rules) != document:
+        raise RulesFileError(
+            f"rules file {path} has keys that no rule knows; remove them or mine it again"
+        )
+    return rules

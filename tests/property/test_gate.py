@@ -1,0 +1,213 @@
+"""What must hold of mining and judging whatever the plant."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.admission import HardenedPolicy
+from sluice.admission.gate import Gate
+from sluice.invariants import (
+    Balance,
+    Bound,
+    Coupling,
+    Invariant,
+    Kind,
+    Profile,
+    Rate,
+    Relation,
+    RuleSet,
+    State,
+    Term,
+    Transition,
+    Window,
+    encode,
+    evaluate,
+    measure,
+    mine,
+    residuals,
+)
+from sluice.plants import simulate
+from sluice.telemetry import Channel, Codes, Record, Role, Span
+
+START = np.datetime64("2024-03-01T00:00:00", "us")
+
+
+@pytest.fixture(scope="module")
+def line() -> Record:
+    return simulate("line", seed=0, days=20)
+
+
+@pytest.fixture(scope="module")
+def rules(line: Record) -> RuleSet:
+    return mine(line.rows(0, 10_000), line.rows(10_000, 20_000), profile=Profile.HARDENED)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_clean_batches_are_admitted_at_the_stated_rate(rules: RuleSet, seed: int) -> None:
+    gate = Gate.of(rules, HardenedPolicy())
+    record = simulate("line", seed=seed, days=20)
+    verdicts = [gate.judge(record.rows(at, at + 1_000)) for at in range(0, 28_000, 1_000)]
+    refused = [verdict.reasons for verdict in verdicts if not verdict.admitted]
+    assert len(refused) <= 1, refused  # 1 % of 28, and chance
+
+
+def test_permuting_columns_changes_nothing(line: Record, rules: RuleSet) -> None:
+    turned = line.select(sorted(line.names, reverse=True))
+    again = mine(turned.rows(0, 10_000), turned.rows(10_000, 20_000), profile=Profile.HARDENED)
+    assert {r.name: r.tolerance for r in again.invariants} == pytest.approx(
+        {r.name: r.tolerance for r in rules.invariants}
+    )
+    gate = Gate.of(rules, HardenedPolicy())
+    one, other = gate.judge(line.rows(20_000, 21_000)), gate.judge(turned.rows(20_000, 21_000))
+    assert np.array_equal(one.violating, other.violating)
+    assert one.reasons == other.reasons
+
+
+@pytest.mark.parametrize("factor", [1000.0, 0.25])
+def test_other_units_scale_coefficients_and_nothing_else(
+    line: Record, rules: RuleSet, factor: float
+) -> None:
+    levels = [line.index(channel.name) for channel in line.of_role(Role.LEVEL)]
+    values = line.values.copy()
+    values[:, levels] *= factor
+    channels = tuple(
+        replace(c, span=Span(low=c.span.low * factor, high=c.span.high * factor))
+        if c.role is Role.LEVEL and c.span
+        else c
+        for c in line.channels
+    )
+    scaled = replace(line, values=values, channels=channels)
+    again = mine(scaled.rows(0, 10_000), scaled.rows(10_000, 20_000), profile=Profile.HARDENED)
+    for before, after in zip(rules.invariants, again.invariants, strict=True):
+        assert before.name == after.name
+        moved = after.tolerance / before.tolerance
+        assert moved == pytest.approx(
+            1.0 if before.kind is Kind.COUPLING else factor, rel=1e-6
+        ) or (before.kind is Kind.BOUND)
+        if isinstance(before.relation, Balance) and isinstance(after.relation, Balance):
+            for one, other in zip(before.relation.terms, after.relation.terms, strict=True):
+                assert other.coefficient == pytest.approx(one.coefficient * factor, rel=1e-6)
+    batch, other_batch = line.rows(20_000, 21_000), scaled.rows(20_000, 21_000)
+    assert np.array_equal(measure(rules, batch).violating, measure(again, other_batch).violating)
+
+
+def test_a_violating_row_stays_so_when_rules_are_added(line: Record, rules: RuleSet) -> None:
+    attacked = simulate("line", seed=1, days=10, attacks=True)
+    before = np.zeros(len(attacked), bool)
+    for count in range(0, len(rules.invariants) + 1, 4):
+        some = replace(rules, invariants=rules.invariants[:count])
+        now = measure(some, attacked).violating
+        assert not (before & ~now).any()
+        before = now
+    assert before.sum() > 100
+
+
+CHANNELS = (
+    Channel(name="L", role=Role.LEVEL, span=Span(low=0, high=10)),
+    Channel(name="F", role=Role.FLOW, span=Span(low=-1, high=5)),
+    Channel(name="G", role=Role.FLOW, span=Span(low=0, high=3)),
+    Channel(name="S", role=Role.ACTUATOR, codes=Codes(off=1, on=(2, 3), moving=(0,))),
+)
+WEIGHTS = st.floats(-2, 2).filter(lambda weight: abs(weight) > 1e-3)
+
+
+@st.composite
+def relations(draw: st.DrawFn) -> Relation:
+    terms = (
+        Term(channel="F", coefficient=draw(WEIGHTS)),
+        Term(channel="G", coefficient=draw(WEIGHTS)),
+        Term(channel="S", coefficient=draw(WEIGHTS), on=(2, 3)),
+    )
+    averaged, constant = draw(st.booleans()), draw(st.floats(-1, 1))
+    made: list[Relation] = [
+        Coupling(
+            name="c",
+            actuator="S",
+            flow="F",
+            off=1,
+            states=(State(code=2, nominal=draw(st.floats(0.5, 4))), State(code=3, nominal=1.0)),
+            settle=draw(st.integers(0, 3)),
+            transition=Transition.ENVELOPE,
+        ),
+        Balance(name="b", level="L", terms=terms, constant=constant, averaged=averaged),
+        Window(
+            name="w",
+            level="L",
+            terms=terms,
+            constant=constant,
+            rows=draw(st.sampled_from([2, 4, 7])),
+            averaged=averaged,
+        ),
+        Bound(name="o", channel="G", low=0.5, high=2.0),
+        Rate(name="r", channel="L"),
+    ]
+    return draw(st.sampled_from(made))
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = draw(st.integers(20, 60))
+    values = np.column_stack(
+        [
+            rng.uniform(0, 10, rows),
+            rng.uniform(-1, 5, rows),
+            rng.uniform(0, 3, rows),
+            rng.choice([0, 1, 1, 2, 2, 3], rows).astype(float),
+        ]
+    )
+    times = START + (np.arange(rows) * 5).astype("timedelta64[s]")
+    jump = draw(st.integers(5, rows - 1))
+    if draw(st.booleans()):
+        times[jump:] += np.timedelta64(500, "s")
+    return Record(
+        name="random",
+        channels=CHANNELS,
+        values=values,
+        times=times,
+        stride_s=5.0,
+        labels=np.zeros(rows, np.int8),
+    )
+
+
+def quantisation(relation: Relation, steps: dict[str, float]) -> float:
+    """The most that rounding readings to registers can move a residual."""
+    match relation:
+        case Balance() | Window():
+            rows = relation.rows if isinstance(relation, Window) else 1
+            flows = sum(abs(t.coefficient) * steps[t.channel] for t in relation.terms if not t.on)
+            return steps["L"] + rows * flows
+        case Coupling():
+            return steps["F"]
+        case Bound():
+            return steps["G"]
+        case Rate():
+            return 2 * steps["L"]
+
+
+@settings(max_examples=120, deadline=None)
+@given(relation=relations(), record=records(), tolerance=st.floats(0.05, 3))
+def test_the_integer_evaluator_agrees_with_floats_up_to_quantisation(
+    relation: Relation, record: Record, tolerance: float
+) -> None:
+    rule = Invariant(relation=relation, tolerance=tolerance)
+    rules = RuleSet(
+        plant="random",
+        profile=Profile.HARDENED,
+        stride_s=5.0,
+        channels=CHANNELS,
+        invariants=(rule,),
+    )
+    encoding = encode(rules)
+    (judged,) = evaluate(encoding, record)
+    found = residuals(relation, record)
+    steps = {register.channel: register.step for register in encoding.registers}
+    slack = quantisation(relation, steps) + 1e-4 * tolerance
+    size = np.abs(np.where(found.applies, found.values, 0.0))
+    limit = 0.0 if isinstance(relation, Bound) else tolerance
+    assert judged.violating[found.applies & (size > limit + slack)].all()
+    clearly_inside = found.applies & (size < limit - slack)
+    assert not judged.violating[clearly_inside].any()

@@ -1,0 +1,255 @@
+"""Acceptance: rules that were made loose on purpose do not pass."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sluice.admission.acceptance import accept, unsound
+from sluice.admission.policy import Acceptance, HardenedPolicy
+from sluice.invariants import (
+    Balance,
+    Bound,
+    CleanFacts,
+    Coupling,
+    Dropped,
+    Invariant,
+    Profile,
+    Rate,
+    RuleSet,
+    Share,
+    Window,
+    mine,
+)
+from sluice.plants import simulate
+from sluice.telemetry import Role, Span
+
+Edit = Callable[[RuleSet], RuleSet]
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    plant = simulate("line", seed=0, days=6)
+    return mine(plant.rows(0, 4320), plant.rows(4320, 8640), profile=Profile.HARDENED)
+
+
+def said(pattern: str, reasons: tuple[str, ...]) -> bool:
+    return any(re.search(pattern, reason) for reason in reasons)
+
+
+def edited(rules: RuleSet, kind: type, edit: Callable[[Invariant], Invariant]) -> RuleSet:
+    return replace(
+        rules,
+        invariants=tuple(
+            edit(rule) if isinstance(rule.relation, kind) else rule for rule in rules.invariants
+        ),
+    )
+
+
+def loosened(kind: type, factor: float) -> Edit:
+    return lambda rules: edited(
+        rules, kind, lambda rule: replace(rule, tolerance=rule.tolerance * factor)
+    )
+
+
+def without(*names: str) -> Edit:
+    return lambda rules: replace(
+        rules,
+        invariants=tuple(
+            rule
+            for rule in rules.invariants
+            if not any(rule.name == name or rule.name.startswith(f"{name}/") for name in names)
+        ),
+    )
+
+
+def boasting(**facts: object) -> Edit:
+    def edit(rules: RuleSet) -> RuleSet:
+        assert rules.clean is not None
+        return replace(rules, clean=replace(rules.clean, **facts))  # type: ignore[arg-type]
+
+    return edit
+
+
+def exaggerated(field: str, share: float) -> Edit:
+    def edit(rules: RuleSet) -> RuleSet:
+        found: tuple[Share, ...] = getattr(clean(rules), field)
+        return boasting(**{field: tuple(replace(fact, share=share) for fact in found)})(rules)
+
+    return edit
+
+
+def clean(rules: RuleSet) -> CleanFacts:
+    assert rules.clean is not None
+    return rules.clean
+
+
+def silenced(rules: RuleSet) -> RuleSet:
+    def edit(rule: Invariant) -> Invariant:
+        assert isinstance(rule.relation, Coupling)
+        return replace(rule, relation=replace(rule.relation, standby=(("S_PU2", 0),)))
+
+    return edited(rules, Coupling, edit)
+
+
+def deaf(rules: RuleSet) -> RuleSet:
+    """Drop every flow from every balance: only tolerances remain, and they look tight."""
+
+    def edit(rule: Invariant) -> Invariant:
+        assert isinstance(rule.relation, Balance | Window)
+        return replace(rule, relation=replace(rule.relation, terms=()))
+
+    return edited(edited(rules, Balance, edit), Window, edit)
+
+
+def test_mined_rules_are_accepted_and_again_after_themselves(rules: RuleSet) -> None:
+    assert accept(rules, HardenedPolicy()) == ()
+    assert accept(rules, HardenedPolicy(), last=rules) == ()
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (loosened(Coupling, 20), "S_PU1~F_PU1: tolerance .* m3/h; the policy allows less than"),
+        (loosened(Balance, 1000), r"dL_T1: tolerance .* \(25% of the span of L_T1\)"),
+        (loosened(Window, 100), "as loose as 4 single rows"),
+        (deaf, "L_T1 has no balance or window tight enough"),
+        (without("dL_T2"), "L_T2 has no balance or window tight enough"),
+        (without("S_PU1~F_PU1"), "no coupling or balance reads S_PU1; mine other rows, or declare"),
+        (silenced, "S_PU1~F_PU1 is silent while S_PU2 runs, and nothing says that S_PU2 stands by"),
+        (boasting(refused_share=0.4), "40.0% of clean batches would be refused; .* 5.0%"),
+        (exaggerated("severe", 1e6), "S_PU1~F_PU1: clean rows are said to stray by"),
+        (exaggerated("envelope", 0.9), "90.0% of clean rows are said to be in transition"),
+        (exaggerated("anchors", 0.5), "50.0% of clean windows are said not to balance"),
+        (exaggerated("repeats", 1.0), "100.0% of clean rows are said to stand twice"),
+        (boasting(segments_per_row=0.5), "50.00% of clean rows are said to follow a time jump"),
+    ],
+)
+def test_rules_made_loose_on_purpose_fail(rules: RuleSet, edit: Edit, reason: str) -> None:
+    assert said(reason, accept(edit(rules), HardenedPolicy()))
+
+
+def test_a_tank_is_seen_only_by_a_rule_tighter_than_its_flows(rules: RuleSet) -> None:
+    blunt = loosened(Balance, 15)(rules)
+    assert accept(blunt, HardenedPolicy()) == ()
+    only_blunt = replace(
+        blunt, invariants=tuple(r for r in blunt.invariants if not isinstance(r.relation, Window))
+    )
+    pattern = "L_T1 has no balance or window tight enough to see 50%"
+    assert said(pattern, accept(only_blunt, HardenedPolicy()))
+
+
+def test_empty_rules_are_never_accepted(rules: RuleSet) -> None:
+    empty = replace(
+        rules,
+        invariants=tuple(r for r in rules.invariants if isinstance(r.relation, Bound | Rate)),
+    )
+    assert "every batch in range would be admitted" in accept(empty, HardenedPolicy())[0]
+
+
+def test_a_minimum_of_rules_is_asked_for(rules: RuleSet) -> None:
+    policy = HardenedPolicy(acceptance=Acceptance(rules_min=99))
+    assert "the policy asks for 99" in accept(rules, policy)[0]
+
+
+def test_paper_rules_say_nothing_of_clean_batches(rules: RuleSet) -> None:
+    paper = replace(rules, profile=Profile.PAPER_WIDE, clean=None)
+    assert "mine with --profile hardened" in accept(paper, HardenedPolicy())[-1]
+
+
+def test_a_declared_reason_stands_in_for_a_rule(rules: RuleSet) -> None:
+    fewer = without("dL_T2", "S_PU1~F_PU1")(rules)
+    reasons = {"L_T2": "no outflow meter", "S_PU1": "manual valve"}
+    assert accept(fewer, HardenedPolicy(acceptance=Acceptance(reasons=reasons))) == ()
+
+
+def test_a_pump_that_never_ran_needs_no_rule_and_one_that_did_is_explained(rules: RuleSet) -> None:
+    assert "S_PU4" in {gone.name.split("~")[0] for gone in rules.dropped}
+    gone = Dropped(name="S_PU1~flow", why="the flow goes on while it is off")
+    told = replace(without("S_PU1~F_PU1")(rules), dropped=(*rules.dropped, gone))
+    (reason,) = accept(told, HardenedPolicy())
+    assert "(the miner says: the flow goes on while it is off)" in reason
+
+
+def roomier(rules: RuleSet) -> RuleSet:
+    def edit(rule: Invariant) -> Invariant:
+        assert isinstance(rule.relation, Bound)
+        return replace(rule, relation=replace(rule.relation, low=-1e6))
+
+    return edited(rules, Bound, edit)
+
+
+def slower(rules: RuleSet) -> RuleSet:
+    def edit(rule: Invariant) -> Invariant:
+        assert isinstance(rule.relation, Coupling)
+        return replace(rule, relation=replace(rule.relation, settle=9))
+
+    return edited(rules, Coupling, edit)
+
+
+def renamed(rules: RuleSet) -> RuleSet:
+    level = replace(rules.channels[0], role=Role.PRESSURE)
+    return replace(rules, channels=(level, *rules.channels[1:]))
+
+
+def widened(rules: RuleSet) -> RuleSet:
+    level = replace(rules.channels[0], span=Span(low=-50, high=50))
+    return replace(rules, channels=(level, *rules.channels[1:]))
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (loosened(Coupling, 1.01), "S_PU1~F_PU1: tolerance .* is looser than the last accepted"),
+        (loosened(Rate, 2), "L_T1 rate: tolerance .* is looser than the last accepted"),
+        (roomier, "L_T1 in range: -1,000,000 to .* is wider than the last accepted"),
+        (slower, r"settles in 9 rows, \d in the last accepted file"),
+        (without("S_PU1~F_PU1"), "S_PU1~F_PU1 is gone since the last accepted file"),
+        (renamed, "channel L_T1 is no longer described as a level"),
+        (widened, "channel L_T1's span grew from 0 to 13 to -50 to 50"),
+        (boasting(liveness=()), "L_T1 may stand still, which the last accepted file did not allow"),
+    ],
+)
+def test_rules_get_no_looser_than_the_last_accepted(
+    rules: RuleSet, edit: Edit, reason: str
+) -> None:
+    assert said(reason, accept(edit(rules), HardenedPolicy(), last=rules))
+
+
+def test_a_policy_may_leave_some_room(rules: RuleSet) -> None:
+    policy = HardenedPolicy(acceptance=Acceptance(looser_than_last=1.1))
+    assert accept(loosened(Coupling, 1.05)(rules), policy, last=rules) == ()
+
+
+def test_a_sharper_window_replaces_another(rules: RuleSet) -> None:
+    windows = [rule for rule in rules.invariants if isinstance(rule.relation, Window)]
+    shortest = windows[0].name
+    fewer = replace(rules, invariants=tuple(r for r in rules.invariants if r.name != shortest))
+    assert accept(fewer, HardenedPolicy(), last=rules) == ()
+    reasons = accept(without("dL_T1/4", "dL_T1")(rules), HardenedPolicy(), last=rules)
+    assert said("is gone since the last accepted file", reasons)
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (loosened(Coupling, -1), "the tolerance is -.*; it must be more than 0"),
+        (loosened(Coupling, 0), "the tolerance is 0; it must be more than 0"),
+        (
+            lambda rules: replace(rules, invariants=(*rules.invariants, rules.invariants[0])),
+            "two rules are named 'S_PU1~F_PU1'",
+        ),
+        (
+            lambda rules: replace(rules, channels=rules.channels[1:]),
+            "dL_T1 reads L_T1, which the file does not describe",
+        ),
+        (loosened(Balance, 1e-12), "beyond half the proof field"),
+    ],
+)
+def test_rules_that_contradict_themselves_are_unsound(
+    rules: RuleSet, edit: Edit, reason: str
+) -> None:
+    wrong = unsound(edit(rules))
+    assert said(reason, wrong)
+    assert accept(edit(rules), HardenedPolicy()) == wrong

@@ -1,0 +1,190 @@
+"""`sluice mine` from the outside."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from sluice.invariants import load_rules, rules_hash, save_rules
+from sluice.plants import simulate
+from sluice.telemetry import Layout, write
+
+from .conftest import Outcome
+
+Run = Callable[..., Outcome]
+HALVES = ("--fit", "0.5", "--calibrate", "0.5")
+
+
+@pytest.fixture(scope="module")
+def march(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plant") / "march.parquet"
+    write(simulate("line", seed=0, days=5), path, Layout.PARQUET)
+    return path
+
+
+@pytest.fixture(scope="module")
+def april(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plant") / "april.parquet"
+    write(simulate("line", seed=3, days=5), path, Layout.PARQUET)
+    return path
+
+
+def listed(outcome: Outcome, key: str) -> list[dict[str, object]]:
+    return cast("list[dict[str, object]]", outcome.json[key])
+
+
+def test_help_has_an_example(sluice: Run) -> None:
+    assert "Example: sluice mine" in sluice("mine", "--help").out
+
+
+def test_mines_rules_with_tolerances_units_and_evidence(
+    sluice: Run, march: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "rules.json"
+    seen = sluice("mine", march, "--out", path, *HALVES, "--json")
+    assert seen.code == 0
+    rules = load_rules(path)
+    assert seen.json["hash"] == rules_hash(rules)
+    assert seen.json["empty"] is False
+    assert (rules.fit_rows, rules.calibration_rows) == (3600, 3600)
+    first = listed(seen, "rules")[0]
+    assert (first["name"], first["kind"], first["unit"]) == ("S_PU1~F_PU1", "coupling", "m3/h")
+    assert first["tolerance"] == rules.invariants[0].tolerance
+    assert {"r2", "r2_held_out", "support", "judged_rows", "sentence", "power"} <= first.keys()
+    balance = next(rule for rule in listed(seen, "rules") if rule["kind"] == "balance")
+    assert cast("float", balance["r2"]) > 0.9
+    assert all(gone["why"] for gone in listed(seen, "dropped"))
+
+
+def test_says_rules_in_words_and_why_candidates_were_dropped(
+    sluice: Run, march: Path, tmp_path: Path
+) -> None:
+    seen = sluice("mine", march, "--out", tmp_path / "rules.json", *HALVES)
+    assert "S_PU1 on: F_PU1 reads 132 m3/h give or take" in seen.out
+    assert "a ramp of" in seen.out
+    assert "it hardly ever switched in the clean record" in seen.out
+    assert "mining 3,600 rows" in seen.err
+
+
+@pytest.mark.parametrize("profile", ["paper-narrow", "paper-wide", "paper-generic", "paper-expert"])
+def test_paper_profiles_may_calibrate_on_the_rows_they_fitted(
+    sluice: Run, march: Path, tmp_path: Path, profile: str
+) -> None:
+    path = tmp_path / "rules.json"
+    slices = ("--fit", "0:3000", "--calibrate", "0:3000")
+    seen = sluice("mine", march, "--out", path, "--profile", profile, *slices, "--json")
+    assert (seen.code, load_rules(path).profile.value) == (0, profile)
+    assert load_rules(path).clean is None
+
+
+def test_shares_follow_each_other_in_time(sluice: Run, march: Path, tmp_path: Path) -> None:
+    shares, ranges = tmp_path / "shares.json", tmp_path / "ranges.json"
+    sluice("mine", march, "--out", shares, "--fit", "0.4", "--calibrate", "0.2", "--quiet")
+    sluice("mine", march, "--out", ranges, "--fit", ":2880", "--calibrate", "2880:4320", "--quiet")
+    assert load_rules(shares) == load_rules(ranges)
+
+
+def test_no_physics_is_said_aloud(sluice: Run, tmp_path: Path) -> None:
+    record, path = tmp_path / "levels.csv", tmp_path / "rules.json"
+    levels = simulate("line", seed=0, days=2).select(["L_T1", "L_T2"])
+    write(levels, record, Layout.CSV)
+    seen = sluice("mine", record, "--out", path, *HALVES, "--json")
+    assert (seen.code, seen.json["empty"]) == (0, True)
+    assert "no physics found" in seen.err
+    assert "every batch in range would be admitted" in seen.err
+    assert load_rules(path).empty
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--fit", "0:3000", "--calibrate", "2000:5000"), "share 1000 rows"),
+        (("--fit", "most"), "it must be a share such as 0.15 or rows such as 0:5000"),
+        (("--fit", "1.5"), "a share lies above 0"),
+        (("--fit", "0.9", "--calibrate", "0.2"), "asks for rows 6480:7920"),
+        (("--fit", "0:9999999"), "has rows 0:7200"),
+        (("--fit", "50:20"), "has rows 0:7200"),
+        (("--fit", "a:b"), "rows are given as A:B"),
+        (
+            ("--fit", "0:100", "--calibrate", "100:400"),
+            "--fit has 100 rows; hardened rules need 200",
+        ),
+        (("--widen",), "give both"),
+        (("--update", "nowhere.json"), "cannot be read"),
+        (("--profile", "paper"), "Invalid value"),
+        (("--plant", "nowhere.toml"), "cannot be read"),
+    ],
+)
+def test_bad_usage_exits_2_and_writes_nothing(
+    sluice: Run, march: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    path = tmp_path / "rules.json"
+    seen = sluice("mine", march, "--out", path, *options)
+    assert (seen.code, seen.out) == (2, "")
+    assert message in seen.err
+    assert not path.exists()
+
+
+def test_attack_rows_are_not_mined(sluice: Run, tmp_path: Path) -> None:
+    record = tmp_path / "attacked.parquet"
+    attacked = simulate("line", seed=0, days=20, attacks=True)
+    write(attacked, record, Layout.PARQUET)
+    run = attacked.attack_segments[0]
+    rows = f"{run.start - 1000}:{run.start + 1}"
+    calibrate = ("--calibrate", "0:300")
+    seen = sluice("mine", record, "--out", tmp_path / "r.json", "--fit", rows, *calibrate)
+    assert seen.code == 2
+    assert f"hold 1 rows labelled as attack, from row {run.start} to row {run.start}" in seen.err
+
+
+def test_paper_profiles_need_every_reading(sluice: Run, tmp_path: Path) -> None:
+    record = tmp_path / "holed.parquet"
+    plant = simulate("line", seed=0, days=1)
+    values = plant.values.copy()
+    values[40, plant.index("L_T2")] = float("nan")
+    write(plant.with_values(values), record, Layout.PARQUET)
+    options = ("--out", tmp_path / "r.json", *HALVES, "--profile", "paper-wide")
+    seen = sluice("mine", record, *options)
+    assert seen.code == 2
+    assert "first 'L_T2' at row 40; paper profiles need every reading" in seen.err
+    assert sluice("mine", record, *options, "--fill", "linear").code == 0
+
+
+def test_update_tells_what_drifted_and_loosens_nothing(
+    sluice: Run, march: Path, april: Path, tmp_path: Path
+) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    assert sluice("mine", march, "--out", old, *HALVES, "--quiet").code == 0
+    seen = sluice("mine", april, "--out", new, *HALVES, "--update", old, "--json")
+    assert seen.code == 0
+    assert {change["change"] for change in listed(seen, "changes")} >= {"moved"}
+    assert listed(seen, "kept")
+    before = {rule.name: rule.tolerance for rule in load_rules(old).invariants}
+    after = {rule.name: rule for rule in load_rules(new).invariants}
+    physical = {name for name, rule in after.items() if rule.kind.physical}
+    assert all(after[name].tolerance <= before[name] for name in physical & before.keys())
+    assert sluice("rules", "accept", new, "--policy", "hardened", "--last", old).code == 0
+    shown = sluice("mine", april, "--out", new, *HALVES, "--update", old, "--quiet")
+    assert "Kept as they were (--widen lets them loosen)" in shown.out
+    assert "Clean data of this plant may now be refused" in shown.out
+
+
+def test_widen_lets_rules_loosen(sluice: Run, march: Path, april: Path, tmp_path: Path) -> None:
+    old, new, fresh = (tmp_path / f"{name}.json" for name in ("old", "new", "fresh"))
+    sluice("mine", march, "--out", old, *HALVES, "--quiet")
+    sluice("mine", april, "--out", fresh, *HALVES, "--quiet")
+    seen = sluice("mine", april, "--out", new, *HALVES, "--update", old, "--widen", "--json")
+    assert (seen.code, seen.json["kept"]) == (0, [])
+    assert load_rules(new) == load_rules(fresh)
+
+
+def test_update_refuses_unsealed_rules(sluice: Run, march: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old.json"
+    plant = tmp_path / "new.json"
+    sluice("mine", march, "--out", old, *HALVES, "--quiet")
+    save_rules(load_rules(old), old)
+    old.write_text(old.read_text().replace('"stride_s": 60.0', '"stride_s": 61.0'))
+    seen = sluice("mine", march, "--out", plant, *HALVES, "--update", old)
+    assert seen.code == 2
+    assert "was edited after it was sealed" in seen.err

@@ -1,0 +1,141 @@
+"""`sluice rules` from the outside."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from sluice.admission import HardenedPolicy, read_policy
+from sluice.invariants import Profile, RuleSet, load_rules, mine, rules_hash, save_rules
+from sluice.plants import simulate
+
+from .conftest import Outcome
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def mined() -> RuleSet:
+    plant = simulate("line", seed=0, days=5)
+    return mine(plant.rows(0, 3600), plant.rows(3600, 7200), profile=Profile.HARDENED)
+
+
+@pytest.fixture
+def file(mined: RuleSet, tmp_path: Path) -> Path:
+    path = tmp_path / "rules.json"
+    save_rules(mined, path)
+    return path
+
+
+def set_tolerance(path: Path, factor: float) -> None:
+    """Edit the first rule by hand."""
+    document = json.loads(path.read_text())
+    document["invariants"][0]["tolerance"] *= factor
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("command", ["show", "seal", "diff", "accept", "policy"])
+def test_help_has_an_example(sluice: Run, command: str) -> None:
+    assert f"Example: sluice rules {command}" in sluice("rules", command, "--help").out
+
+
+def test_show_says_rules_power_and_evidence(sluice: Run, file: Path, mined: RuleSet) -> None:
+    seen = sluice("rules", "show", file)
+    assert seen.code == 0
+    assert "L_T1 rises 0.00139 m per m3/h of F_PU1" in seen.out
+    assert "sees on read as off" in seen.out
+    assert "on rows never seen" in seen.out
+    told = sluice("rules", "show", file, "--json").json
+    assert told["hash"] == rules_hash(mined)
+    assert len(cast("list[object]", told["rules"])) == len(mined.invariants)
+
+
+def test_an_edit_is_refused_shown_by_diff_and_sealed(
+    sluice: Run, file: Path, tmp_path: Path, mined: RuleSet
+) -> None:
+    before = tmp_path / "before.json"
+    save_rules(mined, before)
+    set_tolerance(file, 2)
+    assert sluice("rules", "show", file).code == 2
+    told = sluice("rules", "diff", before, file)
+    assert told.code == 0
+    assert "S_PU1~F_PU1's tolerance went from" in told.out
+    assert "(+100 %): it sees less" in told.out
+    (change,) = cast(
+        "list[dict[str, object]]", sluice("rules", "diff", before, file, "--json").json["changes"]
+    )
+    assert (change["change"], change["what"], change["share"]) == ("moved", "tolerance", 1.0)
+    sealed = sluice("rules", "seal", file, "--json")
+    assert (sealed.code, sealed.json["hash"]) == (0, rules_hash(load_rules(file)))
+
+
+def test_diff_of_the_same_rules_says_so(sluice: Run, file: Path) -> None:
+    assert sluice("rules", "diff", file, file).out == "the rules are the same\n"
+    assert sluice("rules", "diff", file, file, "--json").json == {"changes": []}
+
+
+@pytest.mark.parametrize(
+    ("factor", "message"),
+    [(0, "must be more than 0"), (-3, "must be more than 0"), (1e-15, "half the proof field")],
+)
+def test_rules_that_cannot_work_are_not_sealed(
+    sluice: Run, file: Path, factor: float, message: str
+) -> None:
+    set_tolerance(file, factor)
+    before = file.read_bytes()
+    seen = sluice("rules", "seal", file)
+    assert (seen.code, seen.out) == (2, "")
+    assert message in seen.err
+    assert file.read_bytes() == before
+
+
+def test_a_damaged_file_is_named_as_the_user_named_it(sluice: Run, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    for command in (("seal", bad), ("diff", bad, bad), ("show", bad)):
+        seen = sluice("rules", *command)
+        assert seen.code == 2
+        assert str(bad) in seen.err
+    assert "cannot be read" in sluice("rules", "seal", tmp_path / "none.json").err
+
+
+def test_accept_exits_0_or_3(sluice: Run, file: Path, tmp_path: Path, mined: RuleSet) -> None:
+    last = tmp_path / "last.json"
+    save_rules(mined, last)
+    seen = sluice("rules", "accept", file, "--policy", "hardened", "--last", last, "--json")
+    assert (seen.code, seen.json) == (0, {"accepted": True, "reasons": []})
+    set_tolerance(file, 1.5)
+    sluice("rules", "seal", file)
+    assert sluice("rules", "accept", file, "--policy", "hardened").code == 0
+    seen = sluice("rules", "accept", file, "--policy", "hardened", "--last", last, "--json")
+    assert (seen.code, seen.json["accepted"]) == (3, False)
+    (reason,) = cast("list[str]", seen.json["reasons"])
+    assert reason.startswith("S_PU1~F_PU1: tolerance")
+    shown = sluice("rules", "accept", file, "--policy", "hardened", "--last", last)
+    assert shown.code == 3
+    assert reason in shown.out
+
+
+def test_accept_reads_a_policy_file(sluice: Run, file: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    assert sluice("rules", "policy", "--out", policy).code == 0
+    assert read_policy(str(policy)) == HardenedPolicy()
+    assert sluice("rules", "accept", file, "--policy", policy).code == 0
+    policy.write_text(policy.read_text().replace("rules_min = 3", "rules_min = 99"))
+    seen = sluice("rules", "accept", file, "--policy", policy)
+    assert seen.code == 3
+    assert "the policy asks for 99" in seen.out
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [("paper", "asks nothing of rules"), ("nowhere.toml", "nor a readable file")],
+)
+def test_accept_needs_a_policy_that_asks(
+    sluice: Run, file: Path, policy: str, message: str
+) -> None:
+    seen = sluice("rules", "accept", file, "--policy", policy)
+    assert (seen.code, seen.out) == (2, "")
+    assert message in seen.err
