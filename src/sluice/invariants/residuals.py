@@ -103,15 +103,18 @@ def _window(relation: Window, record: Record) -> Residuals:
     rows, span = len(record), relation.rows
     level = _column(relation.level, relation.name, record)
     flow = _flow(relation.terms, relation.name, record, averaged=relation.averaged)
-    flow[np.isnan(flow)] = 0.0  # a segment's first row has no flow over its span; masked below
+    unknown = np.isnan(flow)
+    flow[unknown] = 0.0  # so that one missing reading does not spoil every later total
     total = np.concatenate(([0.0], np.cumsum(flow)))
+    missing = np.concatenate(([0], np.cumsum(unknown)))
     at = anchors(rows, span)
     values = np.full(rows, np.nan)
     inflow = total[at + 1] - total[at - span + 1]
     values[at] = level[at] - level[at - span] - inflow - relation.constant * span
     segment = np.searchsorted(record.segment_starts, np.arange(rows), side="right")
     whole = np.zeros(rows, bool)
-    whole[at] = segment[at] == segment[at - span]
+    known = missing[at + 1] == missing[at - span + 1]
+    whole[at] = known & (segment[at] == segment[at - span])
     return _where(values, whole)
 
 

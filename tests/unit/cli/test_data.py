@@ -178,3 +178,34 @@ def test_a_bug_exits_1_without_a_traceback(
 
 def test_version(sluice: Run) -> None:
     assert sluice("--version").out.startswith("sluice 0.")
+
+
+@pytest.mark.parametrize(
+    ("case", "data"),
+    [
+        ("truncated", RECORD.encode()[:-12]),
+        ("wrong delimiter", RECORD.replace(",", ":").encode()),
+        ("mixed types", RECORD.replace("505,", "high,").encode()),
+        ("duplicated tags", RECORD.replace("FIT101", "LIT101").encode()),
+        ("backward clock", RECORD.replace("10:00:30", "09:00:30").encode()),
+        ("empty", b""),
+        ("1e34", RECORD.replace("505,", "1e34,").encode()),
+        ("header only", RECORD.splitlines(keepends=True)[0].encode()),
+        ("binary garbage", bytes(range(256)) * 20),
+    ],
+)
+def test_every_kind_of_bad_input_exits_2_with_one_sentence(
+    sluice: Run, tmp_path: Path, case: str, data: bytes
+) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_bytes(data)
+    seen = sluice("data", "inspect", bad, "--html", tmp_path / "page.html", "--json")
+    assert (seen.code, seen.out) == (2, ""), case
+    assert len(seen.err.strip().splitlines()) == 1
+    assert files(tmp_path) == {"bad.csv"}
+
+
+def test_a_folder_without_records_exits_2(sluice: Run, tmp_path: Path) -> None:
+    seen = sluice("data", "inspect", tmp_path, "--json")
+    assert (seen.code, seen.out) == (2, "")
+    assert "holds no plant record" in seen.err

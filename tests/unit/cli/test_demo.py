@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from .conftest import Outcome  # noqa: TID252
+from .conftest import Outcome
 
 Run = Callable[..., Outcome]
 
