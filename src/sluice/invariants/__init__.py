@@ -1,7 +1,8 @@
 """Invariants are relations mined from clean records, with the tolerances calibrated for them."""
 
 from sluice.invariants.budgets import Budgets, Margins, budgets_for
-from sluice.invariants.integers import Encoding, Judged, encode, evaluate
+from sluice.invariants.encoding import Encoding, encode
+from sluice.invariants.integers import Judged, evaluate
 from sluice.invariants.invariant import Evidence, Invariant
 from sluice.invariants.measure import Measurement, measure
 from sluice.invariants.profiles import mine

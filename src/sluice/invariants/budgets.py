@@ -14,8 +14,8 @@ class Margins:
     """Every number a coordinator may set; the defaults are the hardened policy."""
 
     alpha: float = 0.01  # share of rows that may violate
-    severe_multiple: float = 1.5  # of the tolerance, where clean data showed no more
-    severe_factor: float = 1.5  # over the largest clean excess, where it showed more
+    severe_multiple: float = 1.0  # of the tolerance, where clean data stayed well inside it
+    severe_factor: float = 1.5  # over the largest clean excess, where that is more
     severe_rows: int = 0  # rows that may be severe
     envelope_factor: float = 1.25  # over the largest clean share of rows under a settle envelope
     envelope_points: float = 0.01

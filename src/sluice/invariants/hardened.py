@@ -21,6 +21,7 @@ from sluice.telemetry import Record, Role
 __all__ = ["mine_hardened"]
 
 DRIFT_BLOCKS = 20
+ROWS_FOR_MAXIMUM = 500  # enough for the largest value to stand in for the percentile
 
 
 def mine_hardened(fit: Record, calibration: Record) -> RuleSet:
@@ -128,11 +129,11 @@ def _calibrated(relation: Relation, size: Floats, floor: float, evidence: Eviden
 def _high(size: Floats) -> float:
     """Return the 99.9th percentile, extrapolated from the upper tenth where rows are too few.
 
-    Below a thousand rows the percentile is the largest value seen, which the next hundred rows
+    Over a few hundred rows the percentile is the largest value seen, which the next few hundred
     exceed; an exponential tail over the 90th percentile says where it would lie.
     """
     seen = float(np.quantile(size, QUANTILE))
-    if size.size >= ROWS_FOR_PERCENTILE:
+    if size.size >= ROWS_FOR_MAXIMUM:
         return seen
     base = float(np.quantile(size, 0.9))
     tail = size[size > base] - base

@@ -1,117 +1,30 @@
 """The integer evaluator: normative for the hardened policy, and the twin of the proof circuit.
 
-Readings are quantised over each channel's instrument span with headroom, saturating as a
-transmitter does; coefficients and tolerances become integers once. What this module computes *is*
-the verdict's arithmetic: the circuit is handed the same integers and derives nothing.
-
-Every residual is scaled so that its tolerance is exactly `TOLERANCE`.
+What this module computes *is* the verdict's arithmetic: the circuit is handed the same integers
+(`encoding`) and derives nothing.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sluice.arrays import Bools, Floats, Ints
-from sluice.errors import RulesFileError
+from sluice.invariants.encoding import (
+    TOLERANCE,
+    Encoding,
+    IntegerBalance,
+    IntegerBound,
+    IntegerCoupling,
+    IntegerRate,
+    IntegerRule,
+    held,
+)
 from sluice.invariants.invariant import Invariant
-from sluice.invariants.relations import Balance, Bound, Coupling, Rate, Window
 from sluice.invariants.residuals import anchors, transition_rows
-from sluice.invariants.ruleset import RuleSet
-from sluice.telemetry import Channel, Record
+from sluice.telemetry import Record
 
-__all__ = ["Encoding", "Judged", "Register", "encode", "evaluate"]
-
-REGISTER_BITS = 16
-REGISTER_TOP = (1 << REGISTER_BITS) - 1
-HEADROOM = 1 / 16  # of the span, on either side, so that a reading beyond its span can be seen
-TOLERANCE = 1 << 30
-LARGEST_RESIDUAL = 1 << 62
-"""Half the order of the Goldilocks field, less a margin: beyond it residuals could wrap."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Register:
-    """How a channel's readings become integers: low + step x register."""
-
-    channel: str
-    low: float
-    step: float
-
-    def quantise(self, readings: Floats) -> Ints:
-        """Return registers; where a reading is missing the last one is held."""
-        scaled = (held(readings, empty=self.low) - self.low) / self.step
-        return np.clip(np.rint(scaled), 0, REGISTER_TOP).astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntegerTerm:
-    """A weighted register, or with `on` codes a weighted on-indicator, summed over both rows."""
-
-    channel: str
-    weight: int
-    on: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntegerCoupling:
-    """weight x flow register + the offset of the actuator's state."""
-
-    rule: Invariant
-    relation: Coupling
-    weight: int
-    off_offset: int
-    on_offsets: tuple[tuple[int, int], ...]  # (code, offset)
-    envelope_offset: int  # of the largest nominal flow
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntegerBalance:
-    """level weight x level step - terms over both rows - constant, over one or more rows."""
-
-    rule: Invariant
-    level: str
-    level_weight: int
-    terms: tuple[IntegerTerm, ...]
-    constant: int  # per row
-    rows: int  # 1 for a balance, more for a window
-    averaged: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntegerBound:
-    """Registers between low and high, both allowed."""
-
-    rule: Invariant
-    channel: str
-    low: int
-    high: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntegerRate:
-    """weight x register step within the tolerance."""
-
-    rule: Invariant
-    channel: str
-    weight: int
-
-
-IntegerRule = IntegerCoupling | IntegerBalance | IntegerBound | IntegerRate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
-    """A rule set as integers."""
-
-    registers: tuple[Register, ...]
-    actuators: tuple[Channel, ...]
-    rules: tuple[IntegerRule, ...]
-
-    def register(self, channel: str) -> Register:
-        """Return a channel's register."""
-        return next(found for found in self.registers if found.channel == channel)
+__all__ = ["Judged", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,150 +38,10 @@ class Judged:
     anchors: Ints  # rows at which a window rule is judged; empty otherwise
 
 
-def held(readings: Floats, *, empty: float) -> Floats:
-    """Hold the last reading where one is missing, the first before it; `empty` where there is none.
-
-    The row counts as violating all the same; holding keeps one missing reading from looking like a
-    jump to its neighbours.
-    """
-    missing = np.isnan(readings)
-    if not missing.any():
-        return readings
-    if missing.all():
-        return np.full(len(readings), empty)
-    last = np.maximum.accumulate(np.where(missing, 0, np.arange(len(readings))))
-    last[: int(np.argmin(missing))] = int(np.argmin(missing))
-    return np.asarray(readings[last])
-
-
-def encode(rules: RuleSet) -> Encoding:
-    """Derive the integers of a rule set, once; refuse residuals that could wrap in a proof."""
-    registers = {
-        channel.name: _register(channel)
-        for channel in rules.channels
-        if channel.span is not None and not channel.role.discrete
-    }
-    encoded = tuple(_encode(rule, registers) for rule in rules.invariants)
-    read = {name for rule in rules.invariants for name in rule.relation.channels}
-    return Encoding(
-        registers=tuple(registers.values()),
-        actuators=tuple(c for c in rules.channels if c.role.discrete and c.name in read),
-        rules=encoded,
-    )
-
-
 def evaluate(encoding: Encoding, record: Record) -> tuple[Judged, ...]:
     """Evaluate every rule on every row, in integers."""
     reader = _Reader(encoding, record)
     return tuple(_judge(rule, reader) for rule in encoding.rules)
-
-
-def _register(channel: Channel) -> Register:
-    assert channel.span is not None
-    width = channel.span.high - channel.span.low
-    low = channel.span.low - HEADROOM * width
-    return Register(channel=channel.name, low=low, step=width * (1 + 2 * HEADROOM) / REGISTER_TOP)
-
-
-def _encode(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
-    relation = rule.relation
-    needed = [name for name in relation.channels if name not in registers]
-    quantum = rule.tolerance / TOLERANCE  # one integer unit of the residual
-
-    def register(name: str) -> Register:
-        if name in needed:
-            raise RulesFileError(
-                f"rule {rule.name!r} reads {name!r}, which has no instrument span; give it one in "
-                "the plant file"
-            )
-        return registers[name]
-
-    match relation:
-        case Coupling():
-            encoded: IntegerRule = _encode_coupling(
-                rule, relation, register(relation.flow), quantum
-            )
-        case Balance() | Window():
-            encoded = _encode_balance(rule, relation, register, quantum)
-        case Bound():
-            held = register(relation.channel)
-            encoded = IntegerBound(
-                rule=rule,
-                channel=relation.channel,
-                low=max(round((relation.low - held.low) / held.step), 1),
-                high=min(round((relation.high - held.low) / held.step), REGISTER_TOP - 1),
-            )
-        case Rate():
-            weight = round(register(relation.channel).step / quantum)
-            encoded = IntegerRate(rule=rule, channel=relation.channel, weight=weight)
-    reach = _reach(encoded)
-    if reach >= LARGEST_RESIDUAL:
-        raise RulesFileError(
-            f"rule {rule.name!r} could reach a residual of {reach:.3g} units, beyond half the "
-            f"proof field ({LARGEST_RESIDUAL:.3g}); widen its tolerance or narrow its spans"
-        )
-    return encoded
-
-
-def _encode_coupling(
-    rule: Invariant, relation: Coupling, flow: Register, quantum: float
-) -> IntegerCoupling:
-    return IntegerCoupling(
-        rule=rule,
-        relation=relation,
-        weight=round(flow.step / quantum),
-        off_offset=round(flow.low / quantum),
-        on_offsets=tuple(
-            (state.code, round((flow.low - state.nominal) / quantum)) for state in relation.states
-        ),
-        envelope_offset=round((flow.low - relation.nominal) / quantum),
-    )
-
-
-def _encode_balance(
-    rule: Invariant,
-    relation: Balance | Window,
-    register: Callable[[str], Register],
-    quantum: float,
-) -> IntegerBalance:
-    rows = relation.rows if isinstance(relation, Window) else 1
-    share = 2 if relation.averaged else 1  # terms are summed over both rows, so each weighs half
-    terms, constant = [], relation.constant
-    for term in relation.terms:
-        if term.on:
-            weight = round(term.coefficient / share / quantum)
-        else:
-            held = register(term.channel)
-            weight = round(term.coefficient * held.step / share / quantum)
-            constant += term.coefficient * held.low
-        terms.append(IntegerTerm(channel=term.channel, weight=weight, on=term.on))
-    return IntegerBalance(
-        rule=rule,
-        level=relation.level,
-        level_weight=round(register(relation.level).step / quantum),
-        terms=tuple(terms),
-        constant=round(constant / quantum),
-        rows=rows,
-        averaged=relation.averaged,
-    )
-
-
-def _reach(rule: IntegerRule) -> int:
-    """Return the largest residual that any registers could give."""
-    match rule:
-        case IntegerCoupling():
-            offsets = (rule.off_offset, rule.envelope_offset, *(at for _, at in rule.on_offsets))
-            return rule.weight * REGISTER_TOP + max(abs(offset) for offset in offsets)
-        case IntegerBalance():
-            share = 2 if rule.averaged else 1
-            flows = sum(
-                abs(term.weight) * share * (1 if term.on else REGISTER_TOP) for term in rule.terms
-            )
-            return rule.level_weight * REGISTER_TOP + rule.rows * (flows + abs(rule.constant))
-        case IntegerBound():
-            return REGISTER_TOP
-        case IntegerRate():
-            return rule.weight * REGISTER_TOP
 
 
 class _Reader:

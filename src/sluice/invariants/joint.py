@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from sluice.arrays import Bools, Floats, Ints
-from sluice.invariants.integers import Judged, encode, evaluate
+from sluice.invariants.encoding import encode
+from sluice.invariants.integers import Judged, evaluate
 from sluice.invariants.measure import block_ranges, measure
 from sluice.invariants.relations import Coupling, Kind
 from sluice.invariants.ruleset import CleanFacts, Dropped, Liveness, RuleSet, Share

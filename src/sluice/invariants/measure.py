@@ -6,7 +6,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from sluice.arrays import Bools, Floats, Ints
-from sluice.invariants.integers import Encoding, Judged, encode, evaluate
+from sluice.invariants.encoding import Encoding, encode
+from sluice.invariants.integers import Judged, evaluate
 from sluice.invariants.ruleset import Liveness, RuleSet
 from sluice.telemetry import Record, Role
 
