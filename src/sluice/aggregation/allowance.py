@@ -1,0 +1,46 @@
+"""How many of the updates at hand a rule guards against: a number, or a share of those present."""
+
+from dataclasses import dataclass
+from math import floor
+
+from sluice.errors import SettingError
+
+__all__ = ["Allowance", "Share", "allowed", "check_allowance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of the updates present, rounded down; it shrinks with them when a gate refuses some.
+
+    `Share(0.3)` is 3 of the paper's 10 clients, and 2 of the 7 its gate leaves.
+    """
+
+    of: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.of < 1:
+            raise SettingError(f"a share of the clients lies in [0, 1), got {self.of}")
+
+    def among(self, clients: int) -> int:
+        """Return how many of so many clients that is."""
+        return floor(self.of * clients + 1e-9)  # 0.29 of 100 is 29, whatever floats say
+
+
+Allowance = int | Share
+
+
+def check_allowance(f: Allowance, rule: str) -> None:
+    """Refuse an allowance that no number of clients could satisfy."""
+    if isinstance(f, int) and f < 0:
+        raise SettingError(f"{rule} guards against f >= 0 clients, got f = {f}")
+
+
+def allowed(f: Allowance, clients: int, rule: str) -> int:
+    """Return f for the updates at hand, which must outnumber it."""
+    count = f.among(clients) if isinstance(f, Share) else f
+    if clients <= count:
+        raise SettingError(
+            f"{rule} guards against f = {count} clients but got {clients} updates; it needs more "
+            "than f; lower f, or give it as a Share of the clients present"
+        )
+    return count
