@@ -8,6 +8,7 @@
     │   ├── PlantFileError            a plant file contradicts itself or the record
     │   ├── RulesFileError            a rules or policy file is damaged, edited or of another schema
     │   ├── EmptyRulesError           a rule set holds no physics
+    │   ├── ModelFileError            a model file is damaged or contradicts itself
     │   └── SettingError              an option or argument is out of range
     └── RefusedError              3   well formed, judged, and refused
 
@@ -21,6 +22,7 @@ __all__ = [
     "EmptyRulesError",
     "InputError",
     "MissingChannelError",
+    "ModelFileError",
     "PlantFileError",
     "RecordError",
     "RefusedError",
@@ -74,6 +76,10 @@ class RulesFileError(InputError):
 
 class EmptyRulesError(InputError):
     """A rule set without coupling, balance or window admits any fabrication within range."""
+
+
+class ModelFileError(InputError):
+    """A model file is damaged, of an unknown kind, or contradicts itself."""
 
 
 class SettingError(InputError):

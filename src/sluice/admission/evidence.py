@@ -47,7 +47,7 @@ def finding_of(found: Judged, batch: Record, budgets: Budgets, alpha: float) -> 
 
 def operator_sentence(rule: Invariant, batch: Record, broken: Bools) -> str:
     """Say in the plant's words what a rule found; nothing where it found nothing."""
-    count = int(broken.sum())
+    count = int(np.count_nonzero(broken))
     if not count:
         return ""
     first = int(broken.argmax())

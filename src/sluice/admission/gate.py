@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.admission.evidence import finding_of, operator_sentence
+from sluice.admission.evidence import finding_of, operator_sentence, worst_rows
 from sluice.admission.policy import HardenedPolicy, PaperPolicy, Policy
-from sluice.admission.verdict import Finding, Verdict
+from sluice.admission.verdict import Finding, Verdict, WorstRow
 from sluice.arrays import Bools
 from sluice.errors import EmptyRulesError, RecordError, SettingError
 from sluice.invariants import (
@@ -21,6 +21,7 @@ from sluice.invariants import (
     residuals,
 )
 from sluice.invariants.measure import block_starts
+from sluice.invariants.rowcheck import RuleRows, violations
 from sluice.telemetry import Record
 
 __all__ = ["EmptyRulesWarning", "Gate", "judge"]
@@ -106,27 +107,9 @@ def judge(
 
 def _by_paper(rules: RuleSet, policy: PaperPolicy, batch: Record) -> Verdict:
     """Equation 4: the share of rows that break an applicable relation."""
-    violating = np.zeros(len(batch), bool)
-    findings = []
-    for rule in rules.invariants:
-        found = residuals(rule.relation, batch)
-        with np.errstate(invalid="ignore"):
-            broken = found.applies & (np.abs(found.values) > rule.tolerance)
-        violating |= broken
-        count = int(broken.sum())
-        findings.append(
-            Finding(
-                name=rule.name,
-                kind=rule.kind,
-                violating_rows=count,
-                violating_share=count / len(batch),
-                inapplicable_share=float(1 - found.applies.mean()),
-                envelope_share=float(found.envelope.mean()),
-                limit=policy.alpha,
-                sentence=operator_sentence(rule, batch, broken),
-            )
-        )
-    rows = int(violating.sum())
+    check = violations(rules, batch)
+    findings = tuple(_finding(found, batch, policy) for found in check.rules)
+    rows = int(np.count_nonzero(check.violating))
     share = rows / len(batch)
     reason = f"{rows:,} of {len(batch):,} rows ({share:.2%}) break a rule; {policy.alpha:.2%} may"
     return Verdict(
@@ -134,9 +117,28 @@ def _by_paper(rules: RuleSet, policy: PaperPolicy, batch: Record) -> Verdict:
         rows=len(batch),
         violating_rows=rows,
         reasons=() if share <= policy.alpha else (reason,),
-        findings=tuple(findings),
-        violating=violating,
-        suspect=violating,
+        findings=findings,
+        violating=check.violating,
+        suspect=check.violating,
+    )
+
+
+def _finding(found: RuleRows, batch: Record, policy: PaperPolicy) -> Finding:
+    rule, rows = found.rule, len(batch)
+    worst: tuple[WorstRow, ...] = ()
+    if found.violating_rows:
+        excess = np.abs(residuals(rule.relation, batch).values) / rule.tolerance
+        worst = worst_rows(rule, batch, found.broken, np.nan_to_num(excess))
+    return Finding(
+        name=rule.name,
+        kind=rule.kind,
+        violating_rows=found.violating_rows,
+        violating_share=found.violating_rows / rows,
+        inapplicable_share=1 - found.applicable_rows / rows,
+        envelope_share=found.envelope_rows / rows,
+        limit=policy.alpha,
+        sentence=operator_sentence(rule, batch, found.broken),
+        worst=worst,
     )
 
 

@@ -16,9 +16,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 
 from sluice.arrays import Ints
 from sluice.attacks.data_attack import DataAttack
@@ -86,6 +83,11 @@ class RegimePermutation:
         return record.with_values(values)
 
     def _regimes(self, record: Record, actuators: Ints, seed: int) -> Ints:
+        # Imported here because it takes a second, which every other command would wait for.
+        from sklearn.cluster import KMeans  # noqa: PLC0415
+        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+        from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
         continuous = np.delete(record.values, actuators, axis=1)
         if continuous.shape[1] == 0 or len(record) < self.clusters:
             raise RecordError(

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest
 
 from sluice.admission.gate import Gate
 from sluice.arrays import Ints
@@ -148,6 +147,8 @@ def _judged(
         shares.append(verdict.violating_share)
         admitted += verdict.admitted
         progress((nth + 1) / len(starts))
+    from scipy.stats import binomtest  # noqa: PLC0415 - slow to import, needed here only
+
     interval = binomtest(admitted, len(starts)).proportion_ci(CONFIDENCE, method="wilson")
     return SeparationRow(
         kind=kind,

@@ -9,7 +9,7 @@ import click
 import typer
 
 from sluice import __version__
-from sluice.cli import audit, check, data, demo, mine, rules
+from sluice.cli import audit, bench, check, data, demo, mine, rules, score
 from sluice.errors import SluiceError
 
 __all__ = ["app", "main"]
@@ -28,6 +28,8 @@ app.add_typer(audit.app, name="audit")
 app.command(name="demo")(demo.demo)
 app.command(name="mine")(mine.mine)
 app.command(name="check")(check.check)
+app.command(name="bench")(bench.bench)
+app.command(name="score")(score.score)
 
 
 def _version(asked: bool) -> None:

@@ -8,8 +8,6 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.linear_model import Lasso
-from sklearn.preprocessing import StandardScaler
 
 from sluice.arrays import Bools, Floats
 from sluice.invariants.invariant import Evidence
@@ -168,6 +166,10 @@ def mine_expert_couplings(record: Record) -> tuple[MinedCoupling, ...]:
 
 def mine_balances(record: Record, *, alpha: float, most_terms: int) -> tuple[MinedBalance, ...]:
     """Regress the step of everything named like a level on everything named like a flow."""
+    # Imported here because it takes a second, which every other command would wait for.
+    from sklearn.linear_model import Lasso  # noqa: PLC0415
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
     continuous, _ = channel_types(record)
     levels = [name for name in continuous if LEVEL_NAME.search(name.upper())]
     flows = [n for n in continuous if FLOW_NAME.search(n.upper()) and n not in levels]

@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 from plotly.subplots import make_subplots
 
 from sluice.errors import SettingError
 from sluice.files import atomically
+
+if TYPE_CHECKING:  # matplotlib takes a while to import, which commands without a figure spare
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Bar",
@@ -115,9 +116,8 @@ def write_coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str], path:
 # -- PNG ------------------------------------------------------------------------------------------
 
 
-def _drawn_bars(panels: Sequence[Panel]) -> Figure:
-    figure = Figure(figsize=(7.2, 0.5 + PANEL_IN * len(panels)), layout="constrained")
-    FigureCanvasAgg(figure)
+def _drawn_bars(panels: Sequence[Panel]) -> "Figure":
+    figure = _empty(7.2, 0.5 + PANEL_IN * len(panels))
     axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axis, panel in zip(axes, panels, strict=True):
         places = np.arange(len(panel.bars))
@@ -143,16 +143,15 @@ def _drawn_bars(panels: Sequence[Panel]) -> Figure:
         axis.set_xscale("log")
         axis.set_xlim(FLOOR / 2, TOP)
         axis.axvline(THRESHOLD, color=LINE, linestyle="--", linewidth=1)
-        axis.xaxis.set_major_formatter(FuncFormatter(_percent))
+        axis.xaxis.set_major_formatter(_percent)
         axis.set_title(panel.title, fontsize=10, loc="left")
         _quiet_frame(axis)
     axes[-1].set_xlabel("mean share of violating rows (zero drawn at 0.01 %)")
     return figure
 
 
-def _drawn_stems(stems: Sequence[Stem], rule_sets: Sequence[str]) -> Figure:
-    figure = Figure(figsize=(max(5.0, 1.5 + 0.24 * len(stems)), 3.8), layout="constrained")
-    FigureCanvasAgg(figure)
+def _drawn_stems(stems: Sequence[Stem], rule_sets: Sequence[str]) -> "Figure":
+    figure = _empty(max(5.0, 1.5 + 0.24 * len(stems)), 3.8)
     axis = figure.subplots()
     places = np.arange(len(stems))
     areas = _areas(stems)
@@ -175,7 +174,7 @@ def _drawn_stems(stems: Sequence[Stem], rule_sets: Sequence[str]) -> Figure:
     axis.axhline(THRESHOLD, color=LINE, linestyle="--", linewidth=1)
     axis.set_yscale("log")
     axis.set_ylim(FLOOR / 2, 2.5)
-    axis.yaxis.set_major_formatter(FuncFormatter(_percent))
+    axis.yaxis.set_major_formatter(_percent)
     axis.set_xticks(places, [str(stem.index) for stem in stems], fontsize=8)
     axis.set_xlim(-0.8, len(stems) - 0.2)
     axis.set_xlabel("attack (index in the record), marker area by duration")
@@ -196,12 +195,21 @@ def _areas(stems: Sequence[Stem]) -> list[float]:
     return [max(12.0, 320.0 * stem.rows / longest) for stem in stems]
 
 
-def _quiet_frame(axis: Axes) -> None:
+def _empty(width_in: float, height_in: float) -> "Figure":
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _quiet_frame(axis: "Axes") -> None:
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=8)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def _save(figure: "Figure", path: Path) -> None:
     with atomically(path) as draft:
         figure.savefig(draft, format="png", dpi=DPI)
 
@@ -316,5 +324,5 @@ def _colour(kind: str) -> str:
     return HONEST if kind == "honest" else FABRICATED
 
 
-def _percent(share: float, _: int | None = None) -> str:
+def _percent(share: float, _: float | None = None) -> str:
     return f"{share * 100:g} %"

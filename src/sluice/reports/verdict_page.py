@@ -3,11 +3,10 @@
 import html
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from sluice.admission import Finding, HardenedPolicy, Policy, Verdict
@@ -16,6 +15,9 @@ from sluice.files import atomically
 from sluice.invariants import Invariant, RuleSet, Window, encode, evaluate, residuals
 from sluice.invariants.words import rule_in_words, unit_of
 from sluice.telemetry import Channel, Record
+
+if TYPE_CHECKING:  # matplotlib takes a while to import, which commands without a figure spare
+    from matplotlib.axes import Axes
 
 __all__ = ["write_verdict_figure", "write_verdict_page"]
 
@@ -100,6 +102,8 @@ def write_verdict_figure(
     """Draw the worst stretches as a PNG."""
     panels = _panels(verdict, batch, rules, policy)
     heights = [height for panel in panels for height in (2.0, *(1.0 for _ in panel.channels))]
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     figure = Figure(figsize=(10, 1 + 0.85 * sum(heights or [2.0])), layout="constrained")
     figure.suptitle(
         f"{_title(verdict, batch)}\n{_facts(verdict, batch)}", fontsize=10, x=0.01, ha="left"
@@ -316,7 +320,7 @@ def _add(figure: go.Figure, panel: Panel, batch: Record, row: int) -> dict[str, 
     }
 
 
-def _draw(axes: list[Axes], panel: Panel, batch: Record) -> None:
+def _draw(axes: "list[Axes]", panel: Panel, batch: Record) -> None:
     times = batch.times[panel.run.slice]
     top = axes[0]
     low, high = _limits(panel)

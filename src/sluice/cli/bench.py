@@ -1,0 +1,108 @@
+"""`sluice bench`: how fast, beside a rival measured in the same run."""
+
+import difflib
+from typing import Annotated
+
+import typer
+
+from sluice.cli.bench_gate import GateBench, Timing, bench_gate
+from sluice.cli.console import Json, Quiet, emit, out, table, working
+from sluice.errors import SettingError
+
+__all__ = ["bench"]
+
+BENCHES = ("gate",)
+
+
+def bench(
+    name: Annotated[str, typer.Argument(help="What to measure: gate.")] = "gate",
+    rows: Annotated[int, typer.Option(help="How many rows to judge.")] = 1_000_000,
+    repeats: Annotated[int, typer.Option(min=1, help="The least of so many times counts.")] = 15,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure Sluice side by side with a rival on this machine.
+
+    gate: mine the simulated treatment plant, then judge a long record of it by the paper's policy,
+    beside a vectorised pandas gate that names the same rows and beside reading its channels once.
+
+    Example: [bold]sluice bench gate[/bold]
+    """
+    if name not in BENCHES:
+        near = difflib.get_close_matches(name, BENCHES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise SettingError(f"unknown bench {name!r}; known are {', '.join(BENCHES)}{hint}")
+    with working(f"measuring the gate on {rows:,} rows", quiet=quiet or json):
+        measured = bench_gate(rows=rows, repeats=repeats)
+    if json:
+        emit(_payload(measured))
+    else:
+        _show(measured)
+
+
+def _faster_than_pandas(measured: GateBench) -> float:
+    return measured.pandas.seconds / measured.ours.seconds
+
+
+def _memory_passes(measured: GateBench) -> float:
+    return measured.ours.seconds / measured.one_pass.seconds
+
+
+def _payload(measured: GateBench) -> dict[str, object]:
+    def timing(taken: Timing) -> dict[str, object]:
+        return {"seconds": taken.seconds, "peak_mib": taken.peak_bytes / 2**20}
+
+    return {
+        "bench": "gate",
+        "rows": measured.rows,
+        "rules": measured.rules,
+        "channels_read": measured.channels_read,
+        "violating_rows": measured.violating_rows,
+        "mined_rows": measured.mined_rows,
+        "mining": timing(measured.mining),
+        "ours": timing(measured.ours),
+        "pandas": timing(measured.pandas),
+        "one_pass": timing(measured.one_pass),
+        "ratios": {
+            "faster_than_pandas": _faster_than_pandas(measured),
+            "memory_passes": _memory_passes(measured),
+        },
+    }
+
+
+def _show(measured: GateBench) -> None:
+    drawn = table("sluice bench gate", "what", "ours", "rival", "ratio", "memory peak")
+    judged = f"judge {measured.rows:,} rows by {measured.rules} rules, beside"
+    ours = _duration(measured.ours)
+    memory = f"{_memory(measured.ours)} / {_memory(measured.pandas)}"
+    drawn.add_row(
+        f"mine {measured.mined_rows:,} rows (hardened)",
+        _duration(measured.mining),
+        "",
+        "",
+        _memory(measured.mining),
+    )
+    drawn.add_row(
+        f"{judged} pandas",
+        ours,
+        _duration(measured.pandas),
+        f"{_faster_than_pandas(measured):.1f} times as fast",
+        memory,
+    )
+    drawn.add_row(
+        f"{judged} reading its {measured.channels_read} channels once",
+        ours,
+        _duration(measured.one_pass),
+        f"{_memory_passes(measured):.1f} times as long",
+        _memory(measured.ours),
+    )
+    out.print(drawn)
+    out.print(f"Both gates name the same {measured.violating_rows:,} violating rows.")
+
+
+def _duration(taken: Timing) -> str:
+    return f"{taken.seconds:.2f} s" if taken.seconds >= 1 else f"{taken.seconds * 1e3:.1f} ms"
+
+
+def _memory(taken: Timing) -> str:
+    return f"{taken.peak_bytes / 2**20:,.0f} MiB"

@@ -1,0 +1,82 @@
+"""What a detector says of a record: a score a window, alarms, and the stretches they form."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluice.arrays import Bools, Floats, Ints, Run, Times, runs
+from sluice.detector.threshold import Threshold
+from sluice.telemetry import Label
+
+__all__ = ["AlarmStretch", "Scored"]
+
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmStretch:
+    """Alarms at consecutive rows; rows are the last of their windows, both ends included."""
+
+    first_row: int
+    last_row: int
+    start: np.datetime64
+    end: np.datetime64
+    peak: float
+    false: bool  # every window in it is labelled normal
+
+    @property
+    def rows(self) -> int:
+        """How many windows alarmed in a row."""
+        return self.last_row - self.first_row + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """Scores and alarms, one per window, told at the window's last row."""
+
+    last_rows: Ints
+    times: Times
+    scores: Floats
+    alarms: Bools
+    labels: NDArray[np.int8]  # Label of the whole window
+    threshold: Threshold
+    stride_s: float
+
+    def __len__(self) -> int:
+        return len(self.last_rows)
+
+    def stretches(self) -> tuple[AlarmStretch, ...]:
+        """Return the maximal stretches of alarms, in time order; a time jump ends one."""
+        return tuple(self._stretch(run) for run in self._alarm_runs())
+
+    def false_alarms_per_day(self) -> float | None:
+        """Return alarm stretches wholly on normal windows, per day of normal windows.
+
+        An alarm that touches an attack is not false for outlasting it. None where no window is
+        labelled normal: nobody can tell a false alarm there.
+        """
+        normal = int(np.sum(self.labels == Label.NORMAL))
+        if not normal:
+            return None
+        false = sum(stretch.false for stretch in self.stretches())
+        return false * DAY_S / (normal * self.stride_s)
+
+    def _alarm_runs(self) -> list[Run]:
+        edges = np.flatnonzero(np.diff(self.last_rows) != 1) + 1
+        found: list[Run] = []
+        for part in np.split(np.arange(len(self)), edges):
+            if part.size:
+                start = int(part[0])
+                found += [Run(start + a, start + b) for a, b in runs(self.alarms[part])]
+        return found
+
+    def _stretch(self, run: Run) -> AlarmStretch:
+        return AlarmStretch(
+            first_row=int(self.last_rows[run.start]),
+            last_row=int(self.last_rows[run.stop - 1]),
+            start=self.times[run.start],
+            end=self.times[run.stop - 1],
+            peak=float(self.scores[run.slice].max()),
+            false=bool(np.all(self.labels[run.slice] == Label.NORMAL)),
+        )

@@ -1,0 +1,138 @@
+"""A detector that may alarm: a model, how it reads records, and a threshold from a clean set."""
+
+from dataclasses import InitVar, dataclass
+
+import numpy as np
+
+from sluice.detector.alarms import Scored
+from sluice.detector.autoencoder import Descent
+from sluice.detector.model import Model
+from sluice.detector.threshold import QUANTILE, Threshold
+from sluice.errors import RecordError, SettingError
+from sluice.telemetry import Label, Record, Scaler, Windows, windows
+from sluice.telemetry.windows import WINDOW_ROWS
+
+__all__ = ["Detector", "Framing", "Training", "calibrated"]
+
+_SEAL = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framing:
+    """How a record becomes the windows that a model knows."""
+
+    scaler: Scaler
+    stride_s: float
+    window_rows: int = WINDOW_ROWS
+
+    def __post_init__(self) -> None:
+        if not 0 < self.stride_s < np.inf or self.window_rows < 1:
+            raise SettingError(
+                "windows hold at least 1 row at a stride above 0 s, got "
+                f"{self.window_rows} rows at {self.stride_s} s"
+            )
+
+    @property
+    def width(self) -> int:
+        """How many values a window holds: rows x channels."""
+        return self.window_rows * len(self.scaler.names)
+
+    def windows(self, record: Record) -> Windows:
+        """Cut a record into windows, or say why it cannot be."""
+        for name in self.scaler.names:
+            record.index(name, needed_by="the model")
+        if not np.isclose(record.stride_s, self.stride_s, rtol=1e-6, atol=0):
+            raise RecordError(
+                f"record {record.name!r} has a row every {record.stride_s:g} s; the model reads "
+                f"one every {self.stride_s:g} s: thin the record (--every), or train on its stride"
+            )
+        cut = windows(record, self.scaler, length=self.window_rows)
+        if not len(cut):
+            raise RecordError(
+                f"record {record.name!r} has no {self.window_rows} consecutive rows without a "
+                "missing reading or a time jump; give a longer or filled record"
+            )
+        return cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """How a model came to be: told in its card, decided upon nowhere."""
+
+    records: tuple[str, ...]
+    windows: int
+    seed: int
+    clients: int = 1
+    rounds: int = 1
+    rule: str = "alone"  # how the clients' updates were joined
+    descent: Descent | None = None  # each round; a subspace is not descended to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Detector:
+    """Scores and alarms for a plant's records.
+
+    It comes from `calibrated` or from a file of one: no alarm without a clean set.
+    """
+
+    model: Model
+    framing: Framing
+    threshold: Threshold
+    training: Training
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
+            raise TypeError(
+                "a detector comes from `calibrated` or `load_detector`, so that its threshold has "
+                "seen clean windows"
+            )
+        if self.framing.width != self.model.width:
+            raise SettingError(
+                f"the model reads {self.model.width} values a window; {self.framing.window_rows} "
+                f"rows of {len(self.framing.scaler.names)} channels are {self.framing.width}"
+            )
+
+    def score(self, record: Record) -> Scored:
+        """Score every window of a record and tell which are alarms."""
+        cut = self.framing.windows(record)
+        scores = self.model.scores(cut)
+        last = cut.starts + cut.length - 1
+        return Scored(
+            last_rows=last,
+            times=record.times[last],
+            scores=scores,
+            alarms=self.threshold.alarms(scores),
+            labels=cut.labels,
+            threshold=self.threshold,
+            stride_s=self.framing.stride_s,
+        )
+
+
+def calibrated(
+    model: Model,
+    framing: Framing,
+    clean: Windows,
+    *,
+    training: Training,
+    quantile: float = QUANTILE,
+) -> Detector:
+    """Give a model its threshold on clean windows that it was not trained on.
+
+    A set with a window labelled attack is refused; for unlabelled windows the caller vouches.
+    """
+    attacked = int(np.sum(clean.labels == Label.ATTACK))
+    if attacked:
+        raise SettingError(
+            f"{attacked:,} of the {len(clean):,} windows given as clean are labelled attack; "
+            "calibrate on attack-free rows"
+        )
+    threshold = Threshold.from_clean(model.scores(clean), quantile=quantile)
+    return sealed(model, framing, threshold=threshold, training=training)
+
+
+def sealed(model: Model, framing: Framing, *, threshold: Threshold, training: Training) -> Detector:
+    """Put together again what was calibrated before; for `load_detector` alone."""
+    return Detector(
+        model=model, framing=framing, threshold=threshold, training=training, seal=_SEAL
+    )

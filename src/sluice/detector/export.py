@@ -1,0 +1,106 @@
+"""Detectors as ONNX: raw readings in, score and alarm out, for any runtime a plant may have."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
+
+from sluice.detector.autoencoder import Autoencoder, unflatten
+from sluice.detector.calibration import Detector
+from sluice.detector.model import Model, Weights
+from sluice.detector.subspace import Subspace
+from sluice.errors import SettingError
+from sluice.files import atomically
+
+__all__ = ["export_onnx"]
+
+OPSET = 17
+IR_VERSION = 8  # of that opset; runtimes refuse graphs newer than themselves
+
+
+@dataclass(slots=True)
+class _Graph:
+    """Nodes and constants as they are laid one after the other."""
+
+    nodes: list[NodeProto] = field(default_factory=list)
+    constants: list[TensorProto] = field(default_factory=list)
+
+    def constant(self, value: Weights) -> str:
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def then(self, operation: str, *inputs: str, out: str = "", to: int = 0) -> str:
+        name = out or f"step_{len(self.nodes)}"
+        told: dict[str, Any] = {"to": to} if to else {}
+        self.nodes.append(helper.make_node(operation, list(inputs), [name], **told))
+        return name
+
+
+def export_onnx(detector: Detector, path: Path) -> None:
+    """Write a graph from `readings` (windows x rows x channels, float64) to `score` and `alarm`.
+
+    Readings are in the plant's own units, channels in the order of the metadata `channels`. They
+    are scaled in float64, as here: a level of 500 that moves by 0.001 does not survive float32.
+    """
+    model = _model(detector)
+    with atomically(path) as draft:
+        draft.write_bytes(model.SerializeToString())
+
+
+def _model(detector: Detector) -> ModelProto:
+    framing, model = detector.framing, detector.model
+    scaler = framing.scaler
+    graph = _Graph()
+    centred = graph.then("Sub", "readings", graph.constant(scaler.mean))
+    scaled = graph.then("Div", centred, graph.constant(scaler.spread))
+    single = graph.then("Cast", scaled, to=TensorProto.FLOAT)
+    flat = graph.then("Reshape", single, graph.constant(np.array([-1, model.width], np.int64)))
+    residual, kind = _residual(graph, model, flat)
+    squared = graph.then("Mul", residual, residual)
+    total = graph.then("MatMul", squared, graph.constant(np.full(model.width, 1, kind)))
+    mean = graph.then("Div", total, graph.constant(np.array(model.width, kind)))
+    score = graph.then("Cast", mean, out="score", to=TensorProto.DOUBLE)
+    graph.then("Greater", score, graph.constant(np.array(detector.threshold.score)), out="alarm")
+    shape: list[str | int | None] = ["windows", framing.window_rows, len(scaler.names)]
+    drawn = helper.make_graph(
+        graph.nodes,
+        f"sluice-{model.kind.value}",
+        [helper.make_tensor_value_info("readings", TensorProto.DOUBLE, shape)],
+        [
+            helper.make_tensor_value_info("score", TensorProto.DOUBLE, ["windows"]),
+            helper.make_tensor_value_info("alarm", TensorProto.BOOL, ["windows"]),
+        ],
+        graph.constants,
+    )
+    made = helper.make_model(
+        drawn, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="sluice"
+    )
+    made.ir_version = IR_VERSION
+    helper.set_model_props(
+        made, {"channels": "\n".join(scaler.names), "stride_s": repr(framing.stride_s)}
+    )
+    checker.check_model(made, full_check=True)
+    return made
+
+
+def _residual(graph: _Graph, model: Model, flat: str) -> tuple[str, type[np.floating]]:
+    """Lay the model's own nodes; return what it leaves of a window, and in which precision."""
+    if isinstance(model, Autoencoder):
+        *hidden, last = unflatten(model.parameters)
+        active = flat
+        for weights, bias in hidden:
+            product = graph.then("MatMul", active, graph.constant(weights))
+            active = graph.then("Relu", graph.then("Add", product, graph.constant(bias)))
+        product = graph.then("MatMul", active, graph.constant(last.weights))
+        rebuilt = graph.then("Add", product, graph.constant(last.bias))
+        return graph.then("Sub", rebuilt, flat), np.float32
+    if isinstance(model, Subspace):
+        double = graph.then("Cast", flat, to=TensorProto.DOUBLE)
+        off = graph.then("Sub", double, graph.constant(model.mean))
+        along = graph.then("MatMul", off, graph.constant(model.basis.T))
+        within = graph.then("MatMul", along, graph.constant(model.basis))
+        return graph.then("Sub", off, within), np.float64
+    raise SettingError(f"there is no ONNX form of a {model.kind.value} model")

@@ -1,0 +1,130 @@
+"""Model files: safetensors with a card in the metadata. Loading reads numbers and runs nothing."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from sluice.detector.autoencoder import Autoencoder
+from sluice.detector.calibration import Detector, Framing, Training, sealed
+from sluice.detector.model import Kind, Model, Weights
+from sluice.detector.subspace import Subspace
+from sluice.detector.threshold import Threshold
+from sluice.errors import InputError, ModelFileError
+from sluice.files import atomically
+from sluice.telemetry import Scaler
+
+__all__ = ["Card", "load_detector", "save_detector"]
+
+VERSION = 1
+CARD = "sluice"
+MODELS: dict[Kind, type[Model]] = {Kind.AUTOENCODER: Autoencoder, Kind.SUBSPACE: Subspace}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What the numbers in a model file are."""
+
+    version: int
+    kind: str
+    channels: tuple[str, ...]
+    window_rows: int
+    stride_s: float
+    mean: tuple[float, ...]  # of the scaler, per channel
+    spread: tuple[float, ...]
+    threshold: Threshold
+    training: Training
+
+
+_ADAPTER = TypeAdapter(Card)
+
+
+def save_detector(detector: Detector, path: Path) -> None:
+    """Write a detector as one safetensors file."""
+    framing, scaler = detector.framing, detector.framing.scaler
+    card = Card(
+        version=VERSION,
+        kind=detector.model.kind.value,
+        channels=scaler.names,
+        window_rows=framing.window_rows,
+        stride_s=framing.stride_s,
+        mean=tuple(scaler.mean.tolist()),
+        spread=tuple(scaler.spread.tolist()),
+        threshold=detector.threshold,
+        training=detector.training,
+    )
+    tensors = {name: np.ascontiguousarray(a) for name, a in detector.model.tensors().items()}
+    content = save(tensors, metadata={CARD: _ADAPTER.dump_json(card).decode()})
+    with atomically(path) as draft:
+        draft.write_bytes(content)
+
+
+def load_detector(path: Path) -> Detector:
+    """Read a detector; refuse what is damaged, of an unknown kind or contradicts its card."""
+    try:
+        return _detector(_read(path))
+    except InputError as error:
+        raise ModelFileError(f"model file {path} cannot be used: {error}") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelFileError(str(error.strerror)) from None
+
+
+def _detector(content: bytes) -> Detector:
+    try:
+        tensors = load(content)
+    except (SafetensorError, ValueError, KeyError, OverflowError) as error:
+        raise ModelFileError(f"it is no whole safetensors file ({error})") from None
+    card = _card(content)
+    for name, tensor in tensors.items():
+        if not np.isfinite(tensor).all():
+            raise ModelFileError(f"its {name} holds NaN or infinite numbers")
+    return sealed(
+        _model(card, tensors),
+        Framing(scaler=_scaler(card), stride_s=card.stride_s, window_rows=card.window_rows),
+        threshold=card.threshold,
+        training=card.training,
+    )
+
+
+def _card(content: bytes) -> Card:
+    # The format is 8 bytes of header length, a JSON header, then the numbers.
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    told = header.get("__metadata__", {}).get(CARD)
+    if told is None:
+        raise ModelFileError("it has no card; only models saved by Sluice can be loaded")
+    try:
+        version = json.loads(told).get("version")
+        if version != VERSION:
+            raise ModelFileError(f"its card is of version {version!r}; this Sluice reads {VERSION}")
+        return _ADAPTER.validate_json(told, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ModelFileError(f"its card is damaged: {where}: {first['msg']}") from None
+    except (ValueError, AttributeError, RecursionError):
+        raise ModelFileError("its card is not a JSON object") from None
+
+
+def _model(card: Card, tensors: dict[str, Weights]) -> Model:
+    if card.kind not in list(Kind):
+        raise ModelFileError(f"its kind is {card.kind!r}; known are {', '.join(Kind)}")
+    return MODELS[Kind(card.kind)].from_tensors(tensors)
+
+
+def _scaler(card: Card) -> Scaler:
+    counts = {len(card.channels), len(card.mean), len(card.spread), len(set(card.channels))}
+    if len(counts) != 1:
+        raise ModelFileError("its card lists channels, means and spreads that do not match up")
+    if not all(map(math.isfinite, card.mean)) or not all(0 < s < math.inf for s in card.spread):
+        raise ModelFileError("its card holds means or spreads that cannot scale a reading")
+    return Scaler(names=card.channels, mean=np.array(card.mean), spread=np.array(card.spread))

@@ -1,0 +1,185 @@
+"""One self-contained page: a detector's score against its threshold, attacks shaded."""
+
+import html
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+
+from sluice.arrays import Floats, Ints, Times
+from sluice.detector import Detector, Scored
+from sluice.files import atomically
+from sluice.telemetry import Label, Record
+
+__all__ = ["write_score_page"]
+
+MOST_POINTS = 6_000
+MOST_STRETCHES = 50
+FLOOR = 1e-12  # a perfect window has no place on a logarithmic axis
+SCORE_COLOUR = "#066091"
+ALARM_COLOUR = "#e8710a"
+THRESHOLD_COLOUR = "#444444"
+ATTACK_COLOUR = "rgba(200, 30, 30, 0.18)"
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+ body {{ font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1200px; padding: 1rem;
+        color: #1c2430; background: #fff; }}
+ h1 {{ font-size: 1.5rem; margin: 0.2rem 0; }}
+ p {{ max-width: 80ch; }}
+ .scroll {{ overflow-x: auto; }}
+ table {{ border-collapse: collapse; font-size: 13px; }}
+ td, th {{ padding: 2px 14px 2px 0; text-align: left; white-space: nowrap; }}
+ th {{ border-bottom: 1px solid #ccd; }}
+ td.n {{ text-align: right; font-variant-numeric: tabular-nums; }}
+ .key {{ display: inline-block; width: 0.9em; height: 0.9em; background: {attack};
+         border: 1px solid #c88; vertical-align: -0.1em; }}
+</style></head><body>
+<h1>{title}</h1>
+<p>{facts}</p>
+{figure}
+{stretches}
+<p>This is evidence about telemetry, not about people: a failed sensor, a valve opened by hand and
+an edited record look the same from here.</p>
+</body></html>
+"""
+
+
+def write_score_page(scored: Scored, record: Record, detector: Detector, path: Path) -> None:
+    """Write the page; the line is thinned so that no peak is lost."""
+    figure = _figure(scored, record).to_html(
+        full_html=False, include_plotlyjs=True, config={"responsive": True}
+    )
+    page = PAGE.format(
+        title=html.escape(f"{record.name}: {int(scored.alarms.sum()):,} alarms"),
+        facts=_facts(scored, record, detector),
+        attack=ATTACK_COLOUR,
+        figure=figure,
+        stretches=_stretches(scored),
+    )
+    with atomically(path) as draft:
+        draft.write_text(page, encoding="utf-8")
+
+
+def _facts(scored: Scored, record: Record, detector: Detector) -> str:
+    threshold = scored.threshold
+    framing = detector.framing
+    told = (
+        f"{len(scored):,} windows of {framing.window_rows} rows, told at the last row; a row every "
+        f"{scored.stride_s:g} s. Model: {detector.model.kind.value} over "
+        f"{len(framing.scaler.names)} channels; an alarm is a score above {threshold.score:.4g}, "
+        f"the {threshold.quantile:.1%} quantile of {threshold.clean_windows:,} clean windows."
+    )
+    false = scored.false_alarms_per_day()
+    if false is not None:
+        told += f" {false:.2g} false alarms a day on rows labelled normal."
+    if record.attack_segments:
+        attacked = scored.labels == Label.ATTACK
+        met = int((scored.alarms & attacked).sum())
+        told += (
+            f' <span class="key"></span> {len(record.attack_segments)} labelled '
+            f"attack{'' if len(record.attack_segments) == 1 else 's'}; "
+            f"{met:,} of {int(attacked.sum()):,} windows that hold attack rows alarm."
+        )
+    return told
+
+
+def _stretches(scored: Scored) -> str:
+    found = sorted(scored.stretches(), key=lambda stretch: -stretch.rows)
+    if not found:
+        return "<p>No window alarms.</p>"
+    rows = "\n".join(
+        f"<tr><td>{_clock(stretch.start)}</td><td>{_clock(stretch.end)}</td>"
+        f"<td class=n>{stretch.first_row}-{stretch.last_row}</td>"
+        f"<td class=n>{stretch.rows:,}</td><td class=n>{stretch.peak:.4g}</td></tr>"
+        for stretch in found[:MOST_STRETCHES]
+    )
+    shown = f"the {MOST_STRETCHES} " if len(found) > MOST_STRETCHES else ""
+    return (
+        f"<h2>{len(found):,} alarm stretches, {shown}longest first</h2>"
+        '<div class="scroll"><table><tr><th>from</th><th>to</th><th>rows</th><th>windows</th>'
+        f"<th>peak score</th></tr>\n{rows}</table></div>"
+    )
+
+
+def _figure(scored: Scored, record: Record) -> go.Figure:
+    kept = _thinned(scored.scores)
+    # A point without a score lifts the pen where a missing reading or a time jump lies between.
+    segment = np.concatenate(([0], np.cumsum(np.diff(scored.last_rows) != 1)))
+    breaks = np.flatnonzero(np.diff(segment[kept])) + 1
+    stamps = scored.times[kept].astype("datetime64[ms]")
+    times = np.insert(stamps, breaks, stamps[breaks])
+    drawn = np.insert(np.maximum(scored.scores[kept], FLOOR), breaks, np.nan)
+    figure = go.Figure()
+    figure.add_trace(_line("score", times, drawn, SCORE_COLOUR))
+    above = np.where(drawn > scored.threshold.score, drawn, np.nan)
+    figure.add_trace(_line("alarm", times, above, ALARM_COLOUR))
+    ends = scored.times[[0, -1]].astype("datetime64[ms]")
+    limit = max(scored.threshold.score, FLOOR)
+    figure.add_trace(
+        go.Scatter(
+            x=ends,
+            y=[limit, limit],
+            mode="lines",
+            line={"color": THRESHOLD_COLOUR, "width": 1, "dash": "dash"},
+            name=f"threshold {scored.threshold.score:.4g}",
+        )
+    )
+    figure.update_layout(
+        height=460,
+        margin={"l": 60, "r": 10, "t": 40, "b": 30},
+        template="plotly_white",
+        legend={"orientation": "h", "y": 1.08},
+        yaxis={"type": "log", "title": "score", "exponentformat": "power"},
+        shapes=_attacks(record),
+    )
+    return figure
+
+
+def _line(name: str, times: Times, drawn: Floats, colour: str) -> go.Scatter:
+    # Markers too: an alarm of one window has no length.
+    return go.Scatter(
+        x=times,
+        y=drawn,
+        mode="lines+markers",
+        line={"color": colour, "width": 1},
+        marker={"color": colour, "size": 2},
+        name=name,
+    )
+
+
+def _attacks(record: Record) -> list[dict[str, object]]:
+    return [
+        {
+            "type": "rect",
+            "xref": "x",
+            "yref": "paper",
+            "x0": str(record.times[run.start]),
+            "x1": str(record.times[run.stop - 1]),
+            "y0": 0,
+            "y1": 1,
+            "fillcolor": ATTACK_COLOUR,
+            "line": {"width": 0},
+        }
+        for run in record.attack_segments
+    ]
+
+
+def _thinned(scores: Floats) -> Ints:
+    """Keep the lowest and highest score of each of many stretches, in time order."""
+    if len(scores) <= MOST_POINTS:
+        return np.arange(len(scores))
+    edges = np.linspace(0, len(scores), MOST_POINTS // 2 + 1).astype(np.int64)
+    kept = {0, len(scores) - 1}
+    for start, stop in pairwise(edges):
+        stretch = scores[start:stop]
+        kept |= {int(start + np.argmin(stretch)), int(start + np.argmax(stretch))}
+    return np.array(sorted(kept), dtype=np.int64)
+
+
+def _clock(time: np.datetime64) -> str:
+    return str(time.astype("datetime64[s]")).replace("T", " ")

@@ -1,0 +1,90 @@
+"""`sluice bench`: ratios of the contract, an honest rival, and one clear sentence on bad usage."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sluice.admission import Verdict
+from sluice.cli import bench, bench_gate, pandas_gate
+from sluice.cli.bench_gate import GateBench, Timing
+from sluice.invariants import Profile, mine
+from sluice.plants import simulate
+
+from .conftest import Outcome
+
+Run = Callable[..., Outcome]
+
+MEASURED = GateBench(
+    mined_rows=94_680,
+    rows=1_000_000,
+    rules=9,
+    channels_read=18,
+    violating_rows=2_383,
+    mining=Timing(seconds=1.25, peak_bytes=20 << 20),
+    ours=Timing(seconds=0.030, peak_bytes=12 << 20),
+    pandas=Timing(seconds=0.180, peak_bytes=44 << 20),
+    one_pass=Timing(seconds=0.0075, peak_bytes=0),
+)
+
+
+def test_the_gate_and_its_rival_are_measured_side_by_side(sluice: Run) -> None:
+    seen = sluice("bench", "gate", "--rows", 2_000, "--repeats", 1, "--json")
+    assert seen.code == 0, seen.err
+    found = seen.json
+    assert found["rows"] == 2_000
+    assert found["rules"] == 9
+    ratios = found["ratios"]
+    assert isinstance(ratios, dict)
+    assert set(ratios) == {"faster_than_pandas", "memory_passes"}
+    assert all(ratio > 0 for ratio in ratios.values())
+    for timed in ("mining", "ours", "pandas", "one_pass"):
+        assert isinstance(found[timed], dict)
+
+
+def test_the_table_shows_both_times_their_ratio_and_the_memory(
+    sluice: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "bench_gate", lambda **_: MEASURED)
+    shown = re.sub(r"\s+", " ", sluice("bench", "--quiet").out)
+    for part in ("1.25 s", "30.0 ms 180.0 ms 6.0 times", "7.5 ms 4.0 times", "12 MiB", "2,383"):
+        assert part in shown
+
+
+def test_help_has_an_example(sluice: Run) -> None:
+    assert "Example: sluice bench gate" in sluice("bench", "--help").out
+
+
+def test_an_unknown_bench_is_refused_with_the_nearest_name(sluice: Run) -> None:
+    seen = sluice("bench", "gates")
+    assert seen.code == 2
+    assert "unknown bench 'gates'; known are gate; did you mean 'gate'?" in seen.err
+
+
+def test_too_few_rows_are_refused(sluice: Run) -> None:
+    seen = sluice("bench", "gate", "--rows", 10)
+    assert seen.code == 2
+    assert "at least 1000 rows, got 10" in seen.err
+
+
+def test_a_rival_that_differs_by_one_row_stops_the_bench() -> None:
+    record = simulate("line", seed=1, days=2)
+    rules = mine(record, record, profile=Profile.PAPER_NARROW)
+    judged = pandas_gate.judge(pandas_gate.frame_of(record), rules)
+    verdict = Verdict(
+        admitted=True,
+        rows=len(record),
+        violating_rows=0,
+        reasons=(),
+        findings=(),
+        violating=judged.violating.to_numpy(),
+        suspect=judged.violating.to_numpy(),
+    )
+    agreeing = replace(judged, broken_rows=(), judged_rows=())
+    bench_gate._demand_agreement(verdict, agreeing)
+    flipped = verdict.violating.copy()
+    flipped[7] = ~flipped[7]
+    with pytest.raises(AssertionError, match="differ: on 1 rows"):
+        bench_gate._demand_agreement(replace(verdict, violating=np.asarray(flipped)), agreeing)

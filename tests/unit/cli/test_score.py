@@ -1,0 +1,149 @@
+"""`sluice score` from the outside."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import polars as pl
+import pytest
+
+from sluice.detector import Kind, save_detector
+from sluice.detector.alone import fit_alone
+from sluice.plants import simulate
+from sluice.telemetry import Label, Layout, Record, write
+
+from .conftest import Outcome
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def plant() -> Record:
+    return simulate("line", seed=0, days=5)
+
+
+@pytest.fixture(scope="module")
+def folder(plant: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model, and a record whose tank jumps up and down for a while, labelled so."""
+    made = tmp_path_factory.mktemp("plant")
+    save_detector(fit_alone(plant, kind=Kind.SUBSPACE), made / "model.safetensors")
+    batch = plant.rows(4000, 5000)
+    values, labels = batch.values.copy(), batch.labels.copy()
+    values[300:400:2, batch.index("L_T2")] += 5
+    labels[300:400] = Label.ATTACK
+    write(replace(batch, values=values, labels=labels), made / "attacked.parquet", Layout.PARQUET)
+    unlabelled = replace(batch, labels=labels * 0 + Label.UNLABELLED)
+    write(unlabelled, made / "unlabelled.parquet", Layout.PARQUET)
+    return made
+
+
+def score(sluice: Run, folder: Path, out: Path, *options: object) -> Outcome:
+    model = ("--model", folder / "model.safetensors")
+    return sluice("score", folder / "attacked.parquet", *model, "--out", out, *options)
+
+
+def test_help_has_an_example(sluice: Run) -> None:
+    assert "Example: sluice score" in sluice("score", "--help").out
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
+def test_every_window_is_written_at_its_last_row(
+    sluice: Run, folder: Path, plant: Record, tmp_path: Path, name: str
+) -> None:
+    seen = score(sluice, folder, tmp_path / name, "--json")
+    assert (seen.code, seen.err) == (0, "")
+    assert set(seen.json) == {
+        "windows",
+        "alarms",
+        "threshold",
+        "false_alarms_per_day",
+        "stretches",
+    }
+    if name.endswith("csv"):
+        written = pl.read_csv(tmp_path / name, try_parse_dates=True)
+    else:
+        written = pl.read_parquet(tmp_path / name)
+    assert written.columns == ["time", "score", "alarm"]
+    assert len(written) == seen.json["windows"] == 991
+    assert written["alarm"].sum() == seen.json["alarms"]
+    assert written["time"][0] == plant.times[4009].item()
+    above = written["score"] > cast("float", seen.json["threshold"])
+    assert above.equals(written["alarm"].rename("score"))
+
+
+def test_the_attack_alarms_and_is_told(sluice: Run, folder: Path, tmp_path: Path) -> None:
+    seen = score(sluice, folder, tmp_path / "scores.csv", "--json")
+    stretches = cast("list[dict[str, object]]", seen.json["stretches"])
+    longest = max(stretches, key=lambda s: cast("int", s["end_row"]) - cast("int", s["start_row"]))
+    assert cast("int", longest["start_row"]) <= 301
+    assert cast("int", longest["end_row"]) >= 399
+    assert set(longest) == {"start_row", "end_row", "start", "end", "peak"}
+    assert cast("float", seen.json["false_alarms_per_day"]) < 10
+    shown = score(sluice, folder, tmp_path / "scores.csv")
+    assert re.match(r"\d+ alarms on 991 windows in \d+ stretch", shown.out)
+    assert "false alarms a day" in shown.out
+    assert "Longest alarms" in shown.out
+    assert "a fault looks the same" in shown.out
+
+
+def test_without_labels_no_alarm_is_called_false(sluice: Run, folder: Path, tmp_path: Path) -> None:
+    options = ("--model", folder / "model.safetensors", "--out", tmp_path / "scores.csv")
+    seen = sluice("score", folder / "unlabelled.parquet", *options, "--json")
+    assert (seen.code, seen.json["false_alarms_per_day"]) == (0, None)
+    assert "false alarms" not in sluice("score", folder / "unlabelled.parquet", *options).out
+
+
+def test_the_page_is_self_contained(sluice: Run, folder: Path, tmp_path: Path) -> None:
+    record, page = tmp_path / "<b>x.parquet", tmp_path / "page.html"
+    record.write_bytes((folder / "attacked.parquet").read_bytes())
+    options = ("--model", folder / "model.safetensors", "--out", tmp_path / "scores.csv")
+    seen = sluice("score", record, *options, "--html", page, "--quiet")
+    assert (seen.code, seen.err) == (0, "")
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r'<(script|link)[^>]+(src|href)="http', text)
+    assert "<b>x" not in text
+    assert "1 labelled attack;" in text
+    assert "evidence about telemetry" in text
+    assert '"rect"' in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--model", "nowhere.safetensors"), "nowhere.safetensors cannot be used: No such file"),
+        (("--out", "scores.xlsx"), "end 'scores.xlsx' in .csv or .parquet"),
+        (("--every", "2"), "the model reads one every 60 s"),
+        (("--html", "no/such/folder/x.html"), "cannot write"),
+        (("--out", "no/such/folder/x.csv"), "cannot write"),
+    ],
+)
+def test_bad_input_exits_2_and_writes_nothing(
+    sluice: Run, folder: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    seen = score(sluice, folder, tmp_path / "scores.csv", *options)
+    assert (seen.code, seen.out) == (2, "")
+    assert message in seen.err
+    assert [path for path in tmp_path.iterdir() if path.is_file()] == []
+
+
+def test_a_missing_channel_is_named(
+    sluice: Run, folder: Path, plant: Record, tmp_path: Path
+) -> None:
+    record = tmp_path / "fewer.parquet"
+    write(plant.rows(0, 500).without("L_T2"), record, Layout.PARQUET)
+    model = ("--model", folder / "model.safetensors")
+    seen = sluice("score", record, *model, "--out", tmp_path / "scores.csv")
+    assert seen.code == 2
+    assert "has no channel 'L_T2', which the model reads" in seen.err
+
+
+def test_the_record_and_the_model_are_not_written_over(
+    sluice: Run, folder: Path, tmp_path: Path
+) -> None:
+    model = folder / "model.safetensors"
+    seen = score(sluice, folder, folder / "attacked.parquet")
+    assert (seen.code, "is what is read" in seen.err) == (2, True)
+    seen = score(sluice, folder, tmp_path / "scores.csv", "--html", model)
+    assert (seen.code, "is what is read" in seen.err) == (2, True)

@@ -1,0 +1,29 @@
+"""A small plant, its clean windows, and a detector of each kind."""
+
+import pytest
+
+from sluice.detector import Descent, Detector, Framing, Kind
+from sluice.detector.alone import fit_alone
+from sluice.plants import simulate
+from sluice.telemetry import Record, Scaler, Windows, feature_names
+
+
+@pytest.fixture(scope="session")
+def plant() -> Record:
+    return simulate("line", seed=0, days=6)
+
+
+@pytest.fixture(scope="session")
+def framing(plant: Record) -> Framing:
+    scaler = Scaler.fit([plant], feature_names(plant))
+    return Framing(scaler=scaler, stride_s=plant.stride_s)
+
+
+@pytest.fixture(scope="session")
+def clean(plant: Record, framing: Framing) -> Windows:
+    return framing.windows(plant)
+
+
+@pytest.fixture(scope="session", params=list(Kind), ids=str)
+def detector(request: pytest.FixtureRequest, plant: Record) -> Detector:
+    return fit_alone(plant, kind=request.param, descent=Descent(epochs=8, batch=256))
