@@ -51,6 +51,14 @@ lint: setup ## formatting, lint, types, import contracts, clippy
 	cargo fmt --check
 	cargo clippy --locked --quiet --all-targets -- -D warnings
 
+.PHONY: bench
+bench: setup ## speed as ratios, rival and ours side by side
+	$(BIN)/sluice bench gate
+
+.PHONY: evaluate
+evaluate: setup ## what the gate tells apart, measured anew into docs/results (several minutes)
+	$(BIN)/python benchmarks/gate_evaluation.py --out docs/results/gate.md
+
 .PHONY: format
 format: setup ## rewrite files in the house style
 	$(BIN)/ruff format .
@@ -59,7 +67,7 @@ format: setup ## rewrite files in the house style
 
 .PHONY: lock
 lock: ## resolve the locks anew, all extras together
-	uvx --version >/dev/null
+	@command -v uv >/dev/null || { echo "missing: uv" >&2; exit 1; }
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal \
 	  --python-version 3.11 --all-extras pyproject.toml requirements/engines.in -o requirements/all.txt
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal \

@@ -27,6 +27,10 @@ from sluice.telemetry import Record
 __all__ = ["EmptyRulesWarning", "Gate", "judge"]
 
 
+WORST_ROWS_UP_TO = 100_000
+"""In a longer batch finding the worst rows costs more than judging all of them."""
+
+
 class EmptyRulesWarning(UserWarning):
     """The rule set holds no physics: whatever is in range is admitted."""
 
@@ -58,9 +62,13 @@ class Gate:
         if len(batch) == 0:
             raise RecordError(f"batch {batch.name!r} has no rows")
         if batch.stride_s != self.rules.stride_s:
+            times = self.rules.stride_s / batch.stride_s
+            remedy = f"keep every {times:g}-th row (--every {times:g})"
+            if times < 1 or times != round(times):
+                remedy = "mine rules at the batch's stride, or look whether it is another plant's"
             raise SettingError(
                 f"batch {batch.name!r} has a stride of {batch.stride_s:g} s, the rules of "
-                f"{self.rules.plant!r} one of {self.rules.stride_s:g} s; thin the batch"
+                f"{self.rules.plant!r} one of {self.rules.stride_s:g} s; {remedy}"
             )
         self.rules.demand(batch)
         if isinstance(self.policy, PaperPolicy):
@@ -126,7 +134,7 @@ def _by_paper(rules: RuleSet, policy: PaperPolicy, batch: Record) -> Verdict:
 def _finding(found: RuleRows, batch: Record, policy: PaperPolicy) -> Finding:
     rule, rows = found.rule, len(batch)
     worst: tuple[WorstRow, ...] = ()
-    if found.violating_rows:
+    if found.violating_rows and rows <= WORST_ROWS_UP_TO:
         excess = np.abs(residuals(rule.relation, batch).values) / rule.tolerance
         worst = worst_rows(rule, batch, found.broken, np.nan_to_num(excess))
     return Finding(

@@ -115,6 +115,10 @@ def show_separation(gate: Gate, found: audits.SeparationTable, size: int) -> Non
             str(row.batches),
         )
     out.print(drawn)
+    out.print(
+        "Of a record cut into 12 pieces (splicing-record) most batches hold no join: they are true "
+        "telemetry and are admitted as such."
+    )
     for skipped in found.skipped:
         out.print(f"no {skipped.kind}: {skipped.why}", markup=False)
 

@@ -26,6 +26,7 @@ from sluice.cli.records import (
     open_record,
 )
 from sluice.cli.slices import range_of
+from sluice.errors import SettingError
 from sluice.invariants import Kind, RuleSet, load_rules
 from sluice.invariants.words import amount, number, unit_of
 from sluice.reports.verdict_page import write_verdict_figure, write_verdict_page
@@ -75,6 +76,9 @@ def check(
         verdict = judge(batch, rules, policy, allow_empty=allow_empty)
     for warning in said:
         typer.echo(f"sluice: warning: {warning.message}", err=True)
+    for page in (html, png):
+        if page and not page.parent.is_dir():
+            raise SettingError(f"cannot write {page}: there is no folder {page.parent}")
     if html:
         with working(f"drawing {html}", quiet=quiet):
             write_verdict_page(verdict, batch, rules, policy, html)
@@ -118,9 +122,17 @@ def _payload(verdict: Verdict) -> dict[str, object]:
 
 def _show(verdict: Verdict, batch: Record, rules: RuleSet) -> None:
     word = "admitted" if verdict.admitted else "not admitted"
+    count = len(verdict.reasons)
+    why = f", for {count} reason{'s' if count > 1 else ''}" if count else ""
     out.print(
-        f"[bold]{word}[/bold]: {verdict.violating_rows:,} of {verdict.rows:,} rows "
-        f"({verdict.violating_share:.2%}) speak against the rules"
+        f"[bold]{word}[/bold]{why}: {verdict.violating_rows:,} of {verdict.rows:,} rows "
+        f"({verdict.violating_share:.2%}) count as violating, {int(verdict.suspect.sum()):,} are "
+        "part of the evidence"
+        + (
+            " (a batch's first row always counts: nothing before it says how it came about)"
+            if rules.clean
+            else ""
+        )
     )
     for reason in verdict.reasons:
         out.print(f"  {reason}", markup=False)

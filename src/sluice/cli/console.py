@@ -1,6 +1,7 @@
 """What commands print: results on stdout, progress and notes on stderr."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,17 @@ __all__ = ["Json", "Quiet", "emit", "out", "table", "working"]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
-out = Console(highlight=False, soft_wrap=True)
+
+class _Pipe(Console):
+    """A console whose reader may go away (head, less): that is no fault of the command's."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave quietly; there is nobody left to tell."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0)
+
+
+out = _Pipe(highlight=False, soft_wrap=True)
 _progress = Console(stderr=True, highlight=False)
 
 

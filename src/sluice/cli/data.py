@@ -123,6 +123,8 @@ def inspect(
         with working(f"drawing {html}", quiet=quiet):
             write_record_page(loaded, summary, html)
     if write_plant:
+        if write_plant.exists():
+            raise SettingError(f"{write_plant} exists and may hold corrections; name another file")
         write_plant_file(loaded, write_plant)
     if json:
         emit(_payload(summary))

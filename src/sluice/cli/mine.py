@@ -73,6 +73,8 @@ def mine(
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )
+    if old is not None:
+        _refuse_other(old, loaded, profile, update)
     fitted, calibrated = _slices(loaded, fit, calibrate, profile)
     with working(f"mining {fitted.rows:,} rows, calibrating on {calibrated.rows:,}", quiet=quiet):
         clean = loaded.rows(*calibrated)
@@ -93,6 +95,22 @@ def mine(
     if old is not None:
         _show_drift(changes, kept, mined)
     out.print(f"\n{out_path}: {len(mined.invariants)} rules, hash {digest[:12]}", markup=False)
+
+
+def _refuse_other(old: RuleSet, record: Record, profile: Profile, path: Path | None) -> None:
+    """Refuse to update the rules of another plant or of another profile."""
+    known = {channel.name for channel in old.channels}
+    if len(known & set(record.names)) * 2 < len(known):
+        raise SettingError(
+            f"{path} holds the rules of {old.plant!r}, which shares "
+            f"{len(known & set(record.names))} of its {len(known)} channels with record "
+            f"{record.name!r}; mine that plant without --update"
+        )
+    if old.profile is not profile:
+        raise SettingError(
+            f"{path} was mined with profile {old.profile.value}, not {profile.value}; give "
+            f"--profile {old.profile.value} or mine without --update"
+        )
 
 
 def _slices(record: Record, fit: str, calibrate: str, profile: Profile) -> tuple[Run, Run]:

@@ -1,10 +1,12 @@
 """The options that every command which reads a record shares."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sluice.errors import SettingError
 from sluice.telemetry import Fill, Record, read_plant_file, read_record
 
 __all__ = [
@@ -46,6 +48,11 @@ def open_record(
     """Read a record as the shared options say."""
     declared = read_plant_file(plant) if plant else None
     record = read_record(path, plant=declared, format_name=format_name, fill=fill)
+    if not math.isfinite(skip_s) or skip_s >= len(record) * record.stride_s:
+        lasts = f"{len(record) * record.stride_s:g} s"
+        raise SettingError(
+            f"--skip-seconds {skip_s:g} leaves nothing of {path}, which lasts {lasts}"
+        )
     if skip_s:
         record = record.without_first(skip_s)
     return record.every(every) if every > 1 else record

@@ -9,6 +9,7 @@ from sluice.telemetry import Record
 __all__ = ["PLANTS", "Plant", "simulate"]
 
 NETWORK_PREFIX = "network:"
+LONGEST_DAYS = 3_660  # ten years; more does not fit into memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +38,10 @@ PLANTS = (
 
 def simulate(name: str, *, seed: int, days: float | None = None, attacks: bool = False) -> Record:
     """Simulate a plant by its name; the same seed gives the same record."""
-    if days is not None and not days > 0:
-        raise SettingError(f"a plant runs for more than 0 days, got {days}")
+    if days is not None and not 0 < days <= LONGEST_DAYS:
+        raise SettingError(
+            f"a plant runs for more than 0 days and up to {LONGEST_DAYS}, got {days:g}"
+        )
     if name == "line":
         from sluice.plants import line  # noqa: PLC0415
 

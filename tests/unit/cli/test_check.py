@@ -83,7 +83,7 @@ def test_a_forged_batch_is_refused_with_evidence(sluice: Run, folder: Path, rule
     assert re.match(r"S_PU1 reads (on|off) while F_PU1 shows .* on \d+ of", str(found["sentence"]))
     shown = sluice(*arguments)
     assert shown.code == 3
-    assert shown.out.startswith("not admitted: ")
+    assert shown.out.startswith("not admitted, for ")
     assert "S_PU1 reads" in shown.out
     assert "a fault looks the same" in shown.out
 
@@ -154,7 +154,7 @@ def test_empty_rules_need_leave(sluice: Run, folder: Path, tmp_path: Path) -> No
         (("--rows", "0:99999"), "has rows 0:2000"),
         (("--rows", "half"), "rows are given as A:B"),
         (("--rows", "0:10"), "the policy takes 200 to"),
-        (("--every", "2"), "thin the batch"),
+        (("--every", "2"), "mine rules at the batch's stride"),
         (("--policy", "softened"), "nor a readable file"),
         (("--html", "no/such/folder/x.html"), "cannot write"),
     ],
@@ -176,3 +176,16 @@ def test_a_missing_channel_does_not_slip_past(
     seen = sluice("check", record, "--rules", folder / "rules.json")
     assert seen.code == 2
     assert "has no channel 'F_PU1', which rule 'S_PU1~F_PU1' reads" in seen.err
+
+
+def test_a_page_that_cannot_be_written_leaves_no_other_page(
+    sluice: Run, folder: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    seen = sluice(
+        "check", folder / "clean.parquet", "--rules", folder / "rules.json",
+        "--html", page, "--png", tmp_path / "nowhere" / "v.png",
+    )  # fmt: skip
+    assert seen.code == 2
+    assert "there is no folder" in seen.err
+    assert not page.exists()

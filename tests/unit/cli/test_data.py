@@ -1,6 +1,8 @@
 """`sluice data` from the outside: exit codes, JSON keys, files written whole or not at all."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -124,6 +126,7 @@ def test_progress_goes_to_stderr_and_quiet_silences_it(
         (("data", "inspect", "nowhere.csv"), "does not exist"),
         (("data", "make", "lien", "--out", "x.csv"), "did you mean 'line'"),
         (("data", "make", "line", "--out", "x.csv", "--days", "-1"), "more than 0 days"),
+        (("data", "make", "line", "--out", "x.csv", "--days", "1e9"), "up to 3660"),
         (("data", "make", "line", "--out", "x.doc"), "x.doc"),
         (("data", "make", "line", "--out", "no/such/folder/x.csv", "--days", "1"), "cannot write"),
         (("data", "make", "network:Nett1", "--out", "x.csv"), "Net1"),
@@ -209,3 +212,31 @@ def test_a_folder_without_records_exits_2(sluice: Run, tmp_path: Path) -> None:
     seen = sluice("data", "inspect", tmp_path, "--json")
     assert (seen.code, seen.out) == (2, "")
     assert "holds no plant record" in seen.err
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e12"])
+def test_skipping_more_than_there_is_names_the_option(
+    sluice: Run, record: Path, seconds: str
+) -> None:
+    seen = sluice("data", "inspect", record, "--skip-seconds", seconds)
+    assert seen.code == 2
+    assert "--skip-seconds" in seen.err
+
+
+def test_a_plant_file_with_corrections_is_not_overwritten(
+    sluice: Run, record: Path, tmp_path: Path
+) -> None:
+    told = tmp_path / "plant.toml"
+    told.write_text("# my corrections")
+    seen = sluice("data", "inspect", record, "--write-plant", told)
+    assert seen.code == 2
+    assert "may hold corrections" in seen.err
+    assert told.read_text() == "# my corrections"
+
+
+def test_a_reader_that_goes_away_is_no_fault() -> None:
+    command = Path(sys.executable).parent / "sluice"
+    piped = f"{command} data list | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"Simulated plants")

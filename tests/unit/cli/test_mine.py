@@ -188,3 +188,21 @@ def test_update_refuses_unsealed_rules(sluice: Run, march: Path, tmp_path: Path)
     seen = sluice("mine", march, "--out", plant, *HALVES, "--update", old)
     assert seen.code == 2
     assert "was edited after it was sealed" in seen.err
+
+
+def test_update_refuses_the_rules_of_another_plant_or_profile(
+    sluice: Run, march: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.csv"
+    write(simulate("network:Net1", seed=0, days=30), other, Layout.CSV)
+    rules = tmp_path / "rules.json"
+    assert sluice("mine", march, "--out", rules, "--fit", "0.4", "--calibrate", "0.4").code == 0
+    again = tmp_path / "again.json"
+    shares = ("--fit", "0.4", "--calibrate", "0.4", "--update", rules, "--out", again)
+    seen = sluice("mine", other, *shares)
+    assert seen.code == 2
+    assert "mine that plant without --update" in seen.err
+    seen = sluice("mine", march, *shares, "--profile", "paper-wide")
+    assert seen.code == 2
+    assert "was mined with profile hardened" in seen.err
+    assert not again.exists()
