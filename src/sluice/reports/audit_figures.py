@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 
 from sluice.errors import SettingError
 from sluice.files import atomically
+from sluice.reports.page import drawing, page
 
 if TYPE_CHECKING:  # matplotlib takes a while to import, which commands without a figure spare
     from matplotlib.axes import Axes
@@ -36,17 +37,6 @@ SETS = ("#066091", "#d95f02")
 PANEL_IN = 2.1
 PANEL_PX = 260
 DPI = 160
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>body {{ font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1100px;
- padding: 1rem; color: #1c2430; }} h1 {{ font-size: 1.4rem; }} p {{ max-width: 75ch; }}</style>
-</head><body><h1>{title}</h1>
-{figure}
-<p>{caption}</p></body></html>
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,10 +297,9 @@ def _page_stems(stems: Sequence[Stem], rule_sets: Sequence[str]) -> go.Figure:
 
 
 def _save_page(title: str, figure: go.Figure, caption: str, path: Path) -> None:
-    drawn = figure.to_html(full_html=False, include_plotlyjs=True, config={"responsive": True})
-    page = PAGE.format(title=html.escape(title), figure=drawn, caption=html.escape(caption))
+    body = f"{drawing(figure)}\n<p>{html.escape(caption)}</p>"
     with atomically(path) as draft:
-        draft.write_text(page, encoding="utf-8")
+        draft.write_text(page(title, body), encoding="utf-8")
 
 
 # -- shared ---------------------------------------------------------------------------------------

@@ -1,15 +1,13 @@
 """One self-contained page that shows a record: every channel drawn, attacks shaded."""
 
 import html
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from sluice.arrays import Floats, Ints
 from sluice.files import atomically
+from sluice.reports.page import attack_shapes, drawing, page, thinned
 from sluice.telemetry import Record, Role
 from sluice.telemetry.summary import Summary
 
@@ -27,52 +25,25 @@ COLOURS = {
     Role.ACTUATOR: "#d95f02",
     Role.OTHER: "#444444",
 }
-ATTACK_COLOUR = "rgba(200, 30, 30, 0.18)"
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
- body {{ font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1200px; padding: 1rem;
-        color: #1c2430; background: #fff; }}
- h1 {{ font-size: 1.5rem; margin: 0.2rem 0; }}
- p, li {{ max-width: 70ch; }}
- .scroll {{ overflow-x: auto; }}
- table {{ border-collapse: collapse; font-size: 13px; }}
- td, th {{ padding: 2px 10px 2px 0; text-align: left; vertical-align: top; white-space: nowrap; }}
- th {{ border-bottom: 1px solid #ccd; }}
- td.n {{ text-align: right; font-variant-numeric: tabular-nums; }}
- .key {{ display: inline-block; width: 0.9em; height: 0.9em; background: {attack};
-         border: 1px solid #c88; vertical-align: -0.1em; }}
-</style></head><body>
-<h1>{title}</h1>
-<p>{facts}</p>
+BODY = """<p>{facts}</p>
 {figure}
 <h2>Channels</h2>
 <div class="scroll"><table>
 <tr><th>name</th><th>role</th><th>unit</th><th>low</th><th>high</th><th>missing</th><th>why</th></tr>
 {channels}</table></div>
-{notes}
-</body></html>
-"""
+{notes}"""
 
 
 def write_record_page(record: Record, summary: Summary, path: Path) -> None:
     """Write the page; drawings are thinned so that no peak is lost."""
-    figure = _figure(record).to_html(
-        full_html=False, include_plotlyjs=True, config={"responsive": True}
-    )
-    page = PAGE.format(
-        title=html.escape(summary.name),
+    body = BODY.format(
         facts=_facts(summary),
-        attack=ATTACK_COLOUR,
-        figure=figure,
+        figure=drawing(_figure(record)),
         channels="\n".join(_channel_rows(summary)),
         notes=_notes(summary),
     )
     with atomically(path) as draft:
-        draft.write_text(page, encoding="utf-8")
+        draft.write_text(page(summary.name, body), encoding="utf-8")
 
 
 def _facts(summary: Summary) -> str:
@@ -118,7 +89,7 @@ def _figure(record: Record) -> go.Figure:
         vertical_spacing=0.35 / max(len(channels), 2),
     )
     for row, channel in enumerate(channels, start=1):
-        kept = _thinned(record.column(channel.name))
+        kept = thinned(record.column(channel.name), MOST_POINTS)
         line = {"color": COLOURS[channel.role], "width": 1}
         if channel.role.discrete:
             line["shape"] = "hv"
@@ -134,40 +105,12 @@ def _figure(record: Record) -> go.Figure:
             row=row,
             col=1,
         )
-    # One rectangle through all rows an attack: add_vrect draws one per row and takes minutes.
-    attacks = [
-        {
-            "type": "rect",
-            "xref": "x",
-            "yref": "paper",
-            "x0": str(record.times[run.start]),
-            "x1": str(record.times[run.stop - 1]),
-            "y0": 0,
-            "y1": 1,
-            "fillcolor": ATTACK_COLOUR,
-            "line": {"width": 0},
-        }
-        for run in record.attack_segments
-    ]
     figure.update_annotations(font_size=11, xanchor="left", x=0)
     figure.update_layout(
         height=ROW_HEIGHT_PX * len(channels) + 60,
         margin={"l": 50, "r": 10, "t": 30, "b": 30},
         plot_bgcolor="#fafbfc",
         template="plotly_white",
-        shapes=attacks,
+        shapes=attack_shapes(record),
     )
     return figure
-
-
-def _thinned(readings: Floats) -> Ints:
-    """Keep the lowest and highest reading of each of many stretches, in time order."""
-    if len(readings) <= MOST_POINTS:
-        return np.arange(len(readings))
-    edges = np.linspace(0, len(readings), MOST_POINTS // 2 + 1).astype(np.int64)
-    kept = {0, len(readings) - 1}
-    for start, stop in pairwise(edges):
-        stretch = readings[start:stop]
-        if not np.isnan(stretch).all():
-            kept |= {int(start + np.nanargmin(stretch)), int(start + np.nanargmax(stretch))}
-    return np.array(sorted(kept), dtype=np.int64)

@@ -1,15 +1,14 @@
 """One self-contained page: a detector's score against its threshold, attacks shaded."""
 
-import html
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
 
-from sluice.arrays import Floats, Ints, Times
+from sluice.arrays import Floats, Times
 from sluice.detector import Detector, Scored
 from sluice.files import atomically
+from sluice.reports.page import attack_shapes, drawing, page, thinned
 from sluice.telemetry import Label, Record
 
 __all__ = ["write_score_page"]
@@ -20,49 +19,24 @@ FLOOR = 1e-12  # a perfect window has no place on a logarithmic axis
 SCORE_COLOUR = "#066091"
 ALARM_COLOUR = "#e8710a"
 THRESHOLD_COLOUR = "#444444"
-ATTACK_COLOUR = "rgba(200, 30, 30, 0.18)"
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
- body {{ font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1200px; padding: 1rem;
-        color: #1c2430; background: #fff; }}
- h1 {{ font-size: 1.5rem; margin: 0.2rem 0; }}
- p {{ max-width: 80ch; }}
- .scroll {{ overflow-x: auto; }}
- table {{ border-collapse: collapse; font-size: 13px; }}
- td, th {{ padding: 2px 14px 2px 0; text-align: left; white-space: nowrap; }}
- th {{ border-bottom: 1px solid #ccd; }}
- td.n {{ text-align: right; font-variant-numeric: tabular-nums; }}
- .key {{ display: inline-block; width: 0.9em; height: 0.9em; background: {attack};
-         border: 1px solid #c88; vertical-align: -0.1em; }}
-</style></head><body>
-<h1>{title}</h1>
-<p>{facts}</p>
+BODY = """<p>{facts}</p>
 {figure}
 {stretches}
 <p>This is evidence about telemetry, not about people: a failed sensor, a valve opened by hand and
-an edited record look the same from here.</p>
-</body></html>
-"""
+an edited record look the same from here.</p>"""
 
 
 def write_score_page(scored: Scored, record: Record, detector: Detector, path: Path) -> None:
     """Write the page; the line is thinned so that no peak is lost."""
-    figure = _figure(scored, record).to_html(
-        full_html=False, include_plotlyjs=True, config={"responsive": True}
-    )
-    page = PAGE.format(
-        title=html.escape(f"{record.name}: {int(scored.alarms.sum()):,} alarms"),
+    body = BODY.format(
         facts=_facts(scored, record, detector),
-        attack=ATTACK_COLOUR,
-        figure=figure,
+        figure=drawing(_figure(scored, record)),
         stretches=_stretches(scored),
     )
+    title = f"{record.name}: {int(scored.alarms.sum()):,} alarms"
     with atomically(path) as draft:
-        draft.write_text(page, encoding="utf-8")
+        draft.write_text(page(title, body), encoding="utf-8")
 
 
 def _facts(scored: Scored, record: Record, detector: Detector) -> str:
@@ -107,7 +81,7 @@ def _stretches(scored: Scored) -> str:
 
 
 def _figure(scored: Scored, record: Record) -> go.Figure:
-    kept = _thinned(scored.scores)
+    kept = thinned(scored.scores, MOST_POINTS)
     # A point without a score lifts the pen where a missing reading or a time jump lies between.
     segment = np.concatenate(([0], np.cumsum(np.diff(scored.last_rows) != 1)))
     breaks = np.flatnonzero(np.diff(segment[kept])) + 1
@@ -135,7 +109,7 @@ def _figure(scored: Scored, record: Record) -> go.Figure:
         template="plotly_white",
         legend={"orientation": "h", "y": 1.08},
         yaxis={"type": "log", "title": "score", "exponentformat": "power"},
-        shapes=_attacks(record),
+        shapes=attack_shapes(record),
     )
     return figure
 
@@ -150,35 +124,6 @@ def _line(name: str, times: Times, drawn: Floats, colour: str) -> go.Scatter:
         marker={"color": colour, "size": 2},
         name=name,
     )
-
-
-def _attacks(record: Record) -> list[dict[str, object]]:
-    return [
-        {
-            "type": "rect",
-            "xref": "x",
-            "yref": "paper",
-            "x0": str(record.times[run.start]),
-            "x1": str(record.times[run.stop - 1]),
-            "y0": 0,
-            "y1": 1,
-            "fillcolor": ATTACK_COLOUR,
-            "line": {"width": 0},
-        }
-        for run in record.attack_segments
-    ]
-
-
-def _thinned(scores: Floats) -> Ints:
-    """Keep the lowest and highest score of each of many stretches, in time order."""
-    if len(scores) <= MOST_POINTS:
-        return np.arange(len(scores))
-    edges = np.linspace(0, len(scores), MOST_POINTS // 2 + 1).astype(np.int64)
-    kept = {0, len(scores) - 1}
-    for start, stop in pairwise(edges):
-        stretch = scores[start:stop]
-        kept |= {int(start + np.argmin(stretch)), int(start + np.argmax(stretch))}
-    return np.array(sorted(kept), dtype=np.int64)
 
 
 def _clock(time: np.datetime64) -> str:

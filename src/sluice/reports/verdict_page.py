@@ -14,6 +14,7 @@ from sluice.arrays import Bools, Floats, Run
 from sluice.files import atomically
 from sluice.invariants import Invariant, RuleSet, Window, encode, evaluate, residuals
 from sluice.invariants.words import rule_in_words, unit_of
+from sluice.reports.page import drawing, page
 from sluice.telemetry import Channel, Record
 
 if TYPE_CHECKING:  # matplotlib takes a while to import, which commands without a figure spare
@@ -32,23 +33,7 @@ STATE_COLOUR = "#6b4fa0"
 BAND_COLOUR = "rgba(6, 96, 145, 0.14)"
 MARK_COLOUR = "#e8710a"
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
- body {{ font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1200px; padding: 1rem;
-        color: #1c2430; background: #fff; }}
- h1 {{ font-size: 1.5rem; margin: 0.2rem 0; }}
- p, li {{ max-width: 80ch; }}
- .scroll {{ overflow-x: auto; }}
- table {{ border-collapse: collapse; font-size: 13px; }}
- td, th {{ padding: 2px 10px 2px 0; text-align: left; vertical-align: top; }}
- th {{ border-bottom: 1px solid #ccd; }}
- td.n {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
-</style></head><body>
-<h1>{title}</h1>
-<p>{facts}</p>
+BODY = """<p>{facts}</p>
 {reasons}
 {figure}
 <h2>Every rule</h2>
@@ -57,9 +42,7 @@ PAGE = """<!doctype html>
 <th>in transition</th><th>the rule, and what it found</th></tr>
 {findings}</table></div>
 <p>This is evidence about telemetry, not about people: a failed sensor, a valve opened by hand and
-an edited record look the same from here.</p>
-</body></html>
-"""
+an edited record look the same from here.</p>"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +63,16 @@ def write_verdict_page(
 ) -> None:
     """Write one self-contained page: verdict, reasons, drawings, every rule."""
     panels = _panels(verdict, batch, rules, policy)
-    drawn = "<p>No rule found anything to draw.</p>"
-    if panels:
-        figure = _figure(panels, batch)
-        drawn = figure.to_html(full_html=False, include_plotlyjs=True, config={"responsive": True})
+    nothing = "<p>No rule found anything to draw.</p>"
     reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in verdict.reasons)
-    page = PAGE.format(
-        title=html.escape(_title(verdict, batch)),
+    body = BODY.format(
         facts=html.escape(_facts(verdict, batch)),
         reasons=f"<ul>{reasons}</ul>" if reasons else "",
-        figure=drawn,
+        figure=drawing(_figure(panels, batch)) if panels else nothing,
         findings="\n".join(_finding_rows(verdict, rules)),
     )
     with atomically(path) as draft:
-        draft.write_text(page, encoding="utf-8")
+        draft.write_text(page(_title(verdict, batch), body), encoding="utf-8")
 
 
 def write_verdict_figure(
