@@ -23,16 +23,8 @@ from sluice.admission import HardenedPolicy, PaperPolicy
 from sluice.admission.gate import Gate
 from sluice.arrays import Bools
 from sluice.audits.coverage import Segment, coverage
-from sluice.audits.evaluation import (
-    FABRICATED,
-    Pool,
-    admissible,
-    fabricated,
-    freeze,
-    honest_batches,
-    ramp,
-    slowest_ramp,
-)
+from sluice.audits.evaluation import FABRICATED, Pool, admissible, fabricated, honest_batches
+from sluice.audits.lying_levels import freeze, ramp, slowest_ramp
 from sluice.files import atomically
 from sluice.invariants import Profile, mine, rules_hash
 from sluice.telemetry import Record, Role

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from sluice.audits.evaluation import Fabricated, Freeze, Honest, Ramp
+from sluice.audits.evaluation import Fabricated, Honest
+from sluice.audits.lying_levels import Freeze, Ramp
 
 __all__ = ["CHANCE", "Covered", "Outcome", "SeasonOutcome"]
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from gate_outcome import CHANCE, Outcome
 
-from sluice.audits.evaluation import FREEZE_JITTER, Honest, Proportion
+from sluice.audits.evaluation import Honest, Proportion
+from sluice.audits.lying_levels import FREEZE_JITTER
 
 __all__ = ["page"]
 

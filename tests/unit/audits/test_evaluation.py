@@ -24,11 +24,9 @@ from sluice.audits.evaluation import (
     admissible,
     cause_of,
     fabricated,
-    freeze,
     honest_batches,
-    ramp,
-    slowest_ramp,
 )
+from sluice.audits.lying_levels import freeze, ramp, slowest_ramp
 from sluice.errors import SettingError
 from sluice.invariants import Margins, RuleSet
 from sluice.telemetry import Record
