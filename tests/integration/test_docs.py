@@ -44,3 +44,12 @@ def test_links_lead_somewhere() -> None:
         for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             if not link.startswith("http"):
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_policy_page_names_every_key(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["rules", "policy", "--out", str(tmp_path / "policy.toml")])
+    text = (ROOT / "docs" / "reference" / "policy.md").read_text(encoding="utf-8")
+    keys = re.findall(r"^(\w+) =", (tmp_path / "policy.toml").read_text(), flags=re.MULTILINE)
+    assert len(keys) > 20
+    assert [key for key in keys if f"`{key}" not in text] == []
