@@ -1,13 +1,14 @@
 """The gate: one batch, one rule set, one policy, one verdict."""
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from sluice.admission.evidence import finding_of, operator_sentence, worst_rows
 from sluice.admission.policy import HardenedPolicy, PaperPolicy, Policy
-from sluice.admission.verdict import Finding, Verdict, WorstRow
+from sluice.admission.verdict import Finding, LyingLevel, Verdict, WorstRow
 from sluice.arrays import Bools
 from sluice.errors import EmptyRulesError, RecordError, SettingError
 from sluice.invariants import (
@@ -89,7 +90,11 @@ class Gate:
             )
         measured = measure(self.rules, batch, encoding=self.encoding)
         budgets = budgets_for(self.rules, self.rules.clean, policy.margins, rows=len(batch))
+        lying = (*_still(measured, budgets), *_repeated(measured, budgets, batch))
         reasons, suspect = _reasons(measured, budgets, batch)
+        for level in lying:
+            suspect |= level.rows
+        reasons += tuple(level.sentence for level in lying)
         findings = tuple(
             finding_of(found, batch, budgets, policy.margins.alpha) for found in measured.judged
         )
@@ -101,6 +106,7 @@ class Gate:
             findings=findings,
             violating=measured.violating,
             suspect=suspect,
+            lying=lying,
         )
 
 
@@ -184,7 +190,8 @@ def _reasons(
         if name in budgets.envelope_rows and waiting > budgets.envelope_rows[name]:
             reasons.append(
                 f"{name}: {waiting:,} of {rows:,} rows are in transition; "
-                f"{budgets.envelope_rows[name]:,} may: the actuator switches more than it ever did"
+                f"{budgets.envelope_rows[name]:,} may: it switches, or a standby runs, more than "
+                "clean rows showed"
             )
     if severe.sum() > budgets.severe_rows:
         first = int(severe.argmax())
@@ -192,33 +199,35 @@ def _reasons(
             f"{int(severe.sum())} rows are beyond what any plant does (first at "
             f"{_at(batch, first)}); {budgets.severe_rows} may"
         )
-    reasons += _still(measured, budgets, suspect)
-    for level, repeated in measured.repeated:
-        count = int(repeated.sum())
-        if count > budgets.repeated_rows.get(level, 0):
-            suspect |= repeated
-            reasons.append(
-                f"{level} shows the same readings twice, digit by digit, on {count:,} rows (first "
-                f"at {_at(batch, int(repeated.argmax()))}); "
-                f"{budgets.repeated_rows.get(level, 0):,} may"
-            )
     return tuple(reasons), suspect
 
 
-def _still(measured: Measurement, budgets: Budgets, suspect: Bools) -> list[str]:
-    """Name the levels that stood still longer than they ever did, and mark their rows."""
-    reasons = []
+def _still(measured: Measurement, budgets: Budgets) -> Iterator[LyingLevel]:
+    """Find the levels that stood still for longer than they ever did."""
     for fact, ranges in measured.quietest:
         least = budgets.quietest[fact.level, fact.rows]
         dead = np.flatnonzero(ranges < least)
-        for start in block_starts(measured.rows, fact.rows)[dead]:
-            suspect[start : start + fact.rows] = True
         if dead.size:
-            reasons.append(
+            rows = np.zeros(measured.rows, bool)
+            for start in block_starts(measured.rows, fact.rows)[dead]:
+                rows[start : start + fact.rows] = True
+            sentence = (
                 f"{fact.level} moves by less than {least:.3g} over {fact.rows} rows "
                 f"({dead.size} blocks); clean rows always moved by {fact.smallest_range:.3g}"
             )
-    return reasons
+            yield LyingLevel(level=fact.level, sentence=sentence, rows=rows)
+
+
+def _repeated(measured: Measurement, budgets: Budgets, batch: Record) -> Iterator[LyingLevel]:
+    """Find the levels that show readings they have shown before."""
+    for level, rows in measured.repeated:
+        count, most = int(rows.sum()), budgets.repeated_rows.get(level, 0)
+        if count > most:
+            sentence = (
+                f"{level} shows the same readings twice, digit by digit, on {count:,} rows (first "
+                f"at {_at(batch, int(rows.argmax()))}); {most:,} may"
+            )
+            yield LyingLevel(level=level, sentence=sentence, rows=rows)
 
 
 def _at(batch: Record, row: int) -> str:

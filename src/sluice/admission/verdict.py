@@ -7,7 +7,7 @@ import numpy as np
 from sluice.arrays import Bools
 from sluice.invariants import Kind
 
-__all__ = ["Finding", "Verdict", "WorstRow"]
+__all__ = ["Finding", "LyingLevel", "Verdict", "WorstRow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,15 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LyingLevel:
+    """A level that stands still or repeats itself as no live one does, and on which rows."""
+
+    level: str
+    sentence: str
+    rows: Bools = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """Admitted or not, why, and which rows speak against it. It is evidence about telemetry."""
 
@@ -45,7 +54,8 @@ class Verdict:
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...]
     violating: Bools = field(repr=False)  # rows that count against alpha
-    suspect: Bools = field(repr=False)  # these, and the rows of broken windows and dead blocks
+    suspect: Bools = field(repr=False)  # these, and the rows of broken windows and lying levels
+    lying: tuple[LyingLevel, ...] = ()
 
     @property
     def violating_share(self) -> float:

@@ -7,9 +7,7 @@ import numpy as np
 from sluice.admission import HardenedPolicy
 from sluice.admission.gate import Gate
 from sluice.arrays import Bools
-from sluice.errors import SettingError
-from sluice.invariants import Budgets, Measurement, budgets_for, measure, residuals
-from sluice.invariants.measure import block_starts
+from sluice.invariants import measure, residuals
 from sluice.telemetry import Record
 
 __all__ = ["RuleMask", "masks"]
@@ -26,7 +24,7 @@ class RuleMask:
 def masks(gate: Gate, record: Record) -> tuple[RuleMask, ...]:
     """Return every rule's suspect rows; together they are those of the gate's verdict."""
     if isinstance(gate.policy, HardenedPolicy):
-        return _hardened(gate, gate.policy, record)
+        return _hardened(gate, record)
     found = []
     for rule in gate.rules.invariants:
         seen = residuals(rule.relation, record)
@@ -36,43 +34,15 @@ def masks(gate: Gate, record: Record) -> tuple[RuleMask, ...]:
     return tuple(found)
 
 
-def _hardened(gate: Gate, policy: HardenedPolicy, record: Record) -> tuple[RuleMask, ...]:
-    rules = gate.rules
-    if rules.clean is None:
-        raise SettingError(
-            f"the rules of {rules.plant!r} say nothing of clean batches; audit them with "
-            "--policy paper"
-        )
-    measured = measure(rules, record, encoding=gate.encoding)
-    budgets = budgets_for(rules, rules.clean, policy.margins, rows=measured.rows)
+def _hardened(gate: Gate, record: Record) -> tuple[RuleMask, ...]:
+    verdict = gate.judge(record)
+    measured = measure(gate.rules, record, encoding=gate.encoding)
     jumps = np.zeros(len(record), bool)
     jumps[record.segment_starts] = True
     return (
         *(RuleMask(name=found.rule.name, suspect=found.violating) for found in measured.judged),
-        *_still(measured, budgets),
-        *_repeated(measured, budgets),
+        *(RuleMask(name=f"{told.level} alive", suspect=told.rows) for told in verdict.lying),
         RuleMask(name="missing reading", suspect=measured.missing),
         RuleMask(name="unknown code", suspect=measured.illegal),
         RuleMask(name="first row of a segment", suspect=jumps),
-    )
-
-
-def _still(measured: Measurement, budgets: Budgets) -> tuple[RuleMask, ...]:
-    """Return the blocks over which a level moved less than it ever did."""
-    found = []
-    for fact, ranges in measured.quietest:
-        still = np.zeros(measured.rows, bool)
-        dead = ranges < budgets.quietest[fact.level, fact.rows]
-        for start in block_starts(measured.rows, fact.rows)[dead]:
-            still[start : start + fact.rows] = True
-        found.append(RuleMask(name=f"{fact.level} still over {fact.rows} rows", suspect=still))
-    return tuple(found)
-
-
-def _repeated(measured: Measurement, budgets: Budgets) -> tuple[RuleMask, ...]:
-    """Return the rows of levels that repeat themselves more than they ever did."""
-    return tuple(
-        RuleMask(name=f"{level} repeats itself", suspect=rows)
-        for level, rows in measured.repeated
-        if rows.sum() > budgets.repeated_rows.get(level, 0)
     )

@@ -85,7 +85,10 @@ def write_verdict_figure(
 
     figure = Figure(figsize=(10, 1 + 0.85 * sum(heights or [2.0])), layout="constrained")
     figure.suptitle(
-        f"{_title(verdict, batch)}\n{_facts(verdict, batch)}", fontsize=10, x=0.01, ha="left"
+        "\n".join([_title(verdict, batch), _facts(verdict, batch), *verdict.reasons[:3]]),
+        fontsize=9,
+        x=0.01,
+        ha="left",
     )
     if panels:
         axes = list(np.ravel(figure.subplots(len(heights), 1, height_ratios=heights)))
@@ -106,7 +109,8 @@ def _facts(verdict: Verdict, batch: Record) -> str:
     )
     return (
         f"{verdict.violating_rows:,} of {verdict.rows:,} rows ({verdict.violating_share:.2%}) "
-        f"speak against the rules, {start} to {end}"
+        f"count as violating, {int(verdict.suspect.sum()):,} are part of the evidence; {start} to "
+        f"{end}"
     )
 
 
@@ -135,10 +139,17 @@ def _panels(verdict: Verdict, batch: Record, rules: RuleSet, policy: Policy) -> 
         first.setdefault(by_name[finding.name].relation.channels[0], finding)
     ranked = [*first.values(), *(f for f in found if f not in first.values())]
     broken = _broken(batch, rules, policy)
-    return tuple(
-        _panel(by_name[finding.name], finding, broken[finding.name], batch, rules)
-        for finding in ranked[:MOST_PANELS]
-    )
+    lying = [
+        _panel(by_name[f"{told.level} rate"], told.sentence, told.rows, batch, rules)
+        for told in verdict.lying
+        if f"{told.level} rate" in by_name
+    ]
+    drawn = [
+        _panel(by_name[finding.name], finding.sentence, broken[finding.name], batch, rules)
+        for finding in ranked
+    ]
+    half = MOST_PANELS // 2  # levels that lie break no rule: they get their place first
+    return tuple((lying[:half] + drawn)[:MOST_PANELS])
 
 
 def _broken(batch: Record, rules: RuleSet, policy: Policy) -> dict[str, Bools]:
@@ -153,9 +164,7 @@ def _broken(batch: Record, rules: RuleSet, policy: Policy) -> dict[str, Bools]:
     return broken
 
 
-def _panel(
-    rule: Invariant, finding: Finding, broken: Bools, batch: Record, rules: RuleSet
-) -> Panel:
+def _panel(rule: Invariant, sentence: str, broken: Bools, batch: Record, rules: RuleSet) -> Panel:
     relation = rule.relation
     rows = STRETCH_ROWS
     if isinstance(relation, Window):
@@ -166,7 +175,7 @@ def _panel(
     return Panel(
         rule=rule,
         unit=unit_of(relation, rules),
-        sentence=finding.sentence,
+        sentence=sentence,
         run=run,
         residual=residual[run.slice],
         violating=broken[run.slice],

@@ -98,7 +98,12 @@ def test_a_block_of_rows_repeated(gate: Gate, batch: Record) -> None:
 def test_one_sensor_replayed_while_the_others_live(gate: Gate, batch: Record) -> None:
     readings = batch.column("LIT401").copy()
     readings[600:660] = readings[200:260]
-    refused_for(gate.judge(with_channel(batch, "LIT401", readings)), "LIT401 shows the same")
+    verdict = gate.judge(with_channel(batch, "LIT401", readings))
+    refused_for(verdict, "LIT401 shows the same")
+    (told,) = verdict.lying
+    assert told.level == "LIT401"
+    assert np.flatnonzero(told.rows).tolist() == list(range(600, 660))
+    assert verdict.suspect[600:660].all()
 
 
 @pytest.mark.parametrize("rows", [1, -1, 2, -2, 7, -7])
