@@ -26,10 +26,9 @@ def page(outcomes: Sequence[Outcome], skipped: Sequence[str], *, quick: bool) ->
             "Wilson's at 95 %."
         ),
         (
-            "The miner and its margins were shaped while looking at seeds 1 to 4 of these plants, "
-            "at BATADAL's second half-year and at its labelled attacks: those rows are no blind "
-            "test of the design, only of the rules mined with it. Seeds 5 to 10 were not looked at "
-            "before."
+            "The miner and its margins were shaped while looking at these plants and seeds (mostly "
+            "1 to 4), at BATADAL's second half-year and at its labelled attacks: this page is no "
+            "blind test of the design, only of the rules mined with it."
         ),
     ]
     if quick:
