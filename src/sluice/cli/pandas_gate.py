@@ -8,6 +8,7 @@ paper's profiles: couplings that are silent in transition, and balances.
 from dataclasses import dataclass
 from typing import Any
 
+from sluice.errors import SettingError
 from sluice.invariants import Balance, Coupling, Invariant, RuleSet, Transition
 from sluice.telemetry import Record
 
@@ -57,7 +58,7 @@ def _residual(frame: Frame, rule: Invariant) -> Series:
         case Balance(averaged=False) as balance:
             return _balance(frame, balance)
         case _:
-            raise NotImplementedError(f"{rule.name!r} is no rule of the paper's profiles")
+            raise SettingError(f"the rival judges the paper's rules only; {rule.name!r} is none")
 
 
 def _coupling(frame: Frame, coupling: Coupling) -> Series:

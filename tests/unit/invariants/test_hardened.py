@@ -11,7 +11,7 @@ from sluice.admission import HardenedPolicy
 from sluice.admission.gate import Gate
 from sluice.invariants import Balance, Coupling, Kind, Profile, RuleSet, measure, mine
 from sluice.plants import simulate
-from sluice.telemetry import Record, Role, read_record
+from sluice.telemetry import Channel, Codes, Record, Role, read_record
 
 PlantData = Callable[..., Path]
 
@@ -86,6 +86,38 @@ def test_the_file_says_what_clean_batches_showed(treatment: RuleSet) -> None:
     assert treatment.clean is not None
     assert treatment.clean.refused_share <= 0.01
     assert treatment.clean.refused_upper >= 3 / treatment.clean.effective_batches - 1e-9
+
+
+def two_speed_pump(seed: int, rows: int = 4_000) -> Record:
+    """A pump with a slow and a fast state, each with a flow of its own, filling no tank."""
+    rng = np.random.default_rng(seed)
+    states = np.repeat(rng.choice([0.0, 1.0, 2.0], rows // 40), 40)
+    flow = np.array([0.0, 20.0, 55.0])[states.astype(int)] + rng.normal(0, 0.3, rows)
+    return Record(
+        name="two speeds",
+        channels=(
+            Channel(name="PUMP", role=Role.ACTUATOR, codes=Codes(off=0, on=(1, 2))),
+            Channel(name="FLOW", role=Role.FLOW, unit="m3/h"),
+        ),
+        values=np.column_stack([states, flow]),
+        times=np.datetime64("2024-01-01", "us") + (np.arange(rows) * 60).astype("timedelta64[s]"),
+        stride_s=60.0,
+        labels=np.zeros(rows, np.int8),
+    )
+
+
+def test_an_actuator_of_several_speeds_has_a_flow_for_each() -> None:
+    rules = mine(two_speed_pump(1), two_speed_pump(2), profile=Profile.HARDENED)
+    (rule,) = rules.of_kind(Kind.COUPLING)
+    assert isinstance(rule.relation, Coupling)
+    nominal = {state.code: state.nominal for state in rule.relation.states}
+    assert nominal == pytest.approx({1: 20.0, 2: 55.0}, abs=0.1)
+    batch = two_speed_pump(3)
+    gate = Gate.of(rules, HardenedPolicy())
+    assert gate.judge(batch).admitted
+    values = batch.values.copy()
+    values[values[:, 0] == 2, 0] = 1  # the fast state is read as the slow one
+    assert not gate.judge(batch.with_values(values)).admitted
 
 
 def test_slices_of_two_plants_are_refused() -> None:
