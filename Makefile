@@ -54,6 +54,7 @@ lint: setup ## formatting, lint, types, import contracts, clippy
 .PHONY: bench
 bench: setup ## speed as ratios, rival and ours side by side
 	$(BIN)/sluice bench gate
+	$(BIN)/python benchmarks/reading.py
 
 .PHONY: evaluate
 evaluate: setup ## what the gate tells apart, measured anew into docs/results (several minutes)
