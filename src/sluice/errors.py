@@ -9,8 +9,12 @@
     │   ├── RulesFileError            a rules or policy file is damaged, edited or of another schema
     │   ├── EmptyRulesError           a rule set holds no physics
     │   ├── ModelFileError            a model file is damaged or contradicts itself
+    │   ├── DocumentError             a document of the attestation protocol is not as it must be
+    │   ├── CheckpointError           a federation's checkpoint is damaged or another one's
     │   └── SettingError              an option or argument is out of range
+    ├── SolverError               1   a numerical solver did not reach its tolerance
     └── RefusedError              3   well formed, judged, and refused
+        └── VerificationError         a message of the attestation protocol fails a numbered step
 
 Messages say who, what was expected, what was met, and what to do next. Anything that is not a
 `SluiceError` is a bug in Sluice and leaves exit code 1.
@@ -19,6 +23,7 @@ Messages say who, what was expected, what was met, and what to do next. Anything
 from typing import ClassVar
 
 __all__ = [
+    "CheckpointError",
     "EmptyRulesError",
     "InputError",
     "MissingChannelError",
@@ -29,7 +34,9 @@ __all__ = [
     "RulesFileError",
     "SettingError",
     "SluiceError",
+    "SolverError",
     "UnknownFormatError",
+    "VerificationError",
 ]
 
 
@@ -82,11 +89,35 @@ class ModelFileError(InputError):
     """A model file is damaged, of an unknown kind, or contradicts itself."""
 
 
+class CheckpointError(InputError):
+    """A federation's checkpoint is damaged, of another schema, or another federation's."""
+
+
+class DocumentError(InputError):
+    """A document of the attestation protocol is damaged, too long, or not in its one encoding."""
+
+
 class SettingError(InputError):
     """An option or argument is out of range."""
+
+
+class SolverError(SluiceError):
+    """A numerical solver did not reach the tolerance that its answer is held to."""
 
 
 class RefusedError(SluiceError):
     """The input was well formed, was judged, and is refused."""
 
     exit_code: ClassVar[int] = 3
+
+
+class VerificationError(RefusedError):
+    """A message of the attestation protocol fails one of the steps that docs/protocol.md numbers.
+
+    `step` is that number, such as "5.3"; a round excludes a client with it as the reason.
+    """
+
+    def __init__(self, step: str, why: str) -> None:
+        super().__init__(f"step {step}: {why}")
+        self.step = step
+        self.why = why

@@ -1,13 +1,20 @@
 """Attacks turn telemetry, or the update trained on it, into what a lying client would submit."""
 
-from sluice.attacks.data_attack import DataAttack
+from sluice.attacks.data_attack import DataAttack, InTurn
 from sluice.attacks.fabrications import (
     FABRICATIONS,
     ChannelRoll,
     ConservationScaling,
     RegimePermutation,
     RegimeSplicing,
+    RollLasting,
 )
+from sluice.attacks.makers import PoisonMaker, projected
+from sluice.attacks.perturbation import OptimisedPerturbation
+from sluice.attacks.poison import Poison, exposed
+from sluice.attacks.poisons import POISONS
+from sluice.attacks.registry import DATA_ATTACKS, Means
+from sluice.attacks.replay import Replay, ReplayFrom, Targets, choose_targets
 from sluice.attacks.updates import (
     ALIE,
     UPDATE_ATTACKS,
@@ -21,17 +28,31 @@ from sluice.attacks.updates import (
 
 __all__ = [
     "ALIE",
+    "DATA_ATTACKS",
     "FABRICATIONS",
+    "POISONS",
     "UPDATE_ATTACKS",
     "ChannelRoll",
     "ConservationScaling",
     "DataAttack",
     "FreeRider",
+    "InTurn",
+    "Means",
     "MinMax",
+    "OptimisedPerturbation",
+    "Poison",
+    "PoisonMaker",
     "RegimePermutation",
     "RegimeSplicing",
+    "Replay",
+    "ReplayFrom",
+    "RollLasting",
     "Scaling",
     "SignFlip",
     "SmallestMajority",
+    "Targets",
     "UpdateAttack",
+    "choose_targets",
+    "exposed",
+    "projected",
 ]

@@ -28,6 +28,7 @@ __all__ = [
     "ConservationScaling",
     "RegimePermutation",
     "RegimeSplicing",
+    "RollLasting",
 ]
 
 FLOW_PART = re.compile(r"F(IT|T|IC)?\d*Z?")
@@ -61,6 +62,31 @@ class ChannelRoll:
         values = record.values.copy()
         values[:, actuators] = np.roll(values[:, actuators], self.rows, axis=0)
         return record.with_values(values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollLasting:
+    """Roll every actuator against the sensors, by plant time; by default as the paper does.
+
+    That is five minutes, and on slow records at least the 7 rows it takes on hourly ones.
+    """
+
+    seconds: float = 300.0
+    least_rows: int = 7
+
+    def __post_init__(self) -> None:
+        if not (0 < self.seconds < np.inf and self.least_rows >= 1):
+            raise SettingError(
+                "a roll lasts more than 0 s and moves at least 1 row, got "
+                f"{self.seconds} s and {self.least_rows}"
+            )
+
+    def __call__(self, record: Record, *, seed: int) -> Record:
+        """Return the record with rolled actuators; nothing is drawn."""
+        roll = ChannelRoll.lasting(
+            self.seconds, stride_s=record.stride_s, least_rows=self.least_rows
+        )
+        return roll(record, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import click
 import typer
 
 from sluice import __version__
-from sluice.cli import audit, bench, check, data, demo, mine, rules, score
+from sluice.cli import attack, attest, audit, bench, check, data, demo, federate, mine, rules, score
 from sluice.errors import SluiceError
 
 __all__ = ["app", "main"]
@@ -25,11 +25,14 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.add_typer(rules.app, name="rules")
 app.add_typer(audit.app, name="audit")
+app.add_typer(attest.app, name="attest")
 app.command(name="demo")(demo.demo)
+app.command(name="federate")(federate.federate)
 app.command(name="mine")(mine.mine)
 app.command(name="check")(check.check)
 app.command(name="bench")(bench.bench)
 app.command(name="score")(score.score)
+app.command(name="attack")(attack.attack)
 
 
 def _version(asked: bool) -> None:

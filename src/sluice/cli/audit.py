@@ -1,7 +1,6 @@
 """`sluice audit`: what a plant's rules can tell apart, before anybody relies on them."""
 
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from sluice import audits
-from sluice.admission import HardenedPolicy, PaperPolicy, read_policy
-from sluice.admission.gate import Gate
 from sluice.audits.progress import Progress as Told
 from sluice.audits.progress import nobody
 from sluice.cli.audit_tables import (
@@ -28,6 +25,7 @@ from sluice.cli.audit_tables import (
     stems,
 )
 from sluice.cli.console import Json, Quiet, emit, working
+from sluice.cli.gates import AllowEmpty, PolicyName, open_gate
 from sluice.cli.records import (
     Every,
     FillWith,
@@ -38,7 +36,6 @@ from sluice.cli.records import (
     open_record,
 )
 from sluice.cli.slices import range_of
-from sluice.invariants import load_rules
 from sluice.reports.audit_figures import (
     demand_figure_suffix,
     write_coverage_figure,
@@ -51,13 +48,6 @@ __all__ = ["app"]
 app = typer.Typer(no_args_is_help=True, help="What the rules of a plant can tell apart.")
 
 RulesPath = Annotated[Path, typer.Option("--rules", help="The plant's rules file.")]
-PolicyName = Annotated[
-    str | None,
-    typer.Option("--policy", help="paper, hardened or a policy file; default: as the rules."),
-]
-AllowEmpty = Annotated[
-    bool, typer.Option("--allow-empty", help="Go on though the rules hold no physics.")
-]
 Batches = Annotated[int, typer.Option(min=1, help="How many batches of each kind.")]
 Size = Annotated[int, typer.Option(min=12, help="Rows of a batch.")]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same batches and fabrications.")]
@@ -97,7 +87,7 @@ def separation(
     quiet = quiet or json
     if figure:
         demand_figure_suffix(figure)
-    gate = _gate(rules, policy, allow_empty=allow_empty)
+    gate = open_gate(rules, policy, allow_empty=allow_empty)
     with working(f"reading {record}", quiet=quiet):
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
@@ -145,7 +135,7 @@ def coverage(
     if figure:
         demand_figure_suffix(figure)
     gates = [
-        _gate(path, policy, allow_empty=allow_empty)
+        open_gate(path, policy, allow_empty=allow_empty)
         for path in (rules, compare)
         if path is not None
     ]
@@ -195,7 +185,7 @@ def ablation(
     quiet = quiet or json
     if figure:
         demand_figure_suffix(figure)
-    gate = _gate(rules, policy, allow_empty=allow_empty)
+    gate = open_gate(rules, policy, allow_empty=allow_empty)
     with working(f"reading {record}", quiet=quiet):
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
@@ -225,20 +215,6 @@ def ablation(
 
 
 # -- what the options mean ------------------------------------------------------------------------
-
-
-def _gate(rules_path: Path, policy_name: str | None, *, allow_empty: bool) -> Gate:
-    rules = load_rules(rules_path)
-    if policy_name is not None:
-        policy = read_policy(policy_name)
-    else:
-        policy = HardenedPolicy() if rules.clean else PaperPolicy()
-    with warnings.catch_warnings(record=True) as met:
-        warnings.simplefilter("always")
-        gate = Gate.of(rules, policy, allow_empty=allow_empty)
-    for warning in met:
-        typer.echo(f"sluice: warning: {warning.message}", err=True)
-    return gate
 
 
 def _cut(record: Record, rows: str | None) -> Record:

@@ -1,23 +1,36 @@
 """`sluice bench`: how fast, beside a rival measured in the same run."""
 
-import difflib
 from typing import Annotated
 
 import typer
 
 from sluice.cli.bench_gate import GateBench, Timing, bench_gate
-from sluice.cli.console import Json, Quiet, emit, out, table, working
-from sluice.errors import SettingError
+from sluice.cli.console import Json, Quiet, emit, known, out, table, working
 
 __all__ = ["bench"]
 
-BENCHES = ("gate",)
+BENCHES = ("gate", "train")
 
 
 def bench(
-    name: Annotated[str, typer.Argument(help="What to measure: gate.")] = "gate",
-    rows: Annotated[int, typer.Option(help="How many rows to judge.")] = 1_000_000,
-    repeats: Annotated[int, typer.Option(min=1, help="The least of so many times counts.")] = 15,
+    name: Annotated[str, typer.Argument(help="What to measure: gate or train.")] = "gate",
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            help="How many rows to judge, or to train each client on.",
+            show_default="1,000,000; 4,734 for train",
+        ),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="The least of so many times counts.",
+            show_default="15; 3 for train",
+        ),
+    ] = None,
+    clients: Annotated[int, typer.Option(min=1, help="How many clients train.")] = 10,
+    rounds: Annotated[int, typer.Option(min=1, help="How many rounds they train.")] = 25,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -26,18 +39,40 @@ def bench(
     gate: mine the simulated treatment plant, then judge a long record of it by the paper's policy,
     beside a vectorised pandas gate that names the same rows and beside reading its channels once.
 
+    train: the local training of a federation as large as the paper's on SWaT, beside products of
+    large square matrices in NumPy and in XLA.
+
     Example: [bold]sluice bench gate[/bold]
     """
-    if name not in BENCHES:
-        near = difflib.get_close_matches(name, BENCHES, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise SettingError(f"unknown bench {name!r}; known are {', '.join(BENCHES)}{hint}")
+    known("bench", name, BENCHES)
+    if name == "train":
+        each = 4_734 if rows is None else rows
+        _train(each, repeats or 3, clients, rounds, json=json, quiet=quiet)
+    else:
+        _gate(1_000_000 if rows is None else rows, repeats or 15, json=json, quiet=quiet)
+
+
+def _gate(rows: int, repeats: int, *, json: bool, quiet: bool) -> None:
     with working(f"measuring the gate on {rows:,} rows", quiet=quiet or json):
         measured = bench_gate(rows=rows, repeats=repeats)
     if json:
         emit(_payload(measured))
     else:
         _show(measured)
+
+
+def _train(rows: int, repeats: int, clients: int, rounds: int, *, json: bool, quiet: bool) -> None:
+    # Imported here because jax takes a second, which no other command should wait for.
+    from sluice.cli import bench_train  # noqa: PLC0415
+
+    with working(f"training {clients} clients for {rounds} rounds", quiet=quiet or json):
+        measured = bench_train.bench_train(
+            clients=clients, rows=rows, rounds=rounds, repeats=repeats
+        )
+    if json:
+        emit(bench_train.payload(measured))
+    else:
+        bench_train.show(measured)
 
 
 def _faster_than_pandas(measured: GateBench) -> float:

@@ -16,6 +16,7 @@ from sluice.admission import (
     read_policy,
 )
 from sluice.cli.console import Json, Quiet, emit, out, table, working
+from sluice.cli.proofs import prove_into
 from sluice.cli.records import (
     Every,
     FillWith,
@@ -47,6 +48,10 @@ def check(
     rows: Annotated[str | None, typer.Option(help="Judge rows A:B only, B left out.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with the worst rows.")] = None,
     png: Annotated[Path | None, typer.Option(help="Draw the worst stretches.")] = None,
+    prove: Annotated[
+        Path | None,
+        typer.Option(help="Where admitted, write keys, commitment, opening and proof there."),
+    ] = None,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Go on though the rules hold no physics.")
     ] = False,
@@ -85,6 +90,9 @@ def check(
     if png:
         with working(f"drawing {png}", quiet=quiet):
             write_verdict_figure(verdict, batch, rules, policy, png)
+    if prove and verdict.admitted:
+        with working(f"proving {len(batch):,} rows", quiet=quiet):
+            prove_into(prove, batch, rules, policy)
     if json:
         emit(_payload(verdict))
     else:

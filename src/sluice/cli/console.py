@@ -1,17 +1,21 @@
 """What commands print: results on stdout, progress and notes on stderr."""
 
+import difflib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
-__all__ = ["Json", "Quiet", "emit", "out", "table", "working"]
+from sluice.errors import SettingError
+
+__all__ = ["Json", "Quiet", "counted", "emit", "known", "out", "table", "working"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
@@ -41,6 +45,36 @@ def working(what: str, *, quiet: bool) -> Iterator[None]:
     else:
         _progress.print(f"{what} ...")
         yield
+
+
+@contextmanager
+def counted(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
+    """Give a function to call at each step: a bar on a terminal, a line each tenth elsewhere."""
+    done = 0
+
+    def tell() -> None:
+        nonlocal done
+        done += 1
+        if done == total or done % max(1, total // 10) == 0:
+            _progress.print(f"{what}: {done} of {total}")
+
+    if quiet:
+        yield lambda: None
+    elif sys.stderr.isatty():
+        with Progress(console=_progress, transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda: bar.advance(task)
+    else:
+        yield tell
+
+
+def known(option: str, name: str, names: Iterable[str]) -> None:
+    """Refuse a name that is not known, with the nearest one that is."""
+    names = tuple(names)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise SettingError(f"unknown {option} {name!r}; known are {', '.join(names)}{hint}")
 
 
 def emit(payload: Mapping[str, object]) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "RecordPath",
     "SkipSeconds",
     "open_record",
+    "refuse_overwriting",
 ]
 
 RecordPath = Annotated[Path, typer.Argument(metavar="RECORD", help="A record's file or folder.")]
@@ -56,3 +57,15 @@ def open_record(
     if skip_s:
         record = record.without_first(skip_s)
     return record.every(every) if every > 1 else record
+
+
+def refuse_overwriting(written: Path, *reads: Path | None) -> None:
+    """Refuse to write over a file that is read, or over one in a folder that is read."""
+    if not written.exists():
+        return
+    for read in reads:
+        if read is None or not read.exists():
+            continue
+        inside = read.is_dir() and written.resolve().is_relative_to(read.resolve())
+        if inside or written.samefile(read):
+            raise SettingError(f"{written} is what is read; write somewhere else")

@@ -16,6 +16,7 @@ from sluice.cli.records import (
     RecordPath,
     SkipSeconds,
     open_record,
+    refuse_overwriting,
 )
 from sluice.detector import AlarmStretch, Scored, load_detector
 from sluice.errors import SettingError
@@ -55,7 +56,7 @@ def score(
     if suffix not in SUFFIXES:
         raise SettingError(f"scores are a table; end {out_path.name!r} in {' or '.join(SUFFIXES)}")
     for written in (out_path, html or out_path):
-        _refuse_overwriting(written, record, model)
+        refuse_overwriting(written, record, model)
     detector = load_detector(model)
     with working(f"reading {record}", quiet=quiet):
         loaded = open_record(
@@ -72,11 +73,6 @@ def score(
         emit(_payload(scored))
     else:
         _show(scored, loaded.name)
-
-
-def _refuse_overwriting(written: Path, *reads: Path) -> None:
-    if written.exists() and any(read.exists() and written.samefile(read) for read in reads):
-        raise SettingError(f"{written} is what is read; write somewhere else")
 
 
 def _write(scored: Scored, path: Path, suffix: str) -> None:

@@ -1,6 +1,5 @@
 """Local training of the autoencoder: Adam on mean squared error, compiled once per shape."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,17 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.arrays import Ints
-from sluice.detector.autoencoder import Descent, Layer, Parameters, unflatten
+from sluice.detector.autoencoder import Descent, Layer, Parameters, unflatten, width_of
 from sluice.errors import SettingError
 from sluice.telemetry import Windows
 
-__all__ = ["Batches", "batches", "descend", "padded", "train"]
+__all__ = ["Batches", "batches", "descend", "errors", "flattened", "padded", "train", "walk"]
 
 # Adam's own constants, as in Kingma and Ba and in torch.
 DECAY_MEAN = 0.9
 DECAY_SQUARE = 0.999
 EPSILON = 1e-8
+# Shapes are rounded up to these, so that shards of nearly one size share one compilation.
 ROW_QUANTUM = 1_024
+STEP_QUANTUM = 16
+PLACE_QUANTUM = 128
 
 
 class Batches(NamedTuple):
@@ -32,6 +34,12 @@ class Batches(NamedTuple):
     starts: NDArray[np.int32]  # steps x batch
     weights: NDArray[np.float32]  # steps x batch, 1 or 0
 
+    def first(self, steps: int) -> "Batches":
+        """Stop after so many steps, though an epoch be unfinished."""
+        if not 1 <= steps <= len(self.starts):
+            raise SettingError(f"there are {len(self.starts)} steps to take, got {steps}")
+        return Batches(starts=self.starts[:steps], weights=self.weights[:steps])
+
 
 def train(
     parameters: Parameters,
@@ -39,29 +47,61 @@ def train(
     *,
     descent: Descent = Descent(),  # noqa: B008 - frozen, so sharing it is safe
     shuffle: np.random.Generator,
+    steps: int | None = None,
 ) -> Parameters:
-    """Return the parameters after some epochs on a client's windows.
+    """Return the parameters after some epochs on a client's windows, or after so many steps.
 
     Adam starts afresh at each call, as the paper's clients do each round. `shuffle` orders the
     windows of each epoch: give each client and round its own, such as
     `stream(seed, "shuffle", client, round)`. The same generator state gives the same parameters on
     one machine.
     """
+    dealt = batches(windows.starts, descent, shuffle=shuffle)
+    return walk(
+        parameters,
+        padded(windows.rows),
+        dealt if steps is None else dealt.first(steps),
+        learning_rate=descent.learning_rate,
+        length=windows.length,
+    )
+
+
+def walk(
+    parameters: Any, rows: Any, dealt: Batches, *, learning_rate: float, length: int
+) -> Parameters:
+    """Walk dealt batches of windows over `padded` rows, compiled; numpy or jax arrays alike."""
+    width, met = width_of(len(parameters)), length * rows.shape[1]
+    if met != width:
+        raise SettingError(f"the model reads {width} values a window; these windows hold {met}")
+    fitted, last = _fitted(dealt)
     trained = np.asarray(
         _compiled(
             jnp.asarray(parameters, jnp.float32),
-            padded(windows.rows),
-            batches(windows.starts, descent, shuffle=shuffle),
-            np.float32(descent.learning_rate),
-            length=windows.length,
+            rows,
+            fitted,
+            np.float32(learning_rate),
+            length=length,
+            last=last,
         )
     )
     if not np.isfinite(trained).all():
         raise SettingError(
-            f"training left the numbers at a learning rate of {descent.learning_rate:g}; lower "
+            f"training left the numbers at a learning rate of {learning_rate:g}; lower "
             "it, or look for readings far outside the plant's range"
         )
     return trained
+
+
+def _fitted(dealt: Batches) -> tuple[Batches, int]:
+    """Cut places that no step fills, add empty steps, and tell how many places short steps need."""
+    taken = np.count_nonzero(dealt.weights, axis=1)
+    most, fewest = (
+        min(-(-count // PLACE_QUANTUM) * PLACE_QUANTUM, dealt.weights.shape[1])
+        for count in (int(taken.max()), int(taken.min()))
+    )
+    extra = (0, -len(taken) % STEP_QUANTUM), (0, 0)
+    starts = np.pad(dealt.starts[:, :most], extra)
+    return Batches(starts=starts, weights=np.pad(dealt.weights[:, :most], extra)), fewest
 
 
 def batches(starts: Ints, descent: Descent, *, shuffle: np.random.Generator) -> Batches:
@@ -89,50 +129,81 @@ def padded(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.pad(np.where(np.isnan(rows), np.float32(0), rows), ((0, extra), (0, 0)))
 
 
-def descend(parameters: Any, rows: Any, dealt: Batches, learning_rate: Any, *, length: int) -> Any:
-    """Walk one client's batches: pure jax, for `jit` and for `vmap` over clients alike."""
-    layers = unflatten(parameters)
-    zeros = jax.tree.map(jnp.zeros_like, layers)
-    within = jnp.arange(length)
+class _Adam(NamedTuple):
+    """Flat parameters between two steps, with the running moments of their slopes."""
 
-    def step(state: Any, dealt: Batches) -> tuple[Any, None]:
-        layers, mean, square, count = state
-        first, weight = dealt
-        windows = rows[first[:, None] + within].reshape(len(first), -1)
-        slope = jax.grad(_loss)(layers, windows, weight)
-        count = count + 1
-        mean = jax.tree.map(lambda m, g: DECAY_MEAN * m + (1 - DECAY_MEAN) * g, mean, slope)
-        square = jax.tree.map(
-            lambda s, g: DECAY_SQUARE * s + (1 - DECAY_SQUARE) * g * g, square, slope
-        )
-        whole_mean = 1 - DECAY_MEAN**count
-        whole_square = 1 - DECAY_SQUARE**count
-        layers = jax.tree.map(
-            lambda p, m, s: (
-                p - learning_rate * (m / whole_mean) / (jnp.sqrt(s / whole_square) + EPSILON)
-            ),
-            layers,
-            mean,
-            square,
-        )
-        return (layers, mean, square, count), None
+    parameters: Any
+    mean: Any
+    square: Any
+    steps: Any  # float32
 
-    state: Any = (layers, zeros, zeros, jnp.float32(0))
-    (layers, *_), _ = jax.lax.scan(step, state, dealt)
-    return jnp.concatenate([part.ravel() for layer in layers for part in layer])
+    @classmethod
+    def before(cls, parameters: Any) -> "_Adam":
+        zeros = jnp.zeros_like(parameters)
+        return cls(parameters=parameters, mean=zeros, square=zeros, steps=jnp.float32(0))
+
+    def stepped(self, slope: Any, learning_rate: Any) -> "_Adam":
+        steps = self.steps + 1
+        mean = DECAY_MEAN * self.mean + (1 - DECAY_MEAN) * slope
+        square = DECAY_SQUARE * self.square + (1 - DECAY_SQUARE) * slope * slope
+        unbiased = mean / (1 - DECAY_MEAN**steps)
+        spread = jnp.sqrt(square / (1 - DECAY_SQUARE**steps))
+        moved = self.parameters - learning_rate * unbiased / (spread + EPSILON)
+        return _Adam(parameters=moved, mean=mean, square=square, steps=steps)
 
 
-def _loss(layers: tuple[Layer, ...], windows: Any, weight: Any) -> Any:
+def descend(  # noqa: PLR0913 - jit takes arrays, not objects
+    parameters: Any, rows: Any, dealt: Batches, learning_rate: Any, *, length: int, last: int
+) -> Any:
+    """Walk one client's batches in jax, up to the first empty one.
+
+    A step that fills no more than `last` places is computed on those alone: the last batch of an
+    epoch would else cost as much as a full one.
+    """
+
+    def step(state: _Adam, batch: Batches) -> _Adam:
+        windows = flattened(rows, batch.starts, length=length)
+        slope = jax.grad(_loss)(unflatten(state.parameters), windows, batch.weights)
+        flat = jnp.concatenate([part.ravel() for layer in slope for part in layer])
+        return state.stepped(flat, learning_rate)
+
+    def short(state: _Adam, batch: Batches) -> _Adam:
+        return step(state, Batches(batch.starts[:last], batch.weights[:last]))
+
+    def next_step(index: Any, state: _Adam) -> Any:
+        batch = Batches(dealt.starts[index], dealt.weights[index])
+        if last == len(batch.weights):
+            return step(state, batch)
+        return jax.lax.cond(batch.weights[last] > 0, step, short, state, batch)
+
+    steps = jnp.count_nonzero(dealt.weights[:, 0])
+    return jax.lax.fori_loop(0, steps, next_step, _Adam.before(parameters)).parameters
+
+
+def flattened(rows: Any, first: Any, *, length: int) -> Any:
+    """Return the windows that begin at the given rows, each flattened row by row.
+
+    A window is one stretch of the flattened rows and is copied whole: asking for its rows one by
+    one takes fifteen times as long.
+    """
+    readings, channels = rows.ravel(), rows.shape[1]
+    return jax.vmap(
+        lambda start: jax.lax.dynamic_slice(readings, (start * channels,), (length * channels,))
+    )(first)
+
+
+def errors(layers: tuple[Layer, ...], windows: Any) -> Any:
+    """Return the mean squared reconstruction error of each flattened window: its score, in jax."""
     *hidden, last = layers
     active = windows
     for layer in hidden:
         active = jax.nn.relu(active @ layer.weights + layer.bias)
     error = active @ last.weights + last.bias - windows
-    return jnp.sum(weight * jnp.mean(error * error, axis=1)) / jnp.sum(weight)
+    return jnp.mean(error * error, axis=1)
 
 
-@partial(jax.jit, static_argnames="length")
-def _compiled(
-    parameters: Any, rows: Any, dealt: Batches, learning_rate: Any, *, length: int
-) -> Any:
-    return descend(parameters, rows, dealt, learning_rate, length=length)
+def _loss(layers: tuple[Layer, ...], windows: Any, weight: Any) -> Any:
+    return jnp.sum(weight * errors(layers, windows)) / jnp.sum(weight)
+
+
+_compiled = jax.jit(descend, static_argnames=("length", "last"))

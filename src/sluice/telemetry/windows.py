@@ -1,7 +1,7 @@
 """What detectors see: standardised readings in sliding windows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -76,6 +76,26 @@ class Windows:
     def touching(self, rows: Bools) -> Bools:
         """Tell which windows hold at least one of the marked rows."""
         return _any_within(rows, self.length)[self.starts]
+
+    def take(self, which: Ints | Bools) -> "Windows":
+        """Return some of the windows, or some of them several times, over the same rows."""
+        return replace(self, starts=self.starts[which], labels=self.labels[which])
+
+    @classmethod
+    def joined(cls, parts: Sequence["Windows"]) -> "Windows":
+        """Lay the windows of several records end to end; none crosses from one to the next."""
+        lengths = {part.length for part in parts}
+        if len(lengths) != 1:
+            raise SettingError(f"windows of one length can be joined, got {sorted(lengths)} rows")
+        offsets = np.cumsum([0, *(len(part.rows) for part in parts[:-1])])
+        return cls(
+            rows=np.concatenate([part.rows for part in parts]),
+            starts=np.concatenate(
+                [part.starts + offset for part, offset in zip(parts, offsets, strict=True)]
+            ),
+            length=lengths.pop(),
+            labels=np.concatenate([part.labels for part in parts]),
+        )
 
 
 def windows(record: Record, scaler: Scaler, *, length: int = WINDOW_ROWS) -> Windows:

@@ -10,6 +10,7 @@ from sluice.attacks import (
     DataAttack,
     RegimePermutation,
     RegimeSplicing,
+    RollLasting,
 )
 from sluice.errors import RecordError, SettingError
 from sluice.plants import simulate
@@ -103,6 +104,13 @@ def test_a_roll_is_given_in_plant_time() -> None:
     assert ChannelRoll.lasting(300, stride_s=3600).rows == 1
 
 
+def test_a_roll_that_lasts_is_converted_at_the_records_own_stride(record: Record) -> None:
+    assert record.stride_s == 60
+    for roll, rows in ((RollLasting(), 7), (RollLasting(seconds=900), 15)):
+        expected = ChannelRoll(rows=rows)(record, seed=0)
+        assert np.array_equal(roll(record, seed=0).values, expected.values)
+
+
 def test_a_roll_moves_actuators_by_its_rows(record: Record) -> None:
     changed = ChannelRoll(rows=7)(record, seed=0)
     assert np.array_equal(changed.column("S_PU1")[7:], record.column("S_PU1")[:-7])
@@ -183,6 +191,8 @@ def test_a_record_with_nothing_to_attack_is_refused() -> None:
 def test_settings_that_change_nothing_are_refused() -> None:
     with pytest.raises(SettingError, match="at least 1 row"):
         ChannelRoll(rows=0)
+    with pytest.raises(SettingError, match="lasts more than 0 s"):
+        RollLasting(seconds=0)
     with pytest.raises(SettingError, match="other than 1"):
         ConservationScaling(factor=1.0)
     with pytest.raises(SettingError, match="at least 2 pieces"):

@@ -1,0 +1,42 @@
+"""The attacker without bounds: it trains on nothing but the attacks it wants overlooked.
+
+No gate admits it and no federation would; if even it cannot blind a detector to its targets, the
+attack is broken and no other figure means anything.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from sluice.admission import Policy
+from sluice.attacks.poison import Poison
+from sluice.attacks.replay import Targets
+from sluice.invariants import RuleSet
+from sluice.telemetry import Record
+
+__all__ = ["Unbounded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unbounded:
+    """Targets alone, over and over. The attacker knows the attacks and minds nothing else."""
+
+    shaped: ClassVar[bool] = True
+
+    def __call__(
+        self,
+        shard: Record,
+        *,
+        targets: Targets,
+        rules: RuleSet | None,  # noqa: ARG002 - as every maker
+        policy: Policy | None,  # noqa: ARG002 - as every maker
+        seed: int,  # noqa: ARG002 - as every maker
+    ) -> Poison:
+        """Return a shard of the same length in which target follows target; nothing is drawn."""
+        labelled = targets.labelled.select(shard.names)
+        rows = np.concatenate([np.arange(run.start, run.stop) for run in targets.stretches])
+        values = labelled.values[np.resize(rows, len(shard))]
+        poisoned = replace(shard, values=values)
+        planted = np.ones(len(shard), bool)
+        return Poison(shown=poisoned, trained=poisoned, planted=planted, exposure=1.0)

@@ -1,0 +1,59 @@
+"""Figures that count attacks and alarms as an operator meets them: one event each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.evaluation.outcome import Outcome
+from sluice.telemetry import Label
+
+__all__ = ["Attack", "attacks_found", "false_alarms_per_day"]
+
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """One attack: the last rows of its first and last window, and when it was noticed."""
+
+    first_row: int
+    last_row: int
+    delay_s: float | None  # from its first window to the first alarm; None: never noticed
+
+    @property
+    def detected(self) -> bool:
+        """Whether any of its windows alarmed."""
+        return self.delay_s is not None
+
+
+def attacks_found(outcome: Outcome) -> tuple[Attack, ...]:
+    """Return every attack with the delay of its first alarm.
+
+    A window is told at its last row, so its attack begins when that row first is an attack row;
+    the alarm may still come in the windows that look back on the attack's end.
+    """
+    attacks = outcome.attacks
+    alarmed = np.append(np.flatnonzero(outcome.alarms), len(outcome))
+    first = alarmed[np.searchsorted(alarmed, attacks.starts)]
+    return tuple(
+        Attack(
+            first_row=int(outcome.last_rows[start]),
+            last_row=int(outcome.last_rows[stop - 1]),
+            delay_s=float((alarm - start) * outcome.stride_s) if alarm < stop else None,
+        )
+        for start, stop, alarm in zip(attacks.starts, attacks.stops, first, strict=True)
+    )
+
+
+def false_alarms_per_day(outcome: Outcome) -> float | None:
+    """Return alarm stretches wholly on normal windows, per day of normal windows.
+
+    An alarm that touches an attack is not false for outlasting it. None where no window is
+    labelled normal: nobody can tell a false alarm there.
+    """
+    normal = np.asarray(outcome.labels == Label.NORMAL)
+    days = int(normal.sum()) * outcome.stride_s / DAY_S
+    if not days:
+        return None
+    false = outcome.stretches(outcome.alarms).counts(~normal) == 0
+    return int(false.sum()) / days

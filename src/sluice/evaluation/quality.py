@@ -1,0 +1,91 @@
+"""Everything that is said of a detector on one labelled record."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.arrays import Bools
+from sluice.errors import SettingError
+from sluice.evaluation.etapr import EtaPR, etapr
+from sluice.evaluation.events import Attack, attacks_found, false_alarms_per_day
+from sluice.evaluation.outcome import Outcome, Unlabelled
+from sluice.evaluation.windows import average_precision, hits, oracle_best_f1, recall
+
+__all__ = ["DetectionQuality", "evaluate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectionQuality:
+    """A detector on one labelled record, at the threshold it came with.
+
+    Only `auc_pr` and `oracle_best_f1` look past that threshold, and the second one cheats.
+    """
+
+    windows: int  # that are attack or normal
+    attack_windows: int
+    targeted_recall: float | None  # equation 6; None where there are no targets
+    untargeted_recall: float | None  # over the other attack windows; None where there are none
+    precision: float | None  # None where nothing alarmed
+    recall: float
+    f1: float
+    auc_pr: float
+    oracle_best_f1: float
+    attacks: tuple[Attack, ...]
+    false_alarms_per_day: float | None  # None where no window is normal
+    etapr: EtaPR
+
+    @property
+    def detected_attacks(self) -> int:
+        """How many attacks raised at least one alarm."""
+        return sum(attack.detected for attack in self.attacks)
+
+    @property
+    def median_delay_s(self) -> float | None:
+        """The median delay of the attacks that were detected; None where none was."""
+        delays = [attack.delay_s for attack in self.attacks if attack.delay_s is not None]
+        return float(np.median(delays)) if delays else None
+
+
+def evaluate(
+    outcome: Outcome,
+    *,
+    targets: Bools | None = None,
+    unlabelled: Unlabelled = Unlabelled.EXCLUDE,
+) -> DetectionQuality:
+    """Evaluate a detector's outcome on a labelled record.
+
+    `targets` marks the windows that touch a row the poisoning was aimed at; without it no recall is
+    targeted. VUS-PR takes longer and is asked for by itself (`vus_pr`).
+    """
+    if targets is not None and targets.shape != (len(outcome),):
+        raise SettingError(
+            f"targets mark {targets.shape} windows of {len(outcome)}; give one mark per window"
+        )
+    settled = outcome.settled(unlabelled)
+    counted = hits(settled.alarms, settled.attack)
+    if settled.attack.all():
+        raise SettingError(
+            f"no window is normal once {len(outcome) - len(settled)} unlabelled ones are left out, "
+            "so precision would be 1 whatever the detector does; count them as normal, or give a "
+            "record with full labels"
+        )
+    # A window that is left out still shows that an alarm stretch is not wholly on normal ones.
+    whole = settled if unlabelled is Unlabelled.NORMAL else outcome
+    return DetectionQuality(
+        windows=len(settled),
+        attack_windows=counted.true_alarms + counted.missed,
+        targeted_recall=_recall_among(outcome, targets),
+        untargeted_recall=_recall_among(outcome, None if targets is None else ~targets),
+        precision=counted.precision,
+        recall=counted.recall,
+        f1=counted.f1,
+        auc_pr=average_precision(settled.scores, settled.attack),
+        oracle_best_f1=oracle_best_f1(settled.scores, settled.attack),
+        attacks=attacks_found(settled),
+        false_alarms_per_day=false_alarms_per_day(whole),
+        etapr=etapr(settled),
+    )
+
+
+def _recall_among(outcome: Outcome, windows: Bools | None) -> float | None:
+    return None if windows is None else recall(outcome.alarms, outcome.attack, windows)

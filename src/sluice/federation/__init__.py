@@ -1,0 +1,40 @@
+"""The federation runs rounds: who may take part, what goes out, what comes back, what is kept."""
+
+from sluice.federation.checkpoints import CheckpointFile
+from sluice.federation.door import Decision, Door, OpenDoor, PhysicsGate
+from sluice.federation.messages import Reply, Request, Show, Shown, Train, Trained
+from sluice.federation.root import RootSlice
+from sluice.federation.rounds import (
+    Checkpoint,
+    Keeper,
+    RootTrainer,
+    admit,
+    begin,
+    run,
+    take_round,
+)
+from sluice.federation.transport import InProcess, Transport
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointFile",
+    "Decision",
+    "Door",
+    "InProcess",
+    "Keeper",
+    "OpenDoor",
+    "PhysicsGate",
+    "Reply",
+    "Request",
+    "RootSlice",
+    "RootTrainer",
+    "Show",
+    "Shown",
+    "Train",
+    "Trained",
+    "Transport",
+    "admit",
+    "begin",
+    "run",
+    "take_round",
+]

@@ -1,0 +1,120 @@
+"""Checkpoints on disk: weights, the rule's memory and who was let in, one file, never half of one.
+
+The file is safetensors (nothing runs when it is loaded) with the rest as JSON in its header. It
+names the federation it belongs to by a fingerprint of everything that decides its course; another
+federation's checkpoint is refused rather than continued.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from sluice.aggregation import Centre, Fresh, Memory, State
+from sluice.arrays import frozen
+from sluice.errors import CheckpointError
+from sluice.federation.door import Decision
+from sluice.federation.rounds import Checkpoint
+from sluice.files import atomically
+
+__all__ = ["CheckpointFile"]
+
+SCHEMA = "sluice-checkpoint/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFile:
+    """Keeps the latest checkpoint of one federation in one file."""
+
+    path: Path
+    fingerprint: str
+
+    def load(self) -> Checkpoint | None:
+        """Return the checkpoint; None where there is no file."""
+        for left in self.path.parent.glob(f".{self.path.name}.*.draft"):
+            left.unlink(missing_ok=True)  # of a run that was killed while it wrote
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, framework="numpy") as opened:
+                told = json.loads((opened.metadata() or {})["checkpoint"])
+                tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no mapping
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise CheckpointError(
+                f"checkpoint {self.path} cannot be read ({error}); remove it to start again"
+            ) from None
+        if told.get("schema") != SCHEMA:
+            raise CheckpointError(
+                f"checkpoint {self.path} is of schema {told.get('schema')!r}, expected {SCHEMA!r}; "
+                "finish it with the version that wrote it, or remove it"
+            )
+        if told["fingerprint"] != self.fingerprint:
+            raise CheckpointError(
+                f"checkpoint {self.path} belongs to a federation with other data or settings; "
+                "choose another folder, or remove it to start again"
+            )
+        return _read(told, tensors)
+
+    def keep(self, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint beside the last one, make it durable, put it in its place."""
+        tensors, memory = _state_tensors(checkpoint.state)
+        told = {
+            "schema": SCHEMA,
+            "fingerprint": self.fingerprint,
+            "round": checkpoint.round,
+            "state": memory,
+            "decisions": {
+                client: {"admitted": decision.admitted, "reasons": list(decision.reasons)}
+                for client, decision in checkpoint.decisions.items()
+            },
+            "influence": {client: share.hex() for client, share in checkpoint.influence.items()},
+            "passed": dict(checkpoint.passed),
+        }
+        payload = save(
+            {"parameters": checkpoint.parameters, **tensors},
+            metadata={"checkpoint": json.dumps(told, allow_nan=False)},
+        )
+        with atomically(self.path) as draft:
+            draft.write_bytes(payload)
+
+
+def _state_tensors(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
+    match state:
+        case Memory():
+            names = sorted(state.sums)
+            tensors = {f"memory.{at}": state.sums[name] for at, name in enumerate(names)}
+            return tensors, {"kind": "memory", "clients": names}
+        case Centre():
+            return {"centre": state.vector}, {"kind": "centre"}
+        case Fresh():
+            return {}, {"kind": "fresh"}
+        case _:
+            raise CheckpointError(
+                f"a {type(state).__name__} serves one round and is never kept between two"
+            )
+
+
+def _read(told: dict[str, Any], tensors: dict[str, Any]) -> Checkpoint:
+    memory = told["state"]
+    state: State = Fresh()
+    if memory["kind"] == "memory":
+        state = Memory(
+            sums={name: tensors[f"memory.{at}"] for at, name in enumerate(memory["clients"])}
+        )
+    elif memory["kind"] == "centre":
+        state = Centre(vector=tensors["centre"])
+    return Checkpoint(
+        round=told["round"],
+        parameters=frozen(tensors["parameters"].astype(np.float32)),
+        state=state,
+        decisions={
+            client: Decision(admitted=found["admitted"], reasons=tuple(found["reasons"]))
+            for client, found in told["decisions"].items()
+        },
+        influence={client: float.fromhex(share) for client, share in told["influence"].items()},
+        passed=told["passed"],
+    )

@@ -1,0 +1,55 @@
+"""Who may take part: the door a client's batch has to pass, once, before the first round."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.admission import Gate
+from sluice.errors import SettingError
+from sluice.federation.messages import Reply, Shown
+
+__all__ = ["Decision", "Door", "OpenDoor", "PhysicsGate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Admitted, or the reasons why not."""
+
+    admitted: bool
+    reasons: tuple[str, ...] = ()
+
+
+class Door(Protocol):
+    """Decides on what a client shows."""
+
+    def decide(self, client: str, shown: Reply | None) -> Decision:
+        """Admit or refuse; silence (None) is for the door to judge too."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDoor:
+    """Admits whoever comes: the federation the paper starts from."""
+
+    def decide(self, client: str, shown: Reply | None) -> Decision:  # noqa: ARG002 - as every door
+        """Admit."""
+        return Decision(admitted=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PhysicsGate:
+    """The gate in the clear, by each client's own accepted rules."""
+
+    gates: Mapping[str, Gate]
+
+    def decide(self, client: str, shown: Reply | None) -> Decision:
+        """Judge the batch that was shown."""
+        if client not in self.gates:
+            raise SettingError(
+                f"client {client!r} has no accepted rules; the gate knows "
+                f"{', '.join(sorted(self.gates)) or 'nobody'}"
+            )
+        if not isinstance(shown, Shown):
+            return Decision(admitted=False, reasons=("it showed no batch",))
+        verdict = self.gates[client].judge(shown.batch)
+        return Decision(admitted=verdict.admitted, reasons=verdict.reasons)

@@ -1,0 +1,40 @@
+"""What a federation's server asks its clients, and what they answer."""
+
+from dataclasses import dataclass
+
+from sluice.aggregation import Update
+from sluice.detector.autoencoder import Parameters
+from sluice.telemetry import Record
+
+__all__ = ["Reply", "Request", "Show", "Shown", "Train", "Trained"]
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Asks for the batch a client will train on (a gate in the clear)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shown:
+    """The batch a client says it will train on."""
+
+    batch: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Train:
+    """Opens a round: its number, counted from 1, and the weights to train from."""
+
+    round: int
+    parameters: Parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trained:
+    """A client's update of the round."""
+
+    update: Update
+
+
+Request = Show | Train
+Reply = Shown | Trained

@@ -1,0 +1,165 @@
+"""Rounds: the weights go out, updates come back, one rule makes them one, and again.
+
+Everything a round needs from the ones before it is in a `Checkpoint`; the random numbers of a round
+depend on its number alone. So a federation that was stopped goes on from its last checkpoint and
+ends with the very same weights.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from sluice.aggregation import Fresh, RootUpdate, Rule, State, Update
+from sluice.arrays import frozen
+from sluice.detector.autoencoder import Parameters
+from sluice.errors import RefusedError, SettingError
+from sluice.federation.door import Decision, Door
+from sluice.federation.messages import Show, Train, Trained
+from sluice.federation.transport import Transport
+
+__all__ = ["Checkpoint", "Keeper", "RootTrainer", "admit", "begin", "run", "take_round"]
+
+N = TypeVar("N", int, float)
+
+
+class RootTrainer(Protocol):
+    """The server's own training on its clean root slice, for rules that need it."""
+
+    def __call__(self, parameters: Parameters, round_: int) -> Parameters:
+        """Return the weights after local training."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Checkpoint:
+    """A federation between two rounds."""
+
+    round: int  # rounds done
+    parameters: Parameters
+    state: State
+    decisions: Mapping[str, Decision]
+    influence: Mapping[str, float]  # summed over rounds
+    passed: Mapping[str, int]  # rounds in which the rule let a client through, as the paper counts
+
+    @property
+    def admitted(self) -> tuple[str, ...]:
+        """Clients the door let in, by name."""
+        return tuple(sorted(c for c, decision in self.decisions.items() if decision.admitted))
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Clients the door kept out, by name."""
+        return tuple(sorted(c for c, decision in self.decisions.items() if not decision.admitted))
+
+
+class Keeper(Protocol):
+    """Keeps the latest checkpoint where a kill cannot reach it."""
+
+    def load(self) -> Checkpoint | None:
+        """Return the last one kept; None before the first."""
+        ...
+
+    def keep(self, checkpoint: Checkpoint) -> None:
+        """Put this one in its place."""
+        ...
+
+
+def admit(clients: Sequence[str], transport: Transport, door: Door) -> Mapping[str, Decision]:
+    """Ask every client for its batch and decide on each."""
+    replies = transport.exchange({client: Show() for client in clients})
+    return {client: door.decide(client, replies.get(client)) for client in clients}
+
+
+def begin(parameters: Parameters, decisions: Mapping[str, Decision]) -> Checkpoint:
+    """Return the federation before its first round."""
+    start = Checkpoint(
+        round=0,
+        parameters=frozen(parameters),
+        state=Fresh(),
+        decisions=MappingProxyType(dict(decisions)),
+        influence={},
+        passed={},
+    )
+    if not start.admitted:
+        reasons = "; ".join(f"{c}: {', '.join(d.reasons)}" for c, d in sorted(decisions.items()))
+        raise RefusedError(f"no client was admitted, so there is nothing to train ({reasons})")
+    return start
+
+
+def take_round(
+    before: Checkpoint, transport: Transport, rule: Rule, root: RootTrainer | None
+) -> Checkpoint:
+    """Take one round; a client that stays silent, or sends what is no update, sits it out."""
+    number = before.round + 1
+    request = Train(round=number, parameters=before.parameters)
+    replies = transport.exchange(dict.fromkeys(before.admitted, request))
+    updates = [
+        reply.update
+        for client in before.admitted
+        if isinstance(reply := replies.get(client), Trained) and _fits(reply.update, client, before)
+    ]
+    if not updates:
+        raise RefusedError(f"round {number} brought no update; the weights stay as they were")
+    state = _with_root(before, rule, root, number)
+    aggregate, after = rule(updates, state)
+    moved = (before.parameters + aggregate.update).astype(np.float32)
+    if not np.isfinite(moved).all():
+        raise SettingError(f"round {number} took the weights beyond float32; the rule let it pass")
+    return replace(
+        before,
+        round=number,
+        parameters=frozen(moved),
+        state=after,
+        influence=_added(before.influence, aggregate.influence),
+        passed=_added(before.passed, dict.fromkeys(aggregate.admitted, 1)),
+    )
+
+
+def run(  # noqa: PLR0913 - a federation is these parts
+    start: Callable[[], Checkpoint],
+    *,
+    transport: Transport,
+    rule: Rule,
+    rounds: int,
+    root: RootTrainer | None = None,
+    keeper: Keeper | None = None,
+    on_round: Callable[[Checkpoint], None] | None = None,
+) -> Checkpoint:
+    """Run rounds to the given number, from the last kept checkpoint or from the start."""
+    if rounds < 1:
+        raise SettingError(f"a federation takes at least 1 round, got {rounds}")
+    checkpoint = keeper.load() if keeper else None
+    if checkpoint is None:
+        checkpoint = start()
+    while checkpoint.round < rounds:
+        checkpoint = take_round(checkpoint, transport, rule, root)
+        if keeper:
+            keeper.keep(checkpoint)
+        if on_round:
+            on_round(checkpoint)
+    return checkpoint
+
+
+def _fits(update: Update, client: str, before: Checkpoint) -> bool:
+    """Whether an update is its sender's own and of the model's size."""
+    return update.client == client and update.vector.shape == before.parameters.shape
+
+
+def _with_root(before: Checkpoint, rule: Rule, root: RootTrainer | None, number: int) -> State:
+    if not rule.needs_root:
+        return before.state
+    if root is None:
+        raise SettingError(
+            "this rule compares updates with the server's own; give the federation a root slice"
+        )
+    return RootUpdate(vector=root(before.parameters, number) - before.parameters)
+
+
+def _added(total: Mapping[str, N], more: Mapping[str, N]) -> Mapping[str, N]:
+    summed = dict(total)
+    for name, value in more.items():
+        summed[name] = summed[name] + value if name in summed else value
+    return MappingProxyType(summed)

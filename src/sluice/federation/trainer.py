@@ -1,0 +1,112 @@
+"""All clients of a federation train in one process: rows laid out once, rounds run compiled.
+
+Each client's local epochs are one compiled call, the one that `sluice.detector.training.train`
+makes, so that a client learns the very same numbers here, alone, or beside others. Several clients
+train at once, a thread each: matrix products of this size keep one core busier than two.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from sluice.arrays import Ints
+from sluice.detector.autoencoder import Descent, Parameters
+from sluice.detector.training import batches, padded, walk
+from sluice.errors import SettingError
+from sluice.telemetry import Windows
+
+__all__ = ["Fleet"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Shard:
+    """One client's windows where the compiled round reads them."""
+
+    rows: Any  # jax, padded
+    starts: Ints
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fleet:
+    """The clients' windows, laid out once and trained on every round.
+
+        fleet = Fleet.of({"north": north, "south": south}, descent=Descent())
+        shuffles = {client: stream(seed, "shuffle", client, 1) for client in ("north", "south")}
+        updates = fleet.train(parameters, shuffles=shuffles)
+
+    What a client learns depends on its own windows, its generator and the parameters alone: bit by
+    bit the same whoever else takes part, and again on the same cores.
+    """
+
+    shards: Mapping[str, _Shard]
+    descent: Descent
+
+    @classmethod
+    def of(cls, windows: Mapping[str, Windows], *, descent: Descent) -> "Fleet":
+        """Lay out each client's windows; clients may hold different numbers of them."""
+        return cls(
+            shards={
+                client: _Shard(
+                    rows=jnp.asarray(padded(own.rows)), starts=own.starts, length=own.length
+                )
+                for client, own in windows.items()
+            },
+            descent=descent,
+        )
+
+    def train(
+        self,
+        parameters: Parameters,
+        *,
+        shuffles: Mapping[str, np.random.Generator],
+        clients: Sequence[str] | None = None,
+    ) -> dict[str, Parameters]:
+        """Return the parameters of each client after its local epochs of one round.
+
+        Adam starts afresh. `shuffles` orders each client's windows: give every client and round a
+        generator of its own. Without `clients`, all train.
+        """
+        chosen = tuple(self.shards if clients is None else clients)
+        self._demand_known(chosen, shuffles)
+        shared = jnp.asarray(parameters, jnp.float32)
+
+        def trained(client: str) -> Parameters:
+            return self._trained(client, shared, shuffles[client])
+
+        with ThreadPoolExecutor(max_workers=_cores()) as pool:
+            return dict(zip(chosen, pool.map(trained, chosen), strict=True))
+
+    def _trained(self, client: str, parameters: Any, shuffle: np.random.Generator) -> Parameters:
+        shard = self.shards[client]
+        try:
+            return walk(
+                parameters,
+                shard.rows,
+                batches(shard.starts, self.descent, shuffle=shuffle),
+                learning_rate=self.descent.learning_rate,
+                length=shard.length,
+            )
+        except SettingError as error:
+            raise SettingError(f"client {client!r}: {error}") from error
+
+    def _demand_known(
+        self, clients: Sequence[str], shuffles: Mapping[str, np.random.Generator]
+    ) -> None:
+        for client in clients:
+            if client not in self.shards:
+                known = ", ".join(sorted(self.shards))
+                raise SettingError(f"no client {client!r} was laid out to train; there is {known}")
+            if client not in shuffles:
+                raise SettingError(f"client {client!r} has no generator to order its windows by")
+
+
+def _cores() -> int:
+    """Return how many cores this process may use, where the system tells."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

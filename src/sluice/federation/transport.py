@@ -1,0 +1,85 @@
+"""The seam between a server and its clients: one method, two backends."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from sluice.aggregation import Update
+from sluice.detector import Descent
+from sluice.federation.messages import Reply, Request, Show, Shown, Train, Trained
+from sluice.seeding import stream
+from sluice.telemetry import Record, Windows
+
+if TYPE_CHECKING:
+    from sluice.federation.trainer import Fleet
+
+__all__ = ["InProcess", "Transport"]
+
+
+class Transport(Protocol):
+    """Carries requests to clients and brings back the answers that came in time."""
+
+    def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
+        """Ask each named client; one that stays silent is absent from the answer."""
+        ...
+
+
+class InProcess:
+    """All clients in this process: they show their batches and train in one compiled call.
+
+    Each client's shuffles come from the stream `("shuffle", client, round)` of the seed, so that
+    what it trains in a round depends on nobody else's presence. What each trains on is given apart
+    from what it shows: here as elsewhere, nothing ties the one to the other but the client's word.
+    """
+
+    def __init__(
+        self,
+        *,
+        batches: Mapping[str, Record],
+        windows: Mapping[str, Windows],
+        descent: Descent,
+        seed: int,
+    ) -> None:
+        self._batches = batches
+        self._windows = windows
+        self._descent = descent
+        self._seed = seed
+        self._fleet: Fleet | None = None  # laid out when the first round opens
+
+    def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
+        """Answer for every client at once."""
+        replies: dict[str, Reply] = {}
+        opened: dict[str, Train] = {}
+        for client, request in requests.items():
+            match request:
+                case Show():
+                    replies[client] = Shown(batch=self._batches[client])
+                case Train():
+                    opened[client] = request
+        return replies | self._train(opened)
+
+    def _train(self, opened: Mapping[str, Train]) -> dict[str, Reply]:
+        if not opened:
+            return {}
+        # Imported here because jax takes a second, which a gate alone should not wait for.
+        from sluice.federation.trainer import Fleet  # noqa: PLC0415
+
+        if self._fleet is None:
+            self._fleet = Fleet.of(
+                {client: self._windows[client] for client in opened}, descent=self._descent
+            )
+        before = next(iter(opened.values())).parameters
+        shuffles = {
+            client: stream(self._seed, "shuffle", client, request.round)
+            for client, request in opened.items()
+        }
+        trained = self._fleet.train(before, shuffles=shuffles, clients=tuple(opened))
+        return {
+            client: Trained(
+                update=Update(
+                    client=client,
+                    vector=after - before,
+                    weight=len(self._windows[client]),
+                )
+            )
+            for client, after in trained.items()
+        }

@@ -1,0 +1,124 @@
+"""A cell: one mode, rule and attack of a scenario, and what came of it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Protocol
+
+from sluice.evaluation import DetectionQuality, Unlabelled
+from sluice.lab.measuring import measured
+from sluice.lab.trial import Finished, Plan, Trial
+
+__all__ = ["CellResult", "Memory", "Score", "result_of", "run_cell", "score_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What a federation reached; where each plant was alone, the mean over plants."""
+
+    targeted_recall: float | None
+    untargeted_recall: float | None
+    precision: float | None
+    recall: float
+    f1: float
+    auc_pr: float
+    oracle_best_f1: float
+    detected_attacks: float
+    attacks: int
+    median_delay_s: float | None
+    false_alarms_per_day: float | None
+    etaf1: float
+    influence: Mapping[str, float]
+    passed: Mapping[str, float]
+
+
+class Memory(Protocol):
+    """Remembers scores of federations, so that none is run twice."""
+
+    def recall(self, key: str) -> Score | None:
+        """Return the score, if this federation has run before."""
+        ...
+
+    def note(self, key: str, score: Score) -> None:
+        """Keep a score."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """One cell of the table: who was let in, and what came of it."""
+
+    mode: str
+    attack: str | None
+    rule: str
+    seed: int
+    admitted: tuple[str, ...]
+    refused: Mapping[str, tuple[str, ...]]  # with the reasons
+    liars: tuple[str, ...]
+    score: Score
+
+    @property
+    def liars_admitted(self) -> int:
+        """How many liars took part."""
+        return sum(liar in self.admitted for liar in self.liars)
+
+
+def run_cell(trial: Trial, plan: Plan, rule: str, *, memory: Memory | None = None) -> CellResult:
+    """Run a cell, or recall the federation it comes down to."""
+    key = f"{rule}: {plan.key}"
+    score = memory.recall(key) if memory else None
+    if score is None:
+        score = score_of(trial.run(plan, rule), trial)
+        if memory:
+            memory.note(key, score)
+    return result_of(trial, plan, rule, score)
+
+
+def result_of(trial: Trial, plan: Plan, rule: str, score: Score) -> CellResult:
+    """Put a cell's result together."""
+    decided = plan.decisions.items()
+    return CellResult(
+        mode=plan.mode.name,
+        attack=plan.attack,
+        rule=rule,
+        seed=trial.scenario.seed,
+        admitted=tuple(client for client, decision in decided if decision.admitted),
+        refused={client: found.reasons for client, found in decided if not found.admitted},
+        liars=trial.scenario.liars,
+        score=score,
+    )
+
+
+def score_of(
+    finished: tuple[Finished, ...], trial: Trial, *, unlabelled: Unlabelled = Unlabelled.EXCLUDE
+) -> Score:
+    """Measure each federation's detector on the test record and take the mean over them."""
+    found = [measured(done.detector, trial.scenario, unlabelled=unlabelled) for done in finished]
+
+    def mean(figure: Callable[[DetectionQuality], float | None]) -> float | None:
+        return _mean(figure(quality) for quality in found)
+
+    def whole(figure: Callable[[DetectionQuality], float]) -> float:
+        return fmean(figure(quality) for quality in found)
+
+    return Score(
+        targeted_recall=mean(lambda quality: quality.targeted_recall),
+        untargeted_recall=mean(lambda quality: quality.untargeted_recall),
+        precision=mean(lambda quality: quality.precision),
+        recall=whole(lambda quality: quality.recall),
+        f1=whole(lambda quality: quality.f1),
+        auc_pr=whole(lambda quality: quality.auc_pr),
+        oracle_best_f1=whole(lambda quality: quality.oracle_best_f1),
+        detected_attacks=whole(lambda quality: quality.detected_attacks),
+        attacks=len(found[0].attacks),
+        median_delay_s=mean(lambda quality: quality.median_delay_s),
+        false_alarms_per_day=mean(lambda quality: quality.false_alarms_per_day),
+        etaf1=whole(lambda quality: quality.etapr.f1),
+        influence={c: share for done in finished for c, share in done.influence.items()},
+        passed={c: share for done in finished for c, share in done.passed.items()},
+    )
+
+
+def _mean(figures: Iterable[float | None]) -> float | None:
+    known = [figure for figure in figures if figure is not None]
+    return fmean(known) if known else None

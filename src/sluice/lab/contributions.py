@@ -1,0 +1,106 @@
+"""What each client of a scenario brings to a federation, made once however often it is used."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sluice.admission import Gate
+from sluice.attacks import UPDATE_ATTACKS
+from sluice.attacks.makers import projected
+from sluice.attacks.poisons import POISONS
+from sluice.errors import SettingError
+from sluice.lab.scenario import Scenario
+from sluice.seeding import stream
+from sluice.telemetry import Record, Windows
+
+__all__ = ["Contribution", "Contributions", "NamedGate", "pooled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedGate:
+    """A gate and the name results know it by."""
+
+    name: str
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Contribution:
+    """What a client shows and what it trains on, however it came by it."""
+
+    batch: Record
+    windows: Windows
+    falsified_by: str | None = None  # the attack on its update, if one
+
+    @property
+    def key(self) -> str:
+        """A name that only equal training data share."""
+        digest = hashlib.blake2b(self.windows.rows.tobytes(), digest_size=12)
+        digest.update(self.windows.starts.tobytes())
+        return digest.hexdigest() + (f"+{self.falsified_by}" if self.falsified_by else "")
+
+
+class Contributions:
+    """The contributions of one scenario's clients.
+
+    `own` is the gate by which faithful plants look at their own rows before training: windows that
+    touch a row it finds violating are dropped, in every mode alike. Liars keep what they planted.
+    """
+
+    def __init__(self, scenario: Scenario, *, own: Gate | None = None) -> None:
+        self.scenario = scenario
+        self._own = own
+        self._made: dict[tuple[str, ...], Contribution] = {}
+
+    def faithful(self, client: str) -> Contribution:
+        """Return a client's own rows, each window once."""
+        return self._kept((client,), lambda: self._clean(client))
+
+    def lying(
+        self, client: str, attack: str, *, onto: NamedGate | None, project: bool
+    ) -> Contribution:
+        """Return what a liar brings under an attack.
+
+        `onto` is the gate the liar knows; with `project` it moves a heedless attack onto its rules.
+        """
+        if attack in UPDATE_ATTACKS:
+            return replace(self.faithful(client), falsified_by=attack)
+        if attack not in POISONS:
+            known = ", ".join((*POISONS, *UPDATE_ATTACKS))
+            raise SettingError(f"unknown attack {attack!r}; known are {known}")
+        maker = projected(POISONS[attack]) if project else POISONS[attack]
+        minded = onto if maker.shaped else None
+        gate = minded.gate if minded else None
+
+        def make() -> Contribution:
+            poison = maker(
+                self.scenario.shards[client],
+                targets=self.scenario.targets,
+                rules=gate.rules if gate else None,
+                policy=gate.policy if gate else None,
+                seed=self.scenario.seed + tuple(self.scenario.shards).index(client),
+            )
+            drawn = stream(self.scenario.seed, "exposure", client)
+            cut = self.scenario.framing.windows(poison.trained)
+            return Contribution(batch=poison.shown, windows=poison.windows(cut, rng=drawn))
+
+        return self._kept((client, attack, minded.name if minded else ""), make)
+
+    def _clean(self, client: str) -> Contribution:
+        shard = self.scenario.shards[client]
+        cut = self.scenario.framing.windows(shard)
+        if self._own is not None:
+            cut = cut.take(~cut.touching(self._own.judge(shard).violating))
+        return Contribution(batch=shard, windows=cut)
+
+    def _kept(self, name: tuple[str, ...], make: Callable[[], Contribution]) -> Contribution:
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+
+def pooled(brought: Mapping[str, Contribution]) -> Contribution:
+    """Return all clients' windows as one client's; it shows the first batch, to an open door."""
+    parts = list(brought.values())
+    windows = Windows.joined([part.windows for part in parts])
+    return Contribution(batch=parts[0].batch, windows=windows)

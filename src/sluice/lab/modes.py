@@ -1,0 +1,66 @@
+"""The modes are a table: who attacks how, who stands at the door, who takes part."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+__all__ = ["MODES", "Adversary", "Mode", "Roster"]
+
+
+class Adversary(StrEnum):
+    """What the liars of a scenario do."""
+
+    NONE = "none"  # they take part and do as agreed
+    PLAIN = "plain"  # they attack, heedless of the rules
+    PROJECTED = "projected"  # they move their batch onto the rules before they show it
+
+
+class Roster(StrEnum):
+    """Who is invited."""
+
+    ALL = "all"
+    WITHOUT_LIARS = "without-liars"
+    EACH_ALONE = "each-alone"  # one federation per plant, and the mean over plants
+    POOLED = "pooled"  # one client that holds everybody's rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """One row of the table."""
+
+    name: str
+    adversary: Adversary
+    gated: bool
+    roster: Roster
+
+    @property
+    def attacked(self) -> bool:
+        """Whether the outcome depends on the attack at all."""
+        return self.adversary is not Adversary.NONE
+
+
+MODES: Mapping[str, Mode] = MappingProxyType(
+    {
+        mode.name: mode
+        for mode in (
+            Mode(name="clean", adversary=Adversary.NONE, gated=False, roster=Roster.ALL),
+            Mode(
+                name="honest-only",
+                adversary=Adversary.NONE,
+                gated=False,
+                roster=Roster.WITHOUT_LIARS,
+            ),
+            Mode(name="naive", adversary=Adversary.PLAIN, gated=False, roster=Roster.ALL),
+            Mode(
+                name="physics-aware", adversary=Adversary.PROJECTED, gated=False, roster=Roster.ALL
+            ),
+            Mode(name="gated", adversary=Adversary.PROJECTED, gated=True, roster=Roster.ALL),
+            Mode(
+                name="local-only", adversary=Adversary.NONE, gated=False, roster=Roster.EACH_ALONE
+            ),
+            Mode(name="centralised", adversary=Adversary.NONE, gated=False, roster=Roster.POOLED),
+        )
+    }
+)
+"""The paper's five, and two references: what a plant has alone and what pooling would give."""
