@@ -8,7 +8,7 @@ import numpy as np
 from sluice.aggregation import RULES
 from sluice.detector import Descent
 from sluice.detector.autoencoder import initial
-from sluice.federation import CheckpointFile, Decision, InProcess, begin, run
+from sluice.federation import Checkpoint, CheckpointFile, Decision, InProcess, begin, run
 from sluice.seeding import stream
 from sluice.telemetry import Windows
 
@@ -19,6 +19,10 @@ def windows(client: str) -> Windows:
     rows = stream(3, "rows", client).standard_normal((ROWS, CHANNELS)).astype(np.float32)
     starts = np.arange(ROWS - LENGTH + 1)
     return Windows(rows=rows, starts=starts, length=LENGTH, labels=np.zeros(len(starts), np.int8))
+
+
+def tell(checkpoint: Checkpoint) -> None:
+    print(checkpoint.round, flush=True)  # noqa: T201 - the test reads it
 
 
 def main(folder: Path) -> None:
@@ -36,7 +40,7 @@ def main(folder: Path) -> None:
         rule=RULES["foolsgold"],  # the rule with the longest memory
         rounds=ROUNDS,
         keeper=CheckpointFile(path=folder / "checkpoint.safetensors", fingerprint="to-kill"),
-        on_round=lambda checkpoint: print(checkpoint.round, flush=True),  # noqa: T201 - the test reads it
+        on_round=[tell],
     )
     (folder / "weights").write_bytes(done.parameters.tobytes())
 

@@ -17,7 +17,7 @@ def begun(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def first_round(process: subprocess.Popen[str]) -> int:
+def next_round(process: subprocess.Popen[str]) -> int:
     assert process.stdout is not None
     return int(process.stdout.readline())
 
@@ -26,7 +26,7 @@ def test_twenty_kills_at_random_moments_leave_the_weights_as_they_would_have_bee
     tmp_path: Path,
 ) -> None:
     undisturbed = begun(tmp_path / "undisturbed")
-    assert first_round(undisturbed) == 1
+    assert next_round(undisturbed) == 0
     undisturbed.communicate()
     assert undisturbed.returncode == 0
 
@@ -35,7 +35,8 @@ def test_twenty_kills_at_random_moments_leave_the_weights_as_they_would_have_bee
     resumed_at = []
     for _ in range(KILLS):
         process = begun(killed)
-        resumed_at.append(first_round(process))
+        resumed_at.append(next_round(process))
+        assert next_round(process) == resumed_at[-1] + 1
         time.sleep(moments.uniform(0.0, 0.15))
         assert process.poll() is None, "it finished before it could be killed; give it more rounds"
         process.kill()

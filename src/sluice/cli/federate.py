@@ -110,7 +110,7 @@ def federate(
             plan,
             rule,
             keeper=lambda at: _keeper(out_dir, at, trial, plan, rule),
-            on_round=lambda _: tick(),
+            on_round=lambda checkpoint: tick() if checkpoint.round else None,
         )
     score = score_of(finished, trial, unlabelled=unlabelled)
     result = result_of(trial, plan, rule, score)

@@ -126,21 +126,25 @@ def run(  # noqa: PLR0913 - a federation is these parts
     rounds: int,
     root: RootTrainer | None = None,
     keeper: Keeper | None = None,
-    on_round: Callable[[Checkpoint], None] | None = None,
+    on_round: Sequence[Callable[[Checkpoint], None]] = (),
 ) -> Checkpoint:
-    """Run rounds to the given number, from the last kept checkpoint or from the start."""
+    """Run rounds to the given number, from the last kept checkpoint or from the start.
+
+    Whoever listens (`on_round`) hears of the checkpoint it starts from and of each round after it.
+    """
     if rounds < 1:
         raise SettingError(f"a federation takes at least 1 round, got {rounds}")
     checkpoint = keeper.load() if keeper else None
     if checkpoint is None:
         checkpoint = start()
-    while checkpoint.round < rounds:
+    while True:
+        for listener in on_round:
+            listener(checkpoint)
+        if checkpoint.round >= rounds:
+            return checkpoint
         checkpoint = take_round(checkpoint, transport, rule, root)
         if keeper:
             keeper.keep(checkpoint)
-        if on_round:
-            on_round(checkpoint)
-    return checkpoint
 
 
 def _fits(update: Update, client: str, before: Checkpoint) -> bool:

@@ -13,7 +13,11 @@ from sluice.lab.scenario import Scenario
 from sluice.seeding import stream
 from sluice.telemetry import Record, Windows
 
-__all__ = ["Contribution", "Contributions", "NamedGate", "pooled"]
+__all__ = ["BLEND", "Contribution", "Contributions", "NamedGate", "pooled"]
+
+BLEND = "blend"
+"""The update-aware attack: poison mixed into a clean update as far as the rule does not notice."""
+BLENDED = "attest-clean"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +69,11 @@ class Contributions:
         """
         if attack in UPDATE_ATTACKS:
             return replace(self.faithful(client), falsified_by=attack)
+        if attack == BLEND:
+            poisoned = self.lying(client, BLENDED, onto=None, project=False)
+            return replace(poisoned, batch=self.faithful(client).batch, falsified_by=attack)
         if attack not in POISONS:
-            known = ", ".join((*POISONS, *UPDATE_ATTACKS))
+            known = ", ".join((*POISONS, *UPDATE_ATTACKS, BLEND))
             raise SettingError(f"unknown attack {attack!r}; known are {known}")
         maker = projected(POISONS[attack]) if project else POISONS[attack]
         minded = onto if maker.shaped else None

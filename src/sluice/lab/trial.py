@@ -38,8 +38,8 @@ from sluice.federation import (
     begin,
     run,
 )
-from sluice.lab.contributions import Contribution, Contributions, NamedGate, pooled
-from sluice.lab.lying import LyingTransport
+from sluice.lab.contributions import BLEND, Contribution, Contributions, NamedGate, pooled
+from sluice.lab.lying import BlendingTransport, Eavesdropper, LyingTransport
 from sluice.lab.modes import Adversary, Mode, Roster
 from sluice.lab.scenario import Scenario
 from sluice.telemetry import Record, Windows
@@ -141,16 +141,16 @@ class Trial:
         setup, seed, group = self.scenario.setup, self.scenario.seed, plan.groups[at]
         alone = plan.mode.roster is Roster.EACH_ALONE
         decisions = {c: plan.decisions[c] for c in group} if alone else plan.decisions
+        root = RootSlice(self._windows(self.scenario.parts.root), descent=setup.descent, seed=seed)
+        heard = Eavesdropper()
         done = run(
             partial(begin, initial(self.scenario.framing.width, seed=seed), decisions),
-            transport=self._transport(group, plan.attack),
+            transport=self._transport(group, plan.attack, rule, root, heard),
             rule=rule,
             rounds=setup.rounds,
-            root=RootSlice(
-                self._windows(self.scenario.parts.root), descent=setup.descent, seed=seed
-            ),
+            root=root,
             keeper=keeper,
-            on_round=on_round,
+            on_round=[heard.hear, *([on_round] if on_round else [])],
         )
         return Finished(
             detector=self._calibrated(Autoencoder(done.parameters), group),
@@ -185,16 +185,29 @@ class Trial:
             return {POOL: pooled(invited)}
         return invited
 
-    def _transport(self, group: Group, attack: str | None) -> Transport:
+    def _transport(
+        self, group: Group, attack: str | None, rule: Rule, root: RootSlice, heard: Eavesdropper
+    ) -> Transport:
         inner = self._faithful_transport(group)
-        if attack is None or attack not in UPDATE_ATTACKS:
-            return inner
-        return LyingTransport(
-            inner=inner,
-            liars=tuple(client for client in self.scenario.liars if client in group),
-            attack=UPDATE_ATTACKS[attack],
-            seed=self.scenario.seed,
-        )
+        liars = tuple(client for client in self.scenario.liars if client in group)
+        if attack == BLEND:
+            own = {liar: self.contributions.faithful(liar) for liar in liars}
+            return BlendingTransport(
+                inner=inner,
+                clean=self._faithful_transport(own),
+                liars=liars,
+                rule=rule,
+                root=root,
+                heard=heard,
+            )
+        if attack is not None and attack in UPDATE_ATTACKS:
+            return LyingTransport(
+                inner=inner,
+                liars=liars,
+                attack=UPDATE_ATTACKS[attack],
+                seed=self.scenario.seed,
+            )
+        return inner
 
     def _faithful_transport(self, group: Group) -> InProcess:
         return InProcess(
@@ -224,7 +237,7 @@ def _demand_sums(plan: Plan, rule: str) -> None:
         raise SettingError(
             f"the subspace detector adds sums up, as fedavg does; {rule!r} has no updates to weigh"
         )
-    if plan.attack in UPDATE_ATTACKS:
+    if plan.attack == BLEND or plan.attack in UPDATE_ATTACKS:
         raise SettingError(
             f"attack {plan.attack!r} falsifies updates; the subspace detector sends sums"
         )

@@ -146,6 +146,17 @@ def test_liars_in_the_update_space_see_the_others_and_change_only_their_own() ->
     np.testing.assert_array_equal(told["a"], np.arange(1.0, 4.0))
 
 
+@pytest.mark.parametrize("rule", ["fedavg", "krum", "fltrust", "foolsgold"])
+def test_a_blend_is_as_good_as_unnoticed_and_shows_a_clean_batch(tried: Trial, rule: str) -> None:
+    plan = tried.plan(MODES["gated"], "blend")
+    assert all(plan.decisions[liar].admitted for liar in tried.scenario.liars)
+    (done,) = tried.run(plan, rule)
+    (open_handed,) = tried.run(tried.plan(MODES["naive"], "replay"), rule)
+    liars = tried.scenario.liars
+    lying = sum(done.influence.get(liar, 0) for liar in liars)
+    assert lying >= sum(open_handed.influence.get(liar, 0) for liar in liars) - 1e-9
+
+
 @pytest.mark.parametrize(
     ("mode", "attack", "why"),
     [("naive", None, "needs an attack"), ("naive", "bribery", "unknown attack 'bribery'")],
