@@ -54,11 +54,16 @@ lint: setup ## formatting, lint, types, import contracts, clippy
 .PHONY: bench
 bench: setup ## speed as ratios, rival and ours side by side
 	$(BIN)/sluice bench gate
+	$(BIN)/sluice bench train
 	$(BIN)/python benchmarks/reading.py
 
 .PHONY: evaluate
 evaluate: setup ## what the gate tells apart, measured anew into docs/results (several minutes)
 	$(BIN)/python benchmarks/gate_evaluation.py --out docs/results/gate.md
+
+.PHONY: evidence
+evidence: setup ## poisoning with and without the gate, all modes and rules, into docs/results (hours)
+	$(BIN)/python benchmarks/evidence.py --out docs/results/evidence.md
 
 .PHONY: format
 format: setup ## rewrite files in the house style

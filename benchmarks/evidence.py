@@ -25,7 +25,7 @@ from sluice.lab.cell import run_cell
 said = Console(stderr=True, highlight=False)
 
 
-def take_core(free: Queue[int]) -> None:
+def take_core(free: "Queue[int]") -> None:
     """Keep this process, and the threads jax will start in it, on a core of its own."""
     os.sched_setaffinity(0, {free.get()})
 

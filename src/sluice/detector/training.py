@@ -130,26 +130,32 @@ def padded(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class _Adam(NamedTuple):
-    """Flat parameters between two steps, with the running moments of their slopes."""
+    """Layers between two steps, with the running moments of their slopes."""
 
-    parameters: Any
+    layers: Any
     mean: Any
     square: Any
     steps: Any  # float32
 
     @classmethod
-    def before(cls, parameters: Any) -> "_Adam":
-        zeros = jnp.zeros_like(parameters)
-        return cls(parameters=parameters, mean=zeros, square=zeros, steps=jnp.float32(0))
+    def before(cls, layers: Any) -> "_Adam":
+        zeros = jax.tree.map(jnp.zeros_like, layers)
+        return cls(layers=layers, mean=zeros, square=zeros, steps=jnp.float32(0))
 
     def stepped(self, slope: Any, learning_rate: Any) -> "_Adam":
         steps = self.steps + 1
-        mean = DECAY_MEAN * self.mean + (1 - DECAY_MEAN) * slope
-        square = DECAY_SQUARE * self.square + (1 - DECAY_SQUARE) * slope * slope
-        unbiased = mean / (1 - DECAY_MEAN**steps)
-        spread = jnp.sqrt(square / (1 - DECAY_SQUARE**steps))
-        moved = self.parameters - learning_rate * unbiased / (spread + EPSILON)
-        return _Adam(parameters=moved, mean=mean, square=square, steps=steps)
+        whole_mean = 1 - DECAY_MEAN**steps
+        whole_square = 1 - DECAY_SQUARE**steps
+
+        def moved(p: Any, m: Any, s: Any) -> Any:
+            return p - learning_rate * (m / whole_mean) / (jnp.sqrt(s / whole_square) + EPSILON)
+
+        mean = jax.tree.map(lambda m, g: DECAY_MEAN * m + (1 - DECAY_MEAN) * g, self.mean, slope)
+        square = jax.tree.map(
+            lambda s, g: DECAY_SQUARE * s + (1 - DECAY_SQUARE) * g * g, self.square, slope
+        )
+        layers = jax.tree.map(moved, self.layers, mean, square)
+        return _Adam(layers=layers, mean=mean, square=square, steps=steps)
 
 
 def descend(  # noqa: PLR0913 - jit takes arrays, not objects
@@ -163,9 +169,7 @@ def descend(  # noqa: PLR0913 - jit takes arrays, not objects
 
     def step(state: _Adam, batch: Batches) -> _Adam:
         windows = flattened(rows, batch.starts, length=length)
-        slope = jax.grad(_loss)(unflatten(state.parameters), windows, batch.weights)
-        flat = jnp.concatenate([part.ravel() for layer in slope for part in layer])
-        return state.stepped(flat, learning_rate)
+        return state.stepped(jax.grad(_loss)(state.layers, windows, batch.weights), learning_rate)
 
     def short(state: _Adam, batch: Batches) -> _Adam:
         return step(state, Batches(batch.starts[:last], batch.weights[:last]))
@@ -177,7 +181,8 @@ def descend(  # noqa: PLR0913 - jit takes arrays, not objects
         return jax.lax.cond(batch.weights[last] > 0, step, short, state, batch)
 
     steps = jnp.count_nonzero(dealt.weights[:, 0])
-    return jax.lax.fori_loop(0, steps, next_step, _Adam.before(parameters)).parameters
+    end = jax.lax.fori_loop(0, steps, next_step, _Adam.before(unflatten(parameters)))
+    return jnp.concatenate([part.ravel() for layer in end.layers for part in layer])
 
 
 def flattened(rows: Any, first: Any, *, length: int) -> Any:

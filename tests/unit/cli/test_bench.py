@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from sluice.admission import Verdict
-from sluice.cli import bench, bench_gate, pandas_gate
+from sluice.cli import bench, bench_gate, bench_train, pandas_gate
 from sluice.cli.bench_gate import GateBench, Timing
+from sluice.cli.bench_train import TrainBench
+from sluice.detector import Descent
+from sluice.federation.ceiling import Ceiling
 from sluice.invariants import Profile, mine
 from sluice.plants import simulate
 
@@ -53,6 +56,53 @@ def test_the_table_shows_both_times_their_ratio_and_the_memory(
         assert part in shown
 
 
+TRAINED = TrainBench(
+    clients=10,
+    rows=4_734,
+    rounds=25,
+    descent=Descent(),
+    flop=1_360_000_000_000,
+    seconds=10.0,
+    compile_seconds=1.5,
+    peak_bytes=700 << 20,
+    above=Ceiling(numpy=185e9, xla=140e9),
+)
+
+
+def test_training_is_measured_beside_the_products_of_large_matrices(
+    sluice: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_train, "MATRIX_SIZES", (64,))
+    asked = ("--clients", 2, "--rows", 40, "--rounds", 2, "--repeats", 1)
+    seen = sluice("bench", "train", *asked, "--json")
+    assert seen.code == 0, seen.err
+    found = seen.json
+    assert (found["clients"], found["rows"], found["rounds"]) == (2, 40, 2)
+    products = 5 * 420 * 128 + 6 * 128 * 24  # per window: forwards, in weights, in inputs
+    epochs = 2 * 2 * 2  # clients, rounds, epochs
+    assert found["tflop"] == pytest.approx(epochs * 31 * 2 * products / 1e12)
+    ratios, gemm = found["ratios"], found["gemm_gflops"]
+    assert isinstance(ratios, dict)
+    assert isinstance(gemm, dict)
+    assert isinstance(found["gflops"], float)
+    assert ratios == {"share_of_peak": pytest.approx(found["gflops"] / max(gemm.values()))}
+
+
+def test_the_table_of_training_shows_rate_share_and_memory(
+    sluice: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_train, "bench_train", lambda **_: TRAINED)
+    shown = re.sub(r"\s+", " ", sluice("bench", "train", "--quiet").out)
+    for part in ("10.00 s 136.0 73.5%", "700 MiB", "185.0", "140.0", "1.36 TFLOP", "1.5 s, once"):
+        assert part in shown
+
+
+def test_too_few_rows_to_train_on_are_refused(sluice: Run) -> None:
+    seen = sluice("bench", "train", "--rows", 9)
+    assert seen.code == 2
+    assert "at least 1 client of 10 rows for 1 round" in seen.err
+
+
 def test_help_has_an_example(sluice: Run) -> None:
     assert "Example: sluice bench gate" in sluice("bench", "--help").out
 
@@ -60,7 +110,7 @@ def test_help_has_an_example(sluice: Run) -> None:
 def test_an_unknown_bench_is_refused_with_the_nearest_name(sluice: Run) -> None:
     seen = sluice("bench", "gates")
     assert seen.code == 2
-    assert "unknown bench 'gates'; known are gate; did you mean 'gate'?" in seen.err
+    assert "unknown bench 'gates'; known are gate, train; did you mean 'gate'?" in seen.err
 
 
 def test_too_few_rows_are_refused(sluice: Run) -> None:

@@ -1,0 +1,291 @@
+"""`sluice attest` and `sluice check --prove` from the outside."""
+
+import json
+import shutil
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from sluice.attestation.coordinator import Agreement, Desk
+from sluice.attestation.entries import LogOpened
+from sluice.attestation.keyfolder import KeyFolder
+from sluice.attestation.keys import SigningKey
+from sluice.attestation.log import Log
+from sluice.attestation.messages import APPROVALS, REGISTRATIONS, approve
+from sluice.attestation.states import Registered
+from sluice.invariants import Profile, load_rules, mine, save_rules
+from sluice.plants import simulate
+from sluice.telemetry import Layout, write
+
+from .conftest import Outcome
+
+Run = Callable[..., Outcome]
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+COMMANDS = ("setup", "commit", "prove", "verify")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rules, a clean batch and a forged one."""
+    folder = tmp_path_factory.mktemp("plant")
+    plant = simulate("line", seed=0, days=8)
+    rules = mine(plant.rows(0, 4_320), plant.rows(4_320, 8_640), profile=Profile.HARDENED)
+    save_rules(rules, folder / "rules.json")
+    batch = plant.rows(8_640, 9_640)
+    write(batch, folder / "clean.parquet", Layout.PARQUET)
+    values = batch.values.copy()
+    pump = batch.index("S_PU1")
+    values[100:300, pump] = 1 - values[100:300, pump]
+    write(batch.with_values(values), folder / "forged.parquet", Layout.PARQUET)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, sluice: Run) -> Path:
+    """The same with keys of the transparent system."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    options = ("--rules", tmp_path / "rules.json", "--out", tmp_path / "keys", "--json")
+    seen = sluice("attest", "setup", "--system", "unsafe", *options)
+    assert seen.code == 0, seen.err
+    assert "HIDES NOTHING" in seen.err
+    assert set(seen.json) == {
+        "system", "circuit_id", "columns", "constraints", "proven_bits", "key_bytes",
+    }  # fmt: skip
+    assert (seen.json["system"], seen.json["proven_bits"]) == ("unsafe", 0)
+    return tmp_path
+
+
+def commit(sluice: Run, folder: Path, batch: str = "clean", *options: object) -> Outcome:
+    return sluice(
+        "attest", "commit", folder / f"{batch}.parquet", "--keys", folder / "keys",
+        "--out", folder / "commit.json", "--json", *options,
+    )  # fmt: skip
+
+
+def prove(sluice: Run, folder: Path, batch: str = "clean", *options: object) -> Outcome:
+    return sluice(
+        "attest", "prove", folder / f"{batch}.parquet", "--keys", folder / "keys",
+        "--commit", folder / "commit.json", "--out", folder / "proof.json", "--json", *options,
+    )  # fmt: skip
+
+
+def verify(sluice: Run, folder: Path, *options: object) -> Outcome:
+    return sluice(
+        "attest", "verify", folder / "proof.json", "--keys", folder / "keys",
+        "--commit", folder / "commit.json", *options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(sluice: Run, command: str) -> None:
+    assert f"sluice attest {command}" in " ".join(sluice("attest", command, "--help").out.split())
+
+
+def test_from_set_up_to_verification(sluice: Run, folder: Path) -> None:
+    seen = commit(sluice, folder)
+    assert (seen.code, seen.json["rows"]) == (0, 1_000)
+    assert set(seen.json) == {"commitment", "rows", "interval"}
+    assert seen.json["interval"] == {
+        "start": "2024-01-07T00:00:00.000000", "end": "2024-01-07T16:39:00.000000",
+    }  # fmt: skip
+    for private in ("commit.opening", "keys/private/client.key"):
+        assert stat.S_IMODE((folder / private).stat().st_mode) == 0o600
+    seen = prove(sluice, folder)
+    assert (seen.code, set(seen.json)) == (0, {"seconds", "bytes", "peak_mb"})
+    shutil.rmtree(folder / "keys" / "private")  # a verifier has neither of these
+    (folder / "commit.opening").unlink()
+    seen = verify(sluice, folder, "--json")
+    assert (seen.code, seen.json["verified"]) == (0, True)
+    assert set(seen.json) == {"verified", "milliseconds", "steps_checked", "steps_unchecked"}
+    assert seen.json["steps_checked"] == ["5.1", "5.5", "5.6", "5.7", "5.8"]
+    assert seen.json["steps_unchecked"] == ["5.2", "5.3", "5.4"]
+    seen = verify(sluice, folder)
+    assert "not checked, for want of a log: steps 5.2, 5.3, 5.4" in seen.out
+    assert "HIDES NOTHING" in seen.err
+
+
+def test_with_a_log_every_step_is_checked(sluice: Run, folder: Path) -> None:
+    commit(sluice, folder, "clean", "--federation", "water", "--client", "north")
+    prove(sluice, folder)
+    keys, coordinator, approver = (
+        KeyFolder.open(folder / "keys"), SigningKey.generate(), SigningKey.generate(),
+    )  # fmt: skip
+    opened = LogOpened(
+        federation="water", coordinator=coordinator.public, approvers=(approver.public,)
+    )
+    path = folder / "log.jsonl"
+    desk = Desk(log=Log.create(path, opened, coordinator, at=NOW))
+    plant = Registered(
+        federation="water",
+        client="north",
+        key=keys.client_key(),
+        system=keys.system,
+        circuit=keys.circuit,
+    )
+    registration = plant.registration()
+    enrolled = desk.register(
+        REGISTRATIONS.write(registration),
+        Agreement(system=keys.system, circuit=keys.circuit),
+        approvals=[APPROVALS.write(approve(registration, approver))],
+        at=NOW,
+    )
+    seen = verify(sluice, folder, "--log", path, "--json")
+    assert (seen.code, seen.json["step"]) == (3, "5.3")
+    assert seen.json["steps_checked"] == ["5.1", "5.2"]
+    awaiting = enrolled.receive((folder / "commit.json").read_bytes(), at=NOW)
+    seen = verify(sluice, folder, "--log", path, "--json")
+    assert (seen.code, len(seen.json["steps_checked"])) == (0, 8)  # type: ignore[arg-type]
+    awaiting.attest((folder / "proof.json").read_bytes(), at=NOW)
+    assert verify(sluice, folder, "--log", path).code == 0
+    path.write_bytes(path.read_bytes()[:-3])
+    seen = verify(sluice, folder, "--log", path, "--json")
+    assert (seen.code, seen.json["step"], seen.json["steps_checked"]) == (3, "7", [])
+    assert "torn" in seen.err
+
+
+def test_a_batch_that_breaks_the_rules_is_not_proven(sluice: Run, folder: Path) -> None:
+    assert commit(sluice, folder, "forged").code == 0
+    seen = prove(sluice, folder, "forged")
+    assert (seen.code, seen.out) == (3, "")
+    assert "S_PU1 reads" in seen.err
+    assert not (folder / "proof.json").exists()
+    assert b"S_PU1" not in (folder / "commit.json").read_bytes()
+
+
+def test_a_tampered_proof_is_refused_with_its_step(sluice: Run, folder: Path) -> None:
+    commit(sluice, folder)
+    prove(sluice, folder)
+    whole = (folder / "proof.json").read_bytes()
+    for raw, step in (
+        (whole + b"\n", "5.1"),
+        (b"", "5.1"),
+        (whole.replace(b'"client":"plant"', b'"client":"other"'), "5.2"),
+    ):
+        (folder / "proof.json").write_bytes(raw)
+        seen = verify(sluice, folder, "--json")
+        assert (seen.code, seen.json["verified"], seen.json["step"]) == (3, False, step)
+        assert f"not verified: step {step}" in seen.err
+    seen = verify(sluice, folder)
+    assert (seen.code, seen.out) == (3, "")
+
+
+def test_keys_that_were_touched_are_refused(sluice: Run, folder: Path) -> None:
+    commit(sluice, folder)
+    prove(sluice, folder)
+    pinned = folder / "keys" / "circuit.json"
+    whole = json.loads(pinned.read_text())
+    told = json.dumps({**whole, "circuit": "0" * 64}, sort_keys=True, separators=(",", ":"))
+    pinned.write_text(told)
+    seen = verify(sluice, folder, "--json")
+    assert (seen.code, seen.json["step"]) == (3, "5.6")
+    seen = prove(sluice, folder)
+    assert (seen.code, seen.out) == (2, "")
+    assert "pins circuit 000000000000" in seen.err
+    told = json.dumps({**whole, "rules": "0" * 64}, sort_keys=True, separators=(",", ":"))
+    pinned.write_text(told)
+    seen = verify(sluice, folder)
+    assert seen.code == 2
+    assert "other rules or another policy" in seen.err
+    pinned.write_text("{}")
+    assert "not well formed" in verify(sluice, folder).err
+
+
+def test_what_is_there_is_not_written_over(sluice: Run, folder: Path) -> None:
+    commit(sluice, folder)
+    before = (folder / "commit.json").read_bytes(), (folder / "commit.opening").read_bytes()
+    seen = commit(sluice, folder)
+    assert seen.code == 2
+    assert "exists, and its opening with it" in seen.err
+    after = (folder / "commit.json").read_bytes(), (folder / "commit.opening").read_bytes()
+    assert after == before
+    arguments = ("attest", "setup", "--system", "unsafe", "--rules", folder / "rules.json")
+    seen = sluice(*arguments, "--out", folder / "keys", "--rows", 1_024)
+    assert seen.code == 2
+    assert "holds another circuit" in seen.err
+    assert sluice(*arguments, "--out", folder / "keys").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--rows", "0:100"), "100 rows; the policy takes 200 to 8,192"),
+        (("--rows", "0:2000"), "has rows 0:1000"),
+        (("--client", "a b"), "client: String should match"),
+        (("--keys", "nowhere"), "is no key folder"),
+        (("--every", "2"), "stride of 120 s"),
+    ],
+)
+def test_bad_input_exits_2(
+    sluice: Run, folder: Path, options: tuple[str, ...], message: str
+) -> None:
+    seen = commit(sluice, folder, "clean", *options)
+    assert (seen.code, seen.out) == (2, "")
+    assert message in seen.err
+    assert not (folder / "commit.json").exists()
+    assert not (folder / "commit.opening").exists()
+
+
+def test_other_rows_than_the_committed_ones_are_not_proven(sluice: Run, folder: Path) -> None:
+    commit(sluice, folder, "clean", "--rows", "0:600")
+    seen = prove(sluice, folder, "clean", "--rows", "1:601")
+    assert seen.code == 2
+    assert "is not the one that was committed to (600 rows" in seen.err
+    assert prove(sluice, folder, "clean", "--rows", "0:600").code == 0
+
+
+def test_missing_files_exit_2(sluice: Run, folder: Path) -> None:
+    assert "cannot be read" in verify(sluice, folder).err
+    seen = prove(sluice, folder)
+    assert seen.code == 2
+    assert not (folder / "keys" / "private").exists()  # only a commitment makes a key
+
+
+def test_rules_that_say_nothing_are_not_set_up(sluice: Run, folder: Path) -> None:
+    rules = load_rules(folder / "rules.json")
+    assert rules.clean is not None
+    bounds = tuple(rule for rule in rules.invariants if not rule.kind.physical)
+    clean = replace(rules.clean, severe=(), envelope=(), anchors=())
+    save_rules(replace(rules, invariants=bounds, clean=clean), folder / "empty.json")
+    seen = sluice(
+        "attest", "setup", "--system", "unsafe", "--rules", folder / "empty.json",
+        "--out", folder / "none",
+    )  # fmt: skip
+    assert seen.code == 2
+    assert not (folder / "none").exists()
+
+
+# -- sluice check --prove -------------------------------------------------------------------------
+
+
+def check(sluice: Run, folder: Path, batch: str, *options: object) -> Outcome:
+    return sluice(
+        "check", folder / f"{batch}.parquet", "--rules", folder / "rules.json", "--json", *options
+    )
+
+
+def test_check_proves_what_it_admits(sluice: Run, folder: Path) -> None:
+    """The keys that lie in the folder say which system it is."""
+    seen = check(sluice, folder, "clean", "--prove", folder)
+    assert (seen.code, seen.json["admitted"]) == (0, True)
+    assert "HIDES NOTHING" in seen.err
+    assert stat.S_IMODE((folder / "commit.opening").stat().st_mode) == 0o600
+    assert verify(sluice, folder).code == 0
+
+
+def test_check_proves_nothing_that_it_refuses(sluice: Run, folder: Path) -> None:
+    before = sorted(path.name for path in folder.iterdir())
+    seen = check(sluice, folder, "forged", "--prove", folder)
+    assert (seen.code, seen.json["admitted"]) == (3, False)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_check_does_not_prove_other_rules_than_the_keys_are_for(sluice: Run, folder: Path) -> None:
+    policy = folder / "policy.toml"
+    policy.write_text('kind = "hardened"\nrows_min = 100\n')
+    seen = check(sluice, folder, "clean", "--prove", folder, "--policy", policy)
+    assert (seen.code, seen.out) == (2, "")
+    assert "for other rules or another policy" in seen.err
