@@ -1,11 +1,11 @@
 """The page of the evidence: tables with intervals, and one plain sentence on each question."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from evidence_store import Kept
-from evidence_study import GATES, HEEDLESS, RULES, SHAPED
+from evidence_study import FEW_RULES, GATES, HEEDLESS, RULES, SHAPED
 
 from sluice.evaluation import (
     Federation,
@@ -47,14 +47,18 @@ class Runs:
         }
 
     def difference(
-        self, runs: Mapping[int, CellResult], against: Mapping[int, CellResult]
+        self,
+        runs: Mapping[int, CellResult],
+        against: Mapping[int, CellResult],
+        figure: Callable[[CellResult], float] | None = None,
     ) -> PairedDifference:
-        """Return how far two kinds of cells differ in targeted recall, seed by seed."""
+        """Return how far two kinds of cells differ, by default in targeted recall, over seeds."""
+        figure = figure or _recall
         pairs = [
             Pair(
                 unit=Unit(seed=seed, record=self.study, targets="drawn by seed"),
-                recall=_recall(runs[seed]),
-                against=_recall(against[seed]),
+                recall=figure(runs[seed]),
+                against=figure(against[seed]),
             )
             for seed in sorted(runs)
         ]
@@ -65,6 +69,15 @@ def _recall(result: CellResult) -> float:
     found = result.score.targeted_recall
     assert found is not None, "every target set has windows"
     return found
+
+
+def _precision(result: CellResult) -> float:
+    found = result.score.targeted_auc_pr
+    assert found is not None, "every target set has windows"
+    return found
+
+
+FIGURES = (("targeted recall", _recall), ("targeted average precision", _precision))
 
 
 def page(kept: Mapping[str, Sequence[Kept]]) -> str:
@@ -124,29 +137,32 @@ def _figures(results: Sequence[CellResult]) -> str:
 def _damage(runs: Runs) -> Iterator[str]:
     yield "### Is there damage at all?\n"
     yield (
-        "Targeted recall without the liars (mean, standard deviation over seeds), and the change "
-        "in points when they take part, with a 95 % interval. Attest-clean trains on the replay.\n"
+        "Without the liars (mean, standard deviation over seeds), and the change in points when "
+        "they take part, with a 95 % interval. Recall is taken at the alarm threshold; average "
+        "precision of targeted against normal windows needs none. Attest-clean trains on the "
+        "replay, behind the hardened gate.\n"
     )
-    yield f"| rule | without liars | {' | '.join(HEEDLESS)} | attest-clean |"
-    yield "|---|---|" + "---|" * (len(HEEDLESS) + 1)
-    told = {}
-    for rule in RULES:
-        reference = runs.by_seed("honest-only", rule)
-        changes = [
-            runs.difference(runs.by_seed("naive", rule, attack), reference) for attack in HEEDLESS
-        ]
-        shown = runs.by_seed("gated", rule, "attest-clean", "hardened")
-        changes.append(runs.difference(shown, reference))
-        told[rule] = changes
-        level = _spread([_recall(result) for result in reference.values()])
-        yield f"| {rule} | {level} | {' | '.join(_points(change) for change in changes)} |"
-    for at, attack in enumerate(HEEDLESS):
-        hurt = [rule for rule in RULES if told[rule][at].high < 0]
-        yield (
-            f"\n{attack}: damage is beyond chance under {len(hurt)} of {len(RULES)} rules"
-            + (f" ({', '.join(hurt)})." if hurt else ".")
-        )
-    yield ""
+    for name, figure in FIGURES:
+        yield f"| {name} | without liars | {' | '.join(HEEDLESS)} | attest-clean |"
+        yield "|---|---|" + "---|" * (len(HEEDLESS) + 1)
+        hurt: dict[str, list[str]] = {attack: [] for attack in HEEDLESS}
+        for rule in RULES:
+            reference = runs.by_seed("honest-only", rule)
+            attacked = [runs.by_seed("naive", rule, attack) for attack in HEEDLESS]
+            attacked.append(runs.by_seed("gated", rule, "attest-clean", "hardened"))
+            changes = [runs.difference(one, reference, figure) for one in attacked]
+            for attack, change in zip(HEEDLESS, changes, strict=False):
+                if change.high < 0:
+                    hurt[attack].append(rule)
+            level = _spread([figure(result) for result in reference.values()])
+            yield f"| {rule} | {level} | {' | '.join(_points(change) for change in changes)} |"
+        yield ""
+        for attack, found in hurt.items():
+            under = f" ({', '.join(found)})" if found else ""
+            yield (
+                f"{attack}: {name} falls beyond chance under {len(found)} of {len(RULES)} "
+                f"rules{under}.\n"
+            )
 
 
 def _admitted(runs: Runs) -> Iterator[str]:
@@ -184,39 +200,44 @@ def _turned_away(results: Mapping[int, CellResult]) -> str:
 def _given_back(runs: Runs) -> Iterator[str]:
     yield "### What the gate gives back\n"
     yield (
-        "Change in targeted recall, in points: *left* is gated against honest-only (the damage "
-        "that is still there), *saved* is gated against the same poison with the door open.\n"
+        "Change in points: *left* is gated against honest-only (the damage that is still there), "
+        "*saved* is gated against the same poison with the door open; of recall, then of average "
+        "precision.\n"
     )
-    yield "| gate | attack | rule | left | saved |"
-    yield "|---|---|---|---|---|"
+    yield "| gate | attack | rule | recall left | recall saved | precision left | precision saved |"
+    yield "|---|---|---|---|---|---|---|"
     for gate in ("paper", "hardened"):
         for attack in ATTACKS:
             for rule in RULES:
                 gated = runs.by_seed("gated", rule, attack, gate)
-                left = runs.difference(gated, runs.by_seed("honest-only", rule))
-                saved = runs.difference(gated, runs.by_seed("physics-aware", rule, attack, gate))
-                yield f"| {gate} | {attack} | {rule} | {_points(left)} | {_points(saved)} |"
+                against = (
+                    runs.by_seed("honest-only", rule),
+                    runs.by_seed("physics-aware", rule, attack, gate),
+                )
+                told = " | ".join(
+                    _points(runs.difference(gated, other, figure))
+                    for _, figure in FIGURES
+                    for other in against
+                )
+                yield f"| {gate} | {attack} | {rule} | {told} |"
     yield ""
 
 
 def _ranges(runs: Runs) -> Iterator[str]:
     yield "### What physics adds to ranges\n"
     yield (
-        "The same liars, each time projected onto what the gate knows; targeted recall behind the "
-        "gate against that behind ranges alone, in points (FedAvg and median).\n"
+        "The same liars, each time projected onto what the gate knows; behind the gate against "
+        "behind ranges alone, in points.\n"
     )
-    yield "| gate | attack | fedavg | median |"
-    yield "|---|---|---|---|"
+    yield "| gate | attack | rule | targeted recall | targeted average precision |"
+    yield "|---|---|---|---|---|"
     for gate in ("paper", "hardened"):
         for attack in (*HEEDLESS, "feasible"):
-            more = [
-                runs.difference(
-                    runs.by_seed("gated", rule, attack, gate),
-                    runs.by_seed("gated", rule, attack, "ranges"),
-                )
-                for rule in ("fedavg", "median")
-            ]
-            yield f"| {gate} | {attack} | {' | '.join(_points(one) for one in more)} |"
+            for rule in FEW_RULES["ranges"]:
+                behind = runs.by_seed("gated", rule, attack, gate)
+                alone = runs.by_seed("gated", rule, attack, "ranges")
+                told = [_points(runs.difference(behind, alone, figure)) for _, figure in FIGURES]
+                yield f"| {gate} | {attack} | {rule} | {' | '.join(told)} |"
     yield ""
 
 

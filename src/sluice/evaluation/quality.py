@@ -10,6 +10,7 @@ from sluice.evaluation.etapr import EtaPR, etapr
 from sluice.evaluation.events import Attack, attacks_found, false_alarms_per_day
 from sluice.evaluation.outcome import Outcome, Unlabelled
 from sluice.evaluation.windows import average_precision, hits, oracle_best_f1, recall
+from sluice.telemetry import Label
 
 __all__ = ["DetectionQuality", "evaluate"]
 
@@ -18,13 +19,15 @@ __all__ = ["DetectionQuality", "evaluate"]
 class DetectionQuality:
     """A detector on one labelled record, at the threshold it came with.
 
-    Only `auc_pr` and `oracle_best_f1` look past that threshold, and the second one cheats.
+    Only `auc_pr`, `targeted_auc_pr` and `oracle_best_f1` look past that threshold, and the last
+    one cheats.
     """
 
     windows: int  # that are attack or normal
     attack_windows: int
     targeted_recall: float | None  # equation 6; None where there are no targets
     untargeted_recall: float | None  # over the other attack windows; None where there are none
+    targeted_auc_pr: float | None  # of targeted against normal windows, at every threshold
     precision: float | None  # None where nothing alarmed
     recall: float
     f1: float
@@ -76,6 +79,7 @@ def evaluate(
         attack_windows=counted.true_alarms + counted.missed,
         targeted_recall=_recall_among(outcome, targets),
         untargeted_recall=_recall_among(outcome, None if targets is None else ~targets),
+        targeted_auc_pr=None if targets is None else _auc_pr_among(whole, targets),
         precision=counted.precision,
         recall=counted.recall,
         f1=counted.f1,
@@ -89,3 +93,10 @@ def evaluate(
 
 def _recall_among(outcome: Outcome, windows: Bools | None) -> float | None:
     return None if windows is None else recall(outcome.alarms, outcome.attack, windows)
+
+
+def _auc_pr_among(outcome: Outcome, windows: Bools) -> float | None:
+    """Return the average precision of some attack windows against all normal ones."""
+    wanted = outcome.attack & windows
+    among = wanted | (outcome.labels == Label.NORMAL)
+    return average_precision(outcome.scores[among], wanted[among]) if wanted.any() else None

@@ -18,6 +18,7 @@ class Score:
 
     targeted_recall: float | None
     untargeted_recall: float | None
+    targeted_auc_pr: float | None
     precision: float | None
     recall: float
     f1: float
@@ -104,6 +105,7 @@ def score_of(
     return Score(
         targeted_recall=mean(lambda quality: quality.targeted_recall),
         untargeted_recall=mean(lambda quality: quality.untargeted_recall),
+        targeted_auc_pr=mean(lambda quality: quality.targeted_auc_pr),
         precision=mean(lambda quality: quality.precision),
         recall=whole(lambda quality: quality.recall),
         f1=whole(lambda quality: quality.f1),

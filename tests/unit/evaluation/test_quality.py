@@ -54,6 +54,8 @@ def test_one_record_by_hand(told: Make) -> None:
     assert found.f1 == pytest.approx(0.6)
     # By falling score: attack, normal, then four attacks, the sixth shares score 1 with a normal.
     assert found.auc_pr == pytest.approx((1 + 2 / 3 + 3 / 4 + 4 / 5 + 5 / 6 + 6 / 8) / 6)
+    # Of the targets the first leads; the other comes level with a normal, behind one more.
+    assert found.targeted_auc_pr == pytest.approx((1 + 2 / 4) / 2)
     assert found.oracle_best_f1 == pytest.approx(2 * 6 / (8 + 6))  # all at score 1 or more
     assert found.detected_attacks == 2
     assert found.median_delay_s == pytest.approx(8640)
@@ -74,6 +76,7 @@ def test_a_perfect_detector_gets_everything_right() -> None:
         found.recall,
         found.f1,
         found.auc_pr,
+        found.targeted_auc_pr,
         found.oracle_best_f1,
         found.etapr.f1,
     )
@@ -98,6 +101,7 @@ def test_without_targets_no_recall_is_targeted() -> None:
     outcome, targets = drawn(2)
     found = evaluate(outcome)
     assert found.targeted_recall is found.untargeted_recall is None
+    assert found.targeted_auc_pr is None
     whole = evaluate(outcome, targets=outcome.attack | targets)
     assert whole.targeted_recall == whole.recall
     assert whole.untargeted_recall is None  # every attack was aimed at
