@@ -13,6 +13,7 @@
     │   ├── CheckpointError           a federation's checkpoint is damaged or another one's
     │   └── SettingError              an option or argument is out of range
     ├── SolverError               1   a numerical solver did not reach its tolerance
+    ├── ProverError               1   the prover died or gave no answer in time
     └── RefusedError              3   well formed, judged, and refused
         └── VerificationError         a message of the attestation protocol fails a numbered step
 
@@ -29,6 +30,7 @@ __all__ = [
     "MissingChannelError",
     "ModelFileError",
     "PlantFileError",
+    "ProverError",
     "RecordError",
     "RefusedError",
     "RulesFileError",
@@ -103,6 +105,10 @@ class SettingError(InputError):
 
 class SolverError(SluiceError):
     """A numerical solver did not reach the tolerance that its answer is held to."""
+
+
+class ProverError(SluiceError):
+    """No proof was made, for a reason that does not lie in the batch: nothing was proven."""
 
 
 class RefusedError(SluiceError):

@@ -12,8 +12,11 @@ __all__ = ["atomically"]
 
 
 @contextmanager
-def atomically(path: Path) -> Iterator[Path]:
-    """Give a draft beside the target to write to; it takes the target's place only on success."""
+def atomically(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """Give a draft beside the target to write to; it takes the target's place only on success.
+
+    A private file is its owner's alone (mode 0600), from its first byte on.
+    """
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".draft")
     except OSError as error:
@@ -24,7 +27,8 @@ def atomically(path: Path) -> Iterator[Path]:
         yield draft
         with draft.open("rb") as written:
             os.fsync(written.fileno())
-        draft.chmod(0o666 & ~_umask())
+        if not private:
+            draft.chmod(0o666 & ~_umask())
         draft.replace(path)
     except OSError as error:
         raise SettingError(f"cannot write {path}: {error.strerror or error}") from None

@@ -8,10 +8,14 @@ use attest_core::poseidon;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+mod full;
+
 /// Native core of Sluice's attestation.
 #[pymodule]
 mod _attest {
-    use super::{Fr, PyResult, PyValueError, field_element, poseidon, pyfunction, to_decimal};
+    #[pymodule_export]
+    use super::full::{FullBatch, FullCircuit, InvalidProofError, RefusedBatchError};
+    use super::{Fr, PyResult, PyValueError, field_element, full, poseidon, pyfunction, to_decimal};
 
     /// Hash 1 to 16 field elements of BN254, given and returned as canonical decimal strings.
     #[pyfunction]
@@ -23,6 +27,12 @@ mod _attest {
         poseidon::hash(&elements)
             .map(to_decimal)
             .map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Every parameter of the `full` system by name.
+    #[pyfunction]
+    fn full_parameters() -> Vec<(&'static str, u64)> {
+        full::parameters()
     }
 }
 

@@ -90,7 +90,7 @@ class Gate:
             )
         measured = measure(self.rules, batch, encoding=self.encoding)
         budgets = budgets_for(self.rules, self.rules.clean, policy.margins, rows=len(batch))
-        lying = (*_still(measured, budgets), *_repeated(measured, budgets, batch))
+        lying = (*_still(self.encoding, measured, budgets), *_repeated(measured, budgets, batch))
         reasons, suspect = _reasons(measured, budgets, batch)
         for level in lying:
             suspect |= level.rows
@@ -185,7 +185,7 @@ def _reasons(
                     f"{budgets.anchors[name]} may"
                 )
             continue
-        severe |= found.excess > budgets.severe_multiple[name]
+        severe |= found.size > budgets.severe[name]
         waiting = int(found.envelope.sum())
         if name in budgets.envelope_rows and waiting > budgets.envelope_rows[name]:
             reasons.append(
@@ -202,7 +202,7 @@ def _reasons(
     return tuple(reasons), suspect
 
 
-def _still(measured: Measurement, budgets: Budgets) -> Iterator[LyingLevel]:
+def _still(encoding: Encoding, measured: Measurement, budgets: Budgets) -> Iterator[LyingLevel]:
     """Find the levels that stood still for longer than they ever did."""
     for fact, ranges in measured.quietest:
         least = budgets.quietest[fact.level, fact.rows]
@@ -211,8 +211,9 @@ def _still(measured: Measurement, budgets: Budgets) -> Iterator[LyingLevel]:
             rows = np.zeros(measured.rows, bool)
             for start in block_starts(measured.rows, fact.rows)[dead]:
                 rows[start : start + fact.rows] = True
+            shown = least * encoding.register(fact.level).step
             sentence = (
-                f"{fact.level} moves by less than {least:.3g} over {fact.rows} rows "
+                f"{fact.level} moves by less than {shown:.3g} over {fact.rows} rows "
                 f"({dead.size} blocks); clean rows always moved by {fact.smallest_range:.3g}"
             )
             yield LyingLevel(level=fact.level, sentence=sentence, rows=rows)

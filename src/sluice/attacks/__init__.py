@@ -13,6 +13,7 @@ from sluice.attacks.makers import PoisonMaker, projected
 from sluice.attacks.perturbation import OptimisedPerturbation
 from sluice.attacks.poison import Poison, exposed
 from sluice.attacks.poisons import POISONS
+from sluice.attacks.projection import Conflict, Projected, Projection, project
 from sluice.attacks.registry import DATA_ATTACKS, Means
 from sluice.attacks.replay import Replay, ReplayFrom, Targets, choose_targets
 from sluice.attacks.updates import (
@@ -33,6 +34,7 @@ __all__ = [
     "POISONS",
     "UPDATE_ATTACKS",
     "ChannelRoll",
+    "Conflict",
     "ConservationScaling",
     "DataAttack",
     "FreeRider",
@@ -42,6 +44,8 @@ __all__ = [
     "OptimisedPerturbation",
     "Poison",
     "PoisonMaker",
+    "Projected",
+    "Projection",
     "RegimePermutation",
     "RegimeSplicing",
     "Replay",
@@ -54,5 +58,6 @@ __all__ = [
     "UpdateAttack",
     "choose_targets",
     "exposed",
+    "project",
     "projected",
 ]

@@ -9,6 +9,7 @@ What the attacker knows: the other clients' updates, the rule and the rule's sta
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class TwoFaces:
 class Blended:
     """What the liars send, the poison's share in it, and whether the rule finds it ordinary.
 
-    Where it is not, no share was: not even an update without poison would have been.
+    Where it is not, the rule would not even hear an update without poison.
     """
 
     updates: tuple[Update, ...]
@@ -46,10 +47,11 @@ class Blended:
 class Blend:
     """All liars mix in one share of poison, the largest that passes for ordinary.
 
-    An update is ordinary if the liars' mean influence is at least the median of the clients that
-    the rule lets in, and if they are let in where most others are. Shares are tried from the whole
-    poison downwards, then bisected. Where a clean update of one's own is no ordinary one (Krum
-    takes a single update), the others' mean is tried in its place.
+    An update is ordinary if the rule hears the liars, and no less than the median of the clients
+    it hears, or than it would hear them without poison; and if it lets in as many of them as it
+    would then, or half. Shares are tried from the whole poison downwards, then bisected. Where a
+    clean update of one's own is not heard (Krum takes a single one), the others' mean is tried in
+    its place.
     """
 
     grid: int = 8
@@ -78,7 +80,7 @@ class Blend:
         mean = np.mean([_double(update.vector) for update in others], axis=0)
         for covers in ([_double(liar.clean) for liar in liars], [mean] * len(liars)):
             oracle = _Oracle(liars, covers, others, rule, state)
-            if oracle.ordinary(0.0):
+            if oracle.bar.own > 0:
                 share = self._largest(oracle)
                 return Blended(updates=oracle.updates(share), share=share, ordinary=True)
         clean = tuple(
@@ -105,37 +107,58 @@ class Blend:
         return share
 
 
-@dataclass(frozen=True, slots=True)
+class _Treatment(NamedTuple):
+    """How a rule treats the liars, and the clients among which they hide."""
+
+    own: float  # mean influence of a liar
+    usual: float  # median influence of the others that have any
+    passed: float  # share of liars let in
+
+
 class _Oracle:
     """The rule, asked what it would make of a share of poison."""
 
-    liars: Sequence[TwoFaces]
-    covers: Sequence[Floats]
-    others: Sequence[Update]
-    rule: Rule
-    state: State
+    def __init__(
+        self,
+        liars: Sequence[TwoFaces],
+        covers: Sequence[Floats],
+        others: Sequence[Update],
+        rule: Rule,
+        state: State,
+    ) -> None:
+        self._liars = liars
+        self._covers = covers
+        self._others = others
+        self._rule = rule
+        self._state = state
+        self.bar = self._treated(0.0)
 
     def updates(self, share: float) -> tuple[Update, ...]:
+        """Return what the liars would send."""
         return tuple(
             Update(
                 client=liar.client,
                 vector=(1 - share) * cover + share * _double(liar.poisoned),
                 weight=liar.weight,
             )
-            for liar, cover in zip(self.liars, self.covers, strict=True)
+            for liar, cover in zip(self._liars, self._covers, strict=True)
         )
 
     def ordinary(self, share: float) -> bool:
-        """Whether the rule treats the liars no worse than the clients among which they hide."""
-        aggregate, _ = self.rule([*self.others, *self.updates(share)], self.state)
-        lying = [liar.client for liar in self.liars]
-        usual = [update.client for update in self.others]
-        heard = [part for part in _parts(aggregate, usual) if part > 0]
-        own = sum(_parts(aggregate, lying)) / len(lying)
-        let_in = sum(client in aggregate.admitted for client in usual) / len(usual)
-        passed = sum(client in aggregate.admitted for client in lying) / len(lying)
-        enough = own > 0.0 and own >= median(heard or [0.0]) * (1 - ROUNDING)
-        return enough and (let_in < 0.5 or passed >= 0.5)
+        """Whether the rule treats them as it treats others, or them without poison."""
+        found = self._treated(share)
+        enough = min(found.usual, self.bar.own) * (1 - ROUNDING)
+        return 0 < found.own >= enough and found.passed >= min(0.5, self.bar.passed)
+
+    def _treated(self, share: float) -> _Treatment:
+        aggregate, _ = self._rule([*self._others, *self.updates(share)], self._state)
+        lying = [liar.client for liar in self._liars]
+        heard = [part for part in _parts(aggregate, [u.client for u in self._others]) if part > 0]
+        return _Treatment(
+            own=sum(_parts(aggregate, lying)) / len(lying),
+            usual=median(heard) if heard else 0.0,
+            passed=sum(client in aggregate.admitted for client in lying) / len(lying),
+        )
 
 
 ROUNDING = 1e-9  # equal shares of one round may differ by this much

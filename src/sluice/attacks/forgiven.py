@@ -105,7 +105,7 @@ class Dilution:
     ) -> Poison:
         """Make the poison and lengthen it; the least diluted that alpha forgives is taken."""
         for share in (1.0, 0.75, 0.5, 0.25, 0.1):
-            fewer = shortened(targets, share)
+            fewer = _shortened(targets, share)
             made = self.of(shard, targets=fewer, rules=rules, policy=policy, seed=seed)
             for copies in range(self.copies + 1):
                 lengthened = padded(made, shard, copies)
@@ -115,14 +115,16 @@ class Dilution:
         return lengthened
 
 
-def shortened(targets: Targets, share: float) -> Targets:
-    """Keep so much of each stretch, from its start, and at least one row."""
-    return replace(
-        targets,
-        stretches=tuple(
-            Run(run.start, run.start + max(1, round(run.rows * share))) for run in targets.stretches
-        ),
-    )
+def _shortened(targets: Targets, share: float) -> Targets:
+    """Keep the first targets, so many of all rows and at least one; the last is cut short."""
+    left = max(1, round(share * sum(run.rows for run in targets.stretches)))
+    kept = []
+    for run in targets.stretches:
+        taken = min(run.rows, left)
+        left -= taken
+        if taken:
+            kept.append(Run(run.start, run.start + taken))
+    return replace(targets, stretches=tuple(kept))
 
 
 def padded(poison: Poison, clean: Record, copies: int) -> Poison:

@@ -10,18 +10,24 @@ from typing import ClassVar
 import numpy as np
 
 from sluice.admission import Policy
+from sluice.arrays import Ints, Run
 from sluice.attacks.poison import Poison
 from sluice.attacks.replay import Targets
 from sluice.invariants import RuleSet
 from sluice.telemetry import Record
+from sluice.telemetry.windows import WINDOW_ROWS
 
 __all__ = ["Unbounded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unbounded:
-    """Targets alone, over and over. The attacker knows the attacks and minds nothing else."""
+    """Targets alone, over and over. The attacker knows the attacks and minds nothing else.
 
+    The rows before and after each come along: a window that touches an attack holds them too.
+    """
+
+    window_rows: int = WINDOW_ROWS
     shaped: ClassVar[bool] = True
 
     def __call__(
@@ -35,8 +41,12 @@ class Unbounded:
     ) -> Poison:
         """Return a shard of the same length in which target follows target; nothing is drawn."""
         labelled = targets.labelled.select(shard.names)
-        rows = np.concatenate([np.arange(run.start, run.stop) for run in targets.stretches])
+        rows = np.concatenate([self._around(run, len(labelled)) for run in targets.stretches])
         values = labelled.values[np.resize(rows, len(shard))]
         poisoned = replace(shard, values=values)
         planted = np.ones(len(shard), bool)
         return Poison(shown=poisoned, trained=poisoned, planted=planted, exposure=1.0)
+
+    def _around(self, run: Run, rows: int) -> Ints:
+        reach = self.window_rows - 1
+        return np.arange(max(0, run.start - reach), min(rows, run.stop + reach))

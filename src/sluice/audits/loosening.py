@@ -1,7 +1,7 @@
-"""Rule poisoning, measured: do prepared rows widen tolerances, does anybody notice, does it help?
+"""Rule poisoning: how far prepared rows widen tolerances, who notices, and whether it helps.
 
 1. Rules are mined from a plant's true rows and from the same rows prepared by the plant.
-2. Acceptance looks at the second file alone, and beside the first as the last accepted one.
+2. Acceptance looks at each file alone, and at the second beside the first as the last accepted.
 3. A poisoned batch is judged by both.
 """
 
@@ -34,8 +34,9 @@ class LooseningTable:
     """What preparing the calibration rows did."""
 
     rules: tuple[Loosened, ...]
-    refused_alone: tuple[str, ...]  # why acceptance refuses the file by itself
-    refused_beside_last: tuple[str, ...]  # and with the true rules as the last accepted file
+    refused_true: tuple[str, ...]  # why acceptance refuses the true rules, if it does
+    refused_alone: tuple[str, ...]  # why it refuses the spoilt ones by themselves
+    refused_beside_last: tuple[str, ...]  # and with the true ones as the last accepted file
     violating_before: float  # share of the poisoned batch's rows
     violating_after: float
     admitted_before: bool
@@ -75,6 +76,7 @@ def loosening(  # noqa: PLR0913 - the plant's rows, its preparation, its batch a
     before, after = _judged(poisoned, true, policy), _judged(poisoned, spoilt, policy)
     return LooseningTable(
         rules=_compared(true, spoilt),
+        refused_true=accept(true, asked),
         refused_alone=accept(spoilt, asked),
         refused_beside_last=accept(spoilt, asked, last=true),
         violating_before=before[0],

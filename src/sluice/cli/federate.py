@@ -3,6 +3,7 @@
 import hashlib
 import json as jsonlib
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from sluice.admission import Gate, HardenedPolicy, PaperPolicy, read_policy
 from sluice.aggregation import RULES
+from sluice.attestation import find_system
 from sluice.cli.console import Json, Quiet, counted, emit, known, out, table, working
 from sluice.cli.records import open_record
 from sluice.detector import Descent, Kind, save_detector
@@ -30,6 +32,13 @@ __all__ = ["federate"]
 SWAT_START_UP_S = 21_600
 SWAT_EVERY = 5
 TEST_SEED = 1
+
+
+class Proof(StrEnum):
+    """What clients show at the gate in place of their batch."""
+
+    NONE = "none"
+    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +75,9 @@ def federate(
     malicious: Annotated[
         int | None, typer.Option(min=0, help="How many of them lie; default three in ten.")
     ] = None,
+    proof: Annotated[
+        Proof, typer.Option(help="full: the gate sees zero-knowledge proofs, no batches.")
+    ] = Proof.NONE,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 25,
     epochs: Annotated[int, typer.Option(min=1, help="Local epochs a round.")] = 2,
     batch: Annotated[
@@ -101,8 +113,13 @@ def federate(
     shared = scenario(records.clean, records.test, setup=setup, seed=seed)
     gate = _gate(shared, rules, policy, quiet=quiet)
     own = gate.gate if isinstance(gate.gate.policy, HardenedPolicy) else None
-    trial = Trial(contributions=Contributions(shared, own=own), gate=gate)
-    with working("preparing what the clients bring", quiet=quiet):
+    trial = Trial(
+        contributions=Contributions(shared, own=own),
+        gate=gate,
+        system=None if proof is Proof.NONE else find_system(proof.value),
+    )
+    proving = " and proves" if trial.system and MODES[mode].gated else ""
+    with working(f"preparing what each client brings{proving}", quiet=quiet):
         plan = trial.plan(MODES[mode], attack)
     _make(out_dir)
     with counted("rounds", rounds * len(plan.groups), quiet=quiet) as tick:

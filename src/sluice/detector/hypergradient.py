@@ -19,7 +19,8 @@ from sluice.telemetry import Windows
 
 __all__ = ["Aim", "hypergradient"]
 
-SOFTENING = 0.5
+SOFTENING = 0.5  # of a layer's root mean square slope: what hardly moves at first moves little
+LONGEST = 3.0  # step, in learning rates: where the slope outgrows its first scale, Adam's would not
 
 
 class Aim(NamedTuple):
@@ -80,7 +81,12 @@ def _compiled(  # noqa: PLR0913, PLR0917 - jit takes arrays, not objects
 
         def step(layers: Any, batch: Batches) -> tuple[Any, None]:
             slope = jax.grad(training_loss)(layers, rows, *batch)
-            moved = jax.tree.map(lambda p, g, s: p - learning_rate * g / s, layers, slope, scale)
+            moved = jax.tree.map(
+                lambda p, g, s: p - learning_rate * jnp.clip(g / s, -LONGEST, LONGEST),
+                layers,
+                slope,
+                scale,
+            )
             return moved, None
 
         trained, _ = jax.lax.scan(step, layers, dealt)

@@ -2,7 +2,8 @@
 
 from sluice.federation.checkpoints import CheckpointFile
 from sluice.federation.door import Decision, Door, OpenDoor, PhysicsGate
-from sluice.federation.messages import Reply, Request, Show, Shown, Train, Trained
+from sluice.federation.messages import Attestation, Reply, Request, Show, Shown, Train, Trained
+from sluice.federation.proofs import Attestor, ProofGate
 from sluice.federation.root import RootSlice
 from sluice.federation.rounds import (
     Checkpoint,
@@ -16,6 +17,8 @@ from sluice.federation.rounds import (
 from sluice.federation.transport import InProcess, Transport
 
 __all__ = [
+    "Attestation",
+    "Attestor",
     "Checkpoint",
     "CheckpointFile",
     "Decision",
@@ -24,6 +27,7 @@ __all__ = [
     "Keeper",
     "OpenDoor",
     "PhysicsGate",
+    "ProofGate",
     "Reply",
     "Request",
     "RootSlice",

@@ -1,17 +1,17 @@
 """What a federation's server asks its clients, and what they answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sluice.aggregation import Update
 from sluice.detector.autoencoder import Parameters
 from sluice.telemetry import Record
 
-__all__ = ["Reply", "Request", "Show", "Shown", "Train", "Trained"]
+__all__ = ["Attestation", "Reply", "Request", "Show", "Shown", "Train", "Trained"]
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Asks for the batch a client will train on (a gate in the clear)."""
+    """Asks for the batch a client will train on, or for its attestation where proofs are taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -19,6 +19,14 @@ class Shown:
     """The batch a client says it will train on."""
 
     batch: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attestation:
+    """A commitment to that batch and the proof that it keeps the rules, as documents."""
+
+    commit: bytes = field(repr=False)
+    proof: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,4 +45,4 @@ class Trained:
 
 
 Request = Show | Train
-Reply = Shown | Trained
+Reply = Attestation | Shown | Trained

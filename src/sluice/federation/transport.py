@@ -1,11 +1,11 @@
 """The seam between a server and its clients: one method, two backends."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from sluice.aggregation import Update
 from sluice.detector import Descent
-from sluice.federation.messages import Reply, Request, Show, Shown, Train, Trained
+from sluice.federation.messages import Attestation, Reply, Request, Show, Shown, Train, Trained
 from sluice.seeding import stream
 from sluice.telemetry import Record, Windows
 
@@ -29,6 +29,7 @@ class InProcess:
     Each client's shuffles come from the stream `("shuffle", client, round)` of the seed, so that
     what it trains in a round depends on nobody else's presence. What each trains on is given apart
     from what it shows: here as elsewhere, nothing ties the one to the other but the client's word.
+    With `attest` clients answer by proof in place of the batch; who cannot prove stays silent.
     """
 
     def __init__(
@@ -38,11 +39,13 @@ class InProcess:
         windows: Mapping[str, Windows],
         descent: Descent,
         seed: int,
+        attest: Callable[[str, Record], Attestation | None] | None = None,
     ) -> None:
         self._batches = batches
         self._windows = windows
         self._descent = descent
         self._seed = seed
+        self._attest = attest
         self._fleet: Fleet | None = None  # laid out when the first round opens
 
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
@@ -52,10 +55,16 @@ class InProcess:
         for client, request in requests.items():
             match request:
                 case Show():
-                    replies[client] = Shown(batch=self._batches[client])
+                    shown = self._shown(client)
+                    if shown is not None:
+                        replies[client] = shown
                 case Train():
                     opened[client] = request
         return replies | self._train(opened)
+
+    def _shown(self, client: str) -> Reply | None:
+        batch = self._batches[client]
+        return self._attest(client, batch) if self._attest else Shown(batch=batch)
 
     def _train(self, opened: Mapping[str, Train]) -> dict[str, Reply]:
         if not opened:

@@ -1,8 +1,13 @@
-"""Budgets: how much of what a batch may show, from a policy's margins and clean data."""
+"""Budgets: how much of what a batch may show, from a policy's margins and clean data.
+
+Margins and clean facts are shares and plant units; what comes out are integers, so that the gate
+and the proof circuit compare the same numbers.
+"""
 
 import math
 from dataclasses import dataclass
 
+from sluice.invariants.encoding import TOLERANCE, register_of
 from sluice.invariants.relations import Window
 from sluice.invariants.ruleset import CleanFacts, RuleSet
 
@@ -34,11 +39,18 @@ class Budgets:
     violating_rows: int
     segments: int
     severe_rows: int
-    severe_multiple: dict[str, float]  # per rule
+    severe: dict[str, int]  # per rule: the largest residual that is not severe
     envelope_rows: dict[str, int]  # per coupling
     anchors: dict[str, int]  # per window rule
-    quietest: dict[tuple[str, int], float]  # per level and block length
+    quietest: dict[
+        tuple[str, int], int
+    ]  # per level and block length: the least range, in registers
     repeated_rows: dict[str, int]  # per level
+
+    @property
+    def severe_multiple(self) -> dict[str, float]:
+        """The largest residual that is not severe, in multiples of the tolerance."""
+        return {rule: size / TOLERANCE for rule, size in self.severe.items()}
 
 
 def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: int) -> Budgets:
@@ -53,9 +65,10 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
         violating_rows=math.floor(margins.alpha * rows),
         segments=1 + math.ceil(facts.segments_per_row * rows) + margins.segments_extra,
         severe_rows=margins.severe_rows,
-        severe_multiple={
-            rule.name: max(
-                margins.severe_multiple, margins.severe_factor * excess.get(rule.name, 0)
+        severe={
+            rule.name: math.floor(
+                TOLERANCE
+                * max(margins.severe_multiple, margins.severe_factor * excess.get(rule.name, 0))
             )
             for rule in rules.invariants
         },
@@ -71,7 +84,11 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
             for share in facts.anchors
         },
         quietest={
-            (fact.level, fact.rows): margins.liveness_share * fact.smallest_range
+            (fact.level, fact.rows): math.floor(
+                margins.liveness_share
+                * fact.smallest_range
+                / register_of(rules.channel(fact.level)).step
+            )
             for fact in facts.liveness
         },
         repeated_rows={

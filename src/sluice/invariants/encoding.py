@@ -27,6 +27,8 @@ __all__ = [
     "Register",
     "encode",
     "held",
+    "largest_residual",
+    "register_of",
 ]
 
 REGISTER_BITS = 16
@@ -70,6 +72,17 @@ class IntegerCoupling:
     off_offset: int
     on_offsets: tuple[tuple[int, int], ...]  # (code, offset)
     envelope_offset: int  # of the largest nominal flow
+
+    def steady(self, flow: Ints, code: int) -> Ints:
+        """Return the residuals of flow registers while the actuator rests in a code."""
+        offset = dict(self.on_offsets).get(code, self.off_offset)
+        return np.asarray(flow * self.weight + offset)
+
+    def envelope(self, flow: Ints) -> Ints:
+        """Return how far flow registers lie outside what a moving actuator may let through."""
+        below = np.minimum(flow * self.weight + self.off_offset, 0)
+        above = np.maximum(flow * self.weight + self.envelope_offset, 0)
+        return np.asarray(below + above)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +152,7 @@ def held(readings: Floats, *, empty: float) -> Floats:
 def encode(rules: RuleSet) -> Encoding:
     """Derive the integers of a rule set, once; refuse residuals that could wrap in a proof."""
     registers = {
-        channel.name: _register(channel)
+        channel.name: register_of(channel)
         for channel in rules.channels
         if channel.span is not None and not channel.role.discrete
     }
@@ -152,8 +165,13 @@ def encode(rules: RuleSet) -> Encoding:
     )
 
 
-def _register(channel: Channel) -> Register:
-    assert channel.span is not None
+def register_of(channel: Channel) -> Register:
+    """Return how a channel's readings become integers; a channel without a span has no register."""
+    if channel.span is None:
+        raise RulesFileError(
+            f"channel {channel.name!r} has no instrument span, without which its readings cannot "
+            "become integers; give it one in the plant file"
+        )
     width = channel.span.high - channel.span.low
     low = channel.span.low - HEADROOM * width
     return Register(channel=channel.name, low=low, step=width * (1 + 2 * HEADROOM) / REGISTER_TOP)
@@ -190,7 +208,7 @@ def _encode(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
         case Rate():
             weight = round(register(relation.channel).step / quantum)
             encoded = IntegerRate(rule=rule, channel=relation.channel, weight=weight)
-    reach = _reach(encoded)
+    reach = largest_residual(encoded)
     if reach >= LARGEST_RESIDUAL:
         raise RulesFileError(
             f"rule {rule.name!r} could reach a residual of {reach:.3g} units, beyond half the "
@@ -242,7 +260,7 @@ def _encode_balance(
     )
 
 
-def _reach(rule: IntegerRule) -> int:
+def largest_residual(rule: IntegerRule) -> int:
     """Return the largest residual that any registers could give."""
     match rule:
         case IntegerCoupling():

@@ -29,13 +29,18 @@ __all__ = ["Judged", "evaluate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One rule on every row: beyond tolerance, how far in multiples of it, under the envelope."""
+    """One rule on every row: its residual's size, beyond tolerance or not, under the envelope."""
 
     rule: Invariant
+    size: Ints  # |residual|, of which `TOLERANCE` makes the tolerance; 0 where not judged
     violating: Bools
-    excess: Floats  # |residual| / tolerance, 0 where not judged
     envelope: Bools
     anchors: Ints  # rows at which a window rule is judged; empty otherwise
+
+    @property
+    def excess(self) -> Floats:
+        """The residual's size in multiples of the tolerance."""
+        return self.size / TOLERANCE
 
 
 def evaluate(encoding: Encoding, record: Record) -> tuple[Judged, ...]:
@@ -89,18 +94,16 @@ def _judge(rule: IntegerRule, reader: _Reader) -> Judged:
 
 def _judge_coupling(rule: IntegerCoupling, reader: _Reader) -> Judged:
     relation = rule.relation
-    flow = reader.registers(relation.flow, rule.rule) * rule.weight
+    flow = reader.registers(relation.flow, rule.rule)
     states = reader.states(relation.actuator, rule.rule)
-    residual = flow + rule.off_offset
+    residual = rule.steady(flow, relation.off)
     steady = states == relation.off
-    for code, offset in rule.on_offsets:
+    for code, _ in rule.on_offsets:
         there = states == code
-        residual[there] = flow[there] + offset
+        residual[there] = rule.steady(flow[there], code)
         steady |= there
     settling = transition_rows(states, relation.settle, reader.starts) | ~steady
-    below = np.minimum(flow + rule.off_offset, 0)
-    above = np.maximum(flow + rule.envelope_offset, 0)
-    residual = np.where(settling, below + above, residual)
+    residual = np.where(settling, rule.envelope(flow), residual)
     fed = np.zeros(reader.rows, bool)
     for pump, off in relation.standby:
         fed |= reader.states(pump, rule.rule) != off
@@ -145,8 +148,8 @@ def _judged(
     size = np.abs(residual)
     return Judged(
         rule=rule,
+        size=size,
         violating=size > TOLERANCE,
-        excess=size / TOLERANCE,
         envelope=np.zeros(len(residual), bool) if envelope is None else envelope,
         anchors=np.empty(0, np.int64) if anchors_ is None else anchors_,
     )

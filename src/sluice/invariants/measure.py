@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from sluice.arrays import Bools, Floats, Ints
-from sluice.invariants.encoding import Encoding, encode
+from sluice.invariants.encoding import Encoding, encode, register_of
 from sluice.invariants.integers import Judged, evaluate
 from sluice.invariants.ruleset import Liveness, RuleSet
 from sluice.telemetry import Record, Role
@@ -27,7 +27,7 @@ class Measurement:
     missing: Bools  # rows in which a rule's reading is missing or of bad quality
     illegal: Bools  # rows in which an actuator shows a code it does not have
     violating: Bools  # rows that break a rule, plus the three kinds above and segment starts
-    quietest: tuple[tuple[Liveness, Floats], ...]  # a level's range over each block of rows
+    quietest: tuple[tuple[Liveness, Ints], ...]  # a level's range over each block, in registers
     repeated: tuple[tuple[str, Bools], ...]  # per level: rows of stretches that stand twice
 
 
@@ -51,9 +51,7 @@ def measure(rules: RuleSet, record: Record, *, encoding: Encoding | None = None)
         missing=missing,
         illegal=illegal,
         violating=violating,
-        quietest=tuple(
-            (fact, block_ranges(record.column(fact.level), fact.rows)) for fact in facts
-        ),
+        quietest=tuple((fact, _register_ranges(rules, fact, record)) for fact in facts),
         repeated=tuple(
             (channel.name, repeated_rows(record.column(channel.name)))
             for channel in rules.channels
@@ -79,6 +77,11 @@ def block_ranges(readings: Floats, block: int) -> Floats:
     blocks = sliding_window_view(readings, block)[starts]
     spread = np.fmax.reduce(blocks, axis=1) - np.fmin.reduce(blocks, axis=1)
     return np.asarray(np.nan_to_num(spread, nan=0.0), np.float64)
+
+
+def _register_ranges(rules: RuleSet, fact: Liveness, record: Record) -> Ints:
+    registers = register_of(rules.channel(fact.level)).quantise(record.column(fact.level))
+    return block_ranges(registers.astype(np.float64), fact.rows).astype(np.int64)
 
 
 def repeated_rows(readings: Floats) -> Bools:

@@ -12,6 +12,7 @@ from functools import partial, reduce
 
 from sluice.aggregation import RULES, Rule
 from sluice.attacks import UPDATE_ATTACKS
+from sluice.attestation import System, circuit_for
 from sluice.detector import (
     Autoencoder,
     Detector,
@@ -25,6 +26,7 @@ from sluice.detector import (
 from sluice.detector.autoencoder import initial
 from sluice.errors import SettingError
 from sluice.federation import (
+    Attestor,
     Checkpoint,
     Decision,
     Door,
@@ -32,6 +34,7 @@ from sluice.federation import (
     Keeper,
     OpenDoor,
     PhysicsGate,
+    ProofGate,
     RootSlice,
     Transport,
     admit,
@@ -47,6 +50,7 @@ from sluice.telemetry import Record, Windows
 __all__ = ["Finished", "Group", "Plan", "Trial"]
 
 POOL = "pool"
+FEDERATION = "lab"
 Group = Mapping[str, Contribution]
 
 
@@ -85,10 +89,14 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trial:
-    """One scenario and the gate that judges it; the liars know its rules too."""
+    """One scenario and the gate that judges it; the liars know its rules too.
+
+    With a proof system the gate sees proofs in place of batches.
+    """
 
     contributions: Contributions
     gate: NamedGate | None = None
+    system: System | None = None
 
     @property
     def scenario(self) -> Scenario:
@@ -102,13 +110,12 @@ class Trial:
         if not mode.attacked:
             attack = None
         invited = self._invited(mode, attack)
-        door: Door = OpenDoor()
-        if mode.gated:
-            if self.gate is None:
-                raise SettingError(f"mode {mode.name!r} needs rules to gate by; give --rules")
-            door = PhysicsGate(gates=dict.fromkeys(invited, self.gate.gate))
-        decisions = admit(tuple(invited), self._faithful_transport(invited), door)
-        return Plan(mode=mode, attack=attack, invited=invited, decisions=decisions)
+        return Plan(
+            mode=mode,
+            attack=attack,
+            invited=invited,
+            decisions=self._decided(invited) if mode.gated else _all_admitted(invited),
+        )
 
     def run(
         self,
@@ -169,6 +176,20 @@ class Trial:
             passed=dict.fromkeys(group, 1.0),
         )
 
+    def _decided(self, invited: Group) -> Mapping[str, Decision]:
+        """Let the gate decide, on batches or on proofs of them."""
+        if self.gate is None:
+            raise SettingError("a gated mode needs rules to gate by; give --rules")
+        gate, clients = self.gate.gate, tuple(invited)
+        if self.system is None:
+            door: Door = PhysicsGate(gates=dict.fromkeys(invited, gate))
+            return admit(clients, self._faithful_transport(invited), door)
+        longest = max(len(brought.batch) for brought in invited.values())
+        circuit = circuit_for(self.system, gate.rules, gate.policy, rows_max=longest)
+        attest = Attestor(federation=FEDERATION, system=self.system, circuit=circuit)
+        door = ProofGate(federation=FEDERATION, system=self.system, circuit=circuit)
+        return admit(clients, self._faithful_transport(invited, attest), door)
+
     def _invited(self, mode: Mode, attack: str | None) -> Group:
         scenario, made = self.scenario, self.contributions
         invited: dict[str, Contribution] = {}
@@ -209,12 +230,13 @@ class Trial:
             )
         return inner
 
-    def _faithful_transport(self, group: Group) -> InProcess:
+    def _faithful_transport(self, group: Group, attest: Attestor | None = None) -> InProcess:
         return InProcess(
             batches={client: found.batch for client, found in group.items()},
             windows={client: found.windows for client, found in group.items()},
             descent=self.scenario.setup.descent,
             seed=self.scenario.seed,
+            attest=attest,
         )
 
     def _windows(self, part: Record) -> Windows:
@@ -230,6 +252,11 @@ class Trial:
         )
         clean = self._windows(self.scenario.parts.validation)
         return calibrated(model, self.scenario.framing, clean, training=training)
+
+
+def _all_admitted(invited: Group) -> Mapping[str, Decision]:
+    door = OpenDoor()
+    return {client: door.decide(client, None) for client in invited}
 
 
 def _demand_sums(plan: Plan, rule: str) -> None:

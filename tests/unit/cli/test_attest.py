@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -258,6 +259,31 @@ def test_rules_that_say_nothing_are_not_set_up(sluice: Run, folder: Path) -> Non
     assert not (folder / "none").exists()
 
 
+def test_the_default_system_proves_in_zero_knowledge(
+    sluice: Run, made: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    options = ("--rules", tmp_path / "rules.json", "--out", tmp_path / "keys", "--rows", 1_024)
+    seen = sluice("attest", "setup", *options, "--json")
+    assert (seen.code, seen.json["system"], seen.err) == (0, "full", "")
+    assert cast("int", seen.json["proven_bits"]) >= 100
+    assert commit(sluice, tmp_path).code == 0
+    assert prove(sluice, tmp_path).code == 0
+    seen = verify(sluice, tmp_path, "--json")
+    assert (seen.code, seen.json["verified"], seen.err) == (0, True, "")
+    first = (tmp_path / "proof.json").read_bytes()
+    assert prove(sluice, tmp_path).code == 0
+    assert (tmp_path / "proof.json").read_bytes() != first  # fresh masks each time
+    assert verify(sluice, tmp_path).code == 0
+    seen = prove(sluice, tmp_path, "forged")
+    assert (seen.code, seen.out) == (2, "")
+    (tmp_path / "commit.json").unlink()
+    assert commit(sluice, tmp_path, "forged").code == 0
+    seen = prove(sluice, tmp_path, "forged")
+    assert (seen.code, seen.out) == (3, "")
+    assert "S_PU1 reads" in seen.err
+
+
 # -- sluice check --prove -------------------------------------------------------------------------
 
 
@@ -274,6 +300,15 @@ def test_check_proves_what_it_admits(sluice: Run, folder: Path) -> None:
     assert "HIDES NOTHING" in seen.err
     assert stat.S_IMODE((folder / "commit.opening").stat().st_mode) == 0o600
     assert verify(sluice, folder).code == 0
+
+
+def test_check_sets_up_what_it_needs(sluice: Run, folder: Path) -> None:
+    seen = check(sluice, folder, "clean", "--prove", folder / "proven")
+    assert (seen.code, seen.err) == (0, "")
+    assert sorted(path.name for path in (folder / "proven").iterdir()) == [
+        "commit.json", "commit.opening", "keys", "proof.json",
+    ]  # fmt: skip
+    assert verify(sluice, folder / "proven").code == 0
 
 
 def test_check_proves_nothing_that_it_refuses(sluice: Run, folder: Path) -> None:

@@ -28,7 +28,7 @@ class Assembly:
     channels: tuple[str, ...]  # that a slab or a chain reads
     readings: Floats  # rows x channels, a missing one held
     free: Bools  # rows x channels: may be moved
-    slabs: Choice  # rows x channels, in readings: all slabs of a cell together
+    slabs: Choice  # rows x channels, in readings: what all slabs together leave
     anchors: tuple[tuple[int, Ints], ...]  # per window rule of its own budget: that, its groups
 
 
@@ -42,7 +42,7 @@ def assemble(
     readings = np.array([held(record.column(name), empty=0.0) for name in channels]).T
     spread = np.array([_spread(name, record, rules) for name in channels])
     free = np.outer(_without_holes(record, rules), _movable(channels, record, rules, fixed))
-    slabs = _slabs(demands, channels, record)
+    slabs = _slabs(demands, channels, record, readings)
     matrix = _matrix(demands, channels, record)
     used = np.isfinite(slabs.kept.low) | np.isfinite(slabs.kept.high)
     used.ravel()[matrix.indices] = True
@@ -55,6 +55,7 @@ def assemble(
         limits=Choice(
             kept=_in_moves(slabs.kept, readings, spread, row, channel),
             sacrificed=_in_moves(slabs.sacrificed, readings, spread, row, channel),
+            let_go=_in_moves(slabs.let_go, readings, spread, row, channel),
         ),
     )
     group, anchors = _groups(demands, len(record))
@@ -88,7 +89,7 @@ def _spread(name: str, record: Record, rules: RuleSet) -> float:
 def _without_holes(record: Record, rules: RuleSet) -> Bools:
     read = sorted({name for rule in rules.invariants for name in rule.relation.channels})
     columns = [record.index(name) for name in read]
-    return ~record.missing[:, columns].any(axis=1)
+    return np.asarray(~record.missing[:, columns].any(axis=1))
 
 
 def _movable(
@@ -109,7 +110,7 @@ def _movable(
     )
 
 
-def _slabs(demands: Demands, channels: tuple[str, ...], record: Record) -> Choice:
+def _slabs(demands: Demands, channels: tuple[str, ...], record: Record, readings: Floats) -> Choice:
     """Return what all slabs together leave to each reading.
 
     A missing reading is judged as the last one before it, so that one answers for both rows.
@@ -126,12 +127,21 @@ def _slabs(demands: Demands, channels: tuple[str, ...], record: Record) -> Choic
             high = np.where(own, limits.high, slab.sacrificed.high)
             np.maximum.at(into.low[:, column], source, low)
             np.minimum.at(into.high[:, column], source, high)
-    return Choice(kept=kept, sacrificed=sacrificed)
+    let_go = Limits.open((len(record), len(channels)))
+    for instrument in demands.shown:
+        if instrument.channel not in channels:
+            continue
+        column = channels.index(instrument.channel)
+        let_go.low[:, column], let_go.high[:, column] = instrument.low, instrument.high
+        for into in (kept, sacrificed):  # what already reads beyond may stay
+            low = np.minimum(instrument.low, readings[:, column])
+            high = np.maximum(instrument.high, readings[:, column])
+            np.maximum(into.low[:, column], low, out=into.low[:, column])
+            np.minimum(into.high[:, column], high, out=into.high[:, column])
+    return Choice(kept=kept, sacrificed=sacrificed, let_go=let_go)
 
 
-def _in_moves(
-    slabs: Limits, readings: Floats, spread: Floats, row: Ints, channel: Ints
-) -> Limits:
+def _in_moves(slabs: Limits, readings: Floats, spread: Floats, row: Ints, channel: Ints) -> Limits:
     start, unit = readings[row, channel], spread[channel]
     return Limits(
         low=(slabs.low[row, channel] - start) / unit,
@@ -199,6 +209,7 @@ def _links(
         limits=Choice(
             kept=limits([chain.limits for chain in chains]),
             sacrificed=limits([chain.sacrificed for chain in chains]),
+            let_go=Limits.open(len(start)),
         ),
     )
 

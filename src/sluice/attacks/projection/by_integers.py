@@ -11,7 +11,7 @@ import numpy as np
 
 from sluice.admission import HardenedPolicy
 from sluice.arrays import Bools, Floats, Ints
-from sluice.attacks.projection.demands import Chain, Demands, Limits, Part, Slab
+from sluice.attacks.projection.demands import Chain, Demands, Limits, Part, Shown, Slab
 from sluice.attacks.projection.shapes import flow_parts, level_part, on_time
 from sluice.errors import SettingError
 from sluice.invariants import Encoding, Judged, RuleSet, budgets_for, measure
@@ -30,8 +30,11 @@ from sluice.telemetry import Record
 
 __all__ = ["hardened_demands"]
 
-MARGIN = 1e-3
-"""Of a register step, kept from where one register becomes the next."""
+OFF_CENTRE = 0.1
+"""Of a register step: no further beyond the outermost register that a rule allows.
+
+A flow held there for a whole window would otherwise be rounded the same way on every row of it.
+"""
 
 DEVIATIONS = 6.0
 """Rounding errors of many registers cancel: their sum stays within so many deviations."""
@@ -60,6 +63,7 @@ def hardened_demands(
     reader = _Reader(encoding, record, wary=wary)
     slabs: list[Slab] = []
     chains: list[Chain] = []
+    anchors: list[tuple[str, int]] = []
     for rule, judged in zip(encoding.rules, measured.judged, strict=True):
         severe = budgets.severe_multiple[rule.rule.name]
         match rule:
@@ -68,34 +72,34 @@ def hardened_demands(
             case IntegerBound():
                 slabs.append(reader.bound(rule, judged, severe))
             case IntegerBalance() | IntegerRate():
-                chains.append(reader.chain(rule, judged, severe))
+                chain = reader.chain(rule, judged, severe)
+                chains.append(chain)
+                if chain.anchored:
+                    broken = judged.anchors.size - len(chain.at)  # by time jumps, whatever is read
+                    anchors.append((chain.rule, budgets.anchors[chain.rule] - broken))
     counted = measured.missing | measured.illegal
     counted[record.segment_starts] = True
     return Demands(
         slabs=tuple(slabs),
         chains=tuple(chains),
         held=_last_known(record),
+        shown=tuple(_shown(register) for register in encoding.registers),
         counted=counted,
         rows=budgets.violating_rows,
         severe=budgets.severe_rows,
-        anchors=tuple(
-            (chain.rule, budgets.anchors[chain.rule] - (judged.anchors.size - len(chain.at)))
-            for chain, judged in _windows(chains, measured.judged)
-        ),
+        anchors=tuple(anchors),
     )
 
 
-def _windows(chains: list[Chain], judged: tuple[Judged, ...]) -> list[tuple[Chain, Judged]]:
-    by_name = {found.rule.name: found for found in judged}
-    return [(chain, by_name[chain.rule]) for chain in chains if chain.anchored]
+def _shown(register: Register) -> Shown:
+    top = register.low + register.step * REGISTER_TOP
+    return Shown(channel=register.channel, low=register.low, high=top)
 
 
 def _last_known(record: Record) -> Ints:
     """Return the row whose reading each cell shows: its own, or the last known one."""
     numbers = np.arange(len(record), dtype=np.float64)
-    columns = [
-        held(np.where(missing, np.nan, numbers), empty=0.0) for missing in record.missing.T
-    ]
+    columns = [held(np.where(missing, np.nan, numbers), empty=0.0) for missing in record.missing.T]
     return np.column_stack(columns).astype(np.int64)
 
 
@@ -205,7 +209,8 @@ class _Reader:
     def _apart(self, rows: int, at: Ints) -> Ints:
         """Keep the rows whose span crosses no time jump: the others are judged without reading."""
         segment = np.searchsorted(self._starts, np.arange(len(self._record)), side="right")
-        return at[segment[at] == segment[at - rows]]
+        whole: Ints = at[segment[at] == segment[at - rows]]
+        return whole
 
     def _sum(self, parts: tuple[Part, ...], at: Ints) -> Floats:
         total: Floats = np.zeros(len(at))
@@ -224,9 +229,8 @@ class _Reader:
 
     def _readings(self, register: Register, least: Ints, most: Ints) -> Limits:
         """Return the readings that quantise to these registers; the outermost take all beyond."""
-        half = 0.5 - MARGIN
-        low = register.low + register.step * (least - half)
-        high = register.low + register.step * (most + half)
+        low = register.low + register.step * (least - OFF_CENTRE)
+        high = register.low + register.step * (most + OFF_CENTRE)
         return Limits(
             low=np.where(least <= 0, -np.inf, low),
             high=np.where(most >= REGISTER_TOP, np.inf, high),

@@ -51,6 +51,7 @@ def paper_demands(
         slabs=tuple(slabs),
         chains=tuple(chains),
         held=np.broadcast_to(np.arange(rows)[:, None], record.values.shape),
+        shown=(),
         counted=np.zeros(rows, bool),
         rows=_budget(policy.alpha, rows),
         severe=0,

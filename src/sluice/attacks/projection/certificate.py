@@ -83,4 +83,3 @@ def _support(limits: "Limits", multipliers: Floats) -> float:
     high, low = multipliers > 0, multipliers < 0
     total = multipliers[high] @ limits.high[high] + multipliers[low] @ limits.low[low]
     return float(total)
-

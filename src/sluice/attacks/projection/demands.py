@@ -13,7 +13,7 @@ import numpy as np
 
 from sluice.arrays import Bools, Floats, Ints
 
-__all__ = ["Chain", "Demands", "Limits", "Part", "Slab"]
+__all__ = ["Chain", "Demands", "Limits", "Part", "Shown", "Slab"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,11 @@ class Limits:
     def around(cls, rows: int, reach: float) -> "Limits":
         """Return limits so far on either side of zero."""
         return cls(low=np.full(rows, -reach), high=np.full(rows, reach))
+
+    @property
+    def finite(self) -> Bools:
+        """Where something is demanded."""
+        return np.asarray(np.isfinite(self.low) | np.isfinite(self.high))
 
     def around_also(self, values: Floats, where: Bools) -> "Limits":
         """Return limits widened to hold these values on the given rows."""
@@ -82,12 +87,22 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What an instrument can show: a reading beyond is read as the last one that it can."""
+
+    channel: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
     """All that a rule set demands of one record under one policy, and what may be broken."""
 
     slabs: tuple[Slab, ...]
     chains: tuple[Chain, ...]
     held: Ints  # rows x channels of the record: the row whose reading is read (a missing one: last)
+    shown: tuple[Shown, ...]  # where the arithmetic ends with what an instrument can show
     counted: Bools  # rows that count as violating whatever they show
     rows: int  # that may violate, those already counted included
     severe: int  # of these, rows that may go beyond the limits for sacrificed ones too

@@ -25,22 +25,23 @@ class Grade(IntEnum):
 
     KEPT = 0
     SACRIFICED = 1  # it counts as violating, and the limits of sacrificed groups hold
-    LET_GO = 2  # nothing holds
+    LET_GO = 2  # no rule holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Limits as they are for a group that is kept, and for one that is sacrificed."""
+    """Limits as they are for a group that is kept, one that is sacrificed and one let go."""
 
     kept: Limits
     sacrificed: Limits
+    let_go: Limits
 
     def by(self, grade: Ints) -> Limits:
         """Return the limits that hold for these grades, one per limit."""
-        nothing = np.full(len(grade), np.inf)
+        choices = (self.kept, self.sacrificed, self.let_go)
         return Limits(
-            low=np.choose(grade, (self.kept.low, self.sacrificed.low, -nothing)),
-            high=np.choose(grade, (self.kept.high, self.sacrificed.high, nothing)),
+            low=np.choose(grade, [limits.low for limits in choices]),
+            high=np.choose(grade, [limits.high for limits in choices]),
         )
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from sluice.arrays import Floats, Ints
 from sluice.attacks.projection.assembly import Assembly
-from sluice.attacks.projection.conflicts import collisions, mended
+from sluice.attacks.projection.collisions import collisions
 from sluice.attacks.projection.demands import Limits
+from sluice.attacks.projection.elastic import mended
 from sluice.attacks.projection.outcome import Conflict
 from sluice.attacks.projection.programme import Grade, Programme
 from sluice.attacks.projection.solver import NoMovesError, Solution, solve
@@ -39,10 +40,9 @@ def plan(assembly: Assembly) -> Plan:
         grade = _spent(assembly, forced)
         try:
             solution = solve(programme, programme.bounds(grade))
-        except NoMovesError as none:
-            found = mended(assembly, grade, none.working)
-            conflicts += found.conflicts
-            forced = np.where(found.grade > grade, found.grade, forced)
+        except NoMovesError:
+            found = mended(assembly, forced)
+            conflicts, forced = conflicts + found.conflicts, found.grade
         else:
             return Plan(grade=grade, solution=solution, conflicts=conflicts)
 

@@ -2,13 +2,15 @@
 
 import numpy as np
 
-from sluice.admission import Gate, HardenedPolicy, PaperPolicy, Policy, Verdict
+from sluice.admission import Gate, HardenedPolicy, PaperPolicy, Verdict
 from sluice.attacks.projection.assembly import Assembly, assemble
 from sluice.attacks.projection.by_integers import hardened_demands
 from sluice.attacks.projection.by_paper import paper_demands
 from sluice.attacks.projection.demands import Demands
 from sluice.attacks.projection.outcome import Projection
+from sluice.attacks.projection.programme import Grade
 from sluice.attacks.projection.sacrifice import Plan, plan
+from sluice.invariants import evaluate
 from sluice.telemetry import Record
 
 __all__ = ["nearest"]
@@ -21,15 +23,32 @@ def nearest(gate: Gate, record: Record, *, fixed: tuple[str, ...]) -> Projection
     """
     before = gate.judge(record)
     for wary in (False, True):
-        assembly = assemble(
-            record, gate.rules, _demands(gate, record, wary=wary), fixed=fixed
-        )
+        assembly = assemble(record, gate.rules, _demands(gate, record, wary=wary), fixed=fixed)
         chosen = plan(assembly)
         moved = assembly.programme.moved(record, chosen.solution.moves)
         after = before if moved is record else gate.judge(moved)
-        if not (after.violating & (chosen.grade[: len(record)] == 0)).any():
+        if _as_planned(gate, assembly, chosen, moved, after):
             break
     return _outcome(assembly, chosen, moved, before, after)
+
+
+def _as_planned(
+    gate: Gate, assembly: Assembly, chosen: Plan, moved: Record, after: Verdict
+) -> bool:
+    """Tell whether all rows and anchors hold that were meant to."""
+    kept = chosen.grade == Grade.KEPT
+    if (after.violating & kept[: len(moved)]).any():
+        return False
+    links = assembly.programme.links
+    own = np.flatnonzero(links.group >= len(moved))
+    if gate.encoding is None or not own.size:
+        return True
+    for found in evaluate(gate.encoding, moved):
+        if found.anchors.size:
+            at = own[links.rule[own] == links.rules.index(found.rule.name)]
+            if (found.violating[links.row[at]] & kept[links.group[at]]).any():
+                return False
+    return True
 
 
 def _demands(gate: Gate, record: Record, *, wary: bool) -> Demands:

@@ -1,13 +1,13 @@
-"""PIQP on the links that matter, and a certificate over all of them."""
+"""The smallest moves: the solver sees the links that matter, the certificate all of them."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import eye_array
 
 from sluice.arrays import Bools, Floats
 from sluice.attacks.projection.certificate import Certificate, certify
 from sluice.attacks.projection.demands import Limits
+from sluice.attacks.projection.engine import Task, minimise
 from sluice.attacks.projection.programme import Bounds, Programme
 
 __all__ = ["NoMovesError", "Solution", "solve"]
@@ -15,17 +15,13 @@ __all__ = ["NoMovesError", "Solution", "solve"]
 ACCURACY = 1e-11
 BROKEN = 1e-10  # in spreads: less is the solver's rounding
 STILL = 1e-9  # in spreads: the solver's noise, no move
-FEW = 0.4  # of the links: with more of them, showing all is faster than showing twice
+MANY = 0.4  # of the links: rather than so many and then more, all are shown at once
 REACH_ROWS = 32
 """Links so near to a broken one come along at once: levels are mended over many rows."""
 
 
 class NoMovesError(Exception):
-    """No moves are within all limits, or the solver says so."""
-
-    def __init__(self, working: Bools) -> None:
-        super().__init__()
-        self.working = working
+    """No moves are within all limits, or the solver finds none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,25 +43,23 @@ class Solution:
         return certify(programme, bounds, self.moves, self.on_moves, self.on_links)
 
 
-def solve(programme: Programme, bounds: Bounds, *, shown: Bools | None = None) -> Solution:
+def solve(programme: Programme, bounds: Bounds) -> Solution:
     """Return the smallest moves within the limits.
 
     The solver is shown the links that are broken without it and those near them. Where its answer
-    breaks none of the others it is the answer to the whole; else it is shown them all.
+    breaks none of the others it is the answer to the whole; else it is shown more.
     """
-    links = len(programme.links)
-    bounded = np.isfinite(bounds.links.low) | np.isfinite(bounds.links.high)
-    shown = np.zeros(links, bool) if shown is None else shown & bounded
-    solution = _shown(programme, bounds, shown)
+    demanded = bounds.links.finite
+    solution = _shown(programme, bounds, np.zeros(len(demanded), bool))
     reach = REACH_ROWS
     while True:
         broken = programme.broken_links(solution.moves, bounds, beyond=BROKEN)
         broken &= ~solution.working
         if not broken.any():
             return solution
-        working = solution.working | (_near(programme, broken, reach) & bounded)
-        if np.count_nonzero(working) > FEW * links:
-            working = bounded
+        working = solution.working | (_near(programme, broken, reach) & demanded)
+        if np.count_nonzero(working) > MANY * len(working):
+            working = demanded
         solution = _shown(programme, bounds, working)
         reach *= 2
 
@@ -87,41 +81,16 @@ def _shown(programme: Programme, bounds: Bounds, working: Bools) -> Solution:
     matrix = programme.links.matrix[working]
     read = np.unique(matrix.indices)
     if read.size:
-        part = matrix[:, read].tocsc()
-        own, linked = _at(bounds.moves, read), _at(bounds.links, np.flatnonzero(working))
-        found = _piqp(part, own, linked)
+        task = Task(
+            squares=np.ones(len(read)),
+            prices=np.zeros(len(read)),
+            moves=Limits(low=bounds.moves.low[read], high=bounds.moves.high[read]),
+            matrix=matrix[:, read].tocsc(),
+            links=Limits(low=bounds.links.low[working], high=bounds.links.high[working]),
+        )
+        found = minimise(task, accuracy=ACCURACY)
         if found is None:
-            raise NoMovesError(working)
-        moves[read], on_moves[read], on_links[working] = found
-        still = read[np.abs(moves[read]) <= STILL]
-        moves[still] = 0.0
+            raise NoMovesError
+        moves[read] = np.where(np.abs(found.moves) > STILL, found.moves, 0.0)
+        on_moves[read], on_links[working] = found.on_moves, found.on_links
     return Solution(moves=moves, on_moves=on_moves, on_links=on_links, working=working)
-
-
-def _at(limits: Limits, at: Floats) -> Limits:
-    return Limits(low=limits.low[at], high=limits.high[at])
-
-
-def _piqp(matrix, moves: Limits, links: Limits) -> tuple[Floats, Floats, Floats] | None:
-    """Return moves and multipliers of both kinds, or nothing where there is no solution."""
-    import piqp
-
-    solver = piqp.SparseSolver()
-    solver.settings.kkt_solver = piqp.sparse_ldlt
-    for name in ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"):
-        setattr(solver.settings, name, ACCURACY)
-    size = matrix.shape[1]
-    solver.setup(
-        eye_array(size, format="csc"),
-        np.zeros(size),
-        None, None,
-        matrix,
-        links.low,
-        links.high,
-        moves.low,
-        moves.high,
-    )
-    if solver.solve() != piqp.PIQP_SOLVED:
-        return None
-    found = solver.result
-    return found.x, found.z_bu - found.z_bl, found.z_u - found.z_l

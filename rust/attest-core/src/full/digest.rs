@@ -1,0 +1,157 @@
+//! The digest that ties a trace to the commitment made before.
+//!
+//! A Merkle-Damgard chain over the rows: `f(chain, row) = last four of P(row lanes, chain) + chain`
+//! with `P` the Poseidon2 permutation of width twelve over Goldilocks, and the salt as the first
+//! chaining value. Two openings of one digest give a collision of `f`, salts included, so the digest
+//! binds; the salt, 256 bits that enter nothing else, hides. A row of more than eight lanes takes
+//! several steps.
+
+use p3_field::{Dup, PrimeCharacteristicRing};
+use p3_goldilocks::{
+    GOLDILOCKS_POSEIDON2_HALF_FULL_ROUNDS, GOLDILOCKS_POSEIDON2_PARTIAL_ROUNDS_12,
+    GOLDILOCKS_POSEIDON2_RC_12_EXTERNAL_FINAL, GOLDILOCKS_POSEIDON2_RC_12_EXTERNAL_INITIAL,
+    GOLDILOCKS_POSEIDON2_RC_12_INTERNAL, GenericPoseidon2LinearLayersGoldilocks as Linear,
+};
+use p3_poseidon2::GenericPoseidon2LinearLayers;
+
+use super::channels::Channels;
+use super::columns::{Column, Columns, F, Row, Rows, Schedule};
+use super::statement::{Packed, Source, Statement};
+
+/// Field elements of a chaining value, a salt and a digest.
+pub const CHAIN: usize = 4;
+
+const WIDTH: usize = 12;
+const RATE: usize = WIDTH - CHAIN;
+const ROUNDS: usize = GOLDILOCKS_POSEIDON2_HALF_FULL_ROUNDS;
+const PARTIAL_ROUNDS: usize = GOLDILOCKS_POSEIDON2_PARTIAL_ROUNDS_12;
+
+type State<V> = [V; WIDTH];
+
+/// The columns of one permutation: the state after each round but the last, as far as a round
+/// changes it by more than a linear map.
+#[derive(Debug)]
+struct Permutation {
+    beginning: [State<Column>; ROUNDS],
+    partial: [Column; PARTIAL_ROUNDS],
+    ending: [State<Column>; ROUNDS - 1],
+}
+
+impl Permutation {
+    fn new(columns: &mut Columns) -> Self {
+        let mut cell = || columns.cell();
+        Self {
+            beginning: std::array::from_fn(|_| std::array::from_fn(|_| cell())),
+            partial: std::array::from_fn(|_| cell()),
+            ending: std::array::from_fn(|_| std::array::from_fn(|_| cell())),
+        }
+    }
+
+    fn apply<R: Rows>(&self, rows: &mut R, mut state: State<R::Value>) -> State<R::Value> {
+        Linear::external_linear_layer(&mut state);
+        for (columns, constants) in
+            self.beginning.iter().zip(&GOLDILOCKS_POSEIDON2_RC_12_EXTERNAL_INITIAL)
+        {
+            full_round(&mut state, constants);
+            pin(rows, &mut state, columns);
+        }
+        for (column, constant) in self.partial.iter().zip(&GOLDILOCKS_POSEIDON2_RC_12_INTERNAL) {
+            let boxed = (state[0].dup() + *constant).exp_const_u64::<7>();
+            state[0] = rows.define(*column, boxed);
+            Linear::internal_linear_layer(&mut state);
+        }
+        let (last, others) =
+            GOLDILOCKS_POSEIDON2_RC_12_EXTERNAL_FINAL.split_last().expect("there are rounds");
+        for (columns, constants) in self.ending.iter().zip(others) {
+            full_round(&mut state, constants);
+            pin(rows, &mut state, columns);
+        }
+        full_round(&mut state, last);
+        state
+    }
+}
+
+fn full_round<V: p3_field::Algebra<F>>(state: &mut State<V>, constants: &State<F>) {
+    for (cell, constant) in state.iter_mut().zip(constants) {
+        *cell = (cell.dup() + *constant).exp_const_u64::<7>();
+    }
+    Linear::external_linear_layer(state);
+}
+
+fn pin<R: Rows>(rows: &mut R, state: &mut State<R::Value>, columns: &State<Column>) {
+    for (cell, column) in state.iter_mut().zip(columns) {
+        *cell = rows.define(*column, cell.dup());
+    }
+}
+
+/// The chain over a trace.
+#[derive(Debug)]
+pub struct Digest {
+    lanes: Vec<Vec<Packed>>,
+    lows: Vec<u64>,
+    /// The chaining value a row begins with; the salt, on the first.
+    pub chain: [Column; CHAIN],
+    between: Vec<[Column; CHAIN]>,
+    permutations: Vec<Permutation>,
+    last: usize,
+}
+
+impl Digest {
+    /// Hand out the columns.
+    pub fn new(statement: &Statement, columns: &mut Columns) -> Self {
+        let steps = statement.lanes.len().div_ceil(RATE);
+        Self {
+            lanes: statement.lanes.clone(),
+            lows: statement.registers.iter().map(|register| register.low).collect(),
+            chain: std::array::from_fn(|_| columns.cell()),
+            between: (1..steps).map(|_| std::array::from_fn(|_| columns.cell())).collect(),
+            permutations: (0..steps).map(|_| Permutation::new(columns)).collect(),
+            last: columns.schedule(Schedule::Last),
+        }
+    }
+
+    /// The row is digested, and on the batch's last row the chain ends in the public digest.
+    pub fn judge<R: Rows>(&self, channels: &Channels, rows: &mut R, digest: [R::Value; CHAIN]) {
+        let chain = self.absorb(channels, rows);
+        let last = rows.public(self.last);
+        for ((value, column), expected) in chain.into_iter().zip(self.chain).zip(digest) {
+            rows.lead(column, value.dup());
+            rows.zero(last.dup() * (value - expected));
+        }
+    }
+
+    /// The chaining value after the row.
+    pub fn absorb<R: Rows>(&self, channels: &Channels, rows: &mut R) -> [R::Value; CHAIN] {
+        let mut lanes: Vec<R::Value> =
+            self.lanes.iter().map(|lane| self.lane(lane, channels, rows)).collect();
+        lanes.resize(RATE * self.permutations.len(), R::Value::ZERO);
+        let mut lanes = lanes.into_iter();
+        let mut chain = self.chain.map(|column| rows.here(column));
+        for (step, permutation) in self.permutations.iter().enumerate() {
+            if let Some(columns) = step.checked_sub(1).map(|before| self.between[before]) {
+                for (value, column) in chain.iter_mut().zip(columns) {
+                    *value = rows.define(column, value.dup());
+                }
+            }
+            let mut inputs = lanes.by_ref().take(RATE).chain(chain.iter().map(|value| value.dup()));
+            let state = std::array::from_fn(|_| inputs.next().expect("lanes and a chain"));
+            drop(inputs);
+            let [.., a, b, c, d] = permutation.apply(rows, state);
+            for (value, added) in chain.iter_mut().zip([a, b, c, d]) {
+                *value += added;
+            }
+        }
+        chain
+    }
+
+    fn lane<R: Rows>(&self, lane: &[Packed], channels: &Channels, rows: &R) -> R::Value {
+        let value = |source| match source {
+            Source::Register(index) => {
+                rows.register(Row::Here, index) - F::from_u64(self.lows[index])
+            }
+            Source::Actuator(index) => channels.actuators[index].index(rows, Row::Here),
+            Source::Start => rows.here(channels.start.expect("packed where it can be")),
+        };
+        lane.iter().map(|packed| value(packed.source) * F::from_u64(packed.weight)).sum()
+    }
+}

@@ -1,0 +1,110 @@
+//! What a circuit is: its statement, its parameters, and its constraints themselves.
+
+use p3_air::symbolic::{AirLayout, get_symbolic_constraints};
+use p3_air::{Air, BaseAir, RowWindow};
+use p3_field::coset::TwoAdicMultiplicativeCoset;
+use p3_field::{BasedVectorSpace, PrimeCharacteristicRing};
+use p3_matrix::dense::RowMajorMatrixView;
+use p3_matrix::stack::VerticalPair;
+use p3_uni_stark::{OpeningShape, ProvenSecurity, StarkSecurityParams, VerifierConstraintFolder};
+
+use super::air::FullAir;
+use super::columns::F;
+use super::digest::CHAIN;
+use super::parameters::{self, CODEWORDS, COLLISION_BITS, Challenge, Config, EXTENSION};
+
+const DOMAIN: &str = "sluice full circuit 1";
+const FIELD_BITS: usize = 64;
+
+/// Hash a statement, every parameter, and the constraints as a polynomial: all of them folded into
+/// one value at a point that the rest decides. Other constraints, however they came about, give
+/// another value.
+#[must_use]
+pub fn identity(statement: &[u8], air: &FullAir) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
+    for (name, value) in parameters::named() {
+        hasher.update(name.as_bytes()).update(&[0]).update(&value.to_le_bytes());
+    }
+    hasher.update(&(statement.len() as u64).to_le_bytes()).update(statement);
+    let folded = fold(air, &mut Points(hasher.finalize_xof()));
+    let coordinates: &[F] = folded.as_basis_coefficients_slice();
+    for coordinate in coordinates {
+        hasher.update(&p3_field::PrimeField64::as_canonical_u64(coordinate).to_le_bytes());
+    }
+    hasher.finalize().into()
+}
+
+/// Challenges, one after another, from a hash.
+struct Points(blake3::OutputReader);
+
+impl Points {
+    fn one(&mut self) -> Challenge {
+        let coordinates: [F; EXTENSION] = std::array::from_fn(|_| {
+            let mut word = [0; 8];
+            self.0.fill(&mut word);
+            F::from_u64(u64::from_le_bytes(word))
+        });
+        Challenge::from_basis_coefficients_fn(|at| coordinates[at])
+    }
+
+    fn many(&mut self, count: usize) -> Vec<Challenge> {
+        (0..count).map(|_| self.one()).collect()
+    }
+}
+
+fn fold(air: &FullAir, points: &mut Points) -> Challenge {
+    let [here, next] = [(); 2].map(|()| points.many(air.width()));
+    let public = points.many(air.num_periodic_columns());
+    let [is_first_row, is_last_row, is_transition, alpha] = [(); 4].map(|()| points.one());
+    let mut folder: VerifierConstraintFolder<Config> = VerifierConstraintFolder {
+        main: VerticalPair::new(
+            RowMajorMatrixView::new_row(&here),
+            RowMajorMatrixView::new_row(&next),
+        ),
+        preprocessed: VerticalPair::new(
+            RowMajorMatrixView::new(&[], 0),
+            RowMajorMatrixView::new(&[], 0),
+        ),
+        preprocessed_window: RowWindow::from_two_rows(&[], &[]),
+        periodic_values: &public,
+        public_values: &[F::ZERO; CHAIN],
+        is_first_row,
+        is_last_row,
+        is_transition,
+        alpha,
+        accumulator: Challenge::ZERO,
+    };
+    air.eval(&mut folder);
+    folder.accumulator
+}
+
+/// How many constraints there are.
+#[must_use]
+pub fn constraints(air: &FullAir) -> usize {
+    get_symbolic_constraints::<F, _>(air, AirLayout::from_air::<F>(air)).len()
+}
+
+/// Bits of soundness that are proven, not conjectured, for a trace of a height.
+///
+/// # Panics
+/// Where the height is no power of two within the field's two-adicity.
+#[must_use]
+pub fn proven_bits(air: &FullAir) -> usize {
+    let fri = parameters::fri(());
+    let log_height = air.public.height.ilog2() as usize;
+    let domain = TwoAdicMultiplicativeCoset::new(F::ONE, log_height).expect("a trace of our own");
+    let params = StarkSecurityParams::from_air::<F, Challenge, _>(
+        fri.security_regime(),
+        air,
+        AirLayout::from_air::<F>(air),
+        domain,
+        // The order lies just below 2^64: a bit less an extension degree is the safe side.
+        FIELD_BITS * EXTENSION - 1,
+        COLLISION_BITS,
+        2,
+        OpeningShape::hiding(CODEWORDS),
+        fri.grinding_sites(),
+    );
+    let proven = ProvenSecurity::compute_from_proof(log_height + 1, &params);
+    proven.unique_decoding_bits.max(proven.list_decoding_bits)
+}

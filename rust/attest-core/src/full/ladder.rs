@@ -1,0 +1,161 @@
+//! Exact ranges from small digits.
+//!
+//! A ladder is a list of digits with weights chosen so that their sums are exactly the integers from
+//! 0 to a given reach: no weight exceeds what the digits before it reach, plus one, so there is no
+//! gap, and all digits at their largest give the reach. That makes `0 <= x <= reach` one sum and one
+//! membership test a digit, for any reach, where powers of the radix alone need two sums.
+
+/// The largest radix: membership in `0..RADIX` is a constraint of that degree.
+pub const RADIX: u64 = 8;
+
+/// A digit: what one of it is worth, and how many values it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Digit {
+    /// Where it stands in a row.
+    pub column: usize,
+    /// What one of it is worth.
+    pub weight: u64,
+    /// How many values it has, from 0.
+    pub radix: u64,
+}
+
+/// Digits whose sums are exactly `0..=reach`, and more digits that reach `extra` further.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ladder {
+    /// The digits of every row.
+    pub base: Vec<Digit>,
+    /// The digits that only a flagged row may use.
+    pub extra: Vec<Digit>,
+    /// What the base reaches.
+    pub reach: u64,
+    /// What the extra digits reach beyond it.
+    pub beyond: u64,
+}
+
+impl Ladder {
+    /// Lay out digits for `0..=reach`, and `beyond` more on flagged rows, from a column on.
+    #[must_use]
+    pub fn new(first_column: usize, reach: u64, beyond: u64) -> Self {
+        let place = |at: usize, shape: Vec<(u64, u64)>| -> Vec<Digit> {
+            let digit = |(index, (weight, radix))| Digit { column: at + index, weight, radix };
+            shape.into_iter().enumerate().map(digit).collect()
+        };
+        let base = place(first_column, shape(0, reach));
+        let extra = place(first_column + base.len(), shape(reach, beyond));
+        Self { base, extra, reach, beyond }
+    }
+
+    /// Every digit, the base first.
+    pub fn digits(&self) -> impl DoubleEndedIterator<Item = &Digit> {
+        self.base.iter().chain(&self.extra)
+    }
+
+    /// How many columns it takes.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.base.len() + self.extra.len()
+    }
+
+    /// The digits of a value, the base first; none where it is out of range.
+    #[must_use]
+    pub fn split(&self, value: u64, flagged: bool) -> Option<Vec<u64>> {
+        let extra = if flagged { self.beyond } else { 0 };
+        if value > self.reach + extra {
+            return None;
+        }
+        let mut left = value;
+        let mut below = self.reach + self.beyond;
+        let mut found: Vec<u64> = self
+            .digits()
+            .rev()
+            .map(|digit| {
+                below -= digit.weight * (digit.radix - 1);
+                let taken = left.saturating_sub(below).div_ceil(digit.weight);
+                left -= taken * digit.weight;
+                taken
+            })
+            .collect();
+        found.reverse();
+        Some(found)
+    }
+}
+
+/// Weights and radices that reach exactly `reach` beyond what digits up to `below` reach.
+fn shape(below: u64, reach: u64) -> Vec<(u64, u64)> {
+    let mut digits = Vec::new();
+    let (mut below, mut left) = (below, reach);
+    while left > 0 {
+        let last = (2..=RADIX).find(|radix| {
+            left.is_multiple_of(radix - 1) && left / (radix - 1) <= below + 1
+        });
+        let (weight, radix) = match last {
+            Some(radix) => (left / (radix - 1), radix),
+            None => ((below + 1).min(left / (RADIX - 1)), RADIX),
+        };
+        digits.push((weight, radix));
+        below += weight * (radix - 1);
+        left -= weight * (radix - 1);
+    }
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(ladder: &Ladder, flagged: bool) -> Vec<u64> {
+        let digits: Vec<Digit> = if flagged {
+            ladder.digits().copied().collect()
+        } else {
+            ladder.base.clone()
+        };
+        let mut found = vec![0];
+        for digit in digits {
+            found = (0..digit.radix)
+                .flat_map(|value| found.iter().map(move |sum| sum + value * digit.weight))
+                .collect();
+            found.sort_unstable();
+            found.dedup();
+        }
+        found
+    }
+
+    #[test]
+    fn sums_are_every_integer_in_range_and_no_other() {
+        for reach in (0..700).chain([4_095, 4_096, 9_999]) {
+            for beyond in [0, 1, 2, 5, 63, 700, 12_345] {
+                let ladder = Ladder::new(0, reach, beyond);
+                assert_eq!(sums(&ladder, false), (0..=reach).collect::<Vec<_>>());
+                assert_eq!(sums(&ladder, true), (0..=reach + beyond).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn splitting_and_summing_are_inverse() {
+        for (reach, beyond) in [(0, 3), (6, 0), (41, 17), (65_535, 0), (1 << 31, 1 << 29)] {
+            let ladder = Ladder::new(3, reach, beyond);
+            for value in [0, 1, reach / 3, reach, reach + 1, reach + beyond, reach + beyond + 1] {
+                for flagged in [false, true] {
+                    let most = if flagged { reach + beyond } else { reach };
+                    let Some(digits) = ladder.split(value, flagged) else {
+                        assert!(value > most);
+                        continue;
+                    };
+                    assert!(value <= most);
+                    let sum: u64 = ladder.digits().zip(&digits).map(|(d, n)| d.weight * n).sum();
+                    assert_eq!(sum, value);
+                    assert!(ladder.digits().zip(&digits).all(|(d, n)| *n < d.radix));
+                    let used = digits[ladder.base.len()..].iter().any(|digit| *digit > 0);
+                    assert!(flagged || !used);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sixteen_bits_take_six_columns_and_a_tolerance_eleven() {
+        assert_eq!(Ladder::new(0, 65_535, 0).width(), 6);
+        assert_eq!(Ladder::new(0, 1 << 31, 0).width(), 11);
+    }
+}

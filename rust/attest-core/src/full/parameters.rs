@@ -1,0 +1,114 @@
+//! The parameters of the proof system. They live here and nowhere else: no proof carries any.
+
+use p3_blake3::Blake3;
+use p3_challenger::{HashChallenger, SerializingChallenger64};
+use p3_commit::ExtensionMmcs;
+use p3_dft::Radix2DitParallel;
+use p3_field::extension::BinomialExtensionField;
+use p3_fri::{FriParameters, HidingFriPcs};
+use p3_merkle_tree::MerkleTreeHidingMmcs;
+use p3_symmetric::{CompressionFunctionFromHasher, SerializingHasher};
+use p3_uni_stark::StarkConfig;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use super::columns::F;
+use super::counts::BASE;
+use super::ladder::RADIX;
+
+/// The degree of the field that challenges come from: 320 bits.
+pub const EXTENSION: usize = 5;
+
+/// The logarithm of how much longer codewords are than traces.
+pub const LOG_BLOWUP: usize = 3;
+
+/// How many places of every codeword are opened.
+pub const QUERIES: usize = 57;
+
+/// Bits of work before the queries are drawn.
+pub const QUERY_WORK: usize = 16;
+
+/// Bits of work before openings are combined.
+pub const BATCH_WORK: usize = 0;
+
+/// The logarithm of the folding arity.
+pub const LOG_ARITY: usize = 3;
+
+/// The logarithm of the length of the last polynomial.
+pub const LOG_FINAL: usize = 3;
+
+/// Field elements of salt in each leaf: 128 bits.
+pub const SALT: usize = 2;
+
+/// Random codewords beside each committed matrix, one a dimension of the extension.
+pub const CODEWORDS: usize = EXTENSION;
+
+/// Bits that the hash resists collisions for.
+pub const COLLISION_BITS: usize = 128;
+
+/// The shortest trace whose masks cover all that is opened of it.
+pub const LEAST_HEIGHT: usize = 256;
+
+/// The field that challenges come from.
+pub type Challenge = BinomialExtensionField<F, EXTENSION>;
+type Hash = SerializingHasher<Blake3>;
+type Compress = CompressionFunctionFromHasher<Blake3, 2, 32>;
+type Leaves = MerkleTreeHidingMmcs<F, u8, Hash, Compress, StdRng, 2, 32, SALT>;
+type Layers = ExtensionMmcs<F, Challenge, Leaves>;
+type Dft = Radix2DitParallel<F>;
+/// The commitment scheme.
+pub type Pcs = HidingFriPcs<F, Dft, Leaves, Layers, StdRng>;
+/// The transcript.
+pub type Challenger = SerializingChallenger64<F, HashChallenger<u8, Blake3, 32>>;
+/// The whole configuration.
+pub type Config = StarkConfig<Pcs, Challenge, Challenger>;
+
+/// What folding is done with.
+pub fn fri<M>(layers: M) -> FriParameters<M> {
+    FriParameters {
+        log_blowup: LOG_BLOWUP,
+        log_final_poly_len: LOG_FINAL,
+        max_log_arity: LOG_ARITY,
+        num_queries: QUERIES,
+        batch_proof_of_work_bits: BATCH_WORK,
+        commit_proof_of_work_bits: 0,
+        query_proof_of_work_bits: QUERY_WORK,
+        mmcs: layers,
+    }
+}
+
+/// Set up with a transcript that begins with `seed` and masks drawn from `entropy`.
+#[must_use]
+pub fn config(seed: &[u8], entropy: [u8; 32]) -> Config {
+    let mut source = StdRng::from_seed(entropy);
+    let leaves = Leaves::new(
+        Hash::new(Blake3 {}),
+        Compress::new(Blake3 {}),
+        0,
+        StdRng::from_rng(&mut source),
+    );
+    let layers = Layers::new(leaves.clone());
+    let pcs = Pcs::new(Dft::default(), leaves, fri(layers), CODEWORDS, StdRng::from_rng(&mut source));
+    Config::new(pcs, Challenger::from_hasher(seed.to_vec(), Blake3 {}))
+}
+
+/// Every parameter by name, in the order in which they are hashed into a circuit's identity.
+#[must_use]
+pub fn named() -> Vec<(&'static str, u64)> {
+    let named = [
+        ("base", BASE as usize),
+        ("batch_work_bits", BATCH_WORK),
+        ("codewords", CODEWORDS),
+        ("collision_bits", COLLISION_BITS),
+        ("extension", EXTENSION),
+        ("least_height", LEAST_HEIGHT),
+        ("log_arity", LOG_ARITY),
+        ("log_blowup", LOG_BLOWUP),
+        ("log_final", LOG_FINAL),
+        ("queries", QUERIES),
+        ("query_work_bits", QUERY_WORK),
+        ("radix", RADIX as usize),
+        ("salt", SALT),
+    ];
+    named.into_iter().map(|(name, value)| (name, value as u64)).collect()
+}

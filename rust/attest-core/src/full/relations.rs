@@ -1,0 +1,163 @@
+//! Rules of one row and its predecessor: bounds, rates, balances.
+
+use p3_field::PrimeCharacteristicRing;
+
+use super::channels::Channels;
+use super::columns::{Columns, F, Row, Rows, constant, element, not};
+use super::ladder::Ladder;
+use super::statement::{self, REGISTER_TOP, Statement, Term};
+
+/// A bound that a flagged row may break.
+#[derive(Debug)]
+pub struct Bound {
+    rule: statement::Bound,
+    ladder: Ladder,
+}
+
+impl Bound {
+    /// Hand out the columns.
+    pub fn new(rule: &statement::Bound, columns: &mut Columns) -> Self {
+        Self { rule: *rule, ladder: columns.ladder(rule.high - rule.low, 0) }
+    }
+
+    /// The register less the lower limit is between zero and the upper one.
+    pub fn local<R: Rows>(&self, channels: &Channels, rows: &mut R) {
+        let held = if self.rule.severe {
+            channels.judged(rows)
+        } else {
+            rows.public(channels.real) * not(rows.here(channels.violating))
+        };
+        let above = rows.register(Row::Here, self.rule.register) - F::from_u64(self.rule.low);
+        rows.within(&self.ladder, held * above);
+    }
+}
+
+/// A value within a usual bound either way, or within a severe one on a flagged row.
+#[derive(Debug)]
+struct Tolerance {
+    usual: u64,
+    severe: u64,
+    ladder: Ladder,
+}
+
+impl Tolerance {
+    fn new(usual: u64, severe: u64, columns: &mut Columns) -> Self {
+        Self { usual, severe, ladder: columns.ladder(2 * usual, 2 * (severe - usual)) }
+    }
+
+    fn hold<R: Rows>(&self, channels: &Channels, rows: &mut R, value: R::Value) {
+        let further = element(i128::from(self.severe - self.usual));
+        let reach = rows.here(channels.violating) * further + F::from_u64(self.usual);
+        rows.within(&self.ladder, value + reach);
+    }
+}
+
+/// A register's step from row to row.
+#[derive(Debug)]
+pub struct Rate {
+    register: usize,
+    tolerance: Tolerance,
+}
+
+impl Rate {
+    /// Hand out the columns; none for a rate that no step could break.
+    pub fn new(rule: &statement::Rate, columns: &mut Columns) -> Option<Self> {
+        let severe = rule.severe.min(REGISTER_TOP);
+        (rule.usual < REGISTER_TOP).then(|| Self {
+            register: rule.register,
+            tolerance: Tolerance::new(rule.usual, severe, columns),
+        })
+    }
+
+    /// The step is within tolerance, where a row follows in the same segment.
+    pub fn step<R: Rows>(&self, channels: &Channels, rows: &mut R) {
+        let step = rows.register(Row::Here, self.register)
+            - rows.register(Row::Before, self.register);
+        self.tolerance.hold(channels, rows, channels.following(rows) * step);
+    }
+}
+
+/// A balance from row to row.
+#[derive(Debug)]
+pub struct Balance {
+    residual: Residual,
+    tolerance: Tolerance,
+}
+
+impl Balance {
+    /// Hand out the columns.
+    pub fn new(rule: &statement::Balance, columns: &mut Columns) -> Self {
+        Self {
+            residual: Residual(rule.residual.clone()),
+            tolerance: Tolerance::new(rule.usual, rule.severe, columns),
+        }
+    }
+
+    /// The residual is within tolerance, where a row follows in the same segment.
+    pub fn step<R: Rows>(&self, channels: &Channels, rows: &mut R) {
+        let residual = self.residual.value(channels, rows);
+        self.tolerance.hold(channels, rows, channels.following(rows) * residual);
+    }
+}
+
+/// What a level moved less what its flows say.
+#[derive(Debug)]
+pub struct Residual(pub statement::Residual);
+
+impl Residual {
+    /// Its value on the judged row.
+    pub fn value<R: Rows>(&self, channels: &Channels, rows: &R) -> R::Value {
+        let level = |row| rows.register(row, self.0.level);
+        let risen = (level(Row::Here) - level(Row::Before)) * element(self.0.weight.into());
+        let mut flow = self.flow(channels, rows, Row::Here);
+        if self.0.averaged {
+            flow += self.flow(channels, rows, Row::Before);
+        }
+        risen - flow - constant::<R::Value>(self.0.constant.into())
+    }
+
+    fn flow<R: Rows>(&self, channels: &Channels, rows: &R, row: Row) -> R::Value {
+        let term = |term: &Term| match term {
+            Term::Register { register, weight } => {
+                rows.register(row, *register) * element((*weight).into())
+            }
+            Term::Indicator { actuator, codes, weight } => {
+                let actuator = &channels.actuators[*actuator];
+                let shown: R::Value =
+                    codes.iter().map(|code| actuator.shows(rows, row, *code)).sum();
+                shown * element((*weight).into())
+            }
+        };
+        self.0.terms.iter().map(term).sum()
+    }
+}
+
+/// Every rule of this kind.
+#[derive(Debug)]
+pub struct Relations {
+    bounds: Vec<Bound>,
+    rates: Vec<Rate>,
+    balances: Vec<Balance>,
+}
+
+impl Relations {
+    /// Hand out the columns.
+    pub fn new(statement: &Statement, columns: &mut Columns) -> Self {
+        Self {
+            bounds: statement.bounds.iter().map(|rule| Bound::new(rule, columns)).collect(),
+            rates: statement.rates.iter().filter_map(|rule| Rate::new(rule, columns)).collect(),
+            balances: statement.balances.iter().map(|rule| Balance::new(rule, columns)).collect(),
+        }
+    }
+
+    /// What holds on one row.
+    pub fn local<R: Rows>(&self, channels: &Channels, rows: &mut R) {
+        self.bounds.iter().for_each(|bound| bound.local(channels, rows));
+    }
+
+    /// What holds between neighbours.
+    pub fn step<R: Rows>(&self, channels: &Channels, rows: &mut R) {
+        self.rates.iter().for_each(|rate| rate.step(channels, rows));
+        self.balances.iter().for_each(|balance| balance.step(channels, rows));
+    }
+}

@@ -1,0 +1,132 @@
+//! What several tests of the `full` system share: the vectors, and constraints asked row by row.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+
+use attest_core::full::air::FullAir;
+use attest_core::full::columns::F;
+use attest_core::full::witness::Manner;
+use attest_core::full::{Batch, Budgets, Circuit, Traced, Unproven};
+use p3_air::{Air, BaseAir, DebugConstraintBuilder};
+use p3_field::PrimeCharacteristicRing;
+use p3_matrix::Matrix;
+use p3_matrix::dense::{RowMajorMatrix, RowMajorMatrixView};
+use p3_matrix::stack::VerticalPair;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    provenance: String,
+    statements: BTreeMap<String, String>,
+    vectors: Vec<Written>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    statement: String,
+    budgets: String,
+    rows: usize,
+    registers: String,
+    codes: String,
+    starts: String,
+    flagged: String,
+    salt: String,
+    commitment: String,
+    admitted: bool,
+}
+
+/// A batch, its circuit, and what is expected of them.
+pub struct Vector {
+    pub name: String,
+    pub statement: String,
+    pub circuit: Circuit,
+    pub budgets: Budgets,
+    pub salt: [u8; 32],
+    pub commitment: [u8; 32],
+    pub admitted: bool,
+    pub rows: usize,
+    pub registers: Vec<u16>,
+    pub codes: Vec<u8>,
+    pub starts: Vec<u8>,
+    pub flagged: Vec<u8>,
+}
+
+impl Vector {
+    pub fn batch(&self) -> Batch<'_> {
+        Batch {
+            rows: self.rows,
+            registers: &self.registers,
+            codes: &self.codes,
+            starts: &self.starts,
+            flagged: &self.flagged,
+        }
+    }
+
+    pub fn traced(&self, manner: Manner) -> Result<Traced, Unproven> {
+        self.circuit.trace(&self.budgets, &self.batch(), &self.salt, manner)
+    }
+}
+
+pub fn vectors() -> Vec<Vector> {
+    let text = include_str!("../../../../tests/vectors/full.json");
+    let file: File = serde_json::from_str(text).expect("the vector file is well formed");
+    assert!(!file.provenance.is_empty() && !file.vectors.is_empty());
+    let read = |written: Written| {
+        let statement = file.statements[&written.statement].clone();
+        Vector {
+            circuit: Circuit::new(statement.as_bytes()).expect("a statement of ours"),
+            statement,
+            budgets: Budgets::read(written.budgets.as_bytes()).expect("budgets of ours"),
+            salt: bytes(&written.salt).try_into().expect("32 bytes"),
+            commitment: bytes(&written.commitment).try_into().expect("32 bytes"),
+            registers: bytes(&written.registers)
+                .chunks(2)
+                .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+                .collect(),
+            codes: bytes(&written.codes),
+            starts: bytes(&written.starts),
+            flagged: bytes(&written.flagged),
+            name: written.name,
+            admitted: written.admitted,
+            rows: written.rows,
+        }
+    };
+    file.vectors.into_iter().map(read).collect()
+}
+
+pub fn vector(name: &str) -> Vector {
+    vectors().into_iter().find(|vector| vector.name == name).expect("a vector of that name")
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let pair = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
+    (0..hex.len()).step_by(2).map(pair).collect()
+}
+
+/// The constraints that do not hold between a row and the next.
+pub fn broken_on(
+    air: &FullAir,
+    trace: &RowMajorMatrix<F>,
+    digest: &[F],
+    row: usize,
+) -> Vec<usize> {
+    let height = trace.height();
+    let here = trace.row_slice(row).expect("a row of the trace");
+    let next = trace.row_slice((row + 1) % height).expect("a row of the trace");
+    let periodic: Vec<F> = air.periodic_columns().iter().map(|column| column[row]).collect();
+    let mut builder = DebugConstraintBuilder::new(
+        row,
+        VerticalPair::new(RowMajorMatrixView::new_row(&here), RowMajorMatrixView::new_row(&next)),
+        VerticalPair::new(RowMajorMatrixView::new(&[], 0), RowMajorMatrixView::new(&[], 0)),
+        digest,
+        F::from_bool(row == 0),
+        F::from_bool(row == height - 1),
+        F::from_bool(row != height - 1),
+        &periodic,
+    );
+    air.eval(&mut builder);
+    builder.failures().iter().map(|failure| failure.constraint).collect()
+}

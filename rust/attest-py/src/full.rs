@@ -1,0 +1,185 @@
+//! The `full` system: bytes in, bytes out. Long work lets go of the interpreter, and a panic of the
+//! core becomes an exception here.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use attest_core::full::witness::Manner;
+use attest_core::full::{self, Batch, Budgets, Circuit, Invalid, Malformed, Unproven};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+create_exception!(_attest, RefusedBatchError, PyException, "The batch does not satisfy the statement.");
+create_exception!(_attest, InvalidProofError, PyException, "The proof is not accepted: step and why.");
+
+/// One statement, ready for batches of any length.
+#[pyclass(frozen, module = "sluice._attest")]
+pub struct FullCircuit(Circuit);
+
+/// A batch: registers little-endian, row after row; codes, starts and flags a byte each.
+#[pyclass(frozen, module = "sluice._attest")]
+pub struct FullBatch {
+    rows: usize,
+    registers: Vec<u16>,
+    codes: Vec<u8>,
+    starts: Vec<u8>,
+    flagged: Vec<u8>,
+}
+
+#[pymethods]
+impl FullBatch {
+    #[new]
+    fn new(rows: usize, registers: &[u8], codes: &[u8], starts: &[u8], flagged: &[u8]) -> Self {
+        let registers = registers.as_chunks().0.iter().copied().map(u16::from_le_bytes);
+        Self {
+            rows,
+            registers: registers.collect(),
+            codes: codes.to_vec(),
+            starts: starts.to_vec(),
+            flagged: flagged.to_vec(),
+        }
+    }
+}
+
+impl FullBatch {
+    fn batch(&self) -> Batch<'_> {
+        Batch {
+            rows: self.rows,
+            registers: &self.registers,
+            codes: &self.codes,
+            starts: &self.starts,
+            flagged: &self.flagged,
+        }
+    }
+}
+
+#[pymethods]
+impl FullCircuit {
+    #[new]
+    fn new(py: Python<'_>, statement: &[u8]) -> PyResult<Self> {
+        guarded(py, || Circuit::new(statement))?.map(Self).map_err(malformed)
+    }
+
+    /// What identifies statement, parameters and constraints: 32 bytes.
+    #[getter]
+    fn identity<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.identity())
+    }
+
+    /// How many columns a row has.
+    #[getter]
+    fn columns(&self) -> usize {
+        self.0.width()
+    }
+
+    /// How many constraints a row has.
+    #[getter]
+    fn constraints(&self, py: Python<'_>) -> PyResult<usize> {
+        guarded(py, || self.0.constraints())
+    }
+
+    /// Bits of soundness that are proven for batches of so many rows.
+    fn proven_bits(&self, py: Python<'_>, rows: usize) -> PyResult<usize> {
+        guarded(py, || self.0.proven_bits(rows))
+    }
+
+    /// The salted digest of a batch.
+    fn commit<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &FullBatch,
+        salt: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let salt = exactly(salt, "salt")?;
+        let commitment = guarded(py, || self.0.commit(&batch.batch(), &salt))?;
+        commitment.map(|bytes| PyBytes::new(py, &bytes)).map_err(malformed)
+    }
+
+    /// Fill a trace and try every constraint on every row, without a proof.
+    fn examine(&self, py: Python<'_>, budgets: &[u8], batch: &FullBatch) -> PyResult<()> {
+        let budgets = Budgets::read(budgets).map_err(malformed)?;
+        let broken = guarded(py, || {
+            let traced = self.0.trace(&budgets, &batch.batch(), &[0; 32], Manner::default())?;
+            Ok(traced.broken())
+        })?;
+        match broken.map_err(unproven)?.first() {
+            None => Ok(()),
+            Some((constraint, row)) => Err(PyRuntimeError::new_err(format!(
+                "constraint {constraint} does not hold on row {row}; this is a bug in Sluice"
+            ))),
+        }
+    }
+
+    /// Prove that the batch in the commitment under this salt satisfies the statement.
+    fn prove<'py>(
+        &self,
+        py: Python<'py>,
+        budgets: &[u8],
+        batch: &FullBatch,
+        salt: &[u8],
+        context: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let budgets = Budgets::read(budgets).map_err(malformed)?;
+        let (salt, context) = (exactly(salt, "salt")?, exactly(context, "context")?);
+        let mut entropy = [0; 32];
+        getrandom::fill(&mut entropy)
+            .map_err(|error| PyRuntimeError::new_err(format!("no randomness: {error}")))?;
+        let proof =
+            guarded(py, || self.0.prove(&budgets, &batch.batch(), &salt, &context, entropy))?;
+        proof.map(|bytes| PyBytes::new(py, &bytes)).map_err(unproven)
+    }
+
+    /// Raise unless the proof shows that the committed batch satisfies the statement.
+    fn verify(
+        &self,
+        py: Python<'_>,
+        budgets: &[u8],
+        rows: usize,
+        commitment: &[u8],
+        context: &[u8],
+        proof: &[u8],
+    ) -> PyResult<()> {
+        let budgets = Budgets::read(budgets).map_err(malformed)?;
+        let commitment = exactly(commitment, "commitment")?;
+        let context = exactly(context, "context")?;
+        let verified = catch_unwind(AssertUnwindSafe(|| {
+            py.detach(|| self.0.verify(&budgets, rows, &commitment, &context, proof))
+        }));
+        let invalid = |step, why: String| Err(InvalidProofError::new_err((step, why)));
+        match verified {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Invalid::Shape(why))) => invalid("shape", why),
+            Ok(Err(Invalid::Fails(why))) => invalid("fails", why),
+            Err(_) => invalid("shape", "the verifier could not make anything of the proof".into()),
+        }
+    }
+}
+
+/// Every parameter of the proof system by name.
+pub fn parameters() -> Vec<(&'static str, u64)> {
+    full::parameters::named()
+}
+
+fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(|| py.detach(work)))
+        .map_err(|_| PyRuntimeError::new_err("the proof core panicked; this is a bug in Sluice"))
+}
+
+fn exactly(bytes: &[u8], what: &str) -> PyResult<[u8; 32]> {
+    bytes.try_into().map_err(|_| {
+        PyValueError::new_err(format!("a {what} has 32 bytes, not {}", bytes.len()))
+    })
+}
+
+fn malformed(error: Malformed) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn unproven(error: Unproven) -> PyErr {
+    match error {
+        Unproven::Malformed(error) => malformed(error),
+        Unproven::Refused(error) => RefusedBatchError::new_err(error.to_string()),
+        Unproven::Failed(why) => PyRuntimeError::new_err(why),
+    }
+}

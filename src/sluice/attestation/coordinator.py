@@ -1,0 +1,198 @@
+"""The coordinator's side of the protocol, as types that only move forward.
+
+    Desk --register--> Enrolled --receive--> Awaiting --attest--> Attested
+    Desk --open_round--> Pledging --close--> Revealing --finish
+
+A commitment is taken from an enrolled client only, a proof for a logged commitment only, a token
+from an attested client only, an update for a token only, and none before pledges are closed. Each
+step is in the log before the next state exists; `Desk.enrolled`, `Enrolled.awaiting` and
+`Awaiting.attested` find the states again after a restart, as far as the log says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar, final
+
+from sluice.admission import HardenedPolicy, accept
+from sluice.attestation.documents import Form, instant
+from sluice.attestation.entries import (
+    BatchAttested,
+    BatchCommitted,
+    ClientRegistered,
+    HeadCountersigned,
+    RoundOpened,
+)
+from sluice.attestation.gathering import Attested, Pledging
+from sluice.attestation.heads import HEADS
+from sluice.attestation.keyfolder import Pinned
+from sluice.attestation.log import Log
+from sluice.attestation.messages import (
+    APPROVALS,
+    COMMITS,
+    REGISTRATIONS,
+    Commit,
+    Registration,
+    Terms,
+)
+from sluice.attestation.signed import Signed
+from sluice.attestation.system import Circuit, System
+from sluice.attestation.verifier import Verifier
+from sluice.errors import DocumentError, SettingError, VerificationError
+from sluice.invariants import RuleSet, rules_hash
+
+__all__ = ["Agreement", "Awaiting", "Desk", "Enrolled"]
+
+Document = TypeVar("Document")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """What the coordinator holds a client to: a circuit it derived itself from rules and policy."""
+
+    system: System
+    circuit: Circuit
+    overlaps: bool = False  # whether one stretch of time may be attested twice
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """The coordinator at its log."""
+
+    log: Log
+
+    def register(
+        self,
+        raw: bytes,
+        agreement: Agreement,
+        *,
+        approvals: Sequence[bytes],
+        last: RuleSet | None = None,
+        at: datetime,
+    ) -> "Enrolled":
+        """Step 1: enrol a client whose rules the policy accepts and approvers have signed.
+
+        `last` are the rules accepted for it before, if there are any: looser ones need two
+        approvers.
+        """
+        signed = _read(REGISTRATIONS, raw, step="1")
+        _refuse_other_terms(signed.content, agreement)
+        looser = self._looser(signed.content.client, agreement.circuit, last)
+        body = ClientRegistered(
+            registration=signed,
+            looser=looser,
+            approvals=tuple(_read(APPROVALS, each, step="1") for each in approvals),
+        )
+        self.log.append(body, at=at)
+        return self.enrolled(signed.content.client, agreement)
+
+    def enrolled(self, client: str, agreement: Agreement) -> "Enrolled":
+        """Return a client that is in the log under this very agreement."""
+        _refuse_other_terms(self.log.ledger.client(client, step="1"), agreement)
+        return Enrolled(log=self.log, client=client, agreement=agreement)
+
+    def countersign(self, raw: bytes, *, at: datetime) -> None:
+        """Step 7: log that a plant has seen the log up to the head it signed."""
+        self.log.append(HeadCountersigned(head=_read(HEADS, raw, step="7")), at=at)
+
+    def open_round(self, model: str, deadline: datetime, *, at: datetime) -> Pledging:
+        """Step 6: open the next round on a model."""
+        number = self.log.ledger.rounds.last + 1
+        body = RoundOpened(round=number, model=model, deadline=instant(deadline))
+        self.log.append(body, at=at)
+        return Pledging(log=self.log, round=number)
+
+    def _looser(self, client: str, circuit: Circuit, last: RuleSet | None) -> bool:
+        """Hold the rules against the policy, then against those accepted before."""
+        held = self.log.ledger.rules_of(client)
+        if held != (rules_hash(last) if last else None):
+            raise SettingError(
+                f"give the rules last accepted for {client!r} ({held or 'there are none'})"
+            )
+        if not isinstance(circuit.policy, HardenedPolicy):
+            return False
+        reasons = accept(circuit.rules, circuit.policy)
+        if reasons:
+            raise VerificationError("1", f"the rules of {client!r} are refused: {reasons[0]}")
+        return bool(last and accept(circuit.rules, circuit.policy, last=last))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolled:
+    """A registered client with the circuit its batches are held to."""
+
+    log: Log
+    client: str
+    agreement: Agreement
+
+    def receive(self, raw: bytes, *, at: datetime) -> "Awaiting":
+        """Step 2: log a commitment; the same message twice (networks do that) is one entry."""
+        signed = _read(COMMITS, raw, step="2")
+        if signed.content.client != self.client:
+            raise VerificationError("2", f"a commitment of {signed.content.client!r} came instead")
+        if self.log.ledger.commit_of(signed.content.commitment) != signed:
+            self.log.append(BatchCommitted(commit=signed), at=at)
+        return Awaiting(enrolled=self, commit=signed)
+
+    def awaiting(self, commitment: str) -> "Awaiting":
+        """Return a commitment of this client that is in the log."""
+        logged = self.log.ledger.committed(commitment, step="5.3")
+        if logged.commit.content.client != self.client:
+            raise VerificationError("5.3", f"the commitment is not one of {self.client!r}")
+        return Awaiting(enrolled=self, commit=logged.commit)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaiting:
+    """A logged commitment whose proof is awaited."""
+
+    enrolled: Enrolled
+    commit: Signed[Commit]
+
+    def attest(self, raw: bytes, *, at: datetime) -> Attested:
+        """Step 5: verify a proof and log the attestation, or raise and log nothing."""
+        agreement, log = self.enrolled.agreement, self.enrolled.log
+        verifier = Verifier(
+            system=agreement.system,
+            circuit=agreement.circuit,
+            pinned=Pinned.of(agreement.circuit),
+            ledger=log.ledger,
+        )
+        found = verifier.verify(raw, COMMITS.write(self.commit))
+        if log.ledger.attestation(found.commitment) is None:
+            body = BatchAttested(
+                client=found.client, commitment=found.commitment, attestation=found.attestation
+            )
+            log.append(body, at=at)
+        return Attested(client=found.client, attestation=found.attestation)
+
+    def attested(self) -> Attested:
+        """Return the attestation that the log has of this commitment."""
+        commit = self.commit.content
+        held = self.enrolled.log.ledger.attestation(commit.commitment)
+        if held is None:
+            raise VerificationError("5.8", f"no proof of this batch of {commit.client!r} is logged")
+        return Attested(client=commit.client, attestation=held)
+
+
+def _refuse_other_terms(registration: Registration, agreement: Agreement) -> None:
+    """The registration names what the coordinator derives itself, and nothing else."""
+    pinned = Pinned.of(agreement.circuit)
+    told = (registration.system, registration.circuit, registration.rules, registration.policy)
+    if told != (pinned.system, pinned.circuit, pinned.rules, pinned.policy):
+        raise VerificationError(
+            "1", f"{registration.client!r} registers another circuit than its rules give"
+        )
+    if registration.terms != Terms.of(agreement.circuit, overlaps=agreement.overlaps):
+        raise VerificationError("1", f"{registration.client!r} registers with other terms")
+
+
+def _read(form: Form[Document], raw: bytes, *, step: str) -> Document:
+    try:
+        return form.read(raw)
+    except DocumentError as error:
+        raise VerificationError(step, str(error)) from None

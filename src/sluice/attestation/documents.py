@@ -1,0 +1,126 @@
+"""Documents of the protocol: JSON in its one canonical form (RFC 8785), and nothing looser.
+
+A document is read by parsing it strictly (no unknown field, no float, no number for a string) and
+writing it again: bytes that differ are refused. So white space, doubled keys, other escapes,
+upper-case hex and padded base64 have no second reading.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+import rfc8785
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+
+from sluice.errors import DocumentError, SettingError
+
+__all__ = [
+    "STRICT",
+    "Blob",
+    "Commitment",
+    "Count",
+    "Form",
+    "Hex32",
+    "Hex64",
+    "Instant",
+    "Moment",
+    "Name",
+    "instant",
+]
+
+STRICT = ConfigDict(extra="forbid")
+LARGEST_COUNT = (1 << 53) - 1  # the largest integer that every JSON reader agrees on
+
+Document = TypeVar("Document")
+
+
+def _decoded(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise ValueError("bytes are written as a base64 string")  # noqa: TRY004 - pydantic's way
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("not base64") from None
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Hex32 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
+Commitment = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){32,64}$")]
+Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+Blob = Annotated[
+    bytes,
+    BeforeValidator(_decoded),
+    PlainSerializer(lambda raw: base64.b64encode(raw).decode(), when_used="json"),
+]
+_CLOCK = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}"
+Moment = Annotated[str, StringConstraints(pattern=f"^{_CLOCK}$"), AfterValidator(_moment)]
+"""A time on the plant's own clock, to the microsecond; text order is time order."""
+Instant = Annotated[str, StringConstraints(pattern=f"^{_CLOCK}Z$"), AfterValidator(_moment)]
+"""A time in UTC."""
+
+
+def instant(at: datetime) -> Instant:
+    """Write a time that knows its zone in UTC."""
+    if at.tzinfo is None:
+        raise SettingError(f"{at} says no time zone; give one, such as datetime.now(UTC)")
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form(Generic[Document]):
+    """One kind of document: what it is called, how long it may be, how it is written and read."""
+
+    name: str
+    adapter: TypeAdapter[Document]
+    largest: int  # bytes
+
+    @classmethod
+    def of(cls, kind: Any, name: str, *, largest: int) -> "Form[Document]":  # a type or a union
+        """Prepare the form of a dataclass, or of a union of them."""
+        return cls(name=name, adapter=TypeAdapter(kind), largest=largest)
+
+    def write(self, document: Document) -> bytes:
+        """Return the canonical bytes."""
+        return rfc8785.dumps(self.adapter.dump_python(document, mode="json"))
+
+    def read(self, raw: bytes, *, largest: int | None = None) -> Document:
+        """Read a document; anything but the canonical bytes of one is refused."""
+        most = self.largest if largest is None else largest
+        if len(raw) > most:
+            raise DocumentError(f"the {self.name} has {len(raw):,} bytes; {most:,} is the most")
+        try:
+            document = self.adapter.validate_json(raw, strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = _printable(".".join(str(part) for part in first["loc"]))
+            raise DocumentError(
+                f"the {self.name} is not well formed: {where}{': ' if where else ''}{first['msg']}"
+            ) from None
+        if self.write(document) != raw:
+            raise DocumentError(
+                f"the {self.name} is not in canonical form (RFC 8785): white space, doubled keys "
+                "and second spellings are refused"
+            )
+        return document
+
+
+def _printable(text: str) -> str:
+    """Make text that a stranger chose fit for a terminal: no escapes, and not without end."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:80])

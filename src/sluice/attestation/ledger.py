@@ -1,0 +1,242 @@
+"""The ledger: what a log says, and the memory by which messages are refused.
+
+The coordinator asks it before an entry is written and anyone asks it again when reading the log:
+one text decides in both cases, so a log that verifies holds nothing that had to be refused.
+"""
+
+from dataclasses import dataclass
+
+from sluice.attestation.entries import (
+    BatchAttested,
+    BatchCommitted,
+    ClientExcluded,
+    ClientRegistered,
+    Entry,
+    HeadCountersigned,
+    LogOpened,
+    RoundBody,
+    UpdatePledged,
+)
+from sluice.attestation.heads import EMPTY_LOG, Head
+from sluice.attestation.messages import Commit, Registration
+from sluice.attestation.registering import check_registered
+from sluice.attestation.rounds import Rounds
+from sluice.attestation.signed import Signed
+from sluice.attestation.tokens import Token
+from sluice.errors import VerificationError
+
+__all__ = ["Ledger", "Logged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """A commitment in the log: its place, and the registration that was in force there."""
+
+    index: int
+    registration: Registration
+    commit: Signed[Commit]
+
+
+class Ledger:
+    """Clients, commitments, attestations and rounds, as the entries so far tell them."""
+
+    def __init__(self) -> None:
+        self._digests: list[str] = []
+        self._opened: LogOpened | None = None
+        self._clients: dict[str, Registration] = {}
+        self._commits: dict[str, Logged] = {}
+        self._attestations: dict[str, str] = {}  # commitment -> attestation
+        self.rounds = Rounds()
+
+    # -- what it says -------------------------------------------------------------------------
+
+    @property
+    def opened(self) -> LogOpened:
+        """Whose log this is."""
+        if self._opened is None:
+            raise VerificationError("7", "the log is empty; its first entry says whose it is")
+        return self._opened
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return len(self._digests)
+
+    def head(self, signer: str, *, size: int | None = None) -> Head:
+        """Return the head, now or when the log had `size` entries, for somebody to sign."""
+        size = self.size if size is None else size
+        if size > self.size:
+            raise VerificationError("7", f"the log has {self.size} entries, not {size}")
+        last = self._digests[size - 1] if size else EMPTY_LOG
+        return Head(federation=self.opened.federation, signer=signer, size=size, last=last)
+
+    def client(self, name: str, *, step: str) -> Registration:
+        """Return a client's registration in force; an unknown client fails the given step."""
+        if name not in self._clients:
+            raise VerificationError(step, f"no client {name!r} is registered")
+        return self._clients[name]
+
+    def registration_for(self, commit: Commit, *, step: str) -> Registration:
+        """Return the registration under which a commitment was logged, or would be now."""
+        found = self._commits.get(commit.commitment)
+        if found and found.commit.content == commit:
+            return found.registration
+        return self.client(commit.client, step=step)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Every registered client."""
+        return tuple(self._clients)
+
+    def rules_of(self, client: str) -> str | None:
+        """Return the hash of the rules last accepted for a client, if there are any."""
+        return self._clients[client].rules if client in self._clients else None
+
+    def commit_of(self, commitment: str) -> Signed[Commit] | None:
+        """Return the message that holds a commitment, if it is in the log."""
+        return self._commits[commitment].commit if commitment in self._commits else None
+
+    def committed(self, commitment: str, *, step: str) -> Logged:
+        """Return a commitment's entry; one that is not in the log fails the given step."""
+        if commitment not in self._commits:
+            raise VerificationError(step, f"commitment {commitment[:12]}... is not in the log")
+        return self._commits[commitment]
+
+    def attestation(self, commitment: str) -> str | None:
+        """Return the attestation that a commitment has, if it has one."""
+        return self._attestations.get(commitment)
+
+    def attestations(self, client: str, *, step: str) -> tuple[str, ...]:
+        """Return the attestations of a client under the rules that are in force for it."""
+        registration = self.client(client, step=step)
+        return tuple(
+            attestation
+            for commitment, attestation in self._attestations.items()
+            if _under(self._commits[commitment].commit.content, registration)
+        )
+
+    # -- what it refuses ----------------------------------------------------------------------
+
+    def check(self, entry: Entry) -> None:
+        """Raise a `VerificationError` where the entry may not follow those so far."""
+        if entry.index != self.size or entry.previous != (self._digests or [EMPTY_LOG])[-1]:
+            raise VerificationError(
+                "7", f"entry {entry.index} does not follow entry {self.size - 1} of the log"
+            )
+        if (self.size == 0) != isinstance(entry.body, LogOpened):
+            raise VerificationError("7", "a log is opened by its first entry, and only by that")
+        match entry.body:
+            case LogOpened():
+                pass
+            case ClientRegistered() as body:
+                check_registered(body, self.opened, self._clients.values())
+            case BatchCommitted(commit=commit):
+                self.check_committed(commit)
+            case BatchAttested() as body:
+                self._check_attested(body)
+            case HeadCountersigned() as body:
+                self._check_countersigned(body)
+            case body:
+                self._check_round(body, at=entry.time)
+
+    def note(self, entry: Entry, digest: str) -> None:
+        """Remember an entry that was checked, and written."""
+        match entry.body:
+            case LogOpened() as body:
+                self._opened = body
+            case ClientRegistered(registration=registration):
+                self._clients[registration.content.client] = registration.content
+            case BatchCommitted(commit=commit):
+                self._commits[commit.content.commitment] = Logged(
+                    index=entry.index,
+                    registration=self._clients[commit.content.client],
+                    commit=commit,
+                )
+            case BatchAttested(commitment=commitment, attestation=attestation):
+                self._attestations[commitment] = attestation
+            case HeadCountersigned():
+                pass
+            case body:
+                self.rounds.note(body)
+        self._digests.append(digest)
+
+    def check_committed(self, signed: Signed[Commit]) -> None:
+        """Step 2: a commitment of a known client, new, of the right size, over fresh time."""
+        commit = signed.content
+        registration = self.client(commit.client, step="2")
+        signed.verify(registration.key, step="2")
+        if commit.key != registration.key or not _under(commit, registration):
+            raise VerificationError(
+                "2",
+                f"the commitment of {commit.client!r} is for other rules, another policy, circuit, "
+                "key or federation than it is registered with",
+            )
+        found = self._commits.get(commit.commitment)
+        if found:
+            whose = found.commit.content.client
+            raise VerificationError(
+                "2", f"this commitment is in the log already, as {whose!r} made it"
+            )
+        wrong = registration.terms.objection(commit.rows, commit.interval)
+        if wrong:
+            raise VerificationError("2", f"the batch of {commit.client!r} is refused: {wrong}")
+        if not registration.terms.overlaps:
+            self._refuse_overlap(commit)
+
+    def _refuse_overlap(self, commit: Commit) -> None:
+        for logged in self._commits.values():
+            earlier = logged.commit.content
+            if earlier.client == commit.client and earlier.interval.overlaps(commit.interval):
+                raise VerificationError(
+                    "2",
+                    f"{commit.client!r} committed to {earlier.interval.start} to "
+                    f"{earlier.interval.end} before (entry {logged.index}), which overlaps "
+                    f"{commit.interval.start} to {commit.interval.end}",
+                )
+
+    def _check_attested(self, body: BatchAttested) -> None:
+        logged = self.committed(body.commitment, step="5.3")
+        if logged.commit.content.client != body.client:
+            raise VerificationError("5.3", f"the commitment is not one of {body.client!r}")
+        if body.commitment in self._attestations:
+            raise VerificationError("5.4", "the commitment is attested already")
+
+    def _check_round(self, body: RoundBody, *, at: str) -> None:
+        self.rounds.check(body, at=at)
+        match body:
+            case UpdatePledged(token=token):
+                self._check_pledged(token)
+            case ClientExcluded(client=client):
+                self.client(client, step="6")
+            case _:
+                pass
+
+    def _check_pledged(self, signed: Signed[Token]) -> None:
+        token = signed.content
+        signed.verify(self.client(token.client, step="6").key, step="6")
+        if token.federation != self.opened.federation:
+            raise VerificationError("6", f"the token is for federation {token.federation!r}")
+        if token.attestation not in self.attestations(token.client, step="6"):
+            raise VerificationError(
+                "6",
+                f"{token.client!r} has no attestation {token.attestation[:12]}... under the rules "
+                "that are in force for it",
+            )
+
+    def _check_countersigned(self, body: HeadCountersigned) -> None:
+        head = body.head.content
+        body.head.verify(self.client(head.signer, step="7").key, step="7")
+        if head != self.head(head.signer, size=head.size):
+            raise VerificationError("7", f"{head.signer!r} has signed the head of another log")
+
+
+def _under(commit: Commit, registration: Registration) -> bool:
+    """Whether a commitment is for what its client is registered with."""
+    return (
+        commit.client == registration.client
+        and commit.federation == registration.federation
+        and commit.system == registration.system
+        and commit.circuit == registration.circuit
+        and commit.rules == registration.rules
+        and commit.policy == registration.policy
+    )

@@ -1,0 +1,196 @@
+"""The plant's side of the protocol, as types that only move forward.
+
+    Registered --commit--> Committed --prove--> Proven --pledge--> Pledged
+
+Each state has the one method that leads on, so that proving before committing, or pledging an
+update before a proof, cannot be written down.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import final
+
+from sluice.admission.policy import policy_hash
+from sluice.attestation.context import Interval
+from sluice.attestation.keys import SigningKey
+from sluice.attestation.messages import (
+    COMMITS,
+    Commit,
+    Proof,
+    Registration,
+    Terms,
+    attestation_id,
+    context_of,
+)
+from sluice.attestation.opening import Opening, beside, fresh_salt, load_opening, save_opening
+from sluice.attestation.refusal import refuse_unless_admitted
+from sluice.attestation.signed import Signed, sign
+from sluice.attestation.system import Circuit, System
+from sluice.attestation.tokens import Token, update_digest
+from sluice.errors import RecordError, RefusedError, SettingError
+from sluice.files import atomically
+from sluice.invariants import rules_hash
+from sluice.telemetry import Record
+
+__all__ = ["Committed", "Pledged", "Proven", "Registered"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A plant with its key and the circuit by which its batches are proven."""
+
+    federation: str
+    client: str
+    key: SigningKey
+    system: System
+    circuit: Circuit
+
+    def registration(self, *, overlaps: bool = False) -> Signed[Registration]:
+        """Return step 1's message, for approvers to approve and the coordinator to log."""
+        content = Registration(
+            federation=self.federation,
+            client=self.client,
+            key=self.key.public,
+            system=self.system.name,
+            circuit=self.circuit.identity,
+            rules=rules_hash(self.circuit.rules),
+            policy=policy_hash(self.circuit.policy),
+            terms=Terms.of(self.circuit, overlaps=overlaps),
+        )
+        return sign(content, self.key)
+
+    def commit(self, batch: Record) -> "Committed":
+        """Step 2: commit to a batch under a fresh salt."""
+        rules, interval = self.circuit.rules, Interval.of(batch)
+        rules.demand(batch)
+        if batch.stride_s != rules.stride_s:
+            raise RecordError(
+                f"batch {batch.name!r} has a stride of {batch.stride_s:g} s, the rules of "
+                f"{rules.plant!r} one of {rules.stride_s:g} s"
+            )
+        wrong = Terms.of(self.circuit).objection(len(batch), interval)
+        if wrong:
+            raise RecordError(f"batch {batch.name!r} cannot be committed to: {wrong}")
+        salt = fresh_salt()
+        try:
+            commitment = self.system.commit(batch, self.circuit, salt=salt).hex()
+        except RefusedError:
+            # A batch that its circuit cannot even hold: say why in the plant's words.
+            refuse_unless_admitted(batch, self.circuit)
+            raise
+        content = Commit(
+            federation=self.federation,
+            client=self.client,
+            key=self.key.public,
+            system=self.system.name,
+            circuit=self.circuit.identity,
+            rules=rules_hash(rules),
+            policy=policy_hash(self.circuit.policy),
+            commitment=commitment,
+            rows=len(batch),
+            interval=interval,
+        )
+        opening = Opening(commitment=commitment, salt=salt.hex())
+        return Committed(plant=self, message=sign(content, self.key), opening=opening)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """A plant that has committed to a batch, and holds the opening."""
+
+    plant: Registered
+    message: Signed[Commit]
+    opening: Opening = field(repr=False)
+
+    def save(self, path: Path) -> None:
+        """Write the message, and beside it the opening, which only the plant may read.
+
+        A commitment that is there stays: whoever has it can be answered with its opening only.
+        """
+        if path.exists():
+            raise SettingError(f"{path} exists, and its opening with it; write somewhere else")
+        save_opening(self.opening, beside(path))
+        with atomically(path) as draft:
+            draft.write_bytes(COMMITS.write(self.message))
+
+    @classmethod
+    def load(cls, path: Path, key: SigningKey, system: System, circuit: Circuit) -> "Committed":
+        """Go on from what `save` wrote."""
+        try:
+            message = COMMITS.read(path.read_bytes())
+        except OSError as error:
+            raise SettingError(f"commitment {path} cannot be read: {error.strerror}") from None
+        opening, commit = load_opening(beside(path)), message.content
+        if opening.commitment != commit.commitment:
+            raise SettingError(f"{beside(path)} is not the opening of {path}")
+        if (commit.key, commit.circuit) != (key.public, circuit.identity):
+            raise SettingError(f"{path} was made with another key or for another circuit")
+        plant = Registered(
+            federation=commit.federation,
+            client=commit.client,
+            key=key,
+            system=system,
+            circuit=circuit,
+        )
+        return cls(plant=plant, message=message, opening=opening)
+
+    def prove(self, batch: Record) -> "Proven":
+        """Step 4: prove the batch; one that breaks the rules is refused, with reasons, here."""
+        plant, commit = self.plant, self.message.content
+        salt = bytes.fromhex(self.opening.salt)
+        again = plant.system.commit(batch, plant.circuit, salt=salt).hex()
+        if (again, Interval.of(batch)) != (commit.commitment, commit.interval):
+            raise SettingError(
+                f"batch {batch.name!r} is not the one that was committed to ({commit.rows:,} rows "
+                f"from {commit.interval.start}); give the same rows, or commit to these"
+            )
+        refuse_unless_admitted(batch, plant.circuit)
+        context = context_of(commit, plant.circuit).digest()
+        proof = plant.system.prove(batch, plant.circuit, salt=salt, context=context)
+        content = Proof(
+            federation=commit.federation,
+            client=commit.client,
+            system=commit.system,
+            circuit=commit.circuit,
+            commitment=commit.commitment,
+            proof=proof,
+        )
+        return Proven(
+            plant=plant,
+            message=sign(content, plant.key),
+            attestation=attestation_id(commit, proof),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proven:
+    """A plant with a proof of its batch; it takes part in rounds by naming it."""
+
+    plant: Registered
+    message: Signed[Proof] = field(repr=False)
+    attestation: str
+
+    def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
+        """Step 6: say by hash which update will be sent, before any update is seen."""
+        plant = self.plant
+        content = Token(
+            federation=plant.federation,
+            client=plant.client,
+            round=round_,
+            model=model,
+            attestation=self.attestation,
+            update=update_digest(plant.federation, plant.client, round_, update),
+        )
+        return Pledged(message=sign(content, plant.key), update=update)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pledged:
+    """A plant that has pledged; the update is sent once pledges are closed."""
+
+    message: Signed[Token]
+    update: bytes = field(repr=False)

@@ -1,0 +1,70 @@
+"""The gate by proof: clients show a commitment and a proof, and no reading."""
+
+from dataclasses import dataclass, field
+
+from sluice.attestation import Circuit, Registered, SigningKey, System, Verifier
+from sluice.attestation.keyfolder import Pinned
+from sluice.attestation.messages import COMMITS, PROOFS
+from sluice.errors import RefusedError, VerificationError
+from sluice.federation.door import Decision
+from sluice.federation.messages import Attestation, Reply
+from sluice.telemetry import Record
+
+__all__ = ["Attestor", "ProofGate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attestor:
+    """The clients' side in one process: each has a key of its own and proves its own batch."""
+
+    federation: str
+    system: System
+    circuit: Circuit
+    keys: dict[str, SigningKey] = field(default_factory=dict, repr=False)
+
+    def __call__(self, client: str, batch: Record) -> Attestation | None:
+        """Commit and prove; what the circuit refuses cannot be proven, and nothing is sent."""
+        registered = Registered(
+            federation=self.federation,
+            client=client,
+            key=self.keys.setdefault(client, SigningKey.generate()),
+            system=self.system,
+            circuit=self.circuit,
+        )
+        try:
+            committed = registered.commit(batch)
+            proven = committed.prove(batch)
+        except RefusedError:
+            return None
+        return Attestation(
+            commit=COMMITS.write(committed.message), proof=PROOFS.write(proven.message)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProofGate:
+    """Verifies attestations; of a client it refuses it learns the step that failed, and no more.
+
+    Without a log nothing says that a commitment was made before, or is used once (steps 5.3, 5.4):
+    one process has no need of it, a coordinator between sites has.
+    """
+
+    federation: str
+    system: System
+    circuit: Circuit
+
+    def decide(self, client: str, shown: Reply | None) -> Decision:
+        """Admit who proves."""
+        if not isinstance(shown, Attestation):
+            return Decision(admitted=False, reasons=("it sent no proof",))
+        verifier = Verifier(
+            system=self.system, circuit=self.circuit, pinned=Pinned.of(self.circuit)
+        )
+        try:
+            verifier.verify(shown.proof, shown.commit)
+        except VerificationError as error:
+            return Decision(admitted=False, reasons=(f"its proof fails step {error.step}",))
+        commit = COMMITS.read(shown.commit).content
+        if (commit.client, commit.federation) != (client, self.federation):
+            return Decision(admitted=False, reasons=("its proof fails step 5.2",))
+        return Decision(admitted=True)

@@ -1,0 +1,91 @@
+"""Attack rows where a gate sees least of them."""
+
+import numpy as np
+import pytest
+
+from sluice.admission import Gate, HardenedPolicy, PaperPolicy
+from sluice.attacks import Targets, choose_targets
+from sluice.attacks.placement import Aligned, Jumps, joins
+from sluice.errors import SettingError
+from sluice.invariants import Profile, RuleSet, mine
+from sluice.plants import simulate
+from sluice.telemetry import Record
+
+PAPER = PaperPolicy()
+
+
+@pytest.fixture(scope="module")
+def plant() -> Record:
+    return simulate("line", seed=0, days=6)
+
+
+@pytest.fixture(scope="module")
+def shard(plant: Record) -> Record:
+    return plant.rows(6_000, 7_000)
+
+
+@pytest.fixture(scope="module")
+def paper_rules(plant: Record) -> RuleSet:
+    return mine(plant.rows(0, 3_000), plant.rows(3_000, 6_000), profile=Profile.PAPER_WIDE)
+
+
+@pytest.fixture(scope="module")
+def hardened_rules(plant: Record) -> RuleSet:
+    return mine(plant.rows(0, 3_000), plant.rows(3_000, 6_000), profile=Profile.HARDENED)
+
+
+@pytest.fixture(scope="module")
+def targets() -> Targets:
+    labelled = simulate("line", seed=1, days=3, attacks=True)
+    return choose_targets(labelled, rows=250, seed=0)
+
+
+def test_joins_are_where_planted_stretches_begin_and_end() -> None:
+    planted = np.array([1, 1, 0, 0, 1, 0, 1, 1], bool)
+    assert joins(planted).tolist() == [2, 4, 5, 6]
+
+
+def test_aligned_rows_are_attack_rows_unchanged_and_pass(
+    shard: Record, paper_rules: RuleSet, targets: Targets
+) -> None:
+    poison = Aligned()(shard, targets=targets, rules=paper_rules, policy=PAPER, seed=0)
+    attacks = {row.tobytes() for row in targets.labelled.select(shard.names).values[targets.rows]}
+    assert poison.planted.sum() > 20
+    assert all(row.tobytes() in attacks for row in poison.trained.values[poison.planted])
+    assert np.array_equal(poison.trained.values[~poison.planted], shard.values[~poison.planted])
+    assert Gate.of(paper_rules, PAPER).judge(poison.shown).admitted
+
+
+def test_where_nothing_passes_one_piece_is_planted_all_the_same(
+    shard: Record, hardened_rules: RuleSet, targets: Targets
+) -> None:
+    poison = Aligned(places=2)(
+        shard, targets=targets, rules=hardened_rules, policy=HardenedPolicy(), seed=0
+    )
+    assert 0 < poison.planted.sum() <= 12
+    assert not Gate.of(hardened_rules, HardenedPolicy()).judge(poison.shown).admitted
+
+
+def test_jumps_hide_every_row_from_the_papers_gate(
+    shard: Record, paper_rules: RuleSet, targets: Targets
+) -> None:
+    poison = Jumps()(shard, targets=targets, rules=paper_rules, policy=PAPER, seed=0)
+    gate = Gate.of(paper_rules, PAPER)
+    assert not gate.judge(poison.trained).admitted
+    assert gate.judge(poison.shown).admitted
+    assert np.array_equal(poison.shown.values, poison.trained.values)
+    assert len(poison.shown.segment_starts) > 10
+    assert len(poison.trained.segment_starts) == 1
+
+
+def test_jumps_have_no_budget_where_clean_rows_had_none(
+    shard: Record, hardened_rules: RuleSet, targets: Targets
+) -> None:
+    poison = Jumps()(shard, targets=targets, rules=hardened_rules, policy=HardenedPolicy(), seed=0)
+    assert len(poison.shown.segment_starts) == 1
+
+
+def test_without_rules_there_is_nothing_to_hide_from(shard: Record, targets: Targets) -> None:
+    for maker in (Aligned(), Jumps()):
+        with pytest.raises(SettingError, match="rules; give it some"):
+            maker(shard, targets=targets, rules=None, policy=None, seed=0)

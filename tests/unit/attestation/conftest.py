@@ -1,0 +1,149 @@
+"""A federation in a folder: a coordinator at its log, approvers, and plants with one rule set."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from sluice.admission import HardenedPolicy
+from sluice.attestation.coordinator import Agreement, Awaiting, Desk, Enrolled
+from sluice.attestation.entries import LogOpened
+from sluice.attestation.keyfolder import Pinned
+from sluice.attestation.keys import SigningKey
+from sluice.attestation.ledger import Ledger
+from sluice.attestation.log import Log
+from sluice.attestation.messages import APPROVALS, COMMITS, PROOFS, REGISTRATIONS, approve
+from sluice.attestation.states import Committed, Proven, Registered
+from sluice.attestation.system import Circuit
+from sluice.attestation.systems import circuit_for
+from sluice.attestation.unsafe import Unsafe
+from sluice.attestation.verifier import Verifier
+from sluice.invariants import Profile, RuleSet, mine
+from sluice.plants import simulate
+from sluice.telemetry import Record
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+SYSTEM = Unsafe(reveal_rows=True)
+ROWS = 600
+
+
+@dataclass
+class World:
+    """All parties of one federation, and what they need to speak."""
+
+    line: Record
+    circuit: Circuit
+    path: Path
+    federation: str = "water"
+    coordinator: SigningKey = field(default_factory=SigningKey.generate)
+    approvers: tuple[SigningKey, SigningKey] = field(
+        default_factory=lambda: (SigningKey.generate(), SigningKey.generate())
+    )
+
+    def __post_init__(self) -> None:
+        opened = LogOpened(
+            federation=self.federation,
+            coordinator=self.coordinator.public,
+            approvers=tuple(key.public for key in self.approvers),
+        )
+        self.log = Log.create(self.path, opened, self.coordinator, at=NOW)
+        self.desk = Desk(log=self.log)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.log.ledger
+
+    def batch(self, index: int = 0) -> Record:
+        """One of the clean batches, each of its own time."""
+        return self.line.rows(8_640 + index * ROWS, 8_640 + (index + 1) * ROWS)
+
+    def forged(self) -> Record:
+        """A clean batch with a pump's status turned round for a while."""
+        batch = self.batch()
+        values = batch.values.copy()
+        pump = batch.index("S_PU1")
+        values[100:300, pump] = 1 - values[100:300, pump]
+        return batch.with_values(values)
+
+    def plant(self, client: str = "north", *, key: SigningKey | None = None) -> Registered:
+        return Registered(
+            federation=self.federation,
+            client=client,
+            key=key or SigningKey.generate(),
+            system=SYSTEM,
+            circuit=self.circuit,
+        )
+
+    def enrol(self, plant: Registered, *, overlaps: bool = False) -> Enrolled:
+        signed = plant.registration(overlaps=overlaps)
+        return self.desk.register(
+            REGISTRATIONS.write(signed),
+            Agreement(system=plant.system, circuit=plant.circuit, overlaps=overlaps),
+            approvals=[APPROVALS.write(approve(signed, self.approvers[0]))],
+            at=NOW,
+        )
+
+    def verifier(self, ledger: Ledger | None = None) -> Verifier:
+        return Verifier(
+            system=SYSTEM, circuit=self.circuit, pinned=Pinned.of(self.circuit), ledger=ledger
+        )
+
+
+@dataclass
+class Told:
+    """A plant that has gone all the way, and what it said."""
+
+    world: World
+    plant: Registered
+    enrolled: Enrolled
+    committed: Committed
+    awaiting: Awaiting
+    proven: Proven
+
+    @property
+    def commit(self) -> bytes:
+        return COMMITS.write(self.committed.message)
+
+    @property
+    def proof(self) -> bytes:
+        return PROOFS.write(self.proven.message)
+
+
+@pytest.fixture(scope="session")
+def line() -> Record:
+    return simulate("line", seed=0, days=8)
+
+
+@pytest.fixture(scope="session")
+def rules(line: Record) -> RuleSet:
+    return mine(line.rows(0, 4_320), line.rows(4_320, 8_640), profile=Profile.HARDENED)
+
+
+@pytest.fixture(scope="session")
+def circuit(rules: RuleSet) -> Circuit:
+    return circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=4_096)
+
+
+@pytest.fixture
+def world(line: Record, circuit: Circuit, tmp_path: Path) -> World:
+    return World(line, circuit, tmp_path / "log.jsonl")
+
+
+def tell(world: World, client: str = "north", batch: int = 0) -> Told:
+    """Let a plant register, commit and prove; the proof is not yet verified."""
+    plant = world.plant(client)
+    enrolled = world.enrol(plant)
+    committed = plant.commit(world.batch(batch))
+    awaiting = enrolled.receive(COMMITS.write(committed.message), at=NOW)
+    proven = committed.prove(world.batch(batch))
+    return Told(world, plant, enrolled, committed, awaiting, proven)
+
+
+@pytest.fixture
+def told(world: World) -> Told:
+    return tell(world)
+
+
+def later(minutes: float) -> datetime:
+    return NOW + timedelta(minutes=minutes)

@@ -1,0 +1,256 @@
+"""A small plant for the circuit: one rule of every kind, and batches that use every way out."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sluice.admission import HardenedPolicy
+from sluice.arrays import Bools
+from sluice.invariants import (
+    Balance,
+    Bound,
+    CleanFacts,
+    Coupling,
+    Invariant,
+    Liveness,
+    Margins,
+    Profile,
+    Rate,
+    Relation,
+    RuleSet,
+    Share,
+    State,
+    Term,
+    Transition,
+    Window,
+    measure,
+)
+from sluice.telemetry import Channel, Codes, Record, Role, Span
+
+START = np.datetime64("2024-03-01T00:00:00", "us")
+STRIDE = np.timedelta64(5, "s")
+
+CHANNELS = (
+    Channel(name="L", role=Role.LEVEL, span=Span(low=0, high=10)),
+    Channel(name="F", role=Role.FLOW, span=Span(low=-0.5, high=5)),
+    Channel(name="G", role=Role.FLOW, span=Span(low=0, high=3)),
+    Channel(name="Q", role=Role.QUALITY, span=Span(low=0, high=100)),
+    Channel(name="S", role=Role.ACTUATOR, codes=Codes(off=1, on=(2, 3), moving=(0,))),
+    Channel(name="P", role=Role.ACTUATOR, codes=Codes(off=0, on=(1,))),
+    Channel(name="R", role=Role.ACTUATOR, codes=Codes(off=0, on=(1,))),
+    Channel(name="U", role=Role.ACTUATOR, codes=Codes(off=0, on=(1, 2, 3))),
+    Channel(name="X", role=Role.OTHER),
+)
+TERMS = (
+    Term(channel="F", coefficient=0.010),
+    Term(channel="G", coefficient=-0.015),
+    Term(channel="S", coefficient=0.004, on=(2, 3)),
+)
+NOMINAL = {1: 0.0, 2: 2.0, 3: 3.5, 0: 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """What differs from plant to plant."""
+
+    settle: int = 2
+    averaged: bool = True
+    windows: tuple[int, ...] = (4, 8, 7)
+    blocks: tuple[int, ...] = (9, 6)
+    severe_rows: int = 0
+    severe_multiple: float = 1.0
+    jumps: bool = False
+    standby: tuple[tuple[str, int], ...] = (("P", 0),)
+
+
+def rules_of(wiring: Wiring) -> RuleSet:
+    """The rules of the plant."""
+    balance = Balance(name="dL", level="L", terms=TERMS, constant=0.001, averaged=wiring.averaged)
+    relations: list[tuple[Relation, float]] = [
+        (
+            Coupling(
+                name="S~F",
+                actuator="S",
+                flow="F",
+                off=1,
+                states=(State(code=2, nominal=2.0), State(code=3, nominal=3.5)),
+                settle=wiring.settle,
+                transition=Transition.ENVELOPE,
+                standby=wiring.standby,
+            ),
+            0.3,
+        ),
+        (
+            Coupling(
+                name="P~G",
+                actuator="P",
+                flow="G",
+                off=0,
+                states=(State(code=1, nominal=1.0),),
+                settle=1,
+                transition=Transition.ENVELOPE,
+            ),
+            0.2,
+        ),
+        (balance, 0.05),
+        *(
+            (
+                Window(
+                    name=f"dL/{rows}",
+                    level="L",
+                    terms=TERMS,
+                    constant=0.001,
+                    rows=rows,
+                    averaged=wiring.averaged,
+                ),
+                0.06,
+            )
+            for rows in wiring.windows
+        ),
+        (Bound(name="F in range", channel="F", low=-0.4, high=4.6), 0.01),
+        (Bound(name="Q in range", channel="Q", low=5, high=95), 0.01),
+        (Rate(name="L rate", channel="L"), 0.2),
+        (Rate(name="Q rate", channel="Q"), 9.0),
+    ]
+    return RuleSet(
+        plant="small",
+        profile=Profile.HARDENED,
+        stride_s=5.0,
+        channels=CHANNELS,
+        invariants=tuple(Invariant(relation=each, tolerance=far) for each, far in relations),
+        clean=clean_facts(wiring),
+    )
+
+
+def clean_facts(wiring: Wiring) -> CleanFacts:
+    """What clean rows are said to have shown."""
+    return CleanFacts(
+        batch_rows=100,
+        batches=400,
+        effective_batches=10,
+        refused_share=0.0,
+        refused_upper=0.3,
+        violating_share=0.0,
+        segments_per_row=0.01 if wiring.jumps else 0.0,
+        severe=(Share(rule="dL", share=0.9), Share(rule="S~F", share=1.4)),
+        envelope=(Share(rule="S~F", share=0.2), Share(rule="P~G", share=0.1)),
+        anchors=tuple(Share(rule=f"dL/{rows}", share=0.1) for rows in wiring.windows),
+        liveness=tuple(
+            Liveness(level="L", rows=rows, smallest_range=0.004 * rows) for rows in wiring.blocks
+        ),
+        repeats=(),
+    )
+
+
+def policy_of(wiring: Wiring) -> HardenedPolicy:
+    """The policy under which the plant is judged."""
+    margins = Margins(
+        alpha=0.1, severe_rows=wiring.severe_rows, severe_multiple=wiring.severe_multiple
+    )
+    return HardenedPolicy(rows_min=2, margins=margins)
+
+
+def clean_batch(rows: int, seed: int, *, averaged: bool = True) -> Record:
+    """Rows as the plant makes them: nothing about them is wrong but where a pump is switched."""
+    rng = np.random.default_rng(seed)
+    changes = np.sort(rng.choice(np.arange(5, rows), size=max(1, rows // 25), replace=False))
+    status = np.repeat(
+        rng.choice([1, 2, 3], size=len(changes) + 1), np.diff([0, *changes, rows])
+    ).astype(float)
+    pump = np.zeros(rows)
+    pump[rows // 3 : rows // 3 + 4] = 1.0
+    flow = np.array([NOMINAL[int(code)] for code in status])
+    flow[pump == 1] = 0.7
+    other = pump * 1.0
+    flow += rng.normal(0, 0.03, rows)
+    other += rng.normal(0, 0.02, rows)
+    inflow = 0.010 * flow - 0.015 * other + 0.004 * (status >= 2)
+    if averaged:
+        inflow[1:] = (inflow[1:] + inflow[:-1]) / 2
+    level = 5 + np.cumsum(inflow + 0.001) + rng.normal(0, 0.002, rows)
+    level += 0.03 * np.sin(np.arange(rows) / 2)
+    values = np.column_stack(
+        [
+            level,
+            flow,
+            other,
+            50 + np.cumsum(rng.normal(0, 0.5, rows)),
+            status,
+            pump,
+            np.zeros(rows),
+            rng.integers(0, 4, rows).astype(float),
+            rng.normal(0, 1, rows),
+        ]
+    )
+    return Record(
+        name="small",
+        channels=CHANNELS,
+        values=values,
+        times=START + np.arange(rows) * STRIDE,
+        stride_s=5.0,
+        labels=np.zeros(rows, np.int8),
+    )
+
+
+def with_cell(batch: Record, row: int, channel: str, value: float) -> Record:
+    """The batch with one reading changed."""
+    values = batch.values.copy()
+    values[row, batch.index(channel)] = value
+    return batch.with_values(values)
+
+
+def with_jump(batch: Record, row: int) -> Record:
+    """The batch with a time jump before a row."""
+    times = batch.times.copy()
+    times[row:] += np.timedelta64(600, "s")
+    return replace(batch, times=times)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What the evaluator finds in a batch, in the order in which the circuit counts it."""
+
+    violating: int
+    severe: int
+    segments: int
+    unsteady: tuple[int, ...]
+    windows: tuple[int, ...]
+    still: bool
+
+    def document(self) -> dict[str, object]:
+        """Budgets that the batch just keeps."""
+        return {
+            "violating": self.violating,
+            "severe": self.severe,
+            "segments": self.segments,
+            "unsteady": list(self.unsteady),
+            "windows": list(self.windows),
+        }
+
+
+def shown(rules: RuleSet, policy: HardenedPolicy, batch: Record) -> Shown:
+    """Ask the normative evaluator."""
+    from sluice.attestation.statement import derive  # noqa: PLC0415
+
+    budgets = derive(rules, policy).budgets(len(batch))
+    measured = measure(rules, batch)
+    severe: Bools = np.zeros(len(batch), bool)
+    unsteady, windows = [], []
+    for found in measured.judged:
+        if isinstance(found.rule.relation, Window):
+            windows.append(int(found.violating[found.anchors].sum()))
+            continue
+        severe |= found.size > budgets.severe[found.rule.name]
+        if isinstance(found.rule.relation, Coupling):
+            unsteady.append(int(found.envelope.sum()))
+    return Shown(
+        violating=int(measured.violating.sum()),
+        severe=int(severe.sum()),
+        segments=measured.segments,
+        unsteady=tuple(unsteady),
+        windows=tuple(windows),
+        still=any(
+            (ranges < budgets.quietest[fact.level, fact.rows]).any()
+            for fact, ranges in measured.quietest
+        ),
+    )

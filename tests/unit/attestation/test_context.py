@@ -1,0 +1,128 @@
+"""The context: one encoding, pinned, and no two contexts alike."""
+
+import hashlib
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.attestation.context import Context, Interval
+from sluice.attestation.packing import digest, packed
+
+VECTORS: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "vectors" / "context.json").read_text(encoding="utf-8")
+)
+
+
+def context_from(told: dict[str, Any]) -> Context:
+    return Context(
+        protocol=told["protocol"],
+        system=told["system"],
+        federation=told["federation"],
+        client_key=bytes.fromhex(told["client_key"]),
+        rules=bytes.fromhex(told["rules"]),
+        policy=bytes.fromhex(told["policy"]),
+        circuit=bytes.fromhex(told["circuit"]),
+        parameters=tuple((name, value) for name, value in told["parameters"]),
+        rows_max=told["rows_max"],
+        commitment=bytes.fromhex(told["commitment"]),
+        rows=told["rows"],
+        interval=Interval(start=told["start"], end=told["end"]),
+        nonce=bytes.fromhex(told["nonce"]),
+    )
+
+
+def by_hand(told: dict[str, Any]) -> str:
+    """The same, from the words of docs/protocol.md and with nothing of the package."""
+
+    def listed(*parts: bytes) -> bytes:
+        return len(parts).to_bytes(8, "big") + b"".join(
+            len(part).to_bytes(8, "big") + part for part in parts
+        )
+
+    named = [listed(name.encode(), str(value).encode()) for name, value in told["parameters"]]
+    return hashlib.sha256(
+        listed(
+            b"sluice attestation v1",
+            b"context",
+            told["protocol"].to_bytes(8, "big"),
+            told["system"].encode(),
+            told["federation"].encode(),
+            bytes.fromhex(told["client_key"]),
+            bytes.fromhex(told["rules"]),
+            bytes.fromhex(told["policy"]),
+            bytes.fromhex(told["circuit"]),
+            listed(*named, told["rows_max"].to_bytes(8, "big")),
+            bytes.fromhex(told["commitment"]),
+            told["rows"].to_bytes(8, "big"),
+            told["start"].encode(),
+            told["end"].encode(),
+            bytes.fromhex(told["nonce"]),
+        )
+    ).hexdigest()
+
+
+@pytest.mark.parametrize("vector", VECTORS["contexts"], ids=lambda vector: vector["what"])
+def test_digests_are_the_pinned_ones(vector: dict[str, Any]) -> None:
+    assert context_from(vector).digest().hex() == vector["digest"] == by_hand(vector)
+
+
+def test_the_vectors_differ_in_one_thing_each_and_all_digests_differ() -> None:
+    digests = [vector["digest"] for vector in VECTORS["contexts"]]
+    assert len(set(digests)) == len(digests) >= 14
+
+
+def test_every_field_is_in_the_digest() -> None:
+    base = context_from(VECTORS["contexts"][0])
+    others: dict[str, object] = {
+        "system": "fuller",
+        "federation": "other",
+        "client_key": b"k" * 32,
+        "rules": b"r" * 32,
+        "policy": b"p" * 32,
+        "circuit": b"c" * 32,
+        "parameters": (("queries", 1),),
+        "rows_max": 1,
+        "commitment": b"x" * 32,
+        "rows": 1,
+        "interval": Interval(start="2020-01-01T00:00:00.000000", end="2020-01-02T00:00:00.000000"),
+        "nonce": b"n" * 32,
+        "protocol": 2,
+    }
+    assert set(others) == {item.name for item in fields(Context)}
+    for name, other in others.items():
+        changed: Context = replace(base, **{name: other})  # type: ignore[arg-type]
+        assert changed.digest() != base.digest(), name
+
+
+parts = st.lists(st.binary(max_size=20), max_size=5)
+
+
+@given(parts, parts)
+def test_packing_can_be_read_in_one_way_only(one: list[bytes], other: list[bytes]) -> None:
+    assert (packed(*one) == packed(*other)) == (one == other)
+
+
+def test_shifting_bytes_between_fields_is_seen() -> None:
+    assert digest("t", b"ab", b"c") != digest("t", b"a", b"bc")
+    assert digest("t", b"ab", b"") != digest("t", b"ab")
+    assert digest("ta", b"b") != digest("t", b"ab")
+
+
+def test_intervals_overlap_when_they_share_a_moment() -> None:
+    def day(first: int, last: int) -> Interval:
+        return Interval(
+            start=f"2026-04-{first:02}T00:00:00.000000", end=f"2026-04-{last:02}T00:00:00.000000"
+        )
+
+    assert day(1, 3).overlaps(day(3, 4))
+    assert day(3, 4).overlaps(day(1, 3))
+    assert day(1, 9).overlaps(day(3, 4))
+    assert not day(1, 2).overlaps(day(3, 4))
+    assert day(1, 2).microseconds == 86_400_000_000
+    with pytest.raises(ValueError, match="ends after it starts"):
+        day(3, 1)

@@ -1,0 +1,138 @@
+"""Documents have one encoding; every second spelling is refused."""
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import datetime
+
+import pytest
+
+from sluice.attestation.documents import instant
+from sluice.attestation.messages import COMMITS, PROOFS, largest_proof_document
+from sluice.errors import DocumentError, SettingError
+
+from .conftest import NOW, Told
+
+LARGEST = largest_proof_document(1 << 20)
+
+
+def test_writing_and_reading_are_inverse(told: Told) -> None:
+    assert COMMITS.read(told.commit) == told.committed.message
+    assert PROOFS.read(told.proof, largest=LARGEST) == told.proven.message
+
+
+def edited(raw: bytes, edit: Callable[[dict[str, object]], object]) -> bytes:
+    """Change a document's content and write it canonically, signature and all."""
+    document = json.loads(raw)
+    edit(document["content"])
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+SECOND_SPELLINGS: dict[str, Callable[[bytes], bytes]] = {
+    "a trailing line feed": lambda raw: raw + b"\n",
+    "a byte order mark": lambda raw: b"\xef\xbb\xbf" + raw,
+    "white space": lambda raw: raw.replace(b":", b": ", 1),
+    "a doubled key": lambda raw: raw.replace(b'"rows":', b'"rows":1,"rows":', 1),
+    "keys in another order": lambda raw: json.dumps(
+        dict(reversed(json.loads(raw).items())), separators=(",", ":")
+    ).encode(),
+    "an escaped letter": lambda raw: raw.replace(b'"water"', b'"\\u0077ater"', 1),
+    "a float": lambda raw: raw.replace(b'"rows":600', b'"rows":600.0', 1),
+    "an exponent": lambda raw: raw.replace(b'"rows":600', b'"rows":6e2', 1),
+    "a number as a string": lambda raw: raw.replace(b'"rows":600', b'"rows":"600"', 1),
+    "a boolean for a number": lambda raw: raw.replace(b'"schema":1', b'"schema":true', 1),
+    "NaN": lambda raw: raw.replace(b'"rows":600', b'"rows":NaN', 1),
+    "a negative number": lambda raw: raw.replace(b'"rows":600', b'"rows":-600', 1),
+    "more than 2^53": lambda raw: raw.replace(b'"rows":600', b'"rows":9007199254740993', 1),
+    "an unknown field": lambda raw: edited(raw, lambda c: c.update(note="hello")),
+    "a field too few": lambda raw: edited(raw, lambda c: c.pop("rows")),
+    "another version": lambda raw: edited(raw, lambda c: c.update(protocol=2)),
+    "another schema": lambda raw: edited(raw, lambda c: c.update(schema=2)),
+    "a default left out": lambda raw: edited(raw, lambda c: c.pop("schema")),
+    "an odd commitment": lambda raw: edited(raw, lambda c: c.update(commitment="abc")),
+    "a name with a space": lambda raw: edited(raw, lambda c: c.update(client="a b")),
+    "a name that climbs": lambda raw: edited(raw, lambda c: c.update(client="../x")),
+    "a month too many": lambda raw: raw.replace(b"2024-01-07", b"2024-13-07"),
+    "no microseconds": lambda raw: raw.replace(b".000000", b"", 1),
+    "text after it": lambda raw: raw + b"{}",
+    "nothing": lambda raw: raw[:0],
+    "half of it": lambda raw: raw[: len(raw) // 2],
+    "a list": lambda raw: b"[" + raw + b"]",
+    "deep nesting": lambda raw: raw[:0] + b"[" * 4_000,
+    "no text": lambda raw: b"\xff" + raw,
+}
+
+
+@pytest.mark.parametrize("what", SECOND_SPELLINGS)
+def test_second_spellings_are_refused(told: Told, what: str) -> None:
+    raw = SECOND_SPELLINGS[what](told.commit)
+    assert raw != told.commit
+    with pytest.raises(DocumentError):
+        COMMITS.read(raw)
+
+
+def test_hex_has_lower_case_only(told: Told) -> None:
+    signature = told.committed.message.signature
+    raw = told.commit.replace(signature.encode(), signature.upper().encode())
+    with pytest.raises(DocumentError, match="signature"):
+        COMMITS.read(raw)
+
+
+def test_an_interval_runs_forward(told: Told) -> None:
+    interval = told.committed.message.content.interval
+
+    def turn(content: dict[str, object]) -> None:
+        content["interval"] = {"start": interval.end, "end": interval.start}
+
+    with pytest.raises(DocumentError, match="ends after it starts"):
+        COMMITS.read(edited(told.commit, turn))
+
+
+@pytest.mark.parametrize("end", ["=", "\n", " ", "!"])
+def test_base64_has_one_spelling(told: Told, end: str) -> None:
+    def pad(content: dict[str, object]) -> None:
+        content["proof"] = str(content["proof"]) + end
+
+    with pytest.raises(DocumentError):
+        PROOFS.read(edited(told.proof, pad), largest=LARGEST)
+
+
+@pytest.mark.parametrize("value", [5, None, ["AA=="], {"a": 1}, True])
+def test_bytes_are_a_string(told: Told, value: object) -> None:
+    with pytest.raises(DocumentError, match="base64 string"):
+        PROOFS.read(edited(told.proof, lambda c: c.update(proof=value)), largest=LARGEST)
+
+
+def test_the_spare_bits_of_base64_are_zero(told: Told) -> None:
+    def spoil(content: dict[str, object]) -> None:
+        content["proof"] = "AB=="  # 0x00 is AA==; AB== would decode to it as well
+
+    assert base64.b64decode("AB==") == base64.b64decode("AA==")
+    with pytest.raises(DocumentError, match="canonical"):
+        PROOFS.read(edited(told.proof, spoil), largest=LARGEST)
+
+
+def test_long_documents_are_refused_unread() -> None:
+    with pytest.raises(DocumentError, match="8,193 bytes; 8,192 is the most"):
+        COMMITS.read(b" " * 8_193)
+
+
+def test_a_strangers_text_does_not_reach_the_terminal(told: Told) -> None:
+    raw = edited(told.commit, lambda content: content.update({"\x1b[2J" + "x" * 500: 1}))
+    with pytest.raises(DocumentError) as refused:
+        COMMITS.read(raw)
+    assert "\x1b" not in str(refused.value)
+    assert len(str(refused.value)) < 200
+
+
+def test_what_cannot_be_read_is_not_signed(told: Told) -> None:
+    told.plant.registration()
+    spaced = told.world.plant("north plant")
+    with pytest.raises(DocumentError, match="client: String should match"):
+        spaced.registration()
+
+
+def test_times_know_their_zone() -> None:
+    assert instant(NOW) == "2026-05-01T12:00:00.000000Z"
+    with pytest.raises(SettingError, match="no time zone"):
+        instant(datetime(2026, 5, 1))  # noqa: DTZ001

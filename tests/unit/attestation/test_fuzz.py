@@ -1,0 +1,189 @@
+"""Whatever bytes come, verifying returns or raises a `VerificationError`, and nothing else."""
+
+import json
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sluice.attestation.context import Interval
+from sluice.attestation.log import read_log
+from sluice.attestation.messages import COMMITS, PROOFS, Commit, Proof
+from sluice.attestation.signed import sign
+from sluice.attestation.system import Circuit
+from sluice.attestation.verifier import STEPS
+from sluice.errors import DocumentError, VerificationError
+from sluice.telemetry import Record
+
+from .conftest import SYSTEM, Told, World, tell
+
+MANY = settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.fixture(scope="module")
+def told(line: Record, circuit: Circuit, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return tell(World(line, circuit, tmp_path_factory.mktemp("fuzz") / "log.jsonl"))
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """Bytes put in the place of others."""
+
+    at: float
+    length: int
+    put: bytes
+
+    def __call__(self, raw: bytes) -> bytes:
+        start = int(self.at * len(raw))
+        return raw[:start] + self.put + raw[start + self.length :]
+
+
+mutations = st.builds(
+    Mutation,
+    at=st.floats(0, 1),
+    length=st.integers(0, 200),
+    put=st.one_of(
+        st.binary(max_size=8),
+        st.sampled_from(
+            [b'"', b"{", b"}", b"[", b"null", b"-1", b"1e999", b"NaN", b"\\u0000", b"\n", b","]
+        ),
+    ),
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=70),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=5,
+)
+
+
+def verified(told: Told, proof: bytes, commit: bytes) -> bool:
+    """Verify with and without the log; each returns, or raises the one error."""
+    steps = []
+    for ledger in (None, told.world.ledger):
+        step = ""
+        try:
+            told.world.verifier(ledger).verify(proof, commit)
+        except VerificationError as error:
+            step = error.step
+        steps.append(step)
+    assert set(steps) <= {"", *STEPS}
+    assert steps[0] == "" or steps[1]  # the log never lets through what fails without it
+    return steps[0] == ""
+
+
+@MANY
+@given(mutations)
+def test_mutated_bytes(told: Told, mutation: Mutation) -> None:
+    proof, commit = mutation(told.proof), mutation(told.commit)
+    assert verified(told, proof, told.commit) == (proof == told.proof)
+    assert verified(told, told.proof, commit) == (commit == told.commit)
+
+
+@MANY
+@given(st.binary(max_size=300), st.binary(max_size=300))
+def test_any_bytes(told: Told, proof: bytes, commit: bytes) -> None:
+    assert not verified(told, proof, commit)
+
+
+@MANY
+@given(st.data())
+def test_mutated_fields(told: Told, data: st.DataObject) -> None:
+    """Any JSON in the place of any field."""
+    raw = data.draw(st.sampled_from([told.proof, told.commit]))
+    document: dict[str, Any] = json.loads(raw)
+    where = data.draw(st.sampled_from(["", *document["content"]]))
+    value = data.draw(json_values)
+    if where:
+        document["content"][where] = value
+    else:
+        document["signature"] = value
+    changed = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+    same = changed == raw
+    one, other = (changed, told.commit) if raw is told.proof else (told.proof, changed)
+    assert verified(told, one, other) == same
+
+
+names = st.sampled_from(["north", "south", "water", "full", "unsafe", "coordinator"])
+digests = st.binary(min_size=32, max_size=32).map(bytes.hex)
+OTHERS: dict[str, st.SearchStrategy[object]] = {
+    "federation": names,
+    "client": names,
+    "system": names,
+    "key": digests,
+    "circuit": digests,
+    "rules": digests,
+    "policy": digests,
+    "commitment": digests,
+    "rows": st.integers(0, (1 << 53) - 1),
+    "interval": st.integers(1, 9_998).map(
+        lambda year: Interval(
+            start=f"{year:04}-01-01T00:00:00.000000", end=f"{year + 1:04}-01-01T00:00:00.000000"
+        )
+    ),
+    "proof": st.binary(max_size=200),
+}
+
+
+@MANY
+@given(st.data())
+def test_well_formed_lies_signed_by_the_plant(told: Told, data: st.DataObject) -> None:
+    """The plant itself signs whatever it likes; only what it proved holds."""
+    kind: type[Commit | Proof] = data.draw(st.sampled_from([Commit, Proof]))
+    known = [item.name for item in fields(kind) if item.name in OTHERS]
+    name = data.draw(st.sampled_from(known))
+    value = data.draw(OTHERS[name])
+    commit, proof = told.committed.message.content, told.proven.message.content
+    changes: dict[str, Any] = {name: value}
+    same = getattr(commit if kind is Commit else proof, name) == value
+    if kind is Commit:
+        commit = replace(commit, **changes)
+    else:
+        proof = replace(proof, **changes)
+    key = told.plant.key
+    documents = PROOFS.write(sign(proof, key)), COMMITS.write(sign(commit, key))
+    assert verified(told, *documents) == same
+
+
+@MANY
+@given(mutations)
+def test_a_revealed_batch_in_any_bytes(told: Told, mutation: Mutation) -> None:
+    proof = told.proven.message.content.proof
+    with pytest.raises(VerificationError):
+        SYSTEM.verify(
+            told.plant.circuit,
+            commitment=b"x" * 32,
+            rows=600,
+            context=proof[32:64],
+            proof=mutation(proof),
+        )
+
+
+@MANY
+@given(mutations)
+def test_mutated_logs(told: Told, mutation: Mutation) -> None:
+    raw = told.world.path.read_bytes()
+    changed = mutation(raw)
+    path: Path = told.world.path.with_name("mutated.jsonl")
+    path.write_bytes(changed)
+    try:
+        ledger = read_log(path)
+    except VerificationError:
+        assert changed != raw
+        return
+    # What reads as a log is this one, or its beginning, or it ends in another time.
+    assert ledger.size <= told.world.ledger.size
+    if ledger.size == told.world.ledger.size and changed != raw:
+        assert ledger.head("x") != told.world.ledger.head("x")
+
+
+@MANY
+@given(st.binary(max_size=400))
+def test_documents_are_read_or_refused(raw: bytes) -> None:
+    for form in (COMMITS, PROOFS):
+        with pytest.raises(DocumentError):
+            form.read(raw)

@@ -1,0 +1,265 @@
+"""Steps 1 and 2: who is registered, and which commitments are refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.admission import HardenedPolicy
+from sluice.attestation.coordinator import Agreement
+from sluice.attestation.entries import BatchAttested
+from sluice.attestation.keyfolder import Pinned
+from sluice.attestation.keys import SigningKey
+from sluice.attestation.ledger import Ledger
+from sluice.attestation.log import read_log
+from sluice.attestation.messages import (
+    APPROVALS,
+    COMMITS,
+    REGISTRATIONS,
+    Commit,
+    Registration,
+    approve,
+)
+from sluice.attestation.signed import Signed, sign
+from sluice.attestation.systems import circuit_for
+from sluice.attestation.verifier import Verifier
+from sluice.errors import SettingError, VerificationError
+from sluice.invariants import RuleSet
+
+from .conftest import NOW, SYSTEM, Told, World
+
+
+def refused(step: str, words: str = "") -> "pytest.RaisesExc[VerificationError]":
+    return pytest.raises(VerificationError, match=rf"step {step}: .*{words}")
+
+
+# -- step 1 ---------------------------------------------------------------------------------------
+
+
+def register(
+    world: World, signed: Signed[Registration], *approvals: object, last: RuleSet | None = None
+) -> None:
+    world.desk.register(
+        REGISTRATIONS.write(signed),
+        Agreement(system=SYSTEM, circuit=world.circuit),
+        approvals=[APPROVALS.write(approval) for approval in approvals],  # type: ignore[arg-type]
+        last=last,
+        at=NOW,
+    )
+
+
+def test_rules_need_the_signature_of_a_known_approver(world: World) -> None:
+    signed = world.plant().registration()
+    other = world.plant("south").registration()
+    approver = world.approvers[0]
+    for approvals in (
+        (),
+        (approve(signed, SigningKey.generate()),),
+        (approve(other, approver),),
+        (approve(signed, approver, looser=True),),
+    ):
+        with refused("1", "0 approvals"):
+            register(world, signed, *approvals)
+    good = approve(signed, approver)
+    with refused("1", "signature of the approval"):
+        register(world, signed, replace(good, signature="0" * 128))
+    assert not world.ledger.clients
+    register(world, signed, good)
+    assert world.ledger.clients == ("north",)
+
+
+def test_a_registration_is_signed_by_the_key_it_names(world: World) -> None:
+    signed = world.plant().registration()
+    forged = sign(signed.content, SigningKey.generate())
+    with refused("1", "signature of the registration"):
+        register(world, forged, approve(forged, world.approvers[0]))
+    with refused("1", "canonical"):
+        world.desk.register(
+            REGISTRATIONS.write(signed).replace(b":", b": ", 1),
+            Agreement(system=SYSTEM, circuit=world.circuit),
+            approvals=[],
+            at=NOW,
+        )
+
+
+def test_a_name_has_one_key_and_a_key_one_name(world: World) -> None:
+    plant = world.plant()
+    world.enrol(plant)
+    same_name = world.plant("north").registration()
+    with refused("1", "a name has one key"):
+        register(world, same_name, approve(same_name, world.approvers[0]), last=world.circuit.rules)
+    with refused("1", "a name has one key"):
+        world.enrol(world.plant("south", key=plant.key))
+
+
+def test_nobody_is_called_the_coordinator_or_comes_from_another_federation(world: World) -> None:
+    with refused("1", "cannot register"):
+        world.enrol(world.plant("coordinator"))
+    with refused("1", "cannot register"):
+        world.enrol(replace(world.plant(), federation="power"))
+
+
+def test_a_plant_does_not_choose_its_own_terms_or_circuit(world: World, rules: RuleSet) -> None:
+    plant = world.plant()
+    with refused("1", "other terms"):
+        register(world, plant.registration(overlaps=True))
+    softer = circuit_for(SYSTEM, rules, HardenedPolicy(rows_min=100), rows_max=4_096)
+    with refused("1", "another circuit"):
+        register(world, replace(plant, circuit=softer).registration())
+
+
+def test_rules_that_the_policy_does_not_accept_are_refused(world: World, rules: RuleSet) -> None:
+    few = replace(rules, invariants=tuple(r for r in rules.invariants if r.name != "dL_T1"))
+    world.circuit = circuit_for(SYSTEM, replace(few, invariants=few.invariants[3:]),
+                                HardenedPolicy(), rows_max=4_096)  # fmt: skip
+    with refused("1", "are refused: "):
+        world.enrol(world.plant())
+
+
+def test_looser_rules_need_two_signatures(world: World, rules: RuleSet) -> None:
+    plant = world.plant()
+    world.enrol(plant)
+    wider = tuple(
+        replace(r, tolerance=r.tolerance * 1.01) if r.name == "dL_T1" else r
+        for r in rules.invariants
+    )
+    world.circuit = circuit_for(
+        SYSTEM, replace(rules, invariants=wider), HardenedPolicy(), rows_max=4_096
+    )
+    signed = replace(plant, circuit=world.circuit).registration()
+    one, two = (approve(signed, key, looser=True) for key in world.approvers)
+    with pytest.raises(SettingError, match="give the rules last accepted"):
+        register(world, signed, one, two)
+    with refused("1", "looser rules need 2"):
+        register(world, signed, one, last=rules)
+    with refused("1", "looser rules need 2"):
+        register(world, signed, one, one, last=rules)
+    with refused("1", "looser rules need 2"):
+        register(world, signed, *(approve(signed, key) for key in world.approvers), last=rules)
+    register(world, signed, one, two, last=rules)
+    assert read_log(world.path).rules_of("north") == signed.content.rules
+
+
+def test_new_rules_end_old_attestations_but_not_their_proofs(told: Told, rules: RuleSet) -> None:
+    world = told.world
+    told.awaiting.attest(told.proof, at=NOW)
+    assert world.ledger.attestations("north", step="6") == (told.proven.attestation,)
+    old = world.circuit
+    world.circuit = circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=2_048)
+    signed = replace(told.plant, circuit=world.circuit).registration()
+    register(world, signed, approve(signed, world.approvers[0]), last=rules)
+    assert world.ledger.attestations("north", step="6") == ()
+    verifier = Verifier(system=SYSTEM, circuit=old, pinned=Pinned.of(old), ledger=world.ledger)
+    verifier.verify(told.proof, told.commit)  # it was accepted then, and the log says so
+    with refused("2", "other rules, another policy, circuit"):
+        told.enrolled.receive(COMMITS.write(told.plant.commit(world.batch(1)).message), at=NOW)
+    with refused("1", "another circuit"):
+        world.desk.enrolled("north", told.enrolled.agreement)
+
+
+# -- step 2 ---------------------------------------------------------------------------------------
+
+
+def recommitted(told: Told, /, **changes: object) -> bytes:
+    """The commitment of another batch of the same plant, changed and signed anew."""
+    content: Commit = replace(
+        told.plant.commit(told.world.batch(1)).message.content,
+        **changes,  # type: ignore[arg-type]
+    )
+    return COMMITS.write(sign(content, told.plant.key))
+
+
+def test_a_commitment_is_logged_once(told: Told) -> None:
+    size = told.world.ledger.size
+    told.enrolled.receive(told.commit, at=NOW)  # networks duplicate
+    assert told.world.ledger.size == size
+    again = replace(told.committed.message.content, rows=601)
+    with refused("2", "in the log already, as 'north' made it"):
+        told.enrolled.receive(COMMITS.write(sign(again, told.plant.key)), at=NOW)
+
+
+def test_a_commitment_of_another_client_is_refused(told: Told) -> None:
+    world, thief = told.world, told.world.plant("south")
+    enrolled = world.enrol(thief)
+    copied = replace(told.committed.message.content, client="south", key=thief.key.public)
+    with refused("2", "in the log already, as 'north' made it"):
+        enrolled.receive(COMMITS.write(sign(copied, thief.key)), at=NOW)
+    with refused("2", "of 'north' came instead"):
+        enrolled.receive(told.commit, at=NOW)
+
+
+def test_overlapping_time_is_refused_unless_the_terms_allow_it(told: Told) -> None:
+    world = told.world
+    line = world.line
+    overlapping = told.plant.commit(line.rows(8_640 + 599, 8_640 + 1_199))
+    with refused("2", "overlaps"):
+        told.enrolled.receive(COMMITS.write(overlapping.message), at=NOW)
+    told.enrolled.receive(COMMITS.write(told.plant.commit(world.batch(1)).message), at=NOW)
+    south = world.plant("south")  # another client's time is its own
+    world.enrol(south).receive(COMMITS.write(south.commit(world.batch()).message), at=NOW)
+    east = world.plant("east")
+    enrolled = world.enrol(east, overlaps=True)
+    for _ in range(2):
+        enrolled.receive(COMMITS.write(east.commit(world.batch()).message), at=NOW)
+
+
+def test_rows_outside_the_policy_are_refused(told: Told) -> None:
+    for rows in (0, 199, 4_097):
+        with refused("2", f"{rows:,} rows; the policy takes 200 to 4,096"):
+            told.enrolled.receive(recommitted(told, rows=rows), at=NOW)
+    with refused("2", "do not fit between"):
+        told.enrolled.receive(recommitted(told, rows=4_000), at=NOW)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"rules": "0" * 64}, {"policy": "0" * 64}, {"circuit": "0" * 64}, {"system": "full"},
+     {"federation": "power"}, {"key": "0" * 64}],
+    ids=lambda changes: next(iter(changes)),
+)  # fmt: skip
+def test_a_commitment_is_for_what_was_registered(told: Told, changes: dict[str, str]) -> None:
+    with refused("2", "than it is registered with"):
+        told.enrolled.receive(recommitted(told, **changes), at=NOW)
+
+
+def test_a_commitment_is_signed_and_canonical(told: Told) -> None:
+    raw = recommitted(told)
+    with refused("2", "signature"):
+        told.enrolled.receive(raw.replace(b'"rows":600', b'"rows":601'), at=NOW)
+    with refused("2", "canonical"):
+        told.enrolled.receive(raw + b"\n", at=NOW)
+    told.enrolled.receive(raw, at=NOW)
+
+
+def test_the_log_takes_one_attestation_of_a_commitment_from_its_client(told: Told) -> None:
+    """Not even a coordinator that goes round its own verifier can write another one."""
+    commitment = told.committed.message.content.commitment
+    told.world.enrol(told.world.plant("south"))
+    body = BatchAttested(client="north", commitment=commitment, attestation="1" * 64)
+    with refused("5.3", "not one of 'south'"):
+        told.world.log.append(replace(body, client="south"), at=NOW)
+    with refused("5.3", "not in the log"):
+        told.world.log.append(replace(body, commitment="0" * 64), at=NOW)
+    told.world.log.append(body, at=NOW)
+    with refused("5.4", "attested already"):
+        told.world.log.append(replace(body, attestation="2" * 64), at=NOW)
+
+
+def test_an_empty_ledger_is_nobodys() -> None:
+    with refused("7", "the log is empty"):
+        Ledger().head("north")
+
+
+def test_states_are_found_again_as_far_as_the_log_says_so(told: Told) -> None:
+    world, commitment = told.world, told.committed.message.content.commitment
+    enrolled = world.desk.enrolled("north", told.enrolled.agreement)
+    with refused("1", "no client 'south'"):
+        world.desk.enrolled("south", told.enrolled.agreement)
+    with refused("5.3", "not in the log"):
+        enrolled.awaiting("0" * 64)
+    south = world.enrol(world.plant("south"))
+    with refused("5.3", "not one of 'south'"):
+        south.awaiting(commitment)
+    with refused("5.8", "no proof of this batch"):
+        enrolled.awaiting(commitment).attested()
+    attested = told.awaiting.attest(told.proof, at=NOW)
+    assert enrolled.awaiting(commitment).attested() == attested

@@ -1,0 +1,266 @@
+"""The log: chained, crash-safe, verified offline, and one log for everybody."""
+
+import fcntl
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sluice.attestation.entries import LogOpened, RoundOpened, entry_digest
+from sluice.attestation.heads import HEADS, Head, refuse_fork
+from sluice.attestation.keys import SigningKey
+from sluice.attestation.log import Log, extended, mend, read_log
+from sluice.attestation.signed import sign
+from sluice.errors import DocumentError, SettingError, VerificationError
+
+from .conftest import NOW, Told, World, later, tell
+
+
+def refused(step: str, words: str = "") -> "pytest.RaisesExc[VerificationError]":
+    return pytest.raises(VerificationError, match=rf"step {step}: .*{words}")
+
+
+def lines(world: World) -> list[bytes]:
+    return world.path.read_bytes().splitlines()
+
+
+def test_a_log_says_the_same_when_it_is_read_again(told: Told) -> None:
+    told.awaiting.attest(told.proof, at=NOW)
+    again = read_log(told.world.path)
+    assert again.size == told.world.ledger.size == 4
+    assert again.head("x") == told.world.ledger.head("x")
+    assert again.client("north", step="1") == told.world.ledger.client("north", step="1")
+    assert again.attestation(told.committed.message.content.commitment) == told.proven.attestation
+    reopened = Log.open(told.world.path, told.world.coordinator)
+    reopened.append(RoundOpened(round=1, model="0" * 64, deadline="2026-05-01T13:00:00.000000Z"),
+                    at=NOW)  # fmt: skip
+    assert read_log(told.world.path).size == 5
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_a_changed_entry_is_found(told: Told, index: int) -> None:
+    told.awaiting.attest(told.proof, at=NOW)
+    entries = lines(told.world)
+    entries[index] = entries[index].replace(b"2026-05-01T12:00", b"2026-05-01T12:01")
+    told.world.path.write_bytes(b"\n".join(entries) + b"\n")
+    if index == 3:  # nothing follows the last entry; only a signed head knows what it was
+        signed = told.world.log.signed_head().content
+        shown = read_log(told.world.path).head(signed.signer)
+        with refused("7", "forked"):
+            refuse_fork(signed, shown)
+    else:
+        with refused("7", f"entry {index + 1} does not follow"):
+            read_log(told.world.path)
+
+
+def test_entries_left_out_swapped_or_doubled_are_found(told: Told) -> None:
+    entries = lines(told.world)
+    for wrong in (
+        [entries[0], entries[2]],
+        [entries[0], entries[2], entries[1]],
+        [entries[0], entries[1], entries[1], entries[2]],
+        entries[1:],
+    ):
+        told.world.path.write_bytes(b"\n".join(wrong) + b"\n")
+        with refused("7"):
+            read_log(told.world.path)
+
+
+def test_lines_in_a_second_spelling_are_found(told: Told) -> None:
+    entries = lines(told.world)
+    entries[-1] = entries[-1].replace(b'"index":2', b'"index": 2')
+    told.world.path.write_bytes(b"\n".join(entries) + b"\n")
+    with refused("7", "entry 2: .*canonical"):
+        read_log(told.world.path)
+
+
+def test_entries_of_unknown_kind_and_overlong_lines_are_found(world: World) -> None:
+    raw = world.path.read_bytes()
+    world.path.write_bytes(raw.replace(b'"kind":"opened"', b'"kind":"shut"'))
+    with refused("7", "entry 0: .*not well formed"):
+        read_log(world.path)
+    world.path.write_bytes(b"x" * 70_000)
+    with refused("7", "more than 65,536 bytes"):
+        read_log(world.path)
+    world.path.write_bytes(b"")
+    with refused("7", "is empty"):
+        read_log(world.path)
+    with pytest.raises(SettingError, match="cannot be read"):
+        read_log(world.path.with_name("nowhere"))
+
+
+@pytest.mark.parametrize("kept", [1, 10, -1])
+def test_a_torn_last_line_is_reported_and_put_aside(told: Told, kept: int) -> None:
+    path = told.world.path
+    whole = path.read_bytes()
+    last = lines(told.world)[-1] + b"\n"
+    torn = whole[: -len(last)] + last[:kept]
+    path.write_bytes(torn)
+    with refused("7", "torn"):
+        read_log(path)
+    with refused("7", "torn"):
+        Log.open(path, told.world.coordinator)
+    assert path.read_bytes() == torn  # nothing was dropped by looking
+    aside = mend(path)
+    assert aside is not None
+    assert aside.read_bytes() == last[:kept]
+    log = Log.open(path, told.world.coordinator)
+    assert log.ledger.size == 2
+    assert mend(path) is None
+
+
+def test_the_message_of_a_torn_line_can_come_again(told: Told) -> None:
+    path = told.world.path
+    path.write_bytes(path.read_bytes()[:-5])
+    mend(path)
+    world = told.world
+    world.log = Log.open(path, world.coordinator)
+    enrolled = replace(told.enrolled, log=world.log)
+    enrolled.receive(told.commit, at=later(1))
+    assert read_log(path).size == 3
+
+
+def test_a_full_disk_leaves_the_log_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = world.path.read_bytes()
+    write = os.write
+    body = RoundOpened(round=1, model="0" * 64, deadline="2026-05-01T13:00:00.000000Z")
+
+    def full(handle: int, data: bytes) -> int:
+        write(handle, bytes(data)[:40])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(SettingError, match="No space left"):
+        world.log.append(body, at=NOW)
+    monkeypatch.undo()
+    assert world.path.read_bytes() == before
+    world.log.append(body, at=NOW)
+    assert read_log(world.path).size == 2
+
+
+def test_an_append_is_on_the_disk_before_it_is_believed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    world.enrol(world.plant())
+    assert len(synced) == 1
+
+
+def test_a_new_log_and_a_mended_one_are_on_the_disk_too(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    closed: list[int] = []
+    close = os.close
+
+    def closing(handle: int) -> None:
+        closed.append(handle)
+        close(handle)
+
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(os, "close", closing)
+    opened = LogOpened(federation="water", coordinator=world.coordinator.public, approvers=())
+    Log.create(tmp_path / "new", opened, world.coordinator, at=NOW)
+    assert (len(synced), len(closed)) == (2, 3)  # the folder and the line; touched, too
+    with world.path.open("ab") as log:
+        log.write(b"half an entry")
+    mend(world.path)
+    assert (len(synced), len(closed)) == (5, 5)  # what was put aside, the folder, the log
+
+
+def test_a_writer_waits_for_the_other(world: World) -> None:
+    body = RoundOpened(round=1, model="0" * 64, deadline="2026-05-01T13:00:00.000000Z")
+    with world.path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=world.log.append, args=(body,), kwargs={"at": NOW})
+        waiting.start()
+        waiting.join(0.2)
+        assert waiting.is_alive()
+        fcntl.flock(held, fcntl.LOCK_UN)
+        waiting.join(10)
+    assert read_log(world.path).size == 2
+
+
+def test_two_writers_do_not_fork_a_log(world: World) -> None:
+    other = Log.open(world.path, world.coordinator)
+    body = RoundOpened(round=1, model="0" * 64, deadline="2026-05-01T13:00:00.000000Z")
+    world.log.append(body, at=NOW)
+    with pytest.raises(SettingError, match="written to by somebody else"):
+        other.append(body, at=NOW)
+    assert read_log(world.path).size == 2
+
+
+def test_a_log_is_its_coordinators(world: World, tmp_path: Path) -> None:
+    stranger = SigningKey.generate()
+    with pytest.raises(SettingError, match="another coordinator's"):
+        Log.open(world.path, stranger)
+    opened = LogOpened(federation="water", coordinator=world.coordinator.public, approvers=())
+    with pytest.raises(SettingError, match="whose key it names"):
+        Log.create(tmp_path / "other", opened, stranger, at=NOW)
+    with pytest.raises(SettingError, match="cannot begin the log"):
+        Log.create(world.path, opened, world.coordinator, at=NOW)
+    with refused("7", "only by that"):
+        world.log.append(opened, at=NOW)
+
+
+def test_what_could_not_be_read_is_not_written(world: World) -> None:
+    before = world.path.read_bytes()
+    body = RoundOpened(round=1, model="no hash", deadline="2026-05-01T13:00:00.000000Z")
+    with pytest.raises(DocumentError, match="model"):
+        world.log.append(body, at=NOW)
+    assert world.path.read_bytes() == before
+
+
+# -- heads ----------------------------------------------------------------------------------------
+
+
+def test_plants_countersign_the_head(told: Told) -> None:
+    world = told.world
+    head = sign(world.ledger.head("north"), told.plant.key)
+    world.desk.countersign(HEADS.write(head), at=NOW)
+    assert read_log(world.path).size == 4
+    for wrong in (
+        sign(replace(head.content, last="1" * 64), told.plant.key),
+        sign(replace(head.content, size=99), told.plant.key),
+        sign(replace(head.content, federation="power"), told.plant.key),
+        sign(head.content, SigningKey.generate()),
+        sign(replace(head.content, signer="south"), told.plant.key),
+    ):
+        with refused("7"):
+            world.desk.countersign(HEADS.write(wrong), at=NOW)
+    with refused("7"):
+        world.desk.countersign(HEADS.write(head) + b" ", at=NOW)
+
+
+def test_a_coordinator_that_shows_two_logs_is_found_out(world: World, tmp_path: Path) -> None:
+    """Both plants are enrolled; then one half of the log is hidden from each."""
+    copy = tmp_path / "other.jsonl"
+    copy.write_bytes(world.path.read_bytes())
+    for_north, for_south = world.log, Log.open(copy, world.coordinator)
+    one = RoundOpened(round=1, model="1" * 64, deadline="2026-05-01T13:00:00.000000Z")
+    for_north.append(one, at=NOW)
+    for_south.append(replace(one, model="2" * 64), at=NOW)
+    north, south = for_north.signed_head(), for_south.signed_head()
+    for head in (north, south):
+        head.verify(world.coordinator.public, step="7")  # the coordinator cannot deny either
+    with refused("7", "forked"):
+        refuse_fork(north.content, south.content)
+    refuse_fork(north.content, north.content)
+    with refused("7", "two federations"):
+        refuse_fork(north.content, replace(south.content, federation="power"))
+
+
+def test_a_later_head_extends_the_one_that_was_seen(told: Told, tmp_path: Path) -> None:
+    world = told.world
+    entries = lines(world)
+    seen = Head(federation="water", signer="north", size=2, last=entry_digest(entries[1]))
+    assert extended(seen, entries[2:]) == world.ledger.head("north")
+    assert extended(seen, []) == seen
+    other = World(world.line, world.circuit, tmp_path / "other.jsonl")
+    tell(other)
+    for wrong in (lines(other)[2:], entries[1:], [b"{}"], [entries[2], entries[2]]):
+        with refused("7"):
+            extended(seen, wrong)

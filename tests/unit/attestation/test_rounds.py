@@ -1,0 +1,242 @@
+"""Step 6: pledges before reveals, attested clients only, silence is exclusion."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sluice.attestation.coordinator import Agreement
+from sluice.attestation.entries import (
+    ClientExcluded,
+    ModelAggregated,
+    PledgesClosed,
+    RoundOpened,
+    UpdatePledged,
+    UpdateRevealed,
+)
+from sluice.attestation.gathering import Attested, Pledging, Revealing
+from sluice.attestation.keys import SigningKey
+from sluice.attestation.log import read_log
+from sluice.attestation.signed import sign
+from sluice.attestation.tokens import TOKENS, Token, update_digest
+from sluice.errors import VerificationError
+
+from .conftest import NOW, Told, World, later, tell
+
+MODEL, NEXT = "a" * 64, "b" * 64
+UPDATE = b"an update"
+
+
+def refused(words: str) -> "pytest.RaisesExc[VerificationError]":
+    return pytest.raises(VerificationError, match=rf"step 6: .*{words}")
+
+
+@pytest.fixture
+def pair(world: World) -> tuple[tuple[Told, Attested], tuple[Told, Attested]]:
+    one, two = tell(world, "north"), tell(world, "south", batch=1)
+    return (
+        (one, one.awaiting.attest(one.proof, at=NOW)),
+        (two, two.awaiting.attest(two.proof, at=NOW)),
+    )
+
+
+@pytest.fixture
+def north(pair: tuple[tuple[Told, Attested], tuple[Told, Attested]]) -> tuple[Told, Attested]:
+    return pair[0]
+
+
+def opened(world: World) -> Pledging:
+    return world.desk.open_round(MODEL, later(60), at=NOW)
+
+
+def token(told: Told, update: bytes = UPDATE, /, **changes: object) -> bytes:
+    content: Token = replace(
+        told.proven.pledge(1, MODEL, update).message.content,
+        **changes,  # type: ignore[arg-type]
+    )
+    return TOKENS.write(sign(content, told.plant.key))
+
+
+def test_a_round_from_its_opening_to_its_model(
+    world: World, pair: tuple[tuple[Told, Attested], tuple[Told, Attested]]
+) -> None:
+    (north, of_north), (south, of_south) = pair
+    world.enrol(world.plant("silent"))
+    pledging = opened(world)
+    pledges = [
+        pledging.pledge(of_north, token(north), at=later(1)),
+        pledging.pledge(of_south, token(south), at=later(2)),
+    ]
+    revealing = pledging.close(at=later(3))
+    revealed = [revealing.reveal(pledge, UPDATE, at=later(4)) for pledge in pledges]
+    assert [update.client for update in revealed] == ["north", "south"]
+    assert revealing.finish(NEXT, at=later(5)) == ("north", "south")
+    assert b'"client":"silent","kind":"excluded","round":1,"step":"6"' in world.path.read_bytes()
+    assert read_log(world.path).rounds.last == 1
+    assert world.desk.open_round(NEXT, later(120), at=later(60)).round == 2
+
+
+def test_out_of_order_cannot_be_written_down(world: World, north: tuple[Told, Attested]) -> None:
+    told, attested = north
+    pledging = opened(world)
+    pledge = pledging.pledge(attested, token(told), at=NOW)
+    with pytest.raises(AttributeError):
+        pledging.reveal(pledge, UPDATE, at=NOW)  # type: ignore[attr-defined]
+    revealing = pledging.close(at=NOW)
+    with pytest.raises(AttributeError):
+        revealing.pledge(attested, token(told), at=NOW)  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        revealing.reveal(attested, UPDATE, at=NOW)  # type: ignore[arg-type]
+
+
+def test_the_log_refuses_what_types_did_not_see(world: World, north: tuple[Told, Attested]) -> None:
+    """A state kept from before does not reach round the order: the log knows it too."""
+    told, attested = north
+    pledging = opened(world)
+    early = Revealing(log=world.log, round=1)
+    pledge = pledging.pledge(attested, token(told), at=NOW)
+    with refused("still takes tokens"):
+        early.reveal(pledge, UPDATE, at=NOW)
+    with refused("made by"):
+        world.log.append(ModelAggregated(round=1, model=NEXT, clients=("north",)), at=NOW)
+    revealing = pledging.close(at=NOW)
+    with refused("no more tokens"):
+        pledging.pledge(attested, token(told, b"second thoughts"), at=NOW)
+    with refused("closed to tokens already"):
+        pledging.close(at=NOW)
+    revealing.reveal(pledge, UPDATE, at=NOW)
+    size = world.ledger.size
+    revealing.reveal(pledge, UPDATE, at=NOW)  # networks duplicate
+    assert world.ledger.size == size
+    with refused("too often or late"):
+        revealing.reveal(pledge, b"second thoughts", at=NOW)
+    revealing.finish(NEXT, at=NOW)
+    with refused("is over"):
+        revealing.exclude("north", "6", at=NOW)
+    with refused("made by"):
+        world.log.append(ModelAggregated(round=1, model=NEXT, clients=("north",)), at=NOW)
+    second = world.desk.open_round(NEXT, later(60), at=NOW).close(at=NOW)
+    with refused("a pledge of round 1 in 2"):
+        second.reveal(pledge, UPDATE, at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"federation": "power"}, "federation 'power'"),
+        ({"round": 2}, "a token for round 2 in 1"),
+        ({"model": NEXT}, "is for model"),
+        ({"attestation": "0" * 64}, "not for this batch"),
+        ({"client": "south"}, "not for this batch"),
+    ],
+)
+def test_a_token_is_for_one_round_model_batch_and_client(
+    world: World, north: tuple[Told, Attested], changes: dict[str, object], words: str
+) -> None:
+    told, attested = north
+    pledging = opened(world)
+    with refused(words):
+        pledging.pledge(attested, token(told, **changes), at=NOW)
+    pledging.pledge(attested, token(told), at=NOW)
+
+
+def test_a_token_is_signed_canonical_in_time_and_the_only_one(
+    world: World, north: tuple[Told, Attested]
+) -> None:
+    told, attested = north
+    pledging = opened(world)
+    with refused("signature"):
+        forged = sign(TOKENS.read(token(told)).content, SigningKey.generate())
+        pledging.pledge(attested, TOKENS.write(forged), at=NOW)
+    with refused("canonical"):
+        pledging.pledge(attested, token(told) + b" ", at=NOW)
+    with refused("came after"):
+        pledging.pledge(attested, token(told), at=later(61))
+    pledge = pledging.pledge(attested, token(told), at=later(60))
+    size = world.ledger.size
+    assert pledging.pledge(attested, token(told), at=later(61)) == pledge  # networks duplicate
+    assert world.ledger.size == size
+    with refused("has a token in round 1"):
+        pledging.pledge(attested, token(told, b"second thoughts"), at=later(1))
+
+
+def test_only_attested_clients_take_part(world: World, north: tuple[Told, Attested]) -> None:
+    late = tell(world, "late", batch=2)
+    pledging = opened(world)
+    claimed = Attested(client="late", attestation=late.proven.attestation)
+    with refused("has no attestation"):
+        pledging.pledge(claimed, token(late), at=NOW)
+    borrowed = Attested(client="late", attestation=north[1].attestation)
+    with refused("has no attestation"):
+        pledging.pledge(borrowed, token(late, attestation=north[1].attestation), at=NOW)
+    with refused("no client 'nobody'"):
+        nobody = Attested(client="nobody", attestation=north[1].attestation)
+        pledging.pledge(nobody, token(north[0], client="nobody"), at=NOW)
+
+
+def test_another_update_than_the_pledged_one_is_refused(
+    world: World, north: tuple[Told, Attested]
+) -> None:
+    told, attested = north
+    pledging = opened(world)
+    pledge = pledging.pledge(attested, token(told), at=NOW)
+    revealing = pledging.close(at=NOW)
+    with refused("pledged was"):
+        revealing.reveal(pledge, b"shaped after seeing the others", at=NOW)
+    revealing.exclude("north", "6", at=NOW)
+    with refused("excluded from the round, by step 6"):
+        revealing.reveal(pledge, UPDATE, at=NOW)
+    assert revealing.finish(NEXT, at=NOW) == ()
+
+
+def test_a_copied_pledge_cannot_be_redeemed(
+    world: World, pair: tuple[tuple[Told, Attested], tuple[Told, Attested]]
+) -> None:
+    (north, of_north), (south, of_south) = pair
+    pledging = opened(world)
+    pledging.pledge(of_north, token(north), at=NOW)
+    seen = TOKENS.read(token(north)).content.update
+    copied = pledging.pledge(of_south, token(south, update=seen), at=NOW)
+    revealing = pledging.close(at=NOW)
+    with refused("pledged was"):
+        revealing.reveal(copied, UPDATE, at=NOW)
+    assert update_digest("water", "north", 1, UPDATE) != update_digest("water", "south", 1, UPDATE)
+    assert update_digest("water", "north", 1, UPDATE) != update_digest("water", "north", 2, UPDATE)
+
+
+def test_an_excluded_client_has_no_token(world: World, north: tuple[Told, Attested]) -> None:
+    told, attested = north
+    pledging = opened(world)
+    pledging.exclude("north", "5.8", at=NOW)
+    with refused("excluded from the round, by step 5.8"):
+        pledging.pledge(attested, token(told), at=NOW)
+    with refused("no client 'nobody'"):
+        pledging.exclude("nobody", "6", at=NOW)
+
+
+def test_entries_of_no_round_are_refused(world: World, north: tuple[Told, Attested]) -> None:
+    signed = TOKENS.read(token(north[0]))
+    for body in (
+        UpdatePledged(token=signed),
+        PledgesClosed(round=1),
+        UpdateRevealed(round=1, client="north", update="0" * 64),
+        ClientExcluded(round=1, client="north", step="6"),
+        ModelAggregated(round=1, model=NEXT, clients=()),
+    ):
+        with refused("the last is 0"):
+            world.log.append(body, at=NOW)
+    with refused("round 2 cannot follow 0"):
+        world.log.append(
+            RoundOpened(round=2, model=MODEL, deadline="2026-05-01T13:00:00.000000Z"), at=NOW
+        )
+
+
+def test_a_token_is_found_by_round_and_client(
+    world: World, north: tuple[Told, Attested], tmp_path: Path
+) -> None:
+    told, attested = north
+    opened(world).pledge(attested, token(told), at=NOW)
+    again = read_log(world.path).rounds
+    assert again.token(1, "north") == TOKENS.read(token(told)).content
+    assert again.token(1, "south") is again.token(0, "north") is again.token(2, "north") is None
+    assert isinstance(told.enrolled.agreement, Agreement)

@@ -1,0 +1,153 @@
+"""The transparent system: explicit, and as strict as the statement it stands for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sluice.admission import HardenedPolicy, PaperPolicy
+from sluice.attestation.revealed import Table
+from sluice.attestation.system import Circuit, System
+from sluice.attestation.systems import SystemName, circuit_for, find_system
+from sluice.attestation.unsafe import Unsafe
+from sluice.errors import (
+    EmptyRulesError,
+    RefusedError,
+    RulesFileError,
+    SettingError,
+    VerificationError,
+)
+from sluice.invariants import Liveness, Profile, RuleSet, encode, evaluate, measure
+from sluice.telemetry import Record
+
+from .conftest import SYSTEM
+
+SALT, CONTEXT = b"s" * 32, b"c" * 32
+
+
+@pytest.fixture(scope="module")
+def batch(line: Record) -> Record:
+    """Clean rows with everything a record can have: missing readings, a jump, odd codes."""
+    rows = line.rows(8_640, 9_640)
+    values = rows.values.copy()
+    values[10, rows.index("L_T1")] = np.nan
+    values[20, rows.index("S_PU1")] = np.nan
+    values[30, rows.index("S_PU1")] += 0.001
+    values[40, rows.index("S_PU2")] = 7
+    times = rows.times.copy()
+    times[500:] += np.timedelta64(3_600, "s")
+    return replace(rows, values=values, times=times)
+
+
+def test_it_must_be_asked_for() -> None:
+    with pytest.raises(SettingError, match="reveals every row"):
+        find_system(SystemName.UNSAFE)
+    with pytest.raises(SettingError, match="reveals every row"):
+        Unsafe(reveal_rows=False)
+    assert find_system("unsafe", reveal_rows=True).name == "unsafe"
+    with pytest.raises(SettingError, match="no proof system 'best'; known are full, unsafe"):
+        find_system("best")
+
+
+def test_it_is_a_system() -> None:
+    system: System = SYSTEM
+    assert system.largest_proof > 0
+
+
+def test_rebuilt_rows_are_judged_as_the_batch_is(rules: RuleSet, batch: Record) -> None:
+    encoding = encode(rules)
+    rebuilt = Table.of(encoding, rules).reveal(batch).record
+    one, other = measure(rules, batch), measure(rules, rebuilt)
+    assert np.array_equal(one.violating, other.violating)
+    assert np.array_equal(one.missing, other.missing)
+    assert np.array_equal(one.illegal, other.illegal)
+    assert one.segments == other.segments == 2
+    assert one.missing.sum() == one.illegal.sum() == 2
+    for here, there in zip(evaluate(encoding, batch), evaluate(encoding, rebuilt), strict=True):
+        assert np.array_equal(here.excess, there.excess), here.rule.name
+        assert np.array_equal(here.envelope, there.envelope)
+
+
+def test_the_commitment_hides_and_binds(circuit: Circuit, batch: Record, line: Record) -> None:
+    one = SYSTEM.commit(batch, circuit, salt=SALT)
+    assert len(one) == 32
+    assert one == SYSTEM.commit(batch, circuit, salt=SALT)
+    assert one != SYSTEM.commit(batch, circuit, salt=b"t" * 32)
+    assert one != SYSTEM.commit(line.rows(8_640, 9_640), circuit, salt=SALT)
+
+
+def test_proofs_hold_for_their_context_commitment_and_rows(circuit: Circuit, line: Record) -> None:
+    clean = line.rows(8_640, 9_640)
+    commitment = SYSTEM.commit(clean, circuit, salt=SALT)
+    proof = SYSTEM.prove(clean, circuit, salt=SALT, context=CONTEXT)
+    told = {"commitment": commitment, "rows": 1_000, "context": CONTEXT, "proof": proof}
+
+    def verify(**changes: object) -> None:
+        SYSTEM.verify(circuit, **{**told, **changes})  # type: ignore[arg-type]
+
+    verify()
+    for step, changes in (
+        ("5.8", {"context": b"d" * 32}),
+        ("5.8", {"commitment": b"x" * 32}),
+        ("5.8", {"proof": b"t" + proof[1:]}),
+        ("5.7", {"rows": 999}),
+        ("5.7", {"rows": 0}),
+        ("5.7", {"proof": proof + b"\0"}),
+        ("5.7", {"proof": b""}),
+        ("5.7", {"proof": proof[:-1] + b"\x02"}),
+    ):
+        with pytest.raises(VerificationError) as refused:
+            verify(**changes)
+        assert refused.value.step == step
+
+
+def test_rows_that_break_a_budget_are_not_proven(circuit: Circuit, line: Record) -> None:
+    clean = line.rows(8_640, 9_640)
+    values = clean.values.copy()
+    turned, jumped, frozen = values.copy(), values.copy(), values.copy()
+    turned[100:300, clean.index("S_PU1")] = 1 - values[100:300, clean.index("S_PU1")]
+    jumped[500, clean.index("L_T1")] *= 0.2
+    frozen[200:800, clean.index("L_T2")] = values[200, clean.index("L_T2")]
+    for lied in (turned, jumped, frozen):
+        with pytest.raises(RefusedError, match="does not satisfy its circuit"):
+            SYSTEM.prove(clean.with_values(lied), circuit, salt=SALT, context=CONTEXT)
+
+
+def test_it_states_the_hardened_policy_only(rules: RuleSet) -> None:
+    paper = replace(rules, profile=Profile.PAPER_WIDE, clean=None)
+    with pytest.raises(SettingError, match="hardened policy"):
+        circuit_for(SYSTEM, rules, PaperPolicy(), rows_max=4_096)
+    with pytest.raises(SettingError, match="'paper-wide'"):
+        circuit_for(SYSTEM, paper, HardenedPolicy(), rows_max=4_096)
+
+
+def test_circuits_of_nothing_are_refused(rules: RuleSet) -> None:
+    bounds = tuple(rule for rule in rules.invariants if not rule.kind.physical)
+    assert rules.clean is not None
+    clean = replace(rules.clean, severe=(), envelope=(), anchors=())
+    with pytest.raises(EmptyRulesError, match="would say nothing"):
+        circuit_for(
+            SYSTEM, replace(rules, invariants=bounds, clean=clean), HardenedPolicy(), rows_max=4_096
+        )
+    for rows in (100, 1 << 21):
+        with pytest.raises(SettingError, match="the policy takes batches of"):
+            circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=rows)
+    levels = (*rules.clean.liveness, Liveness(level="S_PU4", rows=64, smallest_range=1.0))
+    lively = replace(rules, clean=replace(rules.clean, liveness=levels))
+    with pytest.raises(RulesFileError, match="read S_PU4 without an instrument span"):
+        circuit_for(SYSTEM, lively, HardenedPolicy(), rows_max=4_096)
+    spanless = tuple(replace(c, span=None) if c.name == "L_T1" else c for c in rules.channels)
+    with pytest.raises(RulesFileError, match="instrument span"):
+        circuit_for(SYSTEM, replace(rules, channels=spanless), HardenedPolicy(), rows_max=4_096)
+
+
+def test_the_circuit_is_named_by_all_it_rests_on(rules: RuleSet, circuit: Circuit) -> None:
+    others = (
+        circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=2_048),
+        circuit_for(SYSTEM, rules, HardenedPolicy(rows_min=100), rows_max=4_096),
+        circuit_for(SYSTEM, replace(rules, plant="other"), HardenedPolicy(), rows_max=4_096),
+    )
+    assert len({circuit.identity, *(other.identity for other in others)}) == 4
+    again = circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=4_096)
+    assert again.identity == circuit.identity
+    assert "rules" not in repr(circuit)
