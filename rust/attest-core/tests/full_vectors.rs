@@ -26,8 +26,17 @@ fn admitted_batches_satisfy_every_constraint() {
 fn refused_batches_have_no_trace_and_a_forced_one_breaks_a_constraint() {
     for vector in vectors().iter().filter(|vector| !vector.admitted) {
         let refused = vector.traced(Manner::default()).err();
-        assert!(matches!(refused, Some(Unproven::Refused(_))), "{}: {refused:?}", vector.name);
-        let forced = vector.traced(Manner { forced: true, fault: None }).expect("a forced trace");
+        assert!(
+            matches!(refused, Some(Unproven::Refused(_))),
+            "{}: {refused:?}",
+            vector.name
+        );
+        let forced = vector
+            .traced(Manner {
+                forced: true,
+                fault: None,
+            })
+            .expect("a forced trace");
         assert!(!forced.broken().is_empty(), "{}", vector.name);
     }
 }

@@ -10,8 +10,18 @@ use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-create_exception!(_attest, RefusedBatchError, PyException, "The batch does not satisfy the statement.");
-create_exception!(_attest, InvalidProofError, PyException, "The proof is not accepted: step and why.");
+create_exception!(
+    _attest,
+    RefusedBatchError,
+    PyException,
+    "The batch does not satisfy the statement."
+);
+create_exception!(
+    _attest,
+    InvalidProofError,
+    PyException,
+    "The proof is not accepted: step and why."
+);
 
 /// One statement, ready for batches of any length.
 #[pyclass(frozen, module = "sluice._attest")]
@@ -31,7 +41,12 @@ pub struct FullBatch {
 impl FullBatch {
     #[new]
     fn new(rows: usize, registers: &[u8], codes: &[u8], starts: &[u8], flagged: &[u8]) -> Self {
-        let registers = registers.as_chunks().0.iter().copied().map(u16::from_le_bytes);
+        let registers = registers
+            .as_chunks()
+            .0
+            .iter()
+            .copied()
+            .map(u16::from_le_bytes);
         Self {
             rows,
             registers: registers.collect(),
@@ -58,7 +73,9 @@ impl FullBatch {
 impl FullCircuit {
     #[new]
     fn new(py: Python<'_>, statement: &[u8]) -> PyResult<Self> {
-        guarded(py, || Circuit::new(statement))?.map(Self).map_err(malformed)
+        guarded(py, || Circuit::new(statement))?
+            .map(Self)
+            .map_err(malformed)
     }
 
     /// What identifies statement, parameters and constraints: 32 bytes.
@@ -93,14 +110,18 @@ impl FullCircuit {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let salt = exactly(salt, "salt")?;
         let commitment = guarded(py, || self.0.commit(&batch.batch(), &salt))?;
-        commitment.map(|bytes| PyBytes::new(py, &bytes)).map_err(malformed)
+        commitment
+            .map(|bytes| PyBytes::new(py, &bytes))
+            .map_err(malformed)
     }
 
     /// Fill a trace and try every constraint on every row, without a proof.
     fn examine(&self, py: Python<'_>, budgets: &[u8], batch: &FullBatch) -> PyResult<()> {
         let budgets = Budgets::read(budgets).map_err(malformed)?;
         let broken = guarded(py, || {
-            let traced = self.0.trace(&budgets, &batch.batch(), &[0; 32], Manner::default())?;
+            let traced = self
+                .0
+                .trace(&budgets, &batch.batch(), &[0; 32], Manner::default())?;
             Ok(traced.broken())
         })?;
         match broken.map_err(unproven)?.first() {
@@ -125,9 +146,13 @@ impl FullCircuit {
         let mut entropy = [0; 32];
         getrandom::fill(&mut entropy)
             .map_err(|error| PyRuntimeError::new_err(format!("no randomness: {error}")))?;
-        let proof =
-            guarded(py, || self.0.prove(&budgets, &batch.batch(), &salt, &context, entropy))?;
-        proof.map(|bytes| PyBytes::new(py, &bytes)).map_err(unproven)
+        let proof = guarded(py, || {
+            self.0
+                .prove(&budgets, &batch.batch(), &salt, &context, entropy)
+        })?;
+        proof
+            .map(|bytes| PyBytes::new(py, &bytes))
+            .map_err(unproven)
     }
 
     /// Raise unless the proof shows that the committed batch satisfies the statement.
@@ -151,7 +176,10 @@ impl FullCircuit {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Invalid::Shape(why))) => invalid("shape", why),
             Ok(Err(Invalid::Fails(why))) => invalid("fails", why),
-            Err(_) => invalid("shape", "the verifier could not make anything of the proof".into()),
+            Err(_) => invalid(
+                "shape",
+                "the verifier could not make anything of the proof".into(),
+            ),
         }
     }
 }
@@ -167,9 +195,9 @@ fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult
 }
 
 fn exactly(bytes: &[u8], what: &str) -> PyResult<[u8; 32]> {
-    bytes.try_into().map_err(|_| {
-        PyValueError::new_err(format!("a {what} has 32 bytes, not {}", bytes.len()))
-    })
+    bytes
+        .try_into()
+        .map_err(|_| PyValueError::new_err(format!("a {what} has 32 bytes, not {}", bytes.len())))
 }
 
 fn malformed(error: Malformed) -> PyErr {

@@ -15,7 +15,9 @@ mod full;
 mod _attest {
     #[pymodule_export]
     use super::full::{FullBatch, FullCircuit, InvalidProofError, RefusedBatchError};
-    use super::{Fr, PyResult, PyValueError, field_element, full, poseidon, pyfunction, to_decimal};
+    use super::{
+        Fr, PyResult, PyValueError, field_element, full, poseidon, pyfunction, to_decimal,
+    };
 
     /// Hash 1 to 16 field elements of BN254, given and returned as canonical decimal strings.
     #[pyfunction]

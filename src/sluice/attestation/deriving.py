@@ -11,6 +11,7 @@ import numpy as np
 
 from sluice.arrays import Ints
 from sluice.attestation.lanes import Actuator, pack
+from sluice.attestation.packing import digest, packed
 from sluice.errors import RulesFileError
 from sluice.invariants import Budgets, Encoding, RuleSet
 from sluice.invariants.encoding import (
@@ -47,6 +48,7 @@ class Deriving:
         limits = [self._limits(register.channel) for register in self.encoding.registers]
         return {
             "version": VERSION,
+            "encoding": self._encoding(),
             "registers": [{"low": low, "high": high} for low, high in limits],
             "actuators": [
                 {
@@ -78,6 +80,18 @@ class Deriving:
                 for (level, rows), least in self.budgets.quietest.items()
             ],
         }
+
+    def _encoding(self) -> str:
+        """Hash which channels are committed to, and how their readings become integers."""
+        registers = [
+            packed(found.channel.encode(), found.low.hex().encode(), found.step.hex().encode())
+            for found in self.encoding.registers
+        ]
+        actuators = [
+            packed(found.channel.name.encode(), *(str(code).encode() for code in found.codes))
+            for found in self.actuators
+        ]
+        return digest("full encoding", packed(*registers), packed(*actuators)).hex()
 
     def _always(self, rule: IntegerBound) -> bool:
         """Whether no row may break a bound: breaking it is severe, and none may be severe."""

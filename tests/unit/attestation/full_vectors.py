@@ -52,7 +52,7 @@ def cases() -> Iterator[Case]:
         ("a time jump", jumping, with_jump(clean, 33)),
         ("severe rows", severe, spiked),
         ("odd windows and bounds that only flag", odd, clean_batch(70, 5, averaged=False)),
-        ("two standby pumps", quiet, with_cell(clean_batch(256, 3), 100, "R", 1.0)),
+        ("two standby pumps", quiet, with_cell(clean_batch(250, 3), 100, "R", 1.0)),
     ):
         yield Case(name=name, wiring=wiring, batch=batch)
         found = shown(rules_of(wiring), policy_of(wiring), batch).document()

@@ -69,7 +69,8 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
         rows.only = None;
         self.layout.local(&mut rows);
         self.layout.judge_row(&mut rows);
-        self.layout.judge_batch(&mut rows, &self.public.totals, digest);
+        self.layout
+            .judge_batch(&mut rows, &self.public.totals, digest);
         let [of_here, _] = rows.registers;
         let mut rows = Constraints::<AB> {
             builder: rows.builder,
@@ -149,7 +150,8 @@ impl<AB: AirBuilder<F = F>> Rows for Constraints<'_, AB> {
 
     fn lead(&mut self, column: Column, value: AB::Expr) {
         let cell: AB::Expr = self.after[column].into();
-        self.builder.assert_zero(self.transition.dup() * (value - cell));
+        self.builder
+            .assert_zero(self.transition.dup() * (value - cell));
     }
 
     fn zero(&mut self, value: AB::Expr) {

@@ -18,8 +18,8 @@ pub struct Register {
 /// How an actuator's code is held.
 #[derive(Debug)]
 pub enum Actuator {
-    /// As an index: no rule reads it.
-    Index(Column),
+    /// As an index of so many, the unknown code's among them: no rule reads it.
+    Index(Column, u64),
     /// As one flag a code; where none is set, another code shows.
     Flags(Vec<Column>),
 }
@@ -32,20 +32,29 @@ impl Actuator {
                 Some(flag) => rows.cell(row, *flag),
                 None => not(Self::known(flags, rows, row)),
             },
-            Self::Index(_) => unreachable!("no rule reads this actuator"),
+            Self::Index(..) => unreachable!("no rule reads this actuator"),
         }
     }
 
     /// The index of the code that shows.
     pub fn index<R: Rows>(&self, rows: &R, row: Row) -> R::Value {
         match self {
-            Self::Index(column) => rows.cell(row, *column),
+            Self::Index(column, _) => rows.cell(row, *column),
             Self::Flags(flags) => {
                 let other = not(Self::known(flags, rows, row)) * F::from_usize(flags.len());
                 flags.iter().enumerate().fold(other, |sum, (code, flag)| {
                     sum + rows.cell(row, *flag) * F::from_usize(code)
                 })
             }
+        }
+    }
+
+    /// How many indices there are, the unknown code's among them.
+    #[must_use]
+    pub fn radix(&self) -> u64 {
+        match self {
+            Self::Index(_, radix) => *radix,
+            Self::Flags(flags) => flags.len() as u64 + 1,
         }
     }
 
@@ -81,8 +90,16 @@ impl Channels {
             low: register.low,
             ladder: columns.ladder(register.high - register.low, 0),
         };
-        let registers = statement.registers.iter().map(|found| register(found, columns)).collect();
-        let actuators = statement.actuators.iter().map(|found| actuator(found, columns)).collect();
+        let registers = statement
+            .registers
+            .iter()
+            .map(|found| register(found, columns))
+            .collect();
+        let actuators = statement
+            .actuators
+            .iter()
+            .map(|found| actuator(found, columns))
+            .collect();
         let illegal = |(index, found): (usize, &statement::Actuator)| {
             let codes = (0..=found.codes).filter(|code| !found.legal.contains(code));
             found.read.then(|| (index, codes.collect()))
@@ -95,16 +112,18 @@ impl Channels {
             severe: statement.severe.then(|| columns.flag()),
             real: columns.schedule(Schedule::Real),
             coming: columns.schedule(Schedule::Coming),
-            illegal: statement.actuators.iter().enumerate().filter_map(illegal).collect(),
+            illegal: statement
+                .actuators
+                .iter()
+                .enumerate()
+                .filter_map(illegal)
+                .collect(),
         }
     }
 
-    /// On the first row a segment starts.
+    /// On the first row a segment starts, and so it violates.
     pub fn first<R: Rows>(&self, rows: &mut R) {
-        rows.zero(not(rows.here(self.violating)));
-        if let Some(start) = self.start {
-            rows.zero(not(rows.here(start)));
-        }
+        rows.zero(not(rows.here(self.start.unwrap_or(self.violating))));
     }
 
     /// At most one code shows; rows that start a segment, show an illegal code or are severe violate.
@@ -156,7 +175,7 @@ impl Channels {
 
 fn actuator(found: &statement::Actuator, columns: &mut Columns) -> Actuator {
     if !found.read && found.codes < super::ladder::RADIX {
-        return Actuator::Index(columns.digit(found.codes + 1));
+        return Actuator::Index(columns.digit(found.codes + 1), found.codes + 1);
     }
     Actuator::Flags((0..found.codes).map(|_| columns.flag()).collect())
 }

@@ -76,7 +76,11 @@ impl Columns {
     /// Hand out a column for one of so many small values.
     pub fn digit(&mut self, radix: u64) -> Column {
         let column = self.cell();
-        self.digits.push(Digit { column, weight: 1, radix });
+        self.digits.push(Digit {
+            column,
+            weight: 1,
+            radix,
+        });
         column
     }
 

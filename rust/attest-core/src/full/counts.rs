@@ -72,7 +72,9 @@ impl Counts {
             claimed.push(Counted::Severe);
         }
         claimed.extend((0..statement.windows.len()).map(Counted::Window));
-        let mut exact: Vec<_> = (0..statement.couplings.len()).map(Counted::Unsteady).collect();
+        let mut exact: Vec<_> = (0..statement.couplings.len())
+            .map(Counted::Unsteady)
+            .collect();
         if statement.jumps {
             exact.push(Counted::Segments);
         }
@@ -87,7 +89,11 @@ impl Counts {
                 slack: filled.then(|| columns.schedule(Schedule::Slack(index))),
             });
         }
-        Self { counts, slack, last: columns.schedule(Schedule::Last) }
+        Self {
+            counts,
+            slack,
+            last: columns.schedule(Schedule::Last),
+        }
     }
 
     /// Nothing is counted before the first row.

@@ -94,7 +94,9 @@ impl Coupling {
     fn steady<R: Rows>(&self, channels: &Channels, rows: &R, row: Row) -> R::Value {
         let actuator = &channels.actuators[self.rule.actuator];
         let codes = self.rule.steady.iter();
-        let shown: R::Value = codes.map(|steady| actuator.shows(rows, row, steady.code)).sum();
+        let shown: R::Value = codes
+            .map(|steady| actuator.shows(rows, row, steady.code))
+            .sum();
         match self.settling {
             Some(settling) => shown * not(rows.cell(row, settling)),
             None => shown,
@@ -109,7 +111,10 @@ impl Coupling {
             None => R::Value::ONE,
         };
         let case = |steady: &statement::Steady| {
-            (steady.flows, actuator.shows(rows, Row::Here, steady.code) * calm.dup())
+            (
+                steady.flows,
+                actuator.shows(rows, Row::Here, steady.code) * calm.dup(),
+            )
         };
         let mut cases: Vec<_> = self.rule.steady.iter().map(case).collect();
         let moving = not(self.steady(channels, rows, Row::Here));
@@ -194,11 +199,18 @@ impl Couplings {
         if rule.settle == 0 {
             return None;
         }
-        let known = self.switches.iter().find(|switch| switch.actuator == rule.actuator);
+        let known = self
+            .switches
+            .iter()
+            .find(|switch| switch.actuator == rule.actuator);
         let switched = known.map(|switch| switch.switched).unwrap_or_else(|| {
             let switched = columns.cell();
             let codes = statement.actuators[rule.actuator].codes;
-            self.switches.push(Switch { actuator: rule.actuator, codes, switched });
+            self.switches.push(Switch {
+                actuator: rule.actuator,
+                codes,
+                switched,
+            });
             switched
         });
         if rule.settle == 1 {
@@ -209,18 +221,35 @@ impl Couplings {
         let any = self.countdowns.iter().find(known).map(|count| count.any);
         Some(any.unwrap_or_else(|| {
             let [left, any, inverse] = [(); 3].map(|()| columns.cell());
-            self.countdowns.push(Countdown { switched, settle, left, any, inverse });
+            self.countdowns.push(Countdown {
+                switched,
+                settle,
+                left,
+                any,
+                inverse,
+            });
             any
         }))
     }
 
     fn quiet(&mut self, standby: &[(usize, u64)], columns: &mut Columns) -> usize {
-        if let Some(found) = self.quiets.iter().position(|quiet| quiet.standby == standby) {
+        if let Some(found) = self
+            .quiets
+            .iter()
+            .position(|quiet| quiet.standby == standby)
+        {
             return found;
         }
-        let products = if standby.len() < 2 { 0 } else { standby.len().div_ceil(FACTORS) };
+        let products = if standby.len() < 2 {
+            0
+        } else {
+            standby.len().div_ceil(FACTORS)
+        };
         let products = (0..products).map(|_| columns.cell()).collect();
-        self.quiets.push(Quiet { standby: standby.to_vec(), products });
+        self.quiets.push(Quiet {
+            standby: standby.to_vec(),
+            products,
+        });
         self.quiets.len() - 1
     }
 
@@ -236,14 +265,21 @@ impl Couplings {
             rows.define(switch.switched, R::Value::ONE);
         }
         for countdown in &self.countdowns {
-            rows.define(countdown.left, R::Value::from(F::from_u64(countdown.settle)));
+            rows.define(
+                countdown.left,
+                R::Value::from(F::from_u64(countdown.settle)),
+            );
         }
     }
 
     /// What the row before leads to.
     pub fn step<R: Rows>(&self, channels: &Channels, rows: &mut R) {
-        self.switches.iter().for_each(|switch| switch.step(channels, rows));
-        self.countdowns.iter().for_each(|countdown| countdown.step(rows));
+        self.switches
+            .iter()
+            .for_each(|switch| switch.step(channels, rows));
+        self.countdowns
+            .iter()
+            .for_each(|countdown| countdown.step(rows));
     }
 
     /// What follows from the row itself.
@@ -251,7 +287,9 @@ impl Couplings {
         for countdown in &self.countdowns {
             rows.nonzero(rows.here(countdown.left), countdown.any, countdown.inverse);
         }
-        self.quiets.iter().for_each(|quiet| quiet.local(channels, rows));
+        self.quiets
+            .iter()
+            .for_each(|quiet| quiet.local(channels, rows));
     }
 
     /// Every flow is within its limits.
@@ -273,7 +311,11 @@ impl Couplings {
 
 /// How far apart the limits of any case are: no slack within them is larger.
 fn widest(rule: &statement::Coupling) -> u64 {
-    let cases = rule.steady.iter().map(|steady| steady.flows).chain([rule.envelope]);
+    let cases = rule
+        .steady
+        .iter()
+        .map(|steady| steady.flows)
+        .chain([rule.envelope]);
     let width = |flows: Flows| flows.severe.map_or(REGISTER_TOP, |[low, high]| high - low);
     cases.map(width).max().unwrap_or(REGISTER_TOP)
 }

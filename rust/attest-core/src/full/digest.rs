@@ -49,19 +49,26 @@ impl Permutation {
 
     fn apply<R: Rows>(&self, rows: &mut R, mut state: State<R::Value>) -> State<R::Value> {
         Linear::external_linear_layer(&mut state);
-        for (columns, constants) in
-            self.beginning.iter().zip(&GOLDILOCKS_POSEIDON2_RC_12_EXTERNAL_INITIAL)
+        for (columns, constants) in self
+            .beginning
+            .iter()
+            .zip(&GOLDILOCKS_POSEIDON2_RC_12_EXTERNAL_INITIAL)
         {
             full_round(&mut state, constants);
             pin(rows, &mut state, columns);
         }
-        for (column, constant) in self.partial.iter().zip(&GOLDILOCKS_POSEIDON2_RC_12_INTERNAL) {
+        for (column, constant) in self
+            .partial
+            .iter()
+            .zip(&GOLDILOCKS_POSEIDON2_RC_12_INTERNAL)
+        {
             let boxed = (state[0].dup() + *constant).exp_const_u64::<7>();
             state[0] = rows.define(*column, boxed);
             Linear::internal_linear_layer(&mut state);
         }
-        let (last, others) =
-            GOLDILOCKS_POSEIDON2_RC_12_EXTERNAL_FINAL.split_last().expect("there are rounds");
+        let (last, others) = GOLDILOCKS_POSEIDON2_RC_12_EXTERNAL_FINAL
+            .split_last()
+            .expect("there are rounds");
         for (columns, constants) in self.ending.iter().zip(others) {
             full_round(&mut state, constants);
             pin(rows, &mut state, columns);
@@ -102,9 +109,15 @@ impl Digest {
         let steps = statement.lanes.len().div_ceil(RATE);
         Self {
             lanes: statement.lanes.clone(),
-            lows: statement.registers.iter().map(|register| register.low).collect(),
+            lows: statement
+                .registers
+                .iter()
+                .map(|register| register.low)
+                .collect(),
             chain: std::array::from_fn(|_| columns.cell()),
-            between: (1..steps).map(|_| std::array::from_fn(|_| columns.cell())).collect(),
+            between: (1..steps)
+                .map(|_| std::array::from_fn(|_| columns.cell()))
+                .collect(),
             permutations: (0..steps).map(|_| Permutation::new(columns)).collect(),
             last: columns.schedule(Schedule::Last),
         }
@@ -122,8 +135,11 @@ impl Digest {
 
     /// The chaining value after the row.
     pub fn absorb<R: Rows>(&self, channels: &Channels, rows: &mut R) -> [R::Value; CHAIN] {
-        let mut lanes: Vec<R::Value> =
-            self.lanes.iter().map(|lane| self.lane(lane, channels, rows)).collect();
+        let mut lanes: Vec<R::Value> = self
+            .lanes
+            .iter()
+            .map(|lane| self.lane(lane, channels, rows))
+            .collect();
         lanes.resize(RATE * self.permutations.len(), R::Value::ZERO);
         let mut lanes = lanes.into_iter();
         let mut chain = self.chain.map(|column| rows.here(column));
@@ -133,7 +149,10 @@ impl Digest {
                     *value = rows.define(column, value.dup());
                 }
             }
-            let mut inputs = lanes.by_ref().take(RATE).chain(chain.iter().map(|value| value.dup()));
+            let mut inputs = lanes
+                .by_ref()
+                .take(RATE)
+                .chain(chain.iter().map(|value| value.dup()));
             let state = std::array::from_fn(|_| inputs.next().expect("lanes and a chain"));
             drop(inputs);
             let [.., a, b, c, d] = permutation.apply(rows, state);
@@ -152,6 +171,8 @@ impl Digest {
             Source::Actuator(index) => channels.actuators[index].index(rows, Row::Here),
             Source::Start => rows.here(channels.start.expect("packed where it can be")),
         };
-        lane.iter().map(|packed| value(packed.source) * F::from_u64(packed.weight)).sum()
+        lane.iter()
+            .map(|packed| value(packed.source) * F::from_u64(packed.weight))
+            .sum()
     }
 }

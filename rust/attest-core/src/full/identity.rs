@@ -23,9 +23,14 @@ const FIELD_BITS: usize = 64;
 pub fn identity(statement: &[u8], air: &FullAir) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
     for (name, value) in parameters::named() {
-        hasher.update(name.as_bytes()).update(&[0]).update(&value.to_le_bytes());
+        hasher
+            .update(name.as_bytes())
+            .update(&[0])
+            .update(&value.to_le_bytes());
     }
-    hasher.update(&(statement.len() as u64).to_le_bytes()).update(statement);
+    hasher
+        .update(&(statement.len() as u64).to_le_bytes())
+        .update(statement);
     let folded = fold(air, &mut Points(hasher.finalize_xof()));
     let coordinates: &[F] = folded.as_basis_coefficients_slice();
     for coordinate in coordinates {

@@ -37,12 +37,21 @@ impl Ladder {
     #[must_use]
     pub fn new(first_column: usize, reach: u64, beyond: u64) -> Self {
         let place = |at: usize, shape: Vec<(u64, u64)>| -> Vec<Digit> {
-            let digit = |(index, (weight, radix))| Digit { column: at + index, weight, radix };
+            let digit = |(index, (weight, radix))| Digit {
+                column: at + index,
+                weight,
+                radix,
+            };
             shape.into_iter().enumerate().map(digit).collect()
         };
         let base = place(first_column, shape(0, reach));
         let extra = place(first_column + base.len(), shape(reach, beyond));
-        Self { base, extra, reach, beyond }
+        Self {
+            base,
+            extra,
+            reach,
+            beyond,
+        }
     }
 
     /// Every digit, the base first.
@@ -78,6 +87,28 @@ impl Ladder {
         found.reverse();
         Some(found)
     }
+
+    /// The digits of a value that may be out of range: then the last one is, and the sum holds.
+    #[must_use]
+    pub fn stuff(&self, value: i128) -> Vec<i128> {
+        let mut left = value;
+        let mut below = i128::from(self.reach + self.beyond);
+        let mut found: Vec<i128> = Vec::new();
+        for digit in self.digits().rev() {
+            let weight = i128::from(digit.weight);
+            below -= weight * i128::from(digit.radix - 1);
+            let least = (left - below + weight - 1).div_euclid(weight);
+            let taken = if left < 0 {
+                left.div_euclid(weight)
+            } else {
+                least.max(0)
+            };
+            left -= taken * weight;
+            found.push(taken);
+        }
+        found.reverse();
+        found
+    }
 }
 
 /// Weights and radices that reach exactly `reach` beyond what digits up to `below` reach.
@@ -85,9 +116,8 @@ fn shape(below: u64, reach: u64) -> Vec<(u64, u64)> {
     let mut digits = Vec::new();
     let (mut below, mut left) = (below, reach);
     while left > 0 {
-        let last = (2..=RADIX).find(|radix| {
-            left.is_multiple_of(radix - 1) && left / (radix - 1) <= below + 1
-        });
+        let last = (2..=RADIX)
+            .find(|radix| left.is_multiple_of(radix - 1) && left / (radix - 1) <= below + 1);
         let (weight, radix) = match last {
             Some(radix) => (left / (radix - 1), radix),
             None => ((below + 1).min(left / (RADIX - 1)), RADIX),
@@ -126,7 +156,10 @@ mod tests {
             for beyond in [0, 1, 2, 5, 63, 700, 12_345] {
                 let ladder = Ladder::new(0, reach, beyond);
                 assert_eq!(sums(&ladder, false), (0..=reach).collect::<Vec<_>>());
-                assert_eq!(sums(&ladder, true), (0..=reach + beyond).collect::<Vec<_>>());
+                assert_eq!(
+                    sums(&ladder, true),
+                    (0..=reach + beyond).collect::<Vec<_>>()
+                );
             }
         }
     }
@@ -135,7 +168,15 @@ mod tests {
     fn splitting_and_summing_are_inverse() {
         for (reach, beyond) in [(0, 3), (6, 0), (41, 17), (65_535, 0), (1 << 31, 1 << 29)] {
             let ladder = Ladder::new(3, reach, beyond);
-            for value in [0, 1, reach / 3, reach, reach + 1, reach + beyond, reach + beyond + 1] {
+            for value in [
+                0,
+                1,
+                reach / 3,
+                reach,
+                reach + 1,
+                reach + beyond,
+                reach + beyond + 1,
+            ] {
                 for flagged in [false, true] {
                     let most = if flagged { reach + beyond } else { reach };
                     let Some(digits) = ladder.split(value, flagged) else {
@@ -143,12 +184,43 @@ mod tests {
                         continue;
                     };
                     assert!(value <= most);
-                    let sum: u64 = ladder.digits().zip(&digits).map(|(d, n)| d.weight * n).sum();
+                    let sum: u64 = ladder
+                        .digits()
+                        .zip(&digits)
+                        .map(|(d, n)| d.weight * n)
+                        .sum();
                     assert_eq!(sum, value);
                     assert!(ladder.digits().zip(&digits).all(|(d, n)| *n < d.radix));
                     let used = digits[ladder.base.len()..].iter().any(|digit| *digit > 0);
                     assert!(flagged || !used);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_range_ends_up_in_the_last_digit() {
+        for (reach, beyond) in [(41, 0), (65_535, 0), (39_354, 0), (1 << 31, 1 << 29)] {
+            let ladder = Ladder::new(0, reach, beyond);
+            let all = i128::from(reach + beyond);
+            for value in [-all, -3, -1, 0, 5, all, all + 1, 2 * all, 7 * all + 3] {
+                let digits = ladder.stuff(value);
+                let sum: i128 = ladder
+                    .digits()
+                    .zip(&digits)
+                    .map(|(d, n)| i128::from(d.weight) * n)
+                    .sum();
+                assert_eq!(sum, value);
+                let fits = |(digit, held): (&Digit, &i128)| (0..digit.radix.into()).contains(held);
+                let misfits: Vec<usize> = (0..digits.len())
+                    .filter(|at| !fits((ladder.digits().nth(*at).unwrap(), &digits[*at])))
+                    .collect();
+                let expected = if (0..=all).contains(&value) {
+                    vec![]
+                } else {
+                    vec![digits.len() - 1]
+                };
+                assert_eq!(misfits, expected, "{value} of {reach} + {beyond}");
             }
         }
     }

@@ -104,7 +104,13 @@ impl Layout {
 
     /// What the batch as a whole must satisfy.
     pub fn judge_batch<R: Rows>(&self, rows: &mut R, budgets: &[F], digest: [R::Value; CHAIN]) {
-        self.counts.judge(&self.channels, &self.couplings, &self.windows, rows, budgets);
+        self.counts.judge(
+            &self.channels,
+            &self.couplings,
+            &self.windows,
+            rows,
+            budgets,
+        );
         self.digest.judge(&self.channels, rows, digest);
     }
 }

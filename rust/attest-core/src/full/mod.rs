@@ -8,7 +8,7 @@ mod channels;
 pub mod columns;
 mod counts;
 mod couplings;
-mod digest;
+pub mod digest;
 mod identity;
 pub mod ladder;
 pub mod layout;

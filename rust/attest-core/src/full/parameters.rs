@@ -88,7 +88,13 @@ pub fn config(seed: &[u8], entropy: [u8; 32]) -> Config {
         StdRng::from_rng(&mut source),
     );
     let layers = Layers::new(leaves.clone());
-    let pcs = Pcs::new(Dft::default(), leaves, fri(layers), CODEWORDS, StdRng::from_rng(&mut source));
+    let pcs = Pcs::new(
+        Dft::default(),
+        leaves,
+        fri(layers),
+        CODEWORDS,
+        StdRng::from_rng(&mut source),
+    );
     Config::new(pcs, Challenger::from_hasher(seed.to_vec(), Blake3 {}))
 }
 
@@ -110,5 +116,8 @@ pub fn named() -> Vec<(&'static str, u64)> {
         ("radix", RADIX as usize),
         ("salt", SALT),
     ];
-    named.into_iter().map(|(name, value)| (name, value as u64)).collect()
+    named
+        .into_iter()
+        .map(|(name, value)| (name, value as u64))
+        .collect()
 }

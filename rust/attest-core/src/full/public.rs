@@ -65,11 +65,12 @@ impl Public {
             return Err(Malformed(format!("{rows} rows are not 2 to {MOST_ROWS}")));
         }
         let height = height(rows);
-        let limit = |counted| {
-            budget(layout, budgets, rows, counted).map(|budget| (counted, budget))
-        };
+        let limit =
+            |counted| budget(layout, budgets, rows, counted).map(|budget| (counted, budget));
         let counted = layout.counts.counts.iter().flat_map(|count| &count.counted);
-        let limits: Vec<_> = counted.map(|counted| limit(*counted)).collect::<Result<_, _>>()?;
+        let limits: Vec<_> = counted
+            .map(|counted| limit(*counted))
+            .collect::<Result<_, _>>()?;
         let of = |counted: &Counted| {
             let known = limits.iter().find(|(known, _)| known == counted);
             known.expect("every count has a budget").1
@@ -78,7 +79,9 @@ impl Public {
         let slack = slack(&limits, rows)?;
         let schedules = layout.schedules.iter().map(|schedule| match schedule {
             Schedule::Slack(index) => weights(&counts[*index], &slack, height),
-            other => (0..height).map(|row| F::from_bool(on(*other, row, rows))).collect(),
+            other => (0..height)
+                .map(|row| F::from_bool(on(*other, row, rows)))
+                .collect(),
         });
         let schedules = schedules.collect();
         let total = |count: &Count| {
@@ -86,7 +89,14 @@ impl Public {
             digits.sum()
         };
         let totals = counts.iter().map(total).collect();
-        Ok(Self { rows, height, schedules, totals, budgets: limits, slack })
+        Ok(Self {
+            rows,
+            height,
+            schedules,
+            totals,
+            budgets: limits,
+            slack,
+        })
     }
 
     /// What is known of a trace's shape before anything is asked of a batch.
@@ -105,7 +115,10 @@ impl Public {
     /// The budget of a count.
     #[must_use]
     pub fn budget(&self, counted: Counted) -> u64 {
-        self.budgets.iter().find(|(known, _)| *known == counted).map_or(0, |(_, budget)| *budget)
+        self.budgets
+            .iter()
+            .find(|(known, _)| *known == counted)
+            .map_or(0, |(_, budget)| *budget)
     }
 }
 
@@ -124,9 +137,10 @@ fn budget(
 ) -> Result<u64, Malformed> {
     let listed = |list: &[u64], index: usize, length: usize| {
         let whole = list.len() == length;
-        list.get(index).copied().filter(|_| whole).ok_or_else(|| {
-            Malformed(format!("{} budgets for {length} rules", list.len()))
-        })
+        list.get(index)
+            .copied()
+            .filter(|_| whole)
+            .ok_or_else(|| Malformed(format!("{} budgets for {length} rules", list.len())))
     };
     let all = rows as u64;
     let windows = layout.windows.lengths();
@@ -178,7 +192,9 @@ fn slack(
         row += bits;
     }
     if row > rows {
-        return Err(Malformed(format!("{rows} rows are too few to balance {row} bits of budgets")));
+        return Err(Malformed(format!(
+            "{rows} rows are too few to balance {row} bits of budgets"
+        )));
     }
     Ok(made)
 }
@@ -199,5 +215,9 @@ fn weights(count: &Count, slack: &[(Counted, Range<usize>)], height: usize) -> V
 /// What is counted in a shared column, with the power of [`BASE`] it is counted in.
 fn digits(count: &Count) -> impl Iterator<Item = (&Counted, F)> {
     let power = |at: usize| F::from_u64(BASE).exp_u64(at as u64);
-    count.counted.iter().enumerate().map(move |(at, counted)| (counted, power(at)))
+    count
+        .counted
+        .iter()
+        .enumerate()
+        .map(move |(at, counted)| (counted, power(at)))
 }

@@ -17,7 +17,10 @@ pub struct Bound {
 impl Bound {
     /// Hand out the columns.
     pub fn new(rule: &statement::Bound, columns: &mut Columns) -> Self {
-        Self { rule: *rule, ladder: columns.ladder(rule.high - rule.low, 0) }
+        Self {
+            rule: *rule,
+            ladder: columns.ladder(rule.high - rule.low, 0),
+        }
     }
 
     /// The register less the lower limit is between zero and the upper one.
@@ -42,7 +45,11 @@ struct Tolerance {
 
 impl Tolerance {
     fn new(usual: u64, severe: u64, columns: &mut Columns) -> Self {
-        Self { usual, severe, ladder: columns.ladder(2 * usual, 2 * (severe - usual)) }
+        Self {
+            usual,
+            severe,
+            ladder: columns.ladder(2 * usual, 2 * (severe - usual)),
+        }
     }
 
     fn hold<R: Rows>(&self, channels: &Channels, rows: &mut R, value: R::Value) {
@@ -71,9 +78,10 @@ impl Rate {
 
     /// The step is within tolerance, where a row follows in the same segment.
     pub fn step<R: Rows>(&self, channels: &Channels, rows: &mut R) {
-        let step = rows.register(Row::Here, self.register)
-            - rows.register(Row::Before, self.register);
-        self.tolerance.hold(channels, rows, channels.following(rows) * step);
+        let step =
+            rows.register(Row::Here, self.register) - rows.register(Row::Before, self.register);
+        self.tolerance
+            .hold(channels, rows, channels.following(rows) * step);
     }
 }
 
@@ -96,7 +104,8 @@ impl Balance {
     /// The residual is within tolerance, where a row follows in the same segment.
     pub fn step<R: Rows>(&self, channels: &Channels, rows: &mut R) {
         let residual = self.residual.value(channels, rows);
-        self.tolerance.hold(channels, rows, channels.following(rows) * residual);
+        self.tolerance
+            .hold(channels, rows, channels.following(rows) * residual);
     }
 }
 
@@ -121,10 +130,16 @@ impl Residual {
             Term::Register { register, weight } => {
                 rows.register(row, *register) * element((*weight).into())
             }
-            Term::Indicator { actuator, codes, weight } => {
+            Term::Indicator {
+                actuator,
+                codes,
+                weight,
+            } => {
                 let actuator = &channels.actuators[*actuator];
-                let shown: R::Value =
-                    codes.iter().map(|code| actuator.shows(rows, row, *code)).sum();
+                let shown: R::Value = codes
+                    .iter()
+                    .map(|code| actuator.shows(rows, row, *code))
+                    .sum();
                 shown * element((*weight).into())
             }
         };
@@ -144,20 +159,36 @@ impl Relations {
     /// Hand out the columns.
     pub fn new(statement: &Statement, columns: &mut Columns) -> Self {
         Self {
-            bounds: statement.bounds.iter().map(|rule| Bound::new(rule, columns)).collect(),
-            rates: statement.rates.iter().filter_map(|rule| Rate::new(rule, columns)).collect(),
-            balances: statement.balances.iter().map(|rule| Balance::new(rule, columns)).collect(),
+            bounds: statement
+                .bounds
+                .iter()
+                .map(|rule| Bound::new(rule, columns))
+                .collect(),
+            rates: statement
+                .rates
+                .iter()
+                .filter_map(|rule| Rate::new(rule, columns))
+                .collect(),
+            balances: statement
+                .balances
+                .iter()
+                .map(|rule| Balance::new(rule, columns))
+                .collect(),
         }
     }
 
     /// What holds on one row.
     pub fn local<R: Rows>(&self, channels: &Channels, rows: &mut R) {
-        self.bounds.iter().for_each(|bound| bound.local(channels, rows));
+        self.bounds
+            .iter()
+            .for_each(|bound| bound.local(channels, rows));
     }
 
     /// What holds between neighbours.
     pub fn step<R: Rows>(&self, channels: &Channels, rows: &mut R) {
         self.rates.iter().for_each(|rate| rate.step(channels, rows));
-        self.balances.iter().for_each(|balance| balance.step(channels, rows));
+        self.balances
+            .iter()
+            .for_each(|balance| balance.step(channels, rows));
     }
 }

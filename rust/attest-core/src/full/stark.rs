@@ -10,8 +10,8 @@ use p3_uni_stark::Proof;
 use super::air::FullAir;
 use super::columns::F;
 use super::digest::CHAIN;
-use super::layout::Layout;
 use super::identity;
+use super::layout::Layout;
 use super::parameters::{self, Config, LEAST_HEIGHT};
 use super::public::{Budgets, Public, height};
 use super::statement::Statement;
@@ -69,7 +69,9 @@ impl Traced {
     pub fn broken(&self) -> Vec<(usize, usize)> {
         let report = check_all_constraints(&self.air, &self.trace, &self.digest, None);
         let broken = report.failures.iter();
-        broken.map(|failure| (failure.constraint, failure.row)).collect()
+        broken
+            .map(|failure| (failure.constraint, failure.row))
+            .collect()
     }
 }
 
@@ -78,6 +80,7 @@ impl Traced {
 pub struct Circuit {
     layout: Arc<Layout>,
     identity: [u8; 32],
+    packing: [u8; 32],
 }
 
 impl Circuit {
@@ -86,10 +89,21 @@ impl Circuit {
     /// # Errors
     /// [`Malformed`] says what is wrong with the statement.
     pub fn new(statement: &[u8]) -> Result<Self, Malformed> {
-        let layout = Arc::new(Layout::new(&Statement::read(statement)?));
+        let read = Statement::read(statement)?;
+        let layout = Arc::new(Layout::new(&read));
         let public = Arc::new(Public::unbudgeted(&layout, LEAST_HEIGHT));
-        let identity = identity::identity(statement, &FullAir { layout: layout.clone(), public });
-        Ok(Self { layout, identity })
+        let identity = identity::identity(
+            statement,
+            &FullAir {
+                layout: layout.clone(),
+                public,
+            },
+        );
+        Ok(Self {
+            layout,
+            identity,
+            packing: read.packing(),
+        })
     }
 
     /// What identifies statement, parameters and constraints.
@@ -112,7 +126,10 @@ impl Circuit {
 
     fn unbudgeted(&self, height: usize) -> FullAir {
         let public = Arc::new(Public::unbudgeted(&self.layout, height));
-        FullAir { layout: self.layout.clone(), public }
+        FullAir {
+            layout: self.layout.clone(),
+            public,
+        }
     }
 
     /// How many columns the trace has.
@@ -172,7 +189,14 @@ impl Circuit {
         let digest = witness::digest(&self.layout, batch, salt);
         let public = Arc::new(Public::new(&self.layout, batch.rows, budgets)?);
         let trace = Trace::fill(&self.layout, &public, batch, salt, manner)?.matrix();
-        Ok(Traced { air: FullAir { layout: self.layout.clone(), public }, trace, digest })
+        Ok(Traced {
+            air: FullAir {
+                layout: self.layout.clone(),
+                public,
+            },
+            trace,
+            digest,
+        })
     }
 
     /// Verify that the committed batch of so many rows satisfies the statement.
@@ -194,9 +218,12 @@ impl Circuit {
             .ok_or_else(|| Invalid::Shape("the commitment is not canonical".into()))?;
         let read: Proof<Config> = postcard::from_bytes(proof)
             .map_err(|error| Invalid::Shape(format!("the proof cannot be read: {error}")))?;
-        let again = postcard::to_allocvec(&read).map_err(|error| Invalid::Shape(error.to_string()))?;
+        let again =
+            postcard::to_allocvec(&read).map_err(|error| Invalid::Shape(error.to_string()))?;
         if again != proof {
-            return Err(Invalid::Shape("the proof is not in its canonical encoding".into()));
+            return Err(Invalid::Shape(
+                "the proof is not in its canonical encoding".into(),
+            ));
         }
         let height = public.height.ilog2() as usize + 1;
         if read.degree_bits != height {
@@ -206,14 +233,20 @@ impl Circuit {
             )));
         }
         let config = parameters::config(&self.seed(&public, commitment, context), [0; 32]);
-        let air = FullAir { layout: self.layout.clone(), public: Arc::new(public) };
+        let air = FullAir {
+            layout: self.layout.clone(),
+            public: Arc::new(public),
+        };
         p3_uni_stark::verify(&config, &air, &read, &digest)
             .map_err(|error| Invalid::Fails(format!("{error:?}")))
     }
 
     fn seed(&self, public: &Public, commitment: &[u8; 32], context: &[u8; 32]) -> Vec<u8> {
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
-        hasher.update(&self.identity).update(commitment).update(context);
+        hasher
+            .update(&self.identity)
+            .update(commitment)
+            .update(context);
         hasher.update(&(public.rows as u64).to_le_bytes());
         for total in &public.totals {
             hasher.update(&total.as_canonical_u64().to_le_bytes());
@@ -221,10 +254,12 @@ impl Circuit {
         hasher.finalize().as_bytes().to_vec()
     }
 
-    /// What is added to a digest, so that one commitment speaks of one layout and one length only.
+    /// What is added to a digest, so that one commitment speaks of one packing and one length only.
     fn tweak(&self, rows: usize) -> [F; CHAIN] {
         let mut hasher = blake3::Hasher::new_derive_key("sluice full commitment 1");
-        hasher.update(&self.identity).update(&(rows as u64).to_le_bytes());
+        hasher
+            .update(&self.packing)
+            .update(&(rows as u64).to_le_bytes());
         salt_elements(hasher.finalize().as_bytes())
     }
 

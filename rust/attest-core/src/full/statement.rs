@@ -25,6 +25,8 @@ const LONGEST: u64 = 1 << 16;
 pub struct Statement {
     /// [`VERSION`].
     pub version: u32,
+    /// A hash of which channels these are and how their readings became integers, in hexadecimal.
+    pub encoding: String,
     /// The continuous channels.
     pub registers: Vec<Register>,
     /// The channels that show codes.
@@ -256,10 +258,44 @@ impl Statement {
         }
     }
 
+    /// Hash what a commitment is to: which channels, how encoded, how packed. Rules and policy may
+    /// change and leave it as it is.
+    #[must_use]
+    pub fn packing(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("sluice full packing 1");
+        let mut number = |value: u64| {
+            hasher.update(&value.to_le_bytes());
+        };
+        self.encoding.bytes().for_each(|byte| number(byte.into()));
+        for lane in &self.lanes {
+            number(lane.len() as u64);
+            for packed in lane {
+                let (kind, index, low) = match packed.source {
+                    Source::Register(index) => (0, index, self.registers[index].low),
+                    Source::Actuator(index) => (1, index, 0),
+                    Source::Start => (2, 0, 0),
+                };
+                [
+                    kind,
+                    index as u64,
+                    low,
+                    self.radix(packed.source),
+                    packed.weight,
+                ]
+                .into_iter()
+                .for_each(&mut number);
+            }
+        }
+        hasher.finalize().into()
+    }
+
     fn check(&self) -> Result<(), Malformed> {
         demand(self.version == VERSION, || {
             format!("version {} is not {VERSION}", self.version)
         })?;
+        let digits =
+            self.encoding.len() == 64 && self.encoding.bytes().all(|c| c.is_ascii_hexdigit());
+        demand(digits, || "the encoding is no hash".into())?;
         for register in &self.registers {
             interval([register.low, register.high])?;
         }
@@ -272,7 +308,9 @@ impl Statement {
         }
         self.check_lanes()?;
         self.check_rows()?;
-        self.couplings.iter().try_for_each(|c| self.check_coupling(c))?;
+        self.couplings
+            .iter()
+            .try_for_each(|c| self.check_coupling(c))?;
         for balance in &self.balances {
             self.check_residual(&balance.residual, 1)?;
             tolerance(balance.usual, balance.severe)?;
@@ -293,14 +331,18 @@ impl Statement {
         }
         for rate in &self.rates {
             self.register(rate.register)?;
-            demand(rate.usual <= rate.severe, || "a severe step is the longer one".into())?;
+            demand(rate.usual <= rate.severe, || {
+                "a severe step is the longer one".into()
+            })?;
         }
         for fact in &self.liveness {
             self.register(fact.register)?;
             demand((1..=LONGEST).contains(&fact.rows), || {
                 format!("a block of {} rows", fact.rows)
             })?;
-            demand(fact.least <= REGISTER_TOP, || format!("a range of {}", fact.least))?;
+            demand(fact.least <= REGISTER_TOP, || {
+                format!("a range of {}", fact.least)
+            })?;
         }
         Ok(())
     }
@@ -325,7 +367,9 @@ impl Statement {
                     format!("the weight of {:?} is not {product}", packed.source)
                 })?;
                 product *= u128::from(self.radix(packed.source));
-                demand(product < u128::from(super::ORDER), || "a lane overflows the field".into())?;
+                demand(product < u128::from(super::ORDER), || {
+                    "a lane overflows the field".into()
+                })?;
             }
         }
         demand(expected.is_empty() && !self.lanes.is_empty(), || {
@@ -335,14 +379,18 @@ impl Statement {
 
     fn check_coupling(&self, coupling: &Coupling) -> Result<(), Malformed> {
         self.register(coupling.flow)?;
-        demand(coupling.settle <= LONGEST, || format!("{} rows to settle", coupling.settle))?;
+        demand(coupling.settle <= LONGEST, || {
+            format!("{} rows to settle", coupling.settle)
+        })?;
         for (pump, off) in &coupling.standby {
             self.code(*pump, *off)?;
         }
         let mut seen = Vec::new();
         for steady in &coupling.steady {
             self.code(coupling.actuator, steady.code)?;
-            demand(!seen.contains(&steady.code), || "a steady code stands twice".into())?;
+            demand(!seen.contains(&steady.code), || {
+                "a steady code stands twice".into()
+            })?;
             seen.push(steady.code);
             flows(steady.flows)?;
         }
@@ -361,7 +409,11 @@ impl Statement {
                         self.register(*register)?;
                         i128::from(*weight).abs() * top
                     }
-                    Term::Indicator { actuator, codes, weight } => {
+                    Term::Indicator {
+                        actuator,
+                        codes,
+                        weight,
+                    } => {
                         for code in codes {
                             self.code(*actuator, *code)?;
                         }
@@ -370,27 +422,38 @@ impl Statement {
                 };
         }
         let reach = i128::from(residual.weight).abs() * top + rows * flows;
-        demand(reach < LARGEST_RESIDUAL, || format!("a residual could reach {reach}"))
+        demand(reach < LARGEST_RESIDUAL, || {
+            format!("a residual could reach {reach}")
+        })
     }
 
     fn register(&self, index: usize) -> Result<(), Malformed> {
-        demand(index < self.registers.len(), || format!("there is no register {index}"))
+        demand(index < self.registers.len(), || {
+            format!("there is no register {index}")
+        })
     }
 
     fn code(&self, actuator: usize, code: u64) -> Result<(), Malformed> {
         let known = self.actuators.get(actuator);
-        demand(known.is_some_and(|found| found.read && code < found.codes), || {
-            format!("actuator {actuator} has no code {code} that a rule may read")
-        })
+        demand(
+            known.is_some_and(|found| found.read && code < found.codes),
+            || format!("actuator {actuator} has no code {code} that a rule may read"),
+        )
     }
 }
 
 fn demand(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Malformed> {
-    if holds { Ok(()) } else { Err(Malformed(otherwise())) }
+    if holds {
+        Ok(())
+    } else {
+        Err(Malformed(otherwise()))
+    }
 }
 
 fn interval([low, high]: Interval) -> Result<(), Malformed> {
-    demand(low <= high && high <= REGISTER_TOP, || format!("{low} to {high} is no interval"))
+    demand(low <= high && high <= REGISTER_TOP, || {
+        format!("{low} to {high} is no interval")
+    })
 }
 
 fn tolerance(usual: u64, severe: u64) -> Result<(), Malformed> {

@@ -71,7 +71,11 @@ impl Window {
 #[derive(Debug)]
 enum Judged {
     Alone(usize),
-    Sharing { own_row: usize, coming: usize, row_later: usize },
+    Sharing {
+        own_row: usize,
+        coming: usize,
+        row_later: usize,
+    },
 }
 
 /// Every window rule, and how often a segment started within the windows of each length.
@@ -85,7 +89,11 @@ pub struct Windows {
 impl Windows {
     /// Hand out the columns.
     pub fn new(statement: &Statement, columns: &mut Columns) -> Self {
-        let mut made = Self { windows: Vec::new(), jumps: Vec::new(), ladders: Vec::new() };
+        let mut made = Self {
+            windows: Vec::new(),
+            jumps: Vec::new(),
+            ladders: Vec::new(),
+        };
         for rule in &statement.windows {
             let window = Window {
                 residual: Residual(rule.residual.clone()),
@@ -103,10 +111,18 @@ impl Windows {
                 (own_row, Some(row_later)) => {
                     let rule = &statement.windows[own_row];
                     let coming = columns.schedule(Schedule::AnchorComing(rule.rows));
-                    (Judged::Sharing { own_row, coming, row_later }, rule.usual)
+                    (
+                        Judged::Sharing {
+                            own_row,
+                            coming,
+                            row_later,
+                        },
+                        rule.usual,
+                    )
                 }
             };
-            made.ladders.push((judged, usual, columns.ladder(2 * usual, 0)));
+            made.ladders
+                .push((judged, usual, columns.ladder(2 * usual, 0)));
         }
         made
     }
@@ -121,7 +137,9 @@ impl Windows {
 
     /// Nothing is summed yet.
     pub fn first<R: Rows>(&self, rows: &mut R) {
-        self.windows.iter().for_each(|window| window.sums.first(rows));
+        self.windows
+            .iter()
+            .for_each(|window| window.sums.first(rows));
         self.jumps.iter().for_each(|(_, sums)| sums.first(rows));
     }
 
@@ -132,7 +150,9 @@ impl Windows {
             window.sums.step(rows, added);
         }
         for (_, sums) in &self.jumps {
-            let start = channels.start.expect("time jumps are counted where there can be any");
+            let start = channels
+                .start
+                .expect("time jumps are counted where there can be any");
             sums.step(rows, rows.here(start));
         }
     }
@@ -140,7 +160,9 @@ impl Windows {
     /// Only a window that ends can be counted as violating, and one in which a segment started must
     /// be; the sums that have a ladder of their own are within tolerance or counted.
     pub fn judge<R: Rows>(&self, rows: &mut R) {
-        self.windows.iter().for_each(|window| self.judge_flag(window, rows));
+        self.windows
+            .iter()
+            .for_each(|window| self.judge_flag(window, rows));
         for (judged, usual, ladder) in &self.ladders {
             if let Judged::Alone(index) = judged {
                 let window = &self.windows[*index];
@@ -153,7 +175,12 @@ impl Windows {
     /// The sums that share a ladder are within tolerance or counted.
     pub fn judge_step<R: Rows>(&self, rows: &mut R) {
         for (judged, usual, ladder) in &self.ladders {
-            if let Judged::Sharing { own_row, coming, row_later } = judged {
+            if let Judged::Sharing {
+                own_row,
+                coming,
+                row_later,
+            } = judged
+            {
                 let own = self.windows[*own_row].sum(rows, Row::Here, rows.public(*coming));
                 let later = &self.windows[*row_later];
                 let later = later.sum(rows, Row::Before, rows.public(later.anchor));
@@ -178,7 +205,9 @@ impl Windows {
         self.judge_flag(window, rows);
         let on = |judged: &Judged| match judged {
             Judged::Alone(alone) => *alone == index,
-            Judged::Sharing { own_row, row_later, .. } => *own_row == index || *row_later == index,
+            Judged::Sharing {
+                own_row, row_later, ..
+            } => *own_row == index || *row_later == index,
         };
         for (_, usual, ladder) in self.ladders.iter().filter(|(judged, ..)| on(judged)) {
             let sum = window.sum(rows, Row::Here, rows.public(window.anchor));

@@ -4,13 +4,13 @@ use p3_field::{Field, PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
 
 use super::channels::Actuator;
-use super::columns::{Column, Extreme, F, Row, Rows};
+use super::columns::{Column, Extreme, F, Row, Rows, element};
 use super::counts::Counted;
 use super::digest::CHAIN;
 use super::ladder::Ladder;
 use super::layout::Layout;
 use super::public::Public;
-use super::{Malformed, Refused};
+use super::{Malformed, ORDER, Refused};
 
 /// A batch as the circuit sees it: registers and code indices row by row.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +43,16 @@ impl Batch<'_> {
         for (part, got, each) in parts {
             let expected = self.rows * each;
             if got != expected {
-                return Err(Malformed(format!("{got} {part}; {} rows have {expected}", self.rows)));
+                return Err(Malformed(format!(
+                    "{got} {part}; {} rows have {expected}",
+                    self.rows
+                )));
             }
+        }
+        let radices: Vec<u64> = channels.actuators.iter().map(Actuator::radix).collect();
+        let known = |(code, radix): (&u8, &u64)| u64::from(*code) < *radix;
+        if !self.codes.iter().zip(radices.iter().cycle()).all(known) {
+            return Err(Malformed("a code has no index".into()));
         }
         if self.starts.first() != Some(&1) {
             return Err(Malformed("the first row starts a segment".into()));
@@ -97,7 +105,12 @@ impl<'a> Trace<'a> {
         manner: Manner,
     ) -> Result<Self, Refused> {
         let cells = F::zero_vec(layout.width * public.height);
-        let mut trace = Self { layout, public, cells, manner };
+        let mut trace = Self {
+            layout,
+            public,
+            cells,
+            manner,
+        };
         let fatal = |refused: Result<(), Refused>| if manner.forced { Ok(()) } else { refused };
         fatal(trace.check_limits(batch))?;
         for row in 0..public.height {
@@ -134,7 +147,9 @@ impl<'a> Trace<'a> {
             for (index, (value, register)) in held.iter().zip(registers).enumerate() {
                 let above = u64::from(*value).checked_sub(register.low);
                 if above.is_none_or(|above| above > register.ladder.reach) {
-                    return Err(Refused(format!("register {index} is out of bounds on row {row}")));
+                    return Err(Refused(format!(
+                        "register {index} is out of bounds on row {row}"
+                    )));
                 }
             }
         }
@@ -148,12 +163,17 @@ impl<'a> Trace<'a> {
         let source = source.min(batch.rows - 1);
         let held = &batch.registers[source * channels.registers.len()..];
         for (register, value) in channels.registers.iter().zip(held) {
-            self.split(row, &register.ladder, F::from_u64(u64::from(*value)) - F::from_u64(register.low), false);
+            self.split(
+                row,
+                &register.ladder,
+                F::from_u64(u64::from(*value)) - F::from_u64(register.low),
+                false,
+            );
         }
         let shown = &batch.codes[source * channels.actuators.len()..];
         for (actuator, code) in channels.actuators.iter().zip(shown) {
             match actuator {
-                Actuator::Index(column) => self.write(row, *column, F::from_u8(*code)),
+                Actuator::Index(column, _) => self.write(row, *column, F::from_u8(*code)),
                 Actuator::Flags(flags) => {
                     for (index, column) in flags.iter().enumerate() {
                         let shows = index == usize::from(*code);
@@ -171,7 +191,11 @@ impl<'a> Trace<'a> {
     /// Carry over what the row takes from the one before.
     fn carry(&mut self, row: usize) {
         let layout = self.layout;
-        let mut filling = Filling { trace: self, row, stepping: row > 0 };
+        let mut filling = Filling {
+            trace: self,
+            row,
+            stepping: row > 0,
+        };
         if row == 0 {
             layout.first(&mut filling);
         } else {
@@ -190,7 +214,9 @@ impl<'a> Trace<'a> {
             self.write(row, column, F::from_bool(!holds));
         }
         if !self.probe(row, false, |rows| layout.levels.judge(rows)) {
-            return Err(Refused(format!("a level stands still in the block that ends on row {row}")));
+            return Err(Refused(format!(
+                "a level stands still in the block that ends on row {row}"
+            )));
         }
         let starts = batch.starts[row] != 0;
         let told = starts || batch.flagged[row] != 0;
@@ -208,7 +234,9 @@ impl<'a> Trace<'a> {
                 return Ok(());
             }
         }
-        Err(Refused(format!("no flag makes up for what row {row} shows")))
+        Err(Refused(format!(
+            "no flag makes up for what row {row} shows"
+        )))
     }
 
     fn holds(&mut self, row: usize) -> bool {
@@ -218,7 +246,12 @@ impl<'a> Trace<'a> {
     }
 
     fn probe(&mut self, row: usize, stepping: bool, judge: impl FnOnce(&mut Probe)) -> bool {
-        let mut probe = Probe { trace: self, row, stepping, holds: true };
+        let mut probe = Probe {
+            trace: self,
+            row,
+            stepping,
+            holds: true,
+        };
         judge(&mut probe);
         probe.holds
     }
@@ -227,7 +260,11 @@ impl<'a> Trace<'a> {
     fn claim(&mut self) -> Result<(), Refused> {
         let channels = &self.layout.channels;
         let rows = 0..self.public.rows;
-        self.spend(Counted::Violating, channels.violating, rows.clone().rev().collect())?;
+        self.spend(
+            Counted::Violating,
+            channels.violating,
+            rows.clone().rev().collect(),
+        )?;
         if let Some(severe) = channels.severe {
             let flagged = |row: &usize| self.cell(*row, channels.violating) == F::ONE;
             let candidates = rows.clone().filter(flagged).collect();
@@ -237,7 +274,11 @@ impl<'a> Trace<'a> {
         for (index, column) in windows.into_iter().enumerate() {
             let anchors = self.layout.windows.anchors(index);
             let ends = |row: &usize| self.public.schedules[anchors][*row] == F::ONE;
-            self.spend(Counted::Window(index), column, rows.clone().filter(ends).collect())?;
+            self.spend(
+                Counted::Window(index),
+                column,
+                rows.clone().filter(ends).collect(),
+            )?;
         }
         Ok(())
     }
@@ -252,7 +293,9 @@ impl<'a> Trace<'a> {
         let claimed = (0..self.public.rows).filter(|row| self.cell(*row, column) == F::ONE);
         let claimed = claimed.count() as u64;
         let mut left = budget.checked_sub(claimed).ok_or_else(|| {
-            Refused(format!("{counted:?}: {claimed} exceed a budget of {budget}"))
+            Refused(format!(
+                "{counted:?}: {claimed} exceed a budget of {budget}"
+            ))
         })?;
         for row in candidates {
             if left > 0 && self.cell(row, column) == F::ZERO {
@@ -266,7 +309,9 @@ impl<'a> Trace<'a> {
     /// Add slack to the counts that are exact.
     fn balance(&mut self) -> Result<(), Refused> {
         let public = self.public;
-        let Some(column) = self.layout.counts.slack() else { return Ok(()) };
+        let Some(column) = self.layout.counts.slack() else {
+            return Ok(());
+        };
         for (counted, rows) in &public.slack {
             let count = self.count(*counted);
             let budget = public.budget(*counted);
@@ -284,12 +329,20 @@ impl<'a> Trace<'a> {
         let layout = self.layout;
         let flag = |row: usize, trace: &mut Self| match counted {
             Counted::Unsteady(index) => {
-                let probe = Probe { trace, row, stepping: false, holds: true };
+                let probe = Probe {
+                    trace,
+                    row,
+                    stepping: false,
+                    holds: true,
+                };
                 layout.couplings.unsteady(&layout.channels, &probe)[index]
             }
             _ => trace.cell(row, layout.channels.start.expect("counted where it can be")),
         };
-        (0..self.public.rows).map(|row| flag(row, self).as_canonical_u64()).sum()
+        (0..self.public.rows)
+            .map(|row| flag(row, self))
+            .sum::<F>()
+            .as_canonical_u64()
     }
 
     /// Fill what is left: digits, counts, digest.
@@ -297,9 +350,17 @@ impl<'a> Trace<'a> {
         let layout = self.layout;
         let totals = &self.public.totals;
         if row > 0 {
-            layout.judge_step(&mut Filling { trace: self, row, stepping: true });
+            layout.judge_step(&mut Filling {
+                trace: self,
+                row,
+                stepping: true,
+            });
         }
-        let mut filling = Filling { trace: self, row, stepping: false };
+        let mut filling = Filling {
+            trace: self,
+            row,
+            stepping: false,
+        };
         layout.judge_row(&mut filling);
         layout.judge_batch(&mut filling, totals, [F::ZERO; CHAIN]);
     }
@@ -316,11 +377,18 @@ impl<'a> Trace<'a> {
         self.cells[row * self.layout.width + column] = value;
     }
 
+    /// Write a value's digits; one that is out of range only comes up where the prover lies.
     fn split(&mut self, row: usize, ladder: &Ladder, value: F, flagged: bool) {
-        let digits = ladder.split(value.as_canonical_u64(), flagged).unwrap_or_default();
-        let digits = digits.into_iter().chain(std::iter::repeat(0));
+        let digits = match ladder.split(value.as_canonical_u64(), flagged) {
+            Some(digits) => digits.into_iter().map(F::from_u64).collect(),
+            None => ladder
+                .stuff(signed(value))
+                .into_iter()
+                .map(element)
+                .collect::<Vec<F>>(),
+        };
         for (digit, value) in ladder.digits().zip(digits) {
-            self.write(row, digit.column, F::from_u64(value));
+            self.write(row, digit.column, value);
         }
     }
 
@@ -335,6 +403,13 @@ impl<'a> Trace<'a> {
     fn flagged(&self, row: usize) -> bool {
         self.cell(row, self.layout.channels.violating) == F::ONE
     }
+}
+
+/// The integer of least size that an element stands for.
+fn signed(value: F) -> i128 {
+    let value = value.as_canonical_u64();
+    let wrapped = if value > ORDER / 2 { ORDER } else { 0 };
+    i128::from(value) - i128::from(wrapped)
 }
 
 /// A row of a trace as it is filled, with the row before where `stepping`.
@@ -357,11 +432,13 @@ macro_rules! read_rows {
         type Value = F;
 
         fn cell(&self, row: Row, column: Column) -> F {
-            self.trace.cell(self.row - usize::from(row == Row::Before), column)
+            self.trace
+                .cell(self.row - usize::from(row == Row::Before), column)
         }
 
         fn register(&self, row: Row, index: usize) -> F {
-            self.trace.register(self.row - usize::from(row == Row::Before), index)
+            self.trace
+                .register(self.row - usize::from(row == Row::Before), index)
         }
 
         fn public(&self, schedule: usize) -> F {
@@ -432,13 +509,22 @@ impl Rows for Probe<'_, '_> {
 pub fn digest(layout: &Layout, batch: &Batch, salt: [F; CHAIN]) -> [F; CHAIN] {
     let public = Public::unbudgeted(layout, 1);
     let manner = Manner::default();
-    let mut trace = Trace { layout, public: &public, cells: F::zero_vec(layout.width), manner };
+    let mut trace = Trace {
+        layout,
+        public: &public,
+        cells: F::zero_vec(layout.width),
+        manner,
+    };
     (0..batch.rows).fold(salt, |chain, row| {
         trace.write_channels(0, row, batch);
         for (column, value) in layout.digest.chain.into_iter().zip(chain) {
             trace.write(0, column, value);
         }
-        let mut filling = Filling { trace: &mut trace, row: 0, stepping: false };
+        let mut filling = Filling {
+            trace: &mut trace,
+            row: 0,
+            stepping: false,
+        };
         layout.digest.absorb(&layout.channels, &mut filling)
     })
 }

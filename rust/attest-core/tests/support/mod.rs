@@ -66,7 +66,8 @@ impl Vector {
     }
 
     pub fn traced(&self, manner: Manner) -> Result<Traced, Unproven> {
-        self.circuit.trace(&self.budgets, &self.batch(), &self.salt, manner)
+        self.circuit
+            .trace(&self.budgets, &self.batch(), &self.salt, manner)
     }
 }
 
@@ -98,7 +99,10 @@ pub fn vectors() -> Vec<Vector> {
 }
 
 pub fn vector(name: &str) -> Vector {
-    vectors().into_iter().find(|vector| vector.name == name).expect("a vector of that name")
+    vectors()
+        .into_iter()
+        .find(|vector| vector.name == name)
+        .expect("a vector of that name")
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -107,20 +111,27 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 /// The constraints that do not hold between a row and the next.
-pub fn broken_on(
-    air: &FullAir,
-    trace: &RowMajorMatrix<F>,
-    digest: &[F],
-    row: usize,
-) -> Vec<usize> {
+pub fn broken_on(air: &FullAir, trace: &RowMajorMatrix<F>, digest: &[F], row: usize) -> Vec<usize> {
     let height = trace.height();
     let here = trace.row_slice(row).expect("a row of the trace");
-    let next = trace.row_slice((row + 1) % height).expect("a row of the trace");
-    let periodic: Vec<F> = air.periodic_columns().iter().map(|column| column[row]).collect();
+    let next = trace
+        .row_slice((row + 1) % height)
+        .expect("a row of the trace");
+    let periodic: Vec<F> = air
+        .periodic_columns()
+        .iter()
+        .map(|column| column[row])
+        .collect();
     let mut builder = DebugConstraintBuilder::new(
         row,
-        VerticalPair::new(RowMajorMatrixView::new_row(&here), RowMajorMatrixView::new_row(&next)),
-        VerticalPair::new(RowMajorMatrixView::new(&[], 0), RowMajorMatrixView::new(&[], 0)),
+        VerticalPair::new(
+            RowMajorMatrixView::new_row(&here),
+            RowMajorMatrixView::new_row(&next),
+        ),
+        VerticalPair::new(
+            RowMajorMatrixView::new(&[], 0),
+            RowMajorMatrixView::new(&[], 0),
+        ),
         digest,
         F::from_bool(row == 0),
         F::from_bool(row == height - 1),
@@ -128,5 +139,9 @@ pub fn broken_on(
         &periodic,
     );
     air.eval(&mut builder);
-    builder.failures().iter().map(|failure| failure.constraint).collect()
+    builder
+        .failures()
+        .iter()
+        .map(|failure| failure.constraint)
+        .collect()
 }

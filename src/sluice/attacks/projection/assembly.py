@@ -39,7 +39,9 @@ def assemble(
     read = {slab.channel for slab in demands.slabs}
     read |= {part.channel for chain in demands.chains for part in chain.parts}
     channels = tuple(name for name in record.names if name in read)
-    readings = np.array([held(record.column(name), empty=0.0) for name in channels]).T
+    readings = np.empty((len(record), len(channels)))
+    for column, name in enumerate(channels):
+        readings[:, column] = held(record.column(name), empty=0.0)
     spread = np.array([_spread(name, record, rules) for name in channels])
     free = np.outer(_without_holes(record, rules), _movable(channels, record, rules, fixed))
     slabs = _slabs(demands, channels, record, readings)
