@@ -5,6 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("explore", derandomize=False, max_examples=1_000)
+settings.load_profile(os.environ.get("SLUICE_PROPERTIES", "repeatable"))
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("SLUICE_DATA", ROOT.parent / "shared" / "data"))

@@ -9,6 +9,7 @@ import base64
 import binascii
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Any, Generic, TypeVar
 
 import rfc8785
@@ -88,17 +89,17 @@ class Form(Generic[Document]):
     """One kind of document: what it is called, how long it may be, how it is written and read."""
 
     name: str
-    adapter: TypeAdapter[Document]
+    kind: Any  # the dataclass, with its parameter where it has one
     largest: int  # bytes
 
     @classmethod
-    def of(cls, kind: Any, name: str, *, largest: int) -> "Form[Document]":  # a type or a union
-        """Prepare the form of a dataclass, or of a union of them."""
-        return cls(name=name, adapter=TypeAdapter(kind), largest=largest)
+    def of(cls, kind: Any, name: str, *, largest: int) -> "Form[Document]":
+        """Name the form of a dataclass."""
+        return cls(name=name, kind=kind, largest=largest)
 
     def write(self, document: Document) -> bytes:
         """Return the canonical bytes."""
-        return rfc8785.dumps(self.adapter.dump_python(document, mode="json"))
+        return rfc8785.dumps(_adapter(self.kind).dump_python(document, mode="json"))
 
     def read(self, raw: bytes, *, largest: int | None = None) -> Document:
         """Read a document; anything but the canonical bytes of one is refused."""
@@ -106,7 +107,7 @@ class Form(Generic[Document]):
         if len(raw) > most:
             raise DocumentError(f"the {self.name} has {len(raw):,} bytes; {most:,} is the most")
         try:
-            document = self.adapter.validate_json(raw, strict=True)
+            document: Document = _adapter(self.kind).validate_json(raw, strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = _printable(".".join(str(part) for part in first["loc"]))
@@ -119,6 +120,12 @@ class Form(Generic[Document]):
                 "and second spellings are refused"
             )
         return document
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    # Built when first needed: most commands never read a document.
+    return TypeAdapter(kind)
 
 
 def _printable(text: str) -> str:

@@ -2,7 +2,7 @@
 
 Each client's local epochs are one compiled call, the one that `sluice.detector.training.train`
 makes, so that a client learns the very same numbers here, alone, or beside others. Several clients
-train at once, a thread each: matrix products of this size keep one core busier than two.
+train at once, a thread each, because products of this size gain little from a second core.
 """
 
 import os
@@ -79,7 +79,7 @@ class Fleet:
         def trained(client: str) -> Parameters:
             return self._trained(client, shared, shuffles[client])
 
-        with ThreadPoolExecutor(max_workers=_cores()) as pool:
+        with ThreadPoolExecutor(max_workers=_workers()) as pool:
             return dict(zip(chosen, pool.map(trained, chosen), strict=True))
 
     def _trained(self, client: str, parameters: Any, shuffle: np.random.Generator) -> Parameters:
@@ -106,7 +106,7 @@ class Fleet:
                 raise SettingError(f"client {client!r} has no generator to order its windows by")
 
 
-def _cores() -> int:
-    """Return how many cores this process may use, where the system tells."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+def _workers() -> int:
+    """Return one more than the cores this process may use: it works while another one waits."""
+    affinity = getattr(os, "sched_getaffinity", None)  # where the system tells
+    return 1 + (len(affinity(0)) if affinity else os.cpu_count() or 1)

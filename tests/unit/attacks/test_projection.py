@@ -300,8 +300,11 @@ def test_another_solver_finds_the_same_moves(seed: int, rows: int, found: list[R
     mine = project(record, rules, STRICT)
     spread = np.maximum(record.values.std(axis=0), 0.01 * 20.0)
     theirs = by_clarabel(rules, record, spread)
-    assert (theirs is None) == bool(mine.conflicts)
-    if theirs is not None:
+    if mine.conflicts:  # limits that just touch have no room for the margin
+        inside = (replace(rule, tolerance=0.9999 * rule.tolerance) for rule in rules.invariants)
+        assert by_clarabel(replace(rules, invariants=tuple(inside)), record, spread) is None
+    else:
+        assert theirs is not None
         moves = (mine.record.values - record.values) / spread
         assert np.abs(moves - theirs).max() < 1e-4
         assert mine.frobenius == pytest.approx(np.linalg.norm(theirs), abs=1e-4)

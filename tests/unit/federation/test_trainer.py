@@ -90,10 +90,10 @@ def test_rounds_repeat_themselves_and_differ_by_their_shuffles(
     assert np.array_equal(FIRST, before)
 
 
-def test_one_worker_trains_as_two_do(
+def test_one_worker_trains_as_several_do(
     fleet: Fleet, together: dict[str, Parameters], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainer, "_cores", lambda: 1)
+    monkeypatch.setattr(trainer, "_workers", lambda: 1)
     assert np.array_equal(fleet.train(FIRST, shuffles=shuffles())["west"], together["west"])
 
 
@@ -115,7 +115,7 @@ def test_clients_of_nearly_one_size_share_one_compilation(monkeypatch: pytest.Mo
 
     compiled = jax.jit(counted, static_argnames=("length", "last"))
     monkeypatch.setattr("sluice.detector.training._compiled", compiled)
-    monkeypatch.setattr(trainer, "_cores", lambda: 1)
+    monkeypatch.setattr(trainer, "_workers", lambda: 1)
     sizes = {"north": 340, "south": 339, "east": 310, "west": 1000}
     many = Fleet.of({c: windows(c, count) for c, count in sizes.items()}, descent=DESCENT)
     for _ in range(2):

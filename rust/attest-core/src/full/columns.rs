@@ -62,6 +62,8 @@ pub struct Columns {
     pub width: usize,
     /// The columns that hold digits; a flag is a digit of radix two.
     pub digits: Vec<Digit>,
+    /// The digits that are summed.
+    pub ladders: Vec<Ladder>,
     /// The public columns.
     pub schedules: Vec<Schedule>,
 }
@@ -94,6 +96,7 @@ impl Columns {
         let ladder = Ladder::new(self.width, reach, beyond);
         self.width += ladder.width();
         self.digits.extend(ladder.digits());
+        self.ladders.push(ladder.clone());
         ladder
     }
 
@@ -151,7 +154,6 @@ pub fn constant<V: Algebra<F>>(value: i128) -> V {
 }
 
 /// An integer below half the field's order, as an element.
-#[must_use]
 pub fn element(value: i128) -> F {
     let size = u64::try_from(value.unsigned_abs()).expect("an integer that was checked");
     let size = F::from_u64(size);

@@ -5,7 +5,7 @@ use super::columns::{Columns, F, Rows, Schedule};
 use super::counts::Counts;
 use super::couplings::Couplings;
 use super::digest::{CHAIN, Digest};
-use super::ladder::Digit;
+use super::ladder::{Digit, Ladder};
 use super::liveness::Levels;
 use super::relations::Relations;
 use super::statement::Statement;
@@ -32,6 +32,8 @@ pub struct Layout {
     pub width: usize,
     /// The columns that hold digits.
     pub digits: Vec<Digit>,
+    /// The digits that are summed.
+    pub ladders: Vec<Ladder>,
     /// The public columns.
     pub schedules: Vec<Schedule>,
 }
@@ -58,6 +60,7 @@ impl Layout {
             digest,
             width: columns.width,
             digits: columns.digits,
+            ladders: columns.ladders,
             schedules: columns.schedules,
         }
     }

@@ -4,21 +4,21 @@
 //! the statement and its budgets, and verifies such proofs.
 
 pub mod air;
-mod channels;
+pub mod channels;
 pub mod columns;
-mod counts;
-mod couplings;
+pub mod counts;
+pub mod couplings;
 pub mod digest;
 mod identity;
 pub mod ladder;
 pub mod layout;
-mod liveness;
+pub mod liveness;
 pub mod parameters;
 pub mod public;
-mod relations;
+pub mod relations;
 mod stark;
 pub mod statement;
-mod windows;
+pub mod windows;
 pub mod witness;
 
 pub use public::Budgets;

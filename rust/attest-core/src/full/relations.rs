@@ -3,7 +3,7 @@
 use p3_field::PrimeCharacteristicRing;
 
 use super::channels::Channels;
-use super::columns::{Columns, F, Row, Rows, constant, element, not};
+use super::columns::{Column, Columns, F, Row, Rows, constant, element, not};
 use super::ladder::Ladder;
 use super::statement::{self, REGISTER_TOP, Statement, Term};
 
@@ -175,6 +175,14 @@ impl Relations {
                 .map(|rule| Balance::new(rule, columns))
                 .collect(),
         }
+    }
+
+    /// Whether a column belongs to a sum over two rows, which no constraint reads on the first.
+    #[must_use]
+    pub fn reads_two_rows(&self, column: Column) -> bool {
+        let rates = self.rates.iter().map(|rate| &rate.tolerance.ladder);
+        let balances = self.balances.iter().map(|balance| &balance.tolerance.ladder);
+        rates.chain(balances).flat_map(Ladder::digits).any(|digit| digit.column == column)
     }
 
     /// What holds on one row.

@@ -215,6 +215,14 @@ impl Windows {
         }
     }
 
+    /// Whether a column belongs to a sum over two rows, which no constraint reads on the first.
+    #[must_use]
+    pub fn reads_two_rows(&self, column: Column) -> bool {
+        let sharing = |judged: &Judged| matches!(judged, Judged::Sharing { .. });
+        let ladders = self.ladders.iter().filter(|(judged, ..)| sharing(judged));
+        ladders.flat_map(|(.., ladder)| ladder.digits()).any(|digit| digit.column == column)
+    }
+
     /// The columns in which a rule's violating windows are marked.
     pub fn violating(&self) -> impl Iterator<Item = Column> {
         self.windows.iter().map(|window| window.violating)

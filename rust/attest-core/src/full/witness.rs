@@ -505,7 +505,6 @@ impl Rows for Probe<'_, '_> {
 }
 
 /// The chaining value after every row of a batch: what the commitment is made of.
-#[must_use]
 pub fn digest(layout: &Layout, batch: &Batch, salt: [F; CHAIN]) -> [F; CHAIN] {
     let public = Public::unbudgeted(layout, 1);
     let manner = Manner::default();

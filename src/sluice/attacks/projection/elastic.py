@@ -18,15 +18,15 @@ from sluice.errors import SolverError
 
 __all__ = ["mended"]
 
-PRICE = 1e4
-"""Of a spread of slack: a row that moves could mend is given up only if they cost far more."""
+CHEAP = 1e-4
+"""Of moves, beside slack: a row that they could mend is given up only if they are enormous."""
 
 DEARER = 100.0
 """Where the pass before needed no slack, it costs so much more; so it gathers on few groups."""
 
 PASSES = 3
 ACCURACY = 1e-8
-SLACK = 1e-6  # in spreads: less is the solver's rounding
+SLACK = 1e-8  # in spreads: less is the solver's rounding
 PRESSING = 1e-3  # of the largest multiplier around a group
 
 
@@ -37,10 +37,13 @@ def mended(assembly: Assembly, grade: Ints) -> Found:
     """
     programme = assembly.programme
     elastic = _Elastic(assembly, programme.bounds(grade))
-    price = np.full(len(elastic.groups), PRICE)
-    for _ in range(PASSES):
-        moves, slack = elastic.solve(price)
-        price = PRICE / (slack / max(float(slack.max(initial=0.0)), SLACK) + 1 / DEARER)
+    moves, slack = elastic.solve(np.ones(len(elastic.groups)))
+    for _ in range(PASSES - 1):
+        price = 1 / (slack / max(float(slack.max(initial=0.0)), SLACK) + 1 / DEARER)
+        try:
+            moves, slack = elastic.solve(price)
+        except SolverError:
+            break  # the pass before will do
     given_up = elastic.groups[slack > SLACK]
     if not given_up.size:
         raise SolverError(
@@ -50,7 +53,7 @@ def mended(assembly: Assembly, grade: Ints) -> Found:
     raised = grade.copy()
     raised[given_up] = np.maximum(grade[given_up], Grade.SACRIFICED)
     beyond = programme.broken_groups(moves, programme.bounds(raised), beyond=SLACK)
-    raised[beyond] = Grade.LET_GO
+    raised[given_up[beyond[given_up]]] = Grade.LET_GO
     conflicts = tuple(
         Conflict(row=elastic.row(int(group)), rules=elastic.pressing(int(group)))
         for group in given_up
@@ -97,7 +100,7 @@ class _Elastic:
         down = np.flatnonzero(soft & np.isfinite(self._limits.low))
         low, high, matrix = self._limits.low, self._limits.high, self._matrix
         task = Task(
-            squares=np.concatenate([np.ones(size), np.zeros(count)]),
+            squares=np.concatenate([np.full(size, CHEAP), np.zeros(count)]),
             prices=np.concatenate([np.zeros(size), price]),
             matrix=vstack(
                 [
@@ -149,10 +152,13 @@ class _Elastic:
         return in_order(self._assembly.demands, rules)
 
     def _tightest(self, move: int) -> str:
-        """Name the slab that a move's limit is."""
+        """Name the slab that a move's limit is; none where it is the instrument's own."""
         moves = self._assembly.programme.moves
         row, channel = moves.row[move], moves.channels[moves.channel[move]]
-        slabs = [slab for slab in self._assembly.demands.slabs if slab.channel == channel]
-        if self._on_moves[move] > 0:
-            return min(slabs, key=lambda slab: float(slab.limits.high[row])).rule
-        return max(slabs, key=lambda slab: float(slab.limits.low[row])).rule
+        high = self._on_moves[move] > 0
+        found, room = "", np.inf
+        for slab in self._assembly.demands.slabs:
+            if slab.channel == channel:
+                left = float(slab.limits.high[row] if high else -slab.limits.low[row])
+                found, room = (slab.rule, left) if left < room else (found, room)
+        return found
