@@ -1,6 +1,6 @@
 """The `full` system: a zero-knowledge proof about every row of a batch, without trusted set-up.
 
-What it proves is in docs/explanation/full-proof.md. Proving runs in a process of its own under a
+What it proves is in docs/protocol.md. Proving runs in a process of its own under a
 watchdog; verifying runs here.
 """
 
