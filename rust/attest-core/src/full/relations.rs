@@ -181,8 +181,14 @@ impl Relations {
     #[must_use]
     pub fn reads_two_rows(&self, column: Column) -> bool {
         let rates = self.rates.iter().map(|rate| &rate.tolerance.ladder);
-        let balances = self.balances.iter().map(|balance| &balance.tolerance.ladder);
-        rates.chain(balances).flat_map(Ladder::digits).any(|digit| digit.column == column)
+        let balances = self
+            .balances
+            .iter()
+            .map(|balance| &balance.tolerance.ladder);
+        rates
+            .chain(balances)
+            .flat_map(Ladder::digits)
+            .any(|digit| digit.column == column)
     }
 
     /// What holds on one row.

@@ -220,7 +220,9 @@ impl Windows {
     pub fn reads_two_rows(&self, column: Column) -> bool {
         let sharing = |judged: &Judged| matches!(judged, Judged::Sharing { .. });
         let ladders = self.ladders.iter().filter(|(judged, ..)| sharing(judged));
-        ladders.flat_map(|(.., ladder)| ladder.digits()).any(|digit| digit.column == column)
+        ladders
+            .flat_map(|(.., ladder)| ladder.digits())
+            .any(|digit| digit.column == column)
     }
 
     /// The columns in which a rule's violating windows are marked.
