@@ -1,5 +1,7 @@
 """Attack rows where a gate sees least of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,11 +9,12 @@ from sluice.admission import Gate, HardenedPolicy, PaperPolicy
 from sluice.attacks import Targets, choose_targets
 from sluice.attacks.placement import Aligned, Jumps, joins
 from sluice.errors import SettingError
-from sluice.invariants import Profile, RuleSet, mine
+from sluice.invariants import Profile, RuleSet, budgets_for, mine
 from sluice.plants import simulate
 from sluice.telemetry import Record
 
 PAPER = PaperPolicy()
+HOUR = np.timedelta64(1, "h")
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +92,16 @@ def test_without_rules_there_is_nothing_to_hide_from(shard: Record, targets: Tar
     for maker in (Aligned(), Jumps()):
         with pytest.raises(SettingError, match="rules; give it some"):
             maker(shard, targets=targets, rules=None, policy=None, seed=0)
+
+
+def test_where_clean_rows_had_gaps_a_few_jumps_are_believed(
+    plant: Record, shard: Record, targets: Targets
+) -> None:
+    gapped = replace(plant, times=plant.times + (np.arange(len(plant)) // 600) * HOUR)
+    rules = mine(gapped.rows(0, 3_000), gapped.rows(3_000, 6_000), profile=Profile.HARDENED)
+    assert rules.clean is not None
+    most = budgets_for(rules, rules.clean, HardenedPolicy().margins, rows=len(shard)).segments
+    poison = Jumps()(shard, targets=targets, rules=rules, policy=HardenedPolicy(), seed=0)
+    starts = poison.shown.segment_starts
+    assert 1 < len(starts) <= most
+    assert np.isin(starts[1:], joins(poison.planted)).all()

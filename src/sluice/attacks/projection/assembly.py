@@ -13,10 +13,21 @@ from sluice.invariants import Balance, Coupling, RuleSet, Window
 from sluice.invariants.encoding import held
 from sluice.telemetry import Record
 
-__all__ = ["Assembly", "assemble"]
+__all__ = ["Assembly", "Cells", "assemble"]
 
 QUIET_SHARE = 0.01
 """Of its instrument's span: the least spread of a channel, so that a constant one has a unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """The readings that rules read, rows x channels, and what they may become."""
+
+    channels: tuple[str, ...]
+    readings: Floats  # a missing one held
+    spread: Floats  # per channel
+    free: Bools  # may be moved
+    slabs: Choice  # in readings: what all slabs together leave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +36,8 @@ class Assembly:
 
     programme: Programme
     demands: Demands
-    channels: tuple[str, ...]  # that a slab or a chain reads
-    readings: Floats  # rows x channels, a missing one held
-    free: Bools  # rows x channels: may be moved
-    slabs: Choice  # rows x channels, in readings: what all slabs together leave
-    anchors: tuple[tuple[int, Ints], ...]  # per window rule of its own budget: that, its groups
+    cells: Cells
+    anchors: tuple[tuple[int, Ints], ...]  # per window rule with a budget of its own: that, groups
 
 
 def assemble(
@@ -42,40 +50,23 @@ def assemble(
     readings = np.empty((len(record), len(channels)))
     for column, name in enumerate(channels):
         readings[:, column] = held(record.column(name), empty=0.0)
-    spread = np.array([_spread(name, record, rules) for name in channels])
-    free = np.outer(_without_holes(record, rules), _movable(channels, record, rules, fixed))
-    slabs = _slabs(demands, channels, record, readings)
-    matrix = _matrix(demands, channels, record)
-    used = np.isfinite(slabs.kept.low) | np.isfinite(slabs.kept.high)
-    used.ravel()[matrix.indices] = True
-    row, channel = np.nonzero(used & free)
-    moves = Moves(
-        channels=channels,
-        row=row,
-        channel=channel,
-        spread=spread[channel],
-        limits=Choice(
-            kept=_in_moves(slabs.kept, readings, spread, row, channel),
-            sacrificed=_in_moves(slabs.sacrificed, readings, spread, row, channel),
-            let_go=_in_moves(slabs.let_go, readings, spread, row, channel),
-        ),
-    )
-    group, anchors = _groups(demands, len(record))
-    links = _links(demands, matrix, readings, moves, group)
-    return Assembly(
-        programme=Programme(
-            rows=len(record),
-            groups=len(record) + sum(len(groups) for _, groups in anchors),
-            moves=moves,
-            links=links,
-        ),
-        demands=demands,
+    cells = Cells(
         channels=channels,
         readings=readings,
-        free=free,
-        slabs=slabs,
-        anchors=anchors,
+        spread=np.array([_spread(name, record, rules) for name in channels]),
+        free=np.outer(_without_holes(record, rules), _movable(channels, record, rules, fixed)),
+        slabs=_slabs(demands, channels, record, readings),
     )
+    matrix = _matrix(demands, channels, record)
+    group, anchors = _groups(demands, len(record))
+    moves = _moves(cells, matrix)
+    programme = Programme(
+        rows=len(record),
+        groups=len(record) + sum(len(groups) for _, groups in anchors),
+        moves=moves,
+        links=_links(demands, matrix, readings, moves, group),
+    )
+    return Assembly(programme=programme, demands=demands, cells=cells, anchors=anchors)
 
 
 def _spread(name: str, record: Record, rules: RuleSet) -> float:
@@ -143,11 +134,30 @@ def _slabs(demands: Demands, channels: tuple[str, ...], record: Record, readings
     return Choice(kept=kept, sacrificed=sacrificed, let_go=let_go)
 
 
-def _in_moves(slabs: Limits, readings: Floats, spread: Floats, row: Ints, channel: Ints) -> Limits:
-    start, unit = readings[row, channel], spread[channel]
-    return Limits(
-        low=(slabs.low[row, channel] - start) / unit,
-        high=(slabs.high[row, channel] - start) / unit,
+def _moves(cells: Cells, matrix: csr_array) -> Moves:
+    """Return the readings that a rule reads and that may be moved."""
+    used = cells.slabs.kept.finite
+    used.ravel()[matrix.indices] = True
+    row, channel = np.nonzero(used & cells.free)
+    start, unit = cells.readings[row, channel], cells.spread[channel]
+
+    def in_spreads(limits: Limits) -> Limits:
+        return Limits(
+            low=(limits.low[row, channel] - start) / unit,
+            high=(limits.high[row, channel] - start) / unit,
+        )
+
+    slabs = cells.slabs
+    return Moves(
+        channels=cells.channels,
+        row=row,
+        channel=channel,
+        spread=unit,
+        limits=Choice(
+            kept=in_spreads(slabs.kept),
+            sacrificed=in_spreads(slabs.sacrificed),
+            let_go=in_spreads(slabs.let_go),
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluice.arrays import Bools, Ints
-from sluice.attacks.projection.assembly import Assembly
+from sluice.attacks.projection.assembly import Assembly, Cells
 from sluice.attacks.projection.demands import Demands, Limits
 from sluice.attacks.projection.outcome import Conflict
 from sluice.attacks.projection.programme import Grade
@@ -29,11 +29,11 @@ def collisions(assembly: Assembly) -> Found:
     """Find the rows on which slabs of one reading do not meet, or nothing that is read can move."""
     grade = np.zeros(assembly.programme.groups, np.int64)
     named: dict[int, set[str]] = {}
-    slabs, links = assembly.slabs, assembly.programme.links
-    for row, column in np.argwhere(_no_room(assembly, slabs.kept)):
+    slabs, links = assembly.cells.slabs, assembly.programme.links
+    for row, column in np.argwhere(_no_room(assembly.cells, slabs.kept)):
         grade[row] = Grade.SACRIFICED
         named.setdefault(int(row), set()).update(_colliding(assembly, int(row), int(column)))
-    grade[np.flatnonzero(_no_room(assembly, slabs.sacrificed).any(axis=1))] = Grade.LET_GO
+    grade[np.flatnonzero(_no_room(assembly.cells, slabs.sacrificed).any(axis=1))] = Grade.LET_GO
     stuck = np.diff(links.matrix.indptr) == 0
     nothing = np.zeros(len(links))
     for limits, to in (
@@ -59,21 +59,21 @@ def in_order(demands: Demands, rules: set[str]) -> tuple[str, ...]:
     return tuple(rule for rule in known if rule in rules)
 
 
-def _no_room(assembly: Assembly, limits: Limits) -> Bools:
-    readings = assembly.readings
-    stuck = ~assembly.free & ((readings < limits.low) | (readings > limits.high))
+def _no_room(cells: Cells, limits: Limits) -> Bools:
+    stuck = ~cells.free & limits.broken(cells.readings, beyond=0.0)
     return np.asarray((limits.low > limits.high) | stuck)
 
 
 def _colliding(assembly: Assembly, row: int, column: int) -> set[str]:
     """Name the rules whose slab misses another's, or a reading that is fixed."""
+    cells = assembly.cells
     slabs = [
         (slab.rule, float(slab.limits.low[row]), float(slab.limits.high[row]))
         for slab in assembly.demands.slabs
-        if slab.channel == assembly.channels[column]
+        if slab.channel == cells.channels[column]
     ]
-    if not assembly.free[row, column]:
-        reading = float(assembly.readings[row, column])
+    if not cells.free[row, column]:
+        reading = float(cells.readings[row, column])
         return {rule for rule, low, high in slabs if not low <= reading <= high}
     return {
         rule

@@ -54,6 +54,8 @@ def mended(assembly: Assembly, grade: Ints) -> Found:
     raised[given_up] = np.maximum(grade[given_up], Grade.SACRIFICED)
     beyond = programme.broken_groups(moves, programme.bounds(raised), beyond=SLACK)
     raised[given_up[beyond[given_up]]] = Grade.LET_GO
+    if np.array_equal(raised, grade):  # by rounding alone
+        raised[given_up] = Grade.LET_GO
     conflicts = tuple(
         Conflict(row=elastic.row(int(group)), rules=elastic.pressing(int(group)))
         for group in given_up
@@ -90,18 +92,36 @@ class _Elastic:
 
     def solve(self, price: Floats) -> tuple[Floats, Floats]:
         """Return moves and each group's slack, and remember the multipliers."""
-        rows, size = self._matrix.shape
-        count = len(self.groups)
         soft = np.isin(self._group, self.groups)
-        at = (np.flatnonzero(soft), np.searchsorted(self.groups, self._group[soft]))
-        share = csr_array((np.ones(len(at[0])), at), shape=(rows, count))
         firm = np.flatnonzero(~soft)
         up = np.flatnonzero(soft & np.isfinite(self._limits.high))
         down = np.flatnonzero(soft & np.isfinite(self._limits.low))
-        low, high, matrix = self._limits.low, self._limits.high, self._matrix
-        task = Task(
+        found = minimise(self._task(price, firm, up, down), accuracy=ACCURACY)
+        if found is None:
+            raise SolverError("the projection's solver could not tell which rows collide")
+        rows, size = self._matrix.shape
+        on = np.zeros(rows)
+        np.add.at(on, np.concatenate([firm, up, down]), found.on_links)
+        self._on_links[self._links] = on[: len(self._links)]
+        self._on_moves = found.on_moves[:size].copy()
+        self._on_moves[self._moves] = on[len(self._links) :]
+        return found.moves[:size], found.moves[size:]
+
+    def _task(self, price: Floats, firm: Ints, up: Ints, down: Ints) -> Task:
+        """Return it with slack in the limits that go up or down, and none in the firm ones."""
+        rows, size = self._matrix.shape
+        count, matrix = len(self.groups), self._matrix
+        given = np.union1d(up, down)
+        at = (given, np.searchsorted(self.groups, self._group[given]))
+        share = csr_array((np.ones(len(given)), at), shape=(rows, count))
+        low, high = self._limits.low, self._limits.high
+        return Task(
             squares=np.concatenate([np.full(size, CHEAP), np.zeros(count)]),
             prices=np.concatenate([np.zeros(size), price]),
+            moves=Limits(
+                low=np.concatenate([self._own.low, np.zeros(count)]),
+                high=np.concatenate([self._own.high, np.full(count, np.inf)]),
+            ),
             matrix=vstack(
                 [
                     hstack([matrix[firm], share[firm]]),
@@ -113,20 +133,7 @@ class _Elastic:
                 low=np.concatenate([low[firm], np.full(len(up), -np.inf), low[down]]),
                 high=np.concatenate([high[firm], high[up], np.full(len(down), np.inf)]),
             ),
-            moves=Limits(
-                low=np.concatenate([self._own.low, np.zeros(count)]),
-                high=np.concatenate([self._own.high, np.full(count, np.inf)]),
-            ),
         )
-        found = minimise(task, accuracy=ACCURACY)
-        if found is None:
-            raise SolverError("the projection's solver could not tell which rows collide")
-        on = np.zeros(rows)
-        np.add.at(on, np.concatenate([firm, up, down]), found.on_links)
-        self._on_links[self._links] = on[: len(self._links)]
-        self._on_moves = found.on_moves[:size].copy()
-        self._on_moves[self._moves] = on[len(self._links) :]
-        return found.moves[:size], found.moves[size:]
 
     def row(self, group: int) -> int:
         """Return the row of a group: itself, or its anchor."""

@@ -12,7 +12,10 @@ __all__ = ["Conflict", "Projection"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """A row that no readings can mend while the actuators stand, and the rules that collide."""
+    """A row given up because the actuators stand, and the rules that collide on its readings.
+
+    Where rules collide over many rows, others might have been given up in its stead.
+    """
 
     row: int
     rules: tuple[str, ...]

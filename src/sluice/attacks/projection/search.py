@@ -67,7 +67,7 @@ def _outcome(
     certificate = solution.certificate(programme, programme.bounds(chosen.grade))
     certificate.demand()
     shifts = np.abs(solution.moves)
-    movable = int(assembly.free.sum())
+    movable = int(assembly.cells.free.sum())
     return Projection(
         record=record,
         moved_rows=len(np.unique(programme.moves.row[shifts > 0])),

@@ -1,4 +1,4 @@
-"""The paper's own projection beside ours, on the plant whose physics is exact."""
+"""The projection on whole plants: beside the paper's own, and against the hardened gate."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,13 @@ from scipy.sparse.linalg import spsolve
 
 from sluice.admission import PaperPolicy
 from sluice.arrays import Floats
-from sluice.attacks import ChannelRoll, project
-from sluice.invariants import Balance, Coupling, RuleSet
+from sluice.attacks import ChannelRoll, ReplayFrom, project
+from sluice.audits.evaluation import Cause, cause_of
+from sluice.invariants import Balance, Coupling, Profile, RuleSet, mine
 from sluice.invariants.expert import line_rules
 from sluice.invariants.rowcheck import violations
 from sluice.plants import simulate
-from sluice.telemetry import Record
+from sluice.telemetry import Record, Role
 
 ROWS = 4_000
 PASSES = 30
@@ -88,3 +89,23 @@ def test_ours_is_nearer_than_the_papers_at_no_more_violating_rows(seed: int) -> 
     assert ours.violating_after <= left < ours.violating_before
     assert ours.frobenius < np.linalg.norm(shift)
     assert not ours.conflicts
+
+
+def test_on_a_treatment_plant_all_that_is_convex_is_obeyed() -> None:
+    clean = simulate("treatment", seed=0, days=1).every(5)
+    labelled = simulate("treatment", seed=1, days=1, attacks=True).every(5)
+    rules = mine(clean.rows(0, 6_000), clean.rows(6_000, 12_000), profile=Profile.HARDENED)
+    shard = clean.rows(12_000, 13_500)
+    poisoned = ReplayFrom(labelled=labelled, share=0.25)(shard, seed=3)
+    found = project(poisoned, rules)
+    assert found.violating_before > 5 * found.budget
+    found.certificate.demand()
+    causes = {cause_of(reason) for reason in found.verdict.reasons}
+    assert Cause.WINDOWS not in causes
+    if not found.conflicts:
+        assert not causes & {Cause.ROWS, Cause.SEVERE}
+    assert {rule for each in found.conflicts for rule in each.rules} <= {
+        rule.name for rule in rules.invariants
+    }
+    for channel in poisoned.of_role(Role.ACTUATOR):
+        assert np.array_equal(found.record.column(channel.name), poisoned.column(channel.name))
