@@ -72,12 +72,20 @@ def main() -> None:
         free.qsize(), mp_context=context, initializer=take_core, initargs=(free,)
     ) as pool:
         running = {pool.submit(run_seed, n, seed, told.folder): (n, seed) for n, seed in wanted}
+        failed = 0
         for at, future in enumerate(as_completed(running), start=1):
             name, seed = running[future]
+            if problem := future.exception():
+                failed += 1
+                said.print(f"{name} seed {seed} failed: {problem!r}")
+                continue
             said.print(
                 f"{name} seed {seed}: {future.result()} federations; {at} of {len(wanted)} seeds "
                 f"after {(time.monotonic() - begun) / 60:.1f} min"
             )
+    if failed:
+        said.print(f"{failed} of {len(wanted)} seeds failed, so there is no page; run it again")
+        raise SystemExit(1)
     kept = {
         name: [
             one

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from evidence_store import Kept
-from evidence_study import FEW_RULES, GATES, HEEDLESS, RULES, SHAPED
+from evidence_study import ADAPTIVE, DESCENT, GATES, HEEDLESS, RULES, TWO_RULES
 
 from sluice.evaluation import (
     Federation,
@@ -19,7 +19,6 @@ from sluice.evaluation import (
 )
 from sluice.lab.cell import CellResult
 
-ATTACKS = (*HEEDLESS, *SHAPED)
 BOOTSTRAP_SEED = 0
 GATE_WORDS = {
     "ranges": "ranges (min, max and step per channel)",
@@ -95,7 +94,7 @@ def _study(runs: Runs) -> Iterator[str]:
     clients = len(first.admitted) + len(first.refused)
     yield (
         f"{clients} plants, {len(first.liars)} of whom lie, {seeds} seeds, 25 rounds of 2 epochs, "
-        "batch 1,024.\n"
+        f"batch {DESCENT.batch}.\n"
     )
     yield from _references(runs)
     yield from _damage(runs)

@@ -23,7 +23,7 @@ from sluice.attacks.rehearsal import Rehearsal, Rehearsed, Training
 from sluice.attacks.replay import Targets
 from sluice.attacks.shaping import Shaping, shape
 from sluice.detector import Descent, Framing
-from sluice.errors import SettingError
+from sluice.errors import SettingError, SolverError
 from sluice.invariants import RuleSet
 from sluice.seeding import stream
 from sluice.telemetry import Record, Scaler, Windows, feature_names
@@ -88,7 +88,8 @@ class Feasible:
         """Return the best of restarts and rounds by the attacker's own rehearsal."""
         if rules is None:
             raise SettingError("a feasible poison lies within rules; give it some")
-        gate = Gate.of(rules, policy or (HardenedPolicy() if rules.clean else PaperPolicy()))
+        minded = policy or (HardenedPolicy() if rules.clean else PaperPolicy())
+        gate = Gate.of(rules, minded, allow_empty=True)
         rehearsal = self.rehearsal(shard, targets, seed=seed)
         met = [
             _Met(made.poison, made.admitted, rehearsal(made.poison, midway=self.slope.midway))
@@ -97,7 +98,10 @@ class Feasible:
         now = max(met, key=_Met.rank)  # the first among equals
         descent = _Descent(self.slope, rehearsal, now.poison.planted)
         for _ in range(self.rounds):
-            moved = project(descent.down(now.poison.trained, now.rehearsed), rules, gate.policy)
+            try:
+                moved = project(descent.down(now.poison.trained, now.rehearsed), rules, gate.policy)
+            except SolverError:
+                break  # no certified way back to the rules: it makes do with what it has
             poison = replace(now.poison, shown=moved.record, trained=moved.record)
             rehearsed = rehearsal(poison, midway=self.slope.midway)
             now = _Met(poison, moved.verdict.admitted, rehearsed)

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 from sluice.admission import Gate
 from sluice.attacks import UPDATE_ATTACKS
+from sluice.attacks.feasible import Feasible
 from sluice.attacks.makers import projected
 from sluice.attacks.poisons import POISONS
+from sluice.attacks.rehearsal import Training
 from sluice.errors import SettingError
 from sluice.lab.scenario import Scenario
 from sluice.seeding import stream
@@ -75,7 +77,11 @@ class Contributions:
         if attack not in POISONS:
             known = ", ".join((*POISONS, *UPDATE_ATTACKS, BLEND))
             raise SettingError(f"unknown attack {attack!r}; known are {known}")
-        maker = projected(POISONS[attack]) if project else POISONS[attack]
+        maker = POISONS[attack]
+        if isinstance(maker, Feasible):
+            maker = self._rehearsed(maker)
+        if project:
+            maker = projected(maker)
         minded = onto if maker.shaped else None
         gate = minded.gate if minded else None
 
@@ -85,13 +91,23 @@ class Contributions:
                 targets=self.scenario.targets,
                 rules=gate.rules if gate else None,
                 policy=gate.policy if gate else None,
-                seed=self.scenario.seed + tuple(self.scenario.shards).index(client),
+                seed=int(stream(self.scenario.seed, "poison", client).integers(2**31)),
             )
             drawn = stream(self.scenario.seed, "exposure", client)
             cut = self.scenario.framing.windows(poison.trained)
             return Contribution(batch=poison.shown, windows=poison.windows(cut, rng=drawn))
 
         return self._kept((client, attack, minded.name if minded else ""), make)
+
+    def _rehearsed(self, maker: Feasible) -> Feasible:
+        """Let a liar who rehearses do so with the very federation it takes part in."""
+        setup = self.scenario.setup
+        training = Training(
+            share=maker.exposure * setup.liars / setup.clients,
+            rounds=setup.rounds,
+            descent=setup.descent,
+        )
+        return replace(maker, framing=self.scenario.framing, training=training)
 
     def _clean(self, client: str) -> Contribution:
         shard = self.scenario.shards[client]

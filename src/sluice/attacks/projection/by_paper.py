@@ -70,7 +70,7 @@ def _slab(rule: Invariant, found: Residuals, record: Record, *, wary: bool) -> S
     channel = relation.flow if isinstance(relation, Coupling) else relation.channel
     readings = record.column(channel)
     if isinstance(relation, Bound):
-        low, high = np.full(len(record), relation.low), np.full(len(record), relation.high)
+        low, high = (np.full(len(record), float(end)) for end in (relation.low, relation.high))
     else:
         expected = readings - found.values
         low = np.where(found.envelope, 0.0, expected)

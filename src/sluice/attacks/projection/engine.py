@@ -30,16 +30,24 @@ class Minimum:
     on_links: Floats
 
 
+ITERATIONS = 100
+ROUGHER = 100.0
+TRIES = 3
+
+
 def minimise(task: Task, *, accuracy: float) -> Minimum | None:
-    """Return the minimum, or nothing where there is none or none was found."""
+    """Return the minimum, or nothing where there is none or none was found.
+
+    Where the solver's last digits do not settle it is asked for fewer; how good the answer is, its
+    certificate measures.
+    """
     # Loaded when needed: nothing but a projection needs it.
     import piqp  # noqa: PLC0415
 
     solver = piqp.SparseSolver()
     settings = solver.settings
     settings.kkt_solver = piqp.sparse_ldlt
-    settings.eps_abs = settings.eps_rel = accuracy
-    settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = accuracy
+    settings.max_iter = ITERATIONS
     solver.setup(
         diags_array(task.squares, format="csc"),
         task.prices,
@@ -51,7 +59,14 @@ def minimise(task: Task, *, accuracy: float) -> Minimum | None:
         task.moves.low,
         task.moves.high,
     )
-    if solver.solve() != piqp.PIQP_SOLVED:
+    for tried in range(TRIES):
+        wanted = accuracy * ROUGHER**tried
+        settings.eps_abs = settings.eps_rel = wanted
+        settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = wanted
+        status = solver.solve()
+        if status != piqp.PIQP_MAX_ITER_REACHED:
+            break
+    if status != piqp.PIQP_SOLVED:
         return None
     found = solver.result
     return Minimum(moves=found.x, on_moves=found.z_bu - found.z_bl, on_links=found.z_u - found.z_l)
