@@ -11,7 +11,7 @@ import numpy as np
 from sluice.detector.autoencoder import shapes
 from sluice.seeding import stream
 
-__all__ = ["Ceiling", "ceiling", "training_flop"]
+__all__ = ["Ceiling", "ceiling", "needed_flop", "training_flop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,22 @@ def ceiling(*, size: int, repeats: int) -> Ceiling:
 
 
 def training_flop(width: int, *, windows: int) -> int:
-    """Return the operations that one epoch over windows of `width` values needs.
+    """Return the operations of one epoch over windows of `width` values, as they are usually told.
 
     A layer of m inputs and n outputs multiplies and adds m x n times per window forwards, as often
-    for the slope in its weights, and again for the slope in its inputs, which the first layer has
-    no use for. Biases, activations, Adam and what a step computes on empty places do not count.
+    for the slope in its weights, and again for the slope in its inputs: 6 per weight and window.
+    Biases, activations, Adam and what a step computes on empty places do not count.
     """
-    layers = [inputs * outputs for inputs, outputs in shapes(width)]
-    return 2 * windows * (3 * sum(layers) - layers[0])
+    return 6 * windows * sum(_weights(width))
+
+
+def needed_flop(width: int, *, windows: int) -> int:
+    """Return those without the slope in the first layer's inputs, which nobody has a use for."""
+    return training_flop(width, windows=windows) - 2 * windows * _weights(width)[0]
+
+
+def _weights(width: int) -> list[int]:
+    return [inputs * outputs for inputs, outputs in shapes(width)]
 
 
 def _least(work: Callable[[], object], *, repeats: int) -> float:
