@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from sluice.attestation.verifier import STEPS
 from sluice.cli import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+VERIFIER = ROOT / "src" / "sluice" / "attestation" / "verifier.py"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 REFUSED = {"sluice check attack.csv"}  # the one command that is meant to refuse
 
@@ -46,6 +48,24 @@ def test_commands_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.M
             main(command[1:])
         expected = 3 if " ".join(command[:3]) in REFUSED else 0
         assert stopped.value.code == expected, command
+
+
+def test_the_verifier_has_the_numbers_of_the_protocols_page() -> None:
+    page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    on_page = re.findall(r"^   - (5\.\d) ", page, flags=re.MULTILINE)
+    in_code = re.findall(r"# (5\.\d) |\. (5\.\d) The", VERIFIER.read_text(encoding="utf-8"))
+    assert tuple(on_page) == STEPS
+    assert tuple(one or other for one, other in in_code) == STEPS
+
+
+def test_pages_link_to_what_is_there() -> None:
+    broken = [
+        (str(page.relative_to(ROOT)), target)
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
 
 
 def test_the_readme_shows_commands() -> None:
