@@ -14,8 +14,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.admission import Gate, HardenedPolicy, PaperPolicy, Policy
+from sluice.admission import Gate
 from sluice.arrays import Bools, Floats
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.makers import Replayed
 from sluice.attacks.poison import EXPOSURE, Poison, exposed
 from sluice.attacks.projection import project
@@ -24,7 +25,6 @@ from sluice.attacks.replay import Targets
 from sluice.attacks.shaping import Shaping, shape
 from sluice.detector import Descent, Framing
 from sluice.errors import SettingError, SolverError
-from sluice.invariants import RuleSet
 from sluice.seeding import stream
 from sluice.telemetry import Record, Scaler, Windows, feature_names
 
@@ -76,30 +76,20 @@ class Feasible:
                 f"{self.restarts} and {self.rounds}"
             )
 
-    def __call__(
-        self,
-        shard: Record,
-        *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
-        seed: int,
-    ) -> Poison:
+    def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
         """Return the best of restarts and rounds by the attacker's own rehearsal."""
-        if rules is None:
-            raise SettingError("a feasible poison lies within rules; give it some")
-        minded = policy or (HardenedPolicy() if rules.clean else PaperPolicy())
-        gate = Gate.of(rules, minded, allow_empty=True)
-        rehearsal = self.rehearsal(shard, targets, seed=seed)
+        gate = known.gate_to("make a poison within them")
+        rehearsal = self.rehearsal(shard, known.targets, seed=seed)
         met = [
             _Met(made.poison, made.admitted, rehearsal(made.poison, midway=self.slope.midway))
-            for made in self._starts(shard, targets, gate, seed)
+            for made in self._starts(shard, known, gate, seed)
         ]
         now = max(met, key=_Met.rank)  # the first among equals
         descent = _Descent(self.slope, rehearsal, now.poison.planted)
         for _ in range(self.rounds):
             try:
-                moved = project(descent.down(now.poison.trained, now.rehearsed), rules, gate.policy)
+                down = descent.down(now.poison.trained, now.rehearsed)
+                moved = project(down, gate.rules, gate.policy)
             except SolverError:
                 break  # no certified way back to the rules: it makes do with what it has
             poison = replace(now.poison, shown=moved.record, trained=moved.record)
@@ -108,7 +98,7 @@ class Feasible:
             met.append(now)
         return max(met, key=_Met.rank).poison
 
-    def _starts(self, shard: Record, targets: Targets, gate: Gate, seed: int) -> Iterator[Shaping]:
+    def _starts(self, shard: Record, known: Knowledge, gate: Gate, seed: int) -> Iterator[Shaping]:
         """Yield shaped replays; the first is spliced as the plain projected replay would be."""
         seeds = [seed]
         seeds += [
@@ -116,8 +106,7 @@ class Feasible:
             for number in range(1, self.restarts)
         ]
         for each in seeds:
-            replay = Replayed(exposure=self.exposure)
-            made = replay(shard, targets=targets, rules=gate.rules, policy=gate.policy, seed=each)
+            made = Replayed(exposure=self.exposure)(shard, known, seed=each)
             yield shape(made, shard, gate, seed=each)
 
     def rehearsal(self, shard: Record, targets: Targets, *, seed: int) -> Rehearsal:

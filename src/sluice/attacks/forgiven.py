@@ -15,29 +15,26 @@ import numpy as np
 
 from sluice.admission import Gate, PaperPolicy, Policy
 from sluice.arrays import Run
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.makers import PoisonMaker, Replayed
 from sluice.attacks.poison import EXPOSURE, Poison
 from sluice.attacks.replay import Replay, Targets
 from sluice.errors import SettingError
-from sluice.invariants import RuleSet
 from sluice.seeding import stream
 from sluice.telemetry import Record
 
 __all__ = ["Dilution", "Reweighting", "forgiven_rows", "padded", "violating_rows"]
 
 
-def forgiven_rows(rows: int, policy: Policy | None) -> int:
+def forgiven_rows(rows: int, policy: Policy) -> int:
     """Return how many rows of a batch may violate under a policy."""
-    policy = policy or PaperPolicy()
     alpha = policy.alpha if isinstance(policy, PaperPolicy) else policy.margins.alpha
     return floor(alpha * rows)
 
 
-def violating_rows(record: Record, rules: RuleSet | None, policy: Policy | None) -> int:
+def violating_rows(record: Record, gate: Gate | None) -> int:
     """Return how many rows the gate would count against a batch; none where there is no gate."""
-    if rules is None:
-        return 0
-    return Gate.of(rules, policy or PaperPolicy(), allow_empty=True).judge(record).violating_rows
+    return gate.judge(record).violating_rows if gate else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,23 +50,15 @@ class Reweighting:
     stretch_rows: int = 12
     shaped: ClassVar[bool] = True
 
-    def __call__(
-        self,
-        shard: Record,
-        *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
-        seed: int,
-    ) -> Poison:
+    def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
         """Overwrite a few rows of the shard."""
-        left = forgiven_rows(len(shard), policy) - violating_rows(shard, rules, policy)
+        left = forgiven_rows(len(shard), known.policy) - violating_rows(shard, known.gate)
         if left < 2:
             raise SettingError(
                 f"alpha forgives {left} rows of shard {shard.name!r} beyond its own; re-weighting "
                 "plants at least 1 and the row after it: give a longer shard"
             )
-        rng = stream(seed, "re-weighting")
+        rng, targets = stream(seed, "re-weighting"), known.targets
         stretches = []
         while left >= 2:
             taken = min(left - 1, self.stretch_rows)
@@ -94,23 +83,15 @@ class Dilution:
     copies: int = 4
     shaped: ClassVar[bool] = True
 
-    def __call__(
-        self,
-        shard: Record,
-        *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
-        seed: int,
-    ) -> Poison:
+    def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
         """Make the poison and lengthen it; the least diluted that alpha forgives is taken."""
         for share in (1.0, 0.75, 0.5, 0.25, 0.1):
-            fewer = _shortened(targets, share)
-            made = self.of(shard, targets=fewer, rules=rules, policy=policy, seed=seed)
+            fewer = replace(known, targets=_shortened(known.targets, share))
+            made = self.of(shard, fewer, seed=seed)
             for copies in range(self.copies + 1):
                 lengthened = padded(made, shard, copies)
-                found = violating_rows(lengthened.shown, rules, policy)
-                if found <= forgiven_rows(len(lengthened.shown), policy):
+                found = violating_rows(lengthened.shown, known.gate)
+                if found <= forgiven_rows(len(lengthened.shown), known.policy):
                     return lengthened
         return lengthened
 

@@ -7,13 +7,11 @@ the rules would undo its work. `projected` makes the others as the physics-aware
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from sluice.admission import Policy
 from sluice.attacks.data_attack import DataAttack
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.poison import EXPOSURE, Poison, moves_rows
 from sluice.attacks.projection import project
-from sluice.attacks.replay import Replay, Targets
-from sluice.errors import SettingError
-from sluice.invariants import RuleSet
+from sluice.attacks.replay import Replay
 from sluice.seeding import stream
 from sluice.telemetry import Record
 
@@ -28,15 +26,7 @@ class PoisonMaker(Protocol):
         """Whether the poison already minds the gate and is left as it is."""
         ...
 
-    def __call__(
-        self,
-        shard: Record,
-        *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
-        seed: int,
-    ) -> Poison:
+    def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
         """Make one liar's poison; the same seed gives the same one.
 
         Liars that shall differ need seeds that differ. Without rules there is no gate to mind.
@@ -51,18 +41,10 @@ class Replayed:
     exposure: float = EXPOSURE
     shaped: ClassVar[bool] = False
 
-    def __call__(
-        self,
-        shard: Record,
-        *,
-        targets: Targets,
-        rules: RuleSet | None,  # noqa: ARG002 - as every maker
-        policy: Policy | None,  # noqa: ARG002 - as every maker
-        seed: int,
-    ) -> Poison:
+    def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
         """Write the targets over random stretches of the shard."""
         rng = stream(seed, "replay", "splice")
-        return Replay(targets=targets).plant(shard, rng=rng, exposure=self.exposure)
+        return Replay(targets=known.targets).plant(shard, rng=rng, exposure=self.exposure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,21 +58,13 @@ class Fabricated:
     exposure: float = EXPOSURE
     shaped: ClassVar[bool] = False
 
-    def __call__(
-        self,
-        shard: Record,
-        *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
-        seed: int,
-    ) -> Poison:
+    def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
         """Replay, then fabricate; or splice, then replay."""
         make = Replayed(exposure=self.exposure)
         if moves_rows(self.attack):
             spliced = self.attack(shard, seed=seed)
-            return make(spliced, targets=targets, rules=rules, policy=policy, seed=seed)
-        replayed = make(shard, targets=targets, rules=rules, policy=policy, seed=seed)
+            return make(spliced, known, seed=seed)
+        replayed = make(shard, known, seed=seed)
         return replayed.fabricated(self.attack, seed=seed)
 
 
@@ -104,17 +78,9 @@ class AttestClean:
     of: PoisonMaker = Replayed()
     shaped: ClassVar[bool] = True
 
-    def __call__(
-        self,
-        shard: Record,
-        *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
-        seed: int,
-    ) -> Poison:
+    def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
         """Make the poison and show what it was made from."""
-        made = self.of(shard, targets=targets, rules=rules, policy=policy, seed=seed)
+        made = self.of(shard, known, seed=seed)
         return replace(made, shown=shard)
 
 
@@ -128,22 +94,13 @@ class PhysicsAware:
     of: PoisonMaker
     shaped: ClassVar[bool] = True
 
-    def __call__(
-        self,
-        shard: Record,
-        *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
-        seed: int,
-    ) -> Poison:
+    def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
         """Project what is shown and what is trained on; planted rows and exposure stay."""
-        if rules is None:
-            raise SettingError("a physics-aware attacker projects onto rules; give it some")
-        made = self.of(shard, targets=targets, rules=rules, policy=policy, seed=seed)
-        shown = project(made.shown, rules, policy).record
+        gate = known.gate_to("project onto them")
+        made = self.of(shard, known, seed=seed)
+        shown = project(made.shown, gate.rules, gate.policy).record
         same = made.trained is made.shown
-        trained = shown if same else project(made.trained, rules, policy).record
+        trained = shown if same else project(made.trained, gate.rules, gate.policy).record
         return replace(made, shown=shown, trained=trained)
 
 

@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.admission import Gate, HardenedPolicy, PaperPolicy, Policy
+from sluice.admission import Gate, HardenedPolicy
 from sluice.arrays import Bools, Floats, Ints, Run, runs
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.makers import PoisonMaker, Replayed
 from sluice.attacks.poison import EXPOSURE, Poison
 from sluice.attacks.replay import Targets
-from sluice.errors import SettingError
 from sluice.invariants import Balance, Rate, RuleSet, budgets_for
 from sluice.telemetry import Record
 
@@ -39,16 +39,13 @@ class Aligned:
     def __call__(
         self,
         shard: Record,
+        known: Knowledge,
         *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
         seed: int,  # noqa: ARG002 - as every maker
     ) -> Poison:
         """Return the shard with every piece in its place; nothing is drawn."""
-        if rules is None:
-            raise SettingError("attacks are aligned with a gate's rules; give it some")
-        field = _Field(shard, targets, gate_of(rules, policy))
+        targets = known.targets
+        field = _Field(shard, targets, known.gate_to("align attacks with them"))
         pieces = list(targets.stretches)
         while pieces:
             piece = pieces.pop(0)
@@ -77,20 +74,10 @@ class Jumps:
     looks: int = 3  # a jump moves what is judged, so that it is worth looking again
     shaped: ClassVar[bool] = True
 
-    def __call__(
-        self,
-        shard: Record,
-        *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
-        seed: int,
-    ) -> Poison:
+    def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
         """Make the poison and cut the clock it is shown with."""
-        if rules is None:
-            raise SettingError("jumps hide rows from rules; give it some")
-        made = self.of(shard, targets=targets, rules=rules, policy=policy, seed=seed)
-        gate = gate_of(rules, policy)
+        gate = known.gate_to("hide rows from them")
+        made = self.of(shard, known, seed=seed)
         left = _jumps_left(made.shown, gate)
         shown, wanted = made.shown, joins(made.planted)
         for _ in range(self.looks):
@@ -171,12 +158,6 @@ def joins(planted: Bools) -> Ints:
     return np.array(
         [at for run in runs(planted) for at in run if 0 < at < len(planted)], dtype=np.int64
     )
-
-
-def gate_of(rules: RuleSet, policy: Policy | None) -> Gate:
-    """Return the gate that the poison is made for; without a policy as hard as the rules allow."""
-    chosen = policy or (HardenedPolicy() if rules.clean else PaperPolicy())
-    return Gate.of(rules, chosen, allow_empty=True)
 
 
 def _with_jumps(record: Record, at: Ints, strides: int) -> Record:

@@ -11,14 +11,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.admission import Gate, HardenedPolicy, PaperPolicy, Policy
+from sluice.admission import Gate, HardenedPolicy, Policy
 from sluice.arrays import Bools, Floats, Ints
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.poison import EXPOSURE, Poison
 from sluice.attacks.projection.by_integers import hardened_demands
 from sluice.attacks.projection.by_paper import paper_demands
 from sluice.attacks.projection.demands import Chain, Demands, Limits
 from sluice.attacks.replay import Targets
-from sluice.errors import RecordError, SettingError
+from sluice.errors import RecordError
 from sluice.invariants import RuleSet, encode
 from sluice.invariants.spans import operating_range
 from sluice.invariants.words import amount
@@ -113,17 +114,14 @@ class Ramp:
     def __call__(
         self,
         shard: Record,
+        known: Knowledge,
         *,
-        targets: Targets,
-        rules: RuleSet | None,
-        policy: Policy | None,
         seed: int,  # noqa: ARG002 - as every maker
     ) -> Poison:
         """Return the drifting shard; nothing is drawn."""
-        if rules is None:
-            raise SettingError("a ramp stays under tolerances; give it the rules they stand in")
-        level, up = _most_falsified(shard, targets)
-        found = drift(shard, rules, policy or PaperPolicy(), level=level, up=up)
+        gate = known.gate_to("stay under their tolerances")
+        level, up = _most_falsified(shard, known.targets)
+        found = drift(shard, gate.rules, gate.policy, level=level, up=up)
         planted: Bools = np.abs(found.away) >= abs(found.reached) / 2
         if not found.reached:
             raise RecordError(f"the rules leave {level} no room to drift in {shard.name!r}")

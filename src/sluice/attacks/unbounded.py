@@ -9,11 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.admission import Policy
 from sluice.arrays import Ints, Run
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.poison import Poison
-from sluice.attacks.replay import Targets
-from sluice.invariants import RuleSet
 from sluice.telemetry import Record
 from sluice.telemetry.windows import WINDOW_ROWS
 
@@ -33,15 +31,14 @@ class Unbounded:
     def __call__(
         self,
         shard: Record,
+        known: Knowledge,
         *,
-        targets: Targets,
-        rules: RuleSet | None,  # noqa: ARG002 - as every maker
-        policy: Policy | None,  # noqa: ARG002 - as every maker
         seed: int,  # noqa: ARG002 - as every maker
     ) -> Poison:
         """Return a shard of the same length in which target follows target; nothing is drawn."""
-        labelled = targets.labelled.select(shard.names)
-        rows = np.concatenate([self._around(run, len(labelled)) for run in targets.stretches])
+        labelled = known.targets.labelled.select(shard.names)
+        stretches = known.targets.stretches
+        rows = np.concatenate([self._around(run, len(labelled)) for run in stretches])
         values = labelled.values[np.resize(rows, len(shard))]
         poisoned = replace(shard, values=values)
         planted = np.ones(len(shard), bool)

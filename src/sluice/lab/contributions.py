@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from sluice.admission import Gate
 from sluice.attacks import UPDATE_ATTACKS
 from sluice.attacks.feasible import Feasible
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.makers import projected
 from sluice.attacks.poisons import POISONS
 from sluice.attacks.rehearsal import Training
@@ -75,24 +76,19 @@ class Contributions:
             poisoned = self.lying(client, BLENDED, onto=None, project=False)
             return replace(poisoned, batch=self.faithful(client).batch, falsified_by=attack)
         if attack not in POISONS:
-            known = ", ".join((*POISONS, *UPDATE_ATTACKS, BLEND))
-            raise SettingError(f"unknown attack {attack!r}; known are {known}")
+            names = ", ".join((*POISONS, *UPDATE_ATTACKS, BLEND))
+            raise SettingError(f"unknown attack {attack!r}; known are {names}")
         maker = POISONS[attack]
         if isinstance(maker, Feasible):
             maker = self._rehearsed(maker)
         if project:
             maker = projected(maker)
         minded = onto if maker.shaped else None
-        gate = minded.gate if minded else None
+        known = Knowledge(targets=self.scenario.targets, gate=minded.gate if minded else None)
 
         def make() -> Contribution:
-            poison = maker(
-                self.scenario.shards[client],
-                targets=self.scenario.targets,
-                rules=gate.rules if gate else None,
-                policy=gate.policy if gate else None,
-                seed=int(stream(self.scenario.seed, "poison", client).integers(2**31)),
-            )
+            seed = int(stream(self.scenario.seed, "poison", client).integers(2**31))
+            poison = maker(self.scenario.shards[client], known, seed=seed)
             drawn = stream(self.scenario.seed, "exposure", client)
             cut = self.scenario.framing.windows(poison.trained)
             return Contribution(batch=poison.shown, windows=poison.windows(cut, rng=drawn))

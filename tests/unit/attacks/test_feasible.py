@@ -6,6 +6,7 @@ import pytest
 from sluice.admission import Gate, HardenedPolicy, PaperPolicy
 from sluice.attacks import POISONS, Poison, Targets, choose_targets, projected
 from sluice.attacks.feasible import Feasible, Slope
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.makers import Replayed
 from sluice.attacks.rehearsal import Training
 from sluice.attacks.shaping import shape
@@ -14,6 +15,8 @@ from sluice.errors import SettingError
 from sluice.invariants import Profile, RuleSet, mine
 from sluice.plants import simulate
 from sluice.telemetry import Record
+
+from .liars import facing
 
 PAPER = PaperPolicy()
 SMALL = Feasible(
@@ -25,18 +28,8 @@ SMALL = Feasible(
 
 
 @pytest.fixture(scope="module")
-def plant() -> Record:
-    return simulate("line", seed=0, days=6)
-
-
-@pytest.fixture(scope="module")
 def shard(plant: Record) -> Record:
     return plant.rows(6_000, 6_500)
-
-
-@pytest.fixture(scope="module")
-def rules(plant: Record) -> RuleSet:
-    return mine(plant.rows(0, 3_000), plant.rows(3_000, 6_000), profile=Profile.PAPER_WIDE)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +40,7 @@ def targets() -> Targets:
 
 @pytest.fixture(scope="module")
 def poison(shard: Record, rules: RuleSet, targets: Targets) -> Poison:
-    return SMALL(shard, targets=targets, rules=rules, policy=PAPER, seed=0)
+    return SMALL(shard, facing(targets, rules, PAPER), seed=0)
 
 
 def test_the_gate_it_was_made_for_admits_it(poison: Poison, rules: RuleSet) -> None:
@@ -58,7 +51,7 @@ def test_the_gate_it_was_made_for_admits_it(poison: Poison, rules: RuleSet) -> N
 def test_it_hides_no_fewer_targets_than_the_projected_replay(
     poison: Poison, shard: Record, rules: RuleSet, targets: Targets
 ) -> None:
-    plain = projected(POISONS["replay"])(shard, targets=targets, rules=rules, policy=PAPER, seed=0)
+    plain = projected(POISONS["replay"])(shard, facing(targets, rules, PAPER), seed=0)
     rehearsal = SMALL.rehearsal(shard, targets, seed=0)
     assert rehearsal(poison).rank > rehearsal(plain).rank
 
@@ -73,13 +66,13 @@ def test_actuators_are_left_to_the_replay(poison: Poison, shard: Record) -> None
 def test_the_same_seed_makes_the_same_poison(
     poison: Poison, shard: Record, rules: RuleSet, targets: Targets
 ) -> None:
-    again = SMALL(shard, targets=targets, rules=rules, policy=PAPER, seed=0)
+    again = SMALL(shard, facing(targets, rules, PAPER), seed=0)
     assert np.array_equal(again.trained.values, poison.trained.values)
 
 
 def test_without_rules_there_is_no_inside(shard: Record, targets: Targets) -> None:
-    with pytest.raises(SettingError, match="lies within rules"):
-        SMALL(shard, targets=targets, rules=None, policy=None, seed=0)
+    with pytest.raises(SettingError, match="rules to make a poison within them"):
+        SMALL(shard, Knowledge(targets=targets), seed=0)
 
 
 def test_a_slope_is_followed_in_steps() -> None:
@@ -94,7 +87,7 @@ def test_shaping_gives_back_only_what_stands_in_the_way(
 ) -> None:
     rules = mine(plant.rows(0, 3_000), plant.rows(3_000, 6_000), profile=Profile.HARDENED)
     gate = Gate.of(rules, HardenedPolicy())
-    replay = Replayed()(shard, targets=targets, rules=rules, policy=gate.policy, seed=0)
+    replay = Replayed()(shard, Knowledge(targets=targets, gate=gate), seed=0)
     found = shape(replay, shard, gate, seed=0)
     assert found.admitted == gate.judge(found.poison.shown).admitted
     assert np.array_equal(found.poison.planted, replay.planted)

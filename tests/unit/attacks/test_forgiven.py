@@ -6,39 +6,19 @@ import numpy as np
 import pytest
 
 from sluice.admission import Gate, HardenedPolicy, PaperPolicy
-from sluice.attacks import Replay, Targets, choose_targets
+from sluice.attacks import Replay, Targets
 from sluice.attacks.forgiven import Dilution, Reweighting, forgiven_rows, padded
 from sluice.errors import SettingError
-from sluice.invariants import Margins, Profile, RuleSet, mine
-from sluice.plants import simulate
+from sluice.invariants import Margins, RuleSet
 from sluice.telemetry import Record
+
+from .liars import facing
 
 PAPER = PaperPolicy()
 
 
-@pytest.fixture(scope="module")
-def plant() -> Record:
-    return simulate("line", seed=0, days=6)
-
-
-@pytest.fixture(scope="module")
-def shard(plant: Record) -> Record:
-    return plant.rows(6_000, 7_000)
-
-
-@pytest.fixture(scope="module")
-def rules(plant: Record) -> RuleSet:
-    return mine(plant.rows(0, 3_000), plant.rows(3_000, 6_000), profile=Profile.PAPER_WIDE)
-
-
-@pytest.fixture(scope="module")
-def targets() -> Targets:
-    labelled = simulate("line", seed=1, days=3, attacks=True)
-    return choose_targets(labelled, rows=250, seed=0)
-
-
 def test_alpha_forgives_a_share_of_rows_rounded_down() -> None:
-    assert forgiven_rows(1_099, None) == 10
+    assert forgiven_rows(1_099, PAPER) == 10
     assert forgiven_rows(1_000, PaperPolicy(alpha=0.02)) == 20
     assert forgiven_rows(1_000, HardenedPolicy(margins=Margins(alpha=0.005))) == 5
 
@@ -46,7 +26,7 @@ def test_alpha_forgives_a_share_of_rows_rounded_down() -> None:
 def test_reweighting_would_pass_even_if_every_planted_row_violated(
     shard: Record, rules: RuleSet, targets: Targets
 ) -> None:
-    poison = Reweighting()(shard, targets=targets, rules=rules, policy=PAPER, seed=1)
+    poison = Reweighting()(shard, facing(targets, rules, PAPER), seed=1)
     after = np.append(poison.planted, False)[1:] != poison.planted
     assert 0 < poison.planted.sum() < 0.01 * len(shard)
     assert poison.planted.sum() + np.count_nonzero(after & poison.planted) <= 10
@@ -59,7 +39,7 @@ def test_a_short_shard_leaves_reweighting_no_room(
     shard: Record, rules: RuleSet, targets: Targets
 ) -> None:
     with pytest.raises(SettingError, match="alpha forgives 1 rows"):
-        Reweighting()(shard.rows(0, 150), targets=targets, rules=rules, policy=PAPER, seed=0)
+        Reweighting()(shard.rows(0, 150), facing(targets, rules, PAPER), seed=0)
 
 
 def test_dilution_keeps_every_planted_row_of_a_replay_that_four_copies_hide(
@@ -67,7 +47,7 @@ def test_dilution_keeps_every_planted_row_of_a_replay_that_four_copies_hide(
 ) -> None:
     mild = replace(targets, stretches=(targets.stretches[1],))
     gate = Gate.of(rules, PAPER)
-    poison = Dilution(copies=40)(shard, targets=mild, rules=rules, policy=PAPER, seed=0)
+    poison = Dilution(copies=40)(shard, facing(mild, rules, PAPER), seed=0)
     bare = poison.trained.rows(0, len(shard))
     assert not gate.judge(bare).admitted
     assert gate.judge(poison.shown).admitted
@@ -79,7 +59,7 @@ def test_dilution_keeps_every_planted_row_of_a_replay_that_four_copies_hide(
 def test_dilution_plants_less_where_copies_do_not_do(
     shard: Record, rules: RuleSet, targets: Targets
 ) -> None:
-    poison = Dilution(copies=1)(shard, targets=targets, rules=rules, policy=PAPER, seed=0)
+    poison = Dilution(copies=1)(shard, facing(targets, rules, PAPER), seed=0)
     assert Gate.of(rules, PAPER).judge(poison.shown).admitted
     assert 0 < poison.planted.sum() < 250
 

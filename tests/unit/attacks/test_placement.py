@@ -6,41 +6,17 @@ import numpy as np
 import pytest
 
 from sluice.admission import Gate, HardenedPolicy, PaperPolicy
-from sluice.attacks import Targets, choose_targets
+from sluice.attacks import Targets
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.placement import Aligned, Jumps, joins
 from sluice.errors import SettingError
 from sluice.invariants import Profile, RuleSet, budgets_for, mine
-from sluice.plants import simulate
 from sluice.telemetry import Record
+
+from .liars import facing
 
 PAPER = PaperPolicy()
 HOUR = np.timedelta64(1, "h")
-
-
-@pytest.fixture(scope="module")
-def plant() -> Record:
-    return simulate("line", seed=0, days=6)
-
-
-@pytest.fixture(scope="module")
-def shard(plant: Record) -> Record:
-    return plant.rows(6_000, 7_000)
-
-
-@pytest.fixture(scope="module")
-def paper_rules(plant: Record) -> RuleSet:
-    return mine(plant.rows(0, 3_000), plant.rows(3_000, 6_000), profile=Profile.PAPER_WIDE)
-
-
-@pytest.fixture(scope="module")
-def hardened_rules(plant: Record) -> RuleSet:
-    return mine(plant.rows(0, 3_000), plant.rows(3_000, 6_000), profile=Profile.HARDENED)
-
-
-@pytest.fixture(scope="module")
-def targets() -> Targets:
-    labelled = simulate("line", seed=1, days=3, attacks=True)
-    return choose_targets(labelled, rows=250, seed=0)
 
 
 def test_joins_are_where_planted_stretches_begin_and_end() -> None:
@@ -51,7 +27,7 @@ def test_joins_are_where_planted_stretches_begin_and_end() -> None:
 def test_aligned_rows_are_attack_rows_unchanged_and_pass(
     shard: Record, paper_rules: RuleSet, targets: Targets
 ) -> None:
-    poison = Aligned()(shard, targets=targets, rules=paper_rules, policy=PAPER, seed=0)
+    poison = Aligned()(shard, facing(targets, paper_rules, PAPER), seed=0)
     attacks = {row.tobytes() for row in targets.labelled.select(shard.names).values[targets.rows]}
     assert poison.planted.sum() > 20
     assert all(row.tobytes() in attacks for row in poison.trained.values[poison.planted])
@@ -62,9 +38,7 @@ def test_aligned_rows_are_attack_rows_unchanged_and_pass(
 def test_where_nothing_passes_one_piece_is_planted_all_the_same(
     shard: Record, hardened_rules: RuleSet, targets: Targets
 ) -> None:
-    poison = Aligned(places=2)(
-        shard, targets=targets, rules=hardened_rules, policy=HardenedPolicy(), seed=0
-    )
+    poison = Aligned(places=2)(shard, facing(targets, hardened_rules, HardenedPolicy()), seed=0)
     assert 0 < poison.planted.sum() <= 12
     assert not Gate.of(hardened_rules, HardenedPolicy()).judge(poison.shown).admitted
 
@@ -72,7 +46,7 @@ def test_where_nothing_passes_one_piece_is_planted_all_the_same(
 def test_jumps_hide_every_row_from_the_papers_gate(
     shard: Record, paper_rules: RuleSet, targets: Targets
 ) -> None:
-    poison = Jumps()(shard, targets=targets, rules=paper_rules, policy=PAPER, seed=0)
+    poison = Jumps()(shard, facing(targets, paper_rules, PAPER), seed=0)
     gate = Gate.of(paper_rules, PAPER)
     assert not gate.judge(poison.trained).admitted
     assert gate.judge(poison.shown).admitted
@@ -84,14 +58,14 @@ def test_jumps_hide_every_row_from_the_papers_gate(
 def test_jumps_have_no_budget_where_clean_rows_had_none(
     shard: Record, hardened_rules: RuleSet, targets: Targets
 ) -> None:
-    poison = Jumps()(shard, targets=targets, rules=hardened_rules, policy=HardenedPolicy(), seed=0)
+    poison = Jumps()(shard, facing(targets, hardened_rules, HardenedPolicy()), seed=0)
     assert len(poison.shown.segment_starts) == 1
 
 
 def test_without_rules_there_is_nothing_to_hide_from(shard: Record, targets: Targets) -> None:
     for maker in (Aligned(), Jumps()):
-        with pytest.raises(SettingError, match="rules; give it some"):
-            maker(shard, targets=targets, rules=None, policy=None, seed=0)
+        with pytest.raises(SettingError, match="rules to .* them; give it some"):
+            maker(shard, Knowledge(targets=targets), seed=0)
 
 
 def test_where_clean_rows_had_gaps_a_few_jumps_are_believed(
@@ -101,7 +75,7 @@ def test_where_clean_rows_had_gaps_a_few_jumps_are_believed(
     rules = mine(gapped.rows(0, 3_000), gapped.rows(3_000, 6_000), profile=Profile.HARDENED)
     assert rules.clean is not None
     most = budgets_for(rules, rules.clean, HardenedPolicy().margins, rows=len(shard)).segments
-    poison = Jumps()(shard, targets=targets, rules=rules, policy=HardenedPolicy(), seed=0)
+    poison = Jumps()(shard, facing(targets, rules, HardenedPolicy()), seed=0)
     starts = poison.shown.segment_starts
     assert 1 < len(starts) <= most
     assert np.isin(starts[1:], joins(poison.planted)).all()

@@ -5,6 +5,7 @@ import pytest
 
 from sluice.admission import Gate, PaperPolicy
 from sluice.attacks import POISONS, Poison, PoisonMaker, Targets, choose_targets, projected
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.makers import PhysicsAware
 from sluice.attacks.replay import target_rows
 from sluice.attacks.unbounded import Unbounded
@@ -12,28 +13,15 @@ from sluice.detector import Descent, Framing
 from sluice.detector.autoencoder import initial, scores
 from sluice.detector.training import train
 from sluice.errors import SettingError
-from sluice.invariants import Profile, RuleSet, mine
+from sluice.invariants import RuleSet
 from sluice.plants import simulate
 from sluice.seeding import stream
 from sluice.telemetry import Record, Scaler, feature_names
 
+from .liars import facing
+
 PAPER = PaperPolicy()
 SLOW = ("perturbation", "feasible")  # tried on their own, in tests of their own
-
-
-@pytest.fixture(scope="module")
-def plant() -> Record:
-    return simulate("line", seed=0, days=6)
-
-
-@pytest.fixture(scope="module")
-def shard(plant: Record) -> Record:
-    return plant.rows(6_000, 7_000)
-
-
-@pytest.fixture(scope="module")
-def rules(plant: Record) -> RuleSet:
-    return mine(plant.rows(0, 3_000), plant.rows(3_000, 6_000), profile=Profile.PAPER_WIDE)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +36,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def made(maker: PoisonMaker, shard: Record, targets: Targets, rules: RuleSet) -> Poison:
-    return maker(shard, targets=targets, rules=rules, policy=PAPER, seed=3)
+    return maker(shard, facing(targets, rules, PAPER), seed=3)
 
 
 def same(one: Poison, other: Poison) -> bool:
@@ -104,8 +92,8 @@ def test_the_projected_replay_is_admitted_and_still_planted(
 
 
 def test_a_physics_aware_attacker_needs_rules(shard: Record, targets: Targets) -> None:
-    with pytest.raises(SettingError, match="projects onto rules"):
-        projected(POISONS["replay"])(shard, targets=targets, rules=None, policy=None, seed=0)
+    with pytest.raises(SettingError, match="rules to project onto them"):
+        projected(POISONS["replay"])(shard, Knowledge(targets=targets), seed=0)
 
 
 def test_attesting_clean_shows_the_very_shard_it_does_not_train_on(
@@ -135,6 +123,6 @@ def test_the_attacker_without_bounds_blinds_the_detector_to_its_targets(
         threshold = np.quantile(scores(parameters, clean), 0.995)
         return float((scores(parameters, attacked)[wanted] > threshold).mean())
 
-    unbounded = Unbounded()(shard, targets=targets, rules=None, policy=None, seed=0)
+    unbounded = Unbounded()(shard, Knowledge(targets=targets), seed=0)
     assert recall(None) > 0.2
     assert recall(unbounded) == 0

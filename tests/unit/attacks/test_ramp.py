@@ -7,28 +7,21 @@ from hypothesis import strategies as st
 
 from sluice.admission import Gate, HardenedPolicy, PaperPolicy, Policy
 from sluice.attacks import Targets, choose_targets
+from sluice.attacks.knowledge import Knowledge
 from sluice.attacks.ramp import Ramp, drift
 from sluice.errors import RecordError, SettingError
 from sluice.invariants import Balance, Bound, Invariant, Profile, Rate, RuleSet, Window, mine
 from sluice.plants import simulate
 from sluice.telemetry import Channel, Record, Role, Span
 
+from .liars import facing
+
 ROWS = 240
 
 
 @pytest.fixture(scope="module")
-def plant() -> Record:
-    return simulate("line", seed=0, days=6)
-
-
-@pytest.fixture(scope="module")
-def shard(plant: Record) -> Record:
-    return plant.rows(6_000, 7_000)
-
-
-@pytest.fixture(scope="module")
-def rules(plant: Record) -> RuleSet:
-    return mine(plant.rows(0, 3_000), plant.rows(3_000, 6_000), profile=Profile.HARDENED)
+def rules(hardened_rules: RuleSet) -> RuleSet:
+    return hardened_rules
 
 
 def still_tank(rows: int = ROWS) -> Record:
@@ -119,7 +112,7 @@ def test_the_hardened_gate_stops_a_ramp_that_the_papers_does_not(
 def test_the_maker_drifts_the_level_that_the_targets_falsify(shard: Record, rules: RuleSet) -> None:
     labelled = simulate("line", seed=1, days=3, attacks=True)
     targets = choose_targets(labelled, rows=250, seed=0)
-    poison = Ramp()(shard, targets=targets, rules=rules, policy=HardenedPolicy(), seed=0)
+    poison = Ramp()(shard, facing(targets, rules, HardenedPolicy()), seed=0)
     changed = np.flatnonzero((poison.trained.values != shard.values).any(axis=0))
     assert len(changed) == 1
     assert shard.channels[changed[0]].role is Role.LEVEL
@@ -129,8 +122,8 @@ def test_the_maker_drifts_the_level_that_the_targets_falsify(shard: Record, rule
 
 def test_what_cannot_be_ramped_says_so(shard: Record, rules: RuleSet) -> None:
     targets = Targets(labelled=shard, stretches=(shard.segments[0],))
-    with pytest.raises(SettingError, match="give it the rules"):
-        Ramp()(shard, targets=targets, rules=None, policy=None, seed=0)
+    with pytest.raises(SettingError, match="rules to stay under their tolerances; give it some"):
+        Ramp()(shard, Knowledge(targets=targets), seed=0)
     values = shard.values.copy()
     values[5, shard.index("L_T1")] = np.nan
     with pytest.raises(RecordError, match="missing readings"):
