@@ -65,6 +65,10 @@ evaluate: setup ## what the gate tells apart, measured anew into docs/results (s
 evidence: setup ## poisoning with and without the gate, all modes and rules, into docs/results (hours)
 	$(BIN)/python benchmarks/evidence.py --out docs/results/evidence.md
 
+.PHONY: kills
+kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, byte for byte (30 min)
+	$(BIN)/python benchmarks/lab_kills.py --folder kills
+
 .PHONY: format
 format: setup ## rewrite files in the house style
 	$(BIN)/ruff format .
