@@ -10,7 +10,7 @@ import typer
 from sluice.cli.console import Json, Quiet, emit, out, warn
 from sluice.cli.lab_view import LabView
 from sluice.cli.lab_words import describe, payload, plan_payload, tell, tell_plan
-from sluice.errors import ResultsError, SettingError
+from sluice.errors import ResultsError
 from sluice.lab.gridfile import preset_names, read_grid
 from sluice.lab.planning import GridPlan, planned
 from sluice.lab.work import work_to_json
@@ -211,7 +211,9 @@ def _engine(
     bench = LabBench(rules=store.folder / "rules", code=made_by.code)
     if name is EngineName.LOCAL:
         return LocalHands(workers or os.cpu_count() or 1, lock=owner.path, bench=bench)
-    raise SettingError("the Ray engine is not there yet; use --engine local")
+    from sluice.workers.on_ray import RayHands  # noqa: PLC0415 - an extra
+
+    return RayHands(workers, bench=bench)
 
 
 def _refuse_mixing(store: Store, now: Provenance, *, mixed: bool) -> None:

@@ -17,8 +17,9 @@ from sluice.results.owner import Owner
 from sluice.results.provenance import Provenance
 from sluice.results.store import Store
 from sluice.results.work import Claim, Counts, GridFacts, Made, WorkRow
-from sluice.workers.hands import Task
+from sluice.workers.hands import Engine, Task
 from sluice.workers.local import LocalHands
+from sluice.workers.on_ray import RayHands
 from sluice.workers.running import Runner
 
 LASTING_S = 0.05
@@ -107,7 +108,7 @@ class Unseen:
         pass
 
 
-def main(folder: Path, what: str, told: str = "") -> None:
+def main(folder: Path, what: str, told: str = "", engine: str = "local") -> None:
     if what == "make":
         works = [work_row(at, kind) for at, kind in enumerate(told.split())]
         store = Store.create(folder, GridFacts(name="fake", stand_ins=()), works)
@@ -115,7 +116,12 @@ def main(folder: Path, what: str, told: str = "") -> None:
         store = Store(folder)
         store.release_the_dead()
     with Owner(folder) as owner:
-        hands = LocalHands(2, lock=owner.path, bench=FakeBench(folder / "log"))
+        bench = FakeBench(folder / "log")
+        hands: Engine = (
+            RayHands(2, bench=bench)
+            if engine == "ray"
+            else LocalHands(2, lock=owner.path, bench=bench)
+        )
         Runner(store=store, owner=owner, made_by=MAKER, engine=hands, watcher=Unseen()).run()
     export(store, folder)
     store.close()
