@@ -161,6 +161,45 @@ def export(
         out.print(f"{told.rows} cells in {told.cells}; times in {told.times}", markup=False)
 
 
+@app.command()
+def report(
+    results: Results,
+    out_file: Annotated[Path, typer.Option("--out", help="The page to write.")],
+    tables: Annotated[
+        Path | None, typer.Option(help="Folder for the tables as CSV and LaTeX.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write one page with every table and figure, the paper's beside them.
+
+    Example: [bold]sluice lab report results --out report.html --tables tables[/bold]
+    """
+    from sluice.reports.lab_page import (  # noqa: PLC0415 - plotly takes a while
+        lab_report,
+        write_lab_page,
+        write_lab_tables,
+    )
+
+    store = Store(results, read_only=True)
+    found = lab_report(store)
+    store.close()
+    write_lab_page(found, out_file)
+    written = write_lab_tables(found, tables) if tables else ()
+    done = sum(cell.result is not None for cell in found.cells)
+    if json:
+        emit(
+            {
+                "report": str(out_file),
+                "cells": len(found.cells),
+                "cells_done": done,
+                "figures": len(found.figures),
+                "tables": [str(path) for path in written],
+            }
+        )
+    else:
+        out.print(f"{out_file}: {done} of {len(found.cells)} cells", markup=False)
+
+
 def _planned(grid: str, data: Path | None, only: list[str] | None) -> GridPlan:
     folder = data or os.environ.get("SLUICE_DATA") or Path(grid).parent
     found = planned(read_grid(grid), data=Path(folder), only=only or ())
