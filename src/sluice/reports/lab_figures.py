@@ -118,6 +118,7 @@ def _removal(key: tuple[str, str, str], found: list[Group]) -> Drawn:
                 x=[group.line.rule for group in found],
                 y=[fmean(points) if points else None for points in lost],
                 marker_color=colour,
+                offsetgroup=mode,
             )
         )
         figure.add_trace(
