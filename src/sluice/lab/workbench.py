@@ -71,7 +71,7 @@ class Workbench:
             self._laid = None  # before the next one is made: two may not fit
             records = self._open(layout.record)
             shared = scenario(records.clean, records.test, setup=layout.setup, seed=layout.seed)
-            own = self._gate(layout, shared, Profile.HARDENED.value) if layout.screened else None
+            own = self.gate(layout, shared, Profile.HARDENED.value) if layout.screened else None
             brought = Contributions(shared, own=own.gate if own else None)
             self._laid = _Laid(layout=layout, shared=shared, brought=brought)
         return self._laid
@@ -84,11 +84,12 @@ class Workbench:
 
     def _trial(self, laid: _Laid, invariants: str | None) -> Trial:
         if invariants not in laid.trials:
-            gate = self._gate(laid.layout, laid.shared, invariants) if invariants else None
+            gate = self.gate(laid.layout, laid.shared, invariants) if invariants else None
             laid.trials[invariants] = Trial(contributions=laid.brought, gate=gate)
         return laid.trials[invariants]
 
-    def _gate(self, layout: Layout, shared: Scenario, invariants: str) -> NamedGate:
+    def gate(self, layout: Layout, shared: Scenario, invariants: str) -> NamedGate:
+        """Return the gate by a rule set of the layout's own first slices."""
         profile = Profile(invariants)
         policy = HardenedPolicy() if profile is Profile.HARDENED else PaperPolicy()
         ruleset = self._mined(layout, shared, profile)

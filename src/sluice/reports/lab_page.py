@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.files import atomically
+from sluice.reports.audit_parts import audit_figures, audit_tables
 from sluice.reports.lab_figures import Drawn, dial_figures, removal_figures, sweep_figures
 from sluice.reports.lab_tables import (
     admission_table,
@@ -14,6 +15,7 @@ from sluice.reports.lab_tables import (
     sweep_table,
 )
 from sluice.reports.tables import Table, as_csv, as_html, as_latex
+from sluice.results.audited import load_audits
 from sluice.results.provenance import Provenance
 from sluice.results.reading import StoredCell, stored_cells
 from sluice.results.store import Store
@@ -45,7 +47,9 @@ def lab_report(store: Store) -> LabReport:
     cells = stored_cells(store)
     facts = store.facts()
     sweep = sweep_table(cells)
+    audits = load_audits(store.folder)
     tables = (
+        *audit_tables(audits),
         removal_table(cells),
         admission_table(cells),
         sweep,
@@ -53,6 +57,7 @@ def lab_report(store: Store) -> LabReport:
         failure_table(cells),
     )
     figures = (
+        *audit_figures(audits),
         *removal_figures(cells),
         *dial_figures(cells),
         *(sweep_figures(sweep) if sweep else ()),

@@ -64,6 +64,15 @@ def test_a_grid_runs_is_looked_at_and_exported(sluice: Run, grid: Path, tmp_path
     clean = frame.filter(pl.col("mode") == "clean")
     assert clean["federation"].n_unique() == 1
     assert (tmp_path / "tables" / "times.parquet").exists()
+    audited = sluice("lab", "audit", results, "--batches", 3, "--size", 300, "--json")
+    assert audited.code == 0, audited.err
+    assert audited.json["sets"] == 1
+    page, tables = tmp_path / "report.html", tmp_path / "tables"
+    drawn = sluice("lab", "report", results, "--out", page, "--tables", tables, "--json")
+    assert drawn.code == 0, drawn.err
+    assert drawn.json["figures"] == 5  # separation, coverage, two attacks, the heat map
+    assert "Separation of clean from fabricated telemetry" in page.read_text()
+    assert "channel-roll" in (tables / "separation.csv").read_text()
     refused = sluice("lab", "run", grid, "--out", results)
     assert refused.code == 2
     assert "sluice lab resume" in refused.err
