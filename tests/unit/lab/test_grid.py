@@ -1,5 +1,6 @@
 """Grids: what is wrong is said before anything runs, and identical work is found."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -136,3 +137,11 @@ def test_a_grid_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path)
     assert "paper" in preset_names()
     with pytest.raises(GridError, match="did you mean 'paper'"):
         read_grid(str(tmp_path / "papr.toml"))
+
+
+def test_the_grid_that_the_page_shows_is_one() -> None:
+    page = Path(__file__).parents[3] / "docs" / "explanation" / "lab.md"
+    (shown,) = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found = plan(str(shown))
+    assert len(found.cells) == 2 * 2 * 5 * 5 * 2
+    assert found.stand_ins
