@@ -26,6 +26,7 @@ from sluice.lab.cell import CellResult, run_cell
 from sluice.lab.contributions import Contributions, NamedGate
 from sluice.lab.trial import Trial
 from sluice.plants import simulate
+from sluice.telemetry import Shares
 
 __all__ = ["demo"]
 
@@ -45,8 +46,10 @@ class Size:
     rounds: int
 
 
-WHOLE = Size(clean_days=3.0, test_days=1.5, rounds=15)
-FAST = Size(clean_days=1.75, test_days=0.75, rounds=6)
+WHOLE = Size(clean_days=5.5, test_days=2.0, rounds=15)
+FAST = Size(clean_days=3.25, test_days=1.0, rounds=6)
+SHARES = Shares(invariants=0.5, validation=0.1, root=0.05)
+"""Half of so short a record is mined: rules that have seen too little refuse faithful plants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +104,9 @@ def _lived(size: Size, *, seed: int, quiet: bool) -> Story:
         clean = simulate("treatment", seed=2 * seed, days=size.clean_days)
         clean = clean.without_first(START_UP_S).every(EVERY)
         test = simulate("treatment", seed=2 * seed + 1, days=size.test_days, attacks=True)
-        setup = Setup(clients=10, liars=3, rounds=size.rounds, descent=Descent(batch=128))
+        setup = Setup(
+            clients=10, liars=3, rounds=size.rounds, descent=Descent(batch=128), shares=SHARES
+        )
         shared = scenario(clean, test.every(EVERY), setup=setup, seed=seed)
     with working("mining its physics", quiet=quiet):
         rules = mine(shared.parts.fit, shared.parts.calibration, profile=Profile.HARDENED)
