@@ -57,7 +57,7 @@ def lab_report(store: Store) -> LabReport:
         failure_table(cells),
     )
     figures = (
-        *audit_figures(audits),
+        *audit_figures(audits.sets),
         *removal_figures(cells),
         *dial_figures(cells),
         *(sweep_figures(sweep) if sweep else ()),

@@ -8,7 +8,15 @@ from pydantic import TypeAdapter, ValidationError
 from sluice.errors import ResultsError
 from sluice.files import atomically
 
-__all__ = ["AuditedAttack", "AuditedKind", "AuditedSet", "load_audits", "save_audits"]
+__all__ = [
+    "AuditedAttack",
+    "AuditedKind",
+    "AuditedProof",
+    "AuditedSet",
+    "Audits",
+    "load_audits",
+    "save_audits",
+]
 
 FILE = "audits.json"
 
@@ -55,21 +63,45 @@ class AuditedSet:
     attacks: tuple[AuditedAttack, ...]
 
 
-_AUDITS = TypeAdapter(tuple[AuditedSet, ...])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedProof:
+    """One batch of a record, proven under its hardened rules."""
+
+    record: str
+    stand_in: str | None
+    system: str
+    rows: int  # all of them are checked
+    constraints: int
+    proven_bits: int
+    prove_s: float
+    peak_mb: float
+    verify_ms: float
+    proof_bytes: int
 
 
-def load_audits(folder: Path) -> tuple[AuditedSet, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audits:
+    """Everything that was audited."""
+
+    sets: tuple[AuditedSet, ...] = ()
+    proofs: tuple[AuditedProof, ...] = ()
+
+
+_AUDITS = TypeAdapter(Audits)
+
+
+def load_audits(folder: Path) -> Audits:
     """Read the audits of a results folder; none where none were made."""
     path = folder / FILE
     if not path.exists():
-        return ()
+        return Audits()
     try:
         return _AUDITS.validate_json(path.read_bytes())
     except (ValidationError, OSError):
         raise ResultsError(f"{path} is damaged; make it anew with 'sluice lab audit'") from None
 
 
-def save_audits(folder: Path, audits: tuple[AuditedSet, ...]) -> None:
+def save_audits(folder: Path, audits: Audits) -> None:
     """Write the audits of a results folder."""
     with atomically(folder / FILE) as draft:
         draft.write_bytes(_AUDITS.dump_json(audits, indent=1))

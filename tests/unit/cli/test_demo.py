@@ -1,13 +1,14 @@
 """`sluice demo` from the outside, and what README shows of it."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from sluice.cli import demo as telling
+from sluice.cli.console import out
 from sluice.cli.demo import FAST, Story
 
 from .conftest import Outcome
@@ -31,13 +32,13 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     report = tmp_path_factory.mktemp("demo") / "report.html"
     story = telling._lived(FAST, seed=0, quiet=True)
     telling._draw(story, report)
-    with telling.out.capture() as captured:
+    with out.capture() as captured:
         telling._tell(story, Path("demo/report.html"))
-    yield Told(story, report.read_text(), telling._payload(story, report), captured.get())
+    return Told(story, report.read_text(), telling._payload(story, report), captured.get())
 
 
 def test_faithful_plants_prove_and_liars_cannot(told: Told) -> None:

@@ -66,7 +66,7 @@ def test_a_grid_runs_is_looked_at_and_exported(sluice: Run, grid: Path, tmp_path
     assert (tmp_path / "tables" / "times.parquet").exists()
     audited = sluice("lab", "audit", results, "--batches", 3, "--size", 300, "--json")
     assert audited.code == 0, audited.err
-    assert audited.json["sets"] == 1
+    assert (audited.json["sets"], audited.json["proofs"]) == (1, 1)
     page, tables = tmp_path / "report.html", tmp_path / "tables"
     drawn = sluice("lab", "report", results, "--out", page, "--tables", tables, "--json")
     assert drawn.code == 0, drawn.err
