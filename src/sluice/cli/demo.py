@@ -46,8 +46,9 @@ class Size:
     rounds: int
 
 
-WHOLE = Size(clean_days=5.5, test_days=2.0, rounds=15)
-FAST = Size(clean_days=3.25, test_days=1.0, rounds=6)
+WHOLE = Size(clean_days=5.5, test_days=2.0, rounds=25)
+FAST = Size(clean_days=3.25, test_days=1.0, rounds=8)
+DESCENT = Descent(batch=64)  # shards are small: larger batches leave too few steps to learn from
 SHARES = Shares(invariants=0.5, validation=0.1, root=0.05)
 """Half of so short a record is mined: rules that have seen too little refuse faithful plants."""
 
@@ -104,9 +105,7 @@ def _lived(size: Size, *, seed: int, quiet: bool) -> Story:
         clean = simulate("treatment", seed=2 * seed, days=size.clean_days)
         clean = clean.without_first(START_UP_S).every(EVERY)
         test = simulate("treatment", seed=2 * seed + 1, days=size.test_days, attacks=True)
-        setup = Setup(
-            clients=10, liars=3, rounds=size.rounds, descent=Descent(batch=128), shares=SHARES
-        )
+        setup = Setup(clients=10, liars=3, rounds=size.rounds, descent=DESCENT, shares=SHARES)
         shared = scenario(clean, test.every(EVERY), setup=setup, seed=seed)
     with working("mining its physics", quiet=quiet):
         rules = mine(shared.parts.fit, shared.parts.calibration, profile=Profile.HARDENED)
@@ -160,7 +159,7 @@ def _draw(story: Story, report: Path) -> None:
             lies=knock.lies,
             admitted=knock.admitted,
             violating_share=knock.verdict.violating_share,
-            why="; ".join(knock.verdict.reasons),
+            why=_why(knock.verdict),
             proof_bytes=knock.proof_bytes,
             seconds=knock.seconds,
         )
@@ -170,6 +169,7 @@ def _draw(story: Story, report: Path) -> None:
         Way(
             name=name,
             recall=result.score.targeted_recall or 0.0,
+            precision=result.score.targeted_auc_pr or 0.0,
             other_recall=result.score.untargeted_recall,
             liars_in=result.liars_admitted if MODES[name].attacked else 0,
         )
@@ -190,6 +190,14 @@ def _rules_in_words(rules: RuleSet) -> list[str]:
     return [rule_in_words(rule, rules) for rule in physical]
 
 
+def _why(verdict: Verdict) -> str:
+    """Return the first reason, and how many more there are."""
+    if not verdict.reasons:
+        return ""
+    first, *more = verdict.reasons
+    return f"{first} (and {len(more)} more)" if more else first
+
+
 def _payload(story: Story, report: Path) -> dict[str, object]:
     return {
         "admitted": [knock.client for knock in story.knocks if knock.admitted],
@@ -202,6 +210,9 @@ def _payload(story: Story, report: Path) -> dict[str, object]:
         },
         "rules": len(_rules_in_words(story.rules)),
         "recall": {name: result.score.targeted_recall for name, result in story.modes.items()},
+        "average_precision": {
+            name: result.score.targeted_auc_pr for name, result in story.modes.items()
+        },
         "proofs": [
             {"client": knock.client, "bytes": knock.proof_bytes, "seconds": knock.seconds}
             for knock in story.knocks
@@ -225,11 +236,16 @@ def _tell(story: Story, report: Path) -> None:
     for knock in story.knocks:
         if not knock.admitted:
             lies = " (it replays attacks)" if knock.lies else ""
-            out.print(f"  {knock.client}{lies}: {'; '.join(knock.verdict.reasons)}", markup=False)
-    drawn = table("\nRecall on the attacks the liars would hide", "trained", "recall", "liars in")
+            out.print(f"  {knock.client}{lies}: {_why(knock.verdict)}", markup=False)
+    drawn = table(
+        "\nOn the attacks the liars would hide",
+        *("trained", "liars in", "recall", "average precision"),
+    )
     for name, result in story.modes.items():
-        recall = result.score.targeted_recall
+        score = result.score
         inside = str(result.liars_admitted) if MODES[name].attacked else "0"
-        drawn.add_row(name, "none there" if recall is None else f"{recall:.3f}", inside)
+        figures = (score.targeted_recall, score.targeted_auc_pr)
+        told = ["none there" if figure is None else f"{figure:.3f}" for figure in figures]
+        drawn.add_row(name, inside, *told)
     out.print(drawn)
     out.print(f"\nThe picture is in {report}", markup=False)

@@ -29,6 +29,7 @@ MEANINGS = {
     "gated": "they do so, and the gate judges them",
 }
 HEIGHT = 420
+LEAST_DAMAGE = 0.01  # a point of recall, the paper's mark of damage
 CAVEAT = "a story, not evidence. A verdict speaks of telemetry, not of people."
 
 
@@ -51,6 +52,7 @@ class Way:
 
     name: str
     recall: float
+    precision: float  # on average over all thresholds: it moves before recall does
     other_recall: float | None
     liars_in: int
 
@@ -89,14 +91,28 @@ def write_story_page(story: StoryPage, path: Path) -> None:
 
 
 def _sentence(story: StoryPage) -> str:
-    recall = {way.name: way.recall for way in story.ways}
+    ways = {way.name: way for way in story.ways}
+    clean, naive = ways["clean"], ways["naive"]
     proven = sum(plant.admitted for plant in story.plants)
-    return (
+    told = (
         "The liars replay recorded attacks as if they were normal operation, so that the shared "
-        f"detector learns to overlook them. Without a gate it then finds {recall['naive']:.0%} of "
-        f"those attacks' windows, where it would have found {recall['clean']:.0%}. Here every "
-        f"plant proves in zero knowledge that its batch obeys the plant's physics: {proven} of "
-        f"{len(story.plants)} could."
+        "detector learns to overlook them. "
+    )
+    if clean.recall - naive.recall >= LEAST_DAMAGE:
+        told += (
+            f"Without a gate it then finds {naive.recall:.0%} of those attacks' windows, where it "
+            f"would have found {clean.recall:.0%}. "
+        )
+    else:
+        told += (
+            "In so small a federation that does not show in what it finds (recall "
+            f"{clean.recall:.3f} without liars, {naive.recall:.3f} with them); how well it tells "
+            f"those attacks apart moves from {clean.precision:.3f} to {naive.precision:.3f} in "
+            "average precision. "
+        )
+    return told + (
+        "Here every plant proves in zero knowledge that its batch obeys the plant's physics: "
+        f"{proven} of {len(story.plants)} could."
     )
 
 
@@ -188,10 +204,18 @@ def _ways(story: StoryPage) -> Table:
             Column(name="that is"),
             Column(name="liars in", digits=0),
             Column(name="recall on hidden attacks", digits=3),
+            Column(name="average precision on them", digits=3),
             Column(name="recall on other attacks", digits=3),
         ),
         rows=tuple(
-            (way.name, MEANINGS.get(way.name), way.liars_in, way.recall, way.other_recall)
+            (
+                way.name,
+                MEANINGS.get(way.name),
+                way.liars_in,
+                way.recall,
+                way.precision,
+                way.other_recall,
+            )
             for way in story.ways
         ),
     )
