@@ -34,8 +34,8 @@ $(VENV)/.built: $(VENV)/.locked pyproject.toml $(RUST)
 setup: prerequisites $(VENV)/.built ## create .venv with locked dependencies and build the Rust core
 
 .PHONY: demo
-demo: setup ## the main job on an embedded simulated plant
-	$(BIN)/sluice demo --out demo
+demo: setup ## the paper in miniature on an embedded simulated plant (FAST=1: sooner)
+	$(BIN)/sluice demo --out demo $(if $(FAST),--fast)
 
 .PHONY: test
 test: setup lint ## everything that must hold: lint, types, imports, tests, Rust

@@ -1,4 +1,4 @@
-"""`sluice demo` from the outside, and what README shows of it."""
+"""`sluice demo`: lived once, told in every way."""
 
 import re
 from collections.abc import Callable
@@ -15,10 +15,7 @@ from .conftest import Outcome
 
 Run = Callable[..., Outcome]
 
-README = Path(__file__).parents[3] / "README.md"
 MODES = ["clean", "honest-only", "naive", "physics-aware", "gated"]
-RECALL_SLACK = 0.05  # processors differ in the last digits, and rounds of training spread them
-FIGURE = re.compile(r"\d\.\d{3}\b")
 
 
 @dataclass(frozen=True)
@@ -66,16 +63,12 @@ def test_the_page_opens_with_the_picture_and_needs_no_network(told: Told) -> Non
     assert 'name="viewport"' in told.page
 
 
-def test_readme_shows_what_the_demonstration_says(told: Told) -> None:
-    (shown,) = re.findall(
-        r"```text\n(\d+ rules of physics were mined.*?)```",
-        README.read_text(encoding="utf-8"),
-        flags=re.DOTALL,
-    )
-    ours, theirs = told.words.split(), shown.split()
-    assert [FIGURE.sub("#", word) for word in ours] == [FIGURE.sub("#", word) for word in theirs]
-    for mine, printed in zip(FIGURE.findall(told.words), FIGURE.findall(shown), strict=True):
-        assert float(mine) == pytest.approx(float(printed), abs=RECALL_SLACK)
+def test_the_words_name_rules_refusals_and_ways(told: Told) -> None:
+    assert "rules of physics were mined" in told.words
+    assert "7 of 10 plants proved" in told.words
+    for liar in told.story.shared.liars:
+        assert f"{liar} (it replays attacks): " in told.words
+    assert all(mode in told.words for mode in MODES)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(sluice: Run, tmp_path: Path) -> None:
