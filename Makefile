@@ -34,8 +34,8 @@ $(VENV)/.built: $(VENV)/.locked pyproject.toml $(RUST)
 setup: prerequisites $(VENV)/.built ## create .venv with locked dependencies and build the Rust core
 
 .PHONY: demo
-demo: setup ## the main job on an embedded simulated plant
-	$(BIN)/sluice demo --out demo
+demo: setup ## the paper in miniature on an embedded simulated plant (FAST=1: sooner)
+	$(BIN)/sluice demo --out demo $(if $(FAST),--fast)
 
 .PHONY: test
 test: setup lint ## everything that must hold: lint, types, imports, tests, Rust
@@ -64,6 +64,10 @@ evaluate: setup ## what the gate tells apart, measured anew into docs/results (s
 .PHONY: evidence
 evidence: setup ## poisoning with and without the gate, all modes and rules, into docs/results (hours)
 	$(BIN)/python benchmarks/evidence.py --out docs/results/evidence.md
+
+.PHONY: kills
+kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, byte for byte (30 min)
+	$(BIN)/python benchmarks/lab_kills.py --folder kills
 
 .PHONY: format
 format: setup ## rewrite files in the house style

@@ -11,6 +11,8 @@
     │   ├── ModelFileError            a model file is damaged or contradicts itself
     │   ├── DocumentError             a document of the attestation protocol is not as it must be
     │   ├── CheckpointError           a federation's checkpoint is damaged or another one's
+    │   ├── GridError                 a grid asks for what is not there or cannot be run
+    │   ├── ResultsError              a results folder is damaged, locked, full or another grid's
     │   └── SettingError              an option or argument is out of range
     ├── SolverError               1   a numerical solver did not reach its tolerance
     ├── ProverError               1   the prover died or gave no answer in time
@@ -26,6 +28,7 @@ from typing import ClassVar
 __all__ = [
     "CheckpointError",
     "EmptyRulesError",
+    "GridError",
     "InputError",
     "MissingChannelError",
     "ModelFileError",
@@ -33,6 +36,7 @@ __all__ = [
     "ProverError",
     "RecordError",
     "RefusedError",
+    "ResultsError",
     "RulesFileError",
     "SettingError",
     "SluiceError",
@@ -93,6 +97,14 @@ class ModelFileError(InputError):
 
 class CheckpointError(InputError):
     """A federation's checkpoint is damaged, of another schema, or another federation's."""
+
+
+class GridError(InputError):
+    """A grid file asks for something that is not known, not there, or cannot be run."""
+
+
+class ResultsError(InputError):
+    """A results folder is damaged, locked, full, of another schema, or another grid's."""
 
 
 class DocumentError(InputError):

@@ -9,7 +9,20 @@ import click
 import typer
 
 from sluice import __version__
-from sluice.cli import attack, attest, audit, bench, check, data, demo, federate, mine, rules, score
+from sluice.cli import (
+    attack,
+    attest,
+    audit,
+    bench,
+    check,
+    data,
+    demo,
+    federate,
+    lab,
+    mine,
+    rules,
+    score,
+)
 from sluice.errors import SluiceError
 
 __all__ = ["app", "main"]
@@ -26,6 +39,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(rules.app, name="rules")
 app.add_typer(audit.app, name="audit")
 app.add_typer(attest.app, name="attest")
+app.add_typer(lab.app, name="lab")
 app.command(name="demo")(demo.demo)
 app.command(name="federate")(federate.federate)
 app.command(name="mine")(mine.mine)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from sluice.errors import SettingError
 
-__all__ = ["Json", "Quiet", "counted", "emit", "known", "out", "table", "working"]
+__all__ = ["Json", "Quiet", "counted", "emit", "known", "out", "table", "warn", "working"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
@@ -32,6 +32,11 @@ class _Pipe(Console):
 
 out = _Pipe(highlight=False, soft_wrap=True)
 _progress = Console(stderr=True, highlight=False)
+
+
+def warn(what: str) -> None:
+    """Say on stderr, loudly, what nobody must overlook; --quiet and --json do not silence it."""
+    _progress.print(f"WARNING: {what}", style="bold red", markup=False, soft_wrap=True)
 
 
 @contextmanager

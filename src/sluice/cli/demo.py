@@ -1,5 +1,12 @@
-"""`sluice demo`: what Sluice does, shown on an embedded simulated plant."""
+"""`sluice demo`: the whole paper in miniature, on a simulated plant.
 
+Ten plants of one kind share a detector; three of them lie. Read this file from the top: it mines
+the physics, lets the gate judge and every plant prove, trains the detector in five ways, and writes
+a page that opens with what came of it.
+"""
+
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -7,42 +14,75 @@ from typing import Annotated
 import typer
 
 from sluice.admission import Gate, HardenedPolicy, Verdict
-from sluice.audits import Coverage, coverage
-from sluice.cli.console import Json, Quiet, emit, out, working
+from sluice.attestation import circuit_for, find_system
+from sluice.cli.console import Json, Quiet, counted, emit, out, table, working
+from sluice.detector import Descent
 from sluice.errors import SettingError
+from sluice.federation import Attestor, ProofGate
 from sluice.invariants import Profile, RuleSet, mine
 from sluice.invariants.words import rule_in_words
+from sluice.lab import MODES, Scenario, Setup, scenario
+from sluice.lab.cell import CellResult, run_cell
+from sluice.lab.contributions import Contributions, NamedGate
+from sluice.lab.trial import Trial
 from sluice.plants import simulate
-from sluice.reports.record_page import write_record_page
-from sluice.telemetry import Record, summarise
+from sluice.telemetry import Shares
 
 __all__ = ["demo"]
 
+FIVE = ("clean", "honest-only", "naive", "physics-aware", "gated")
+ATTACK, RULE, FEDERATION = "replay", "fedavg", "demo"
 START_UP_S = 21_600
-EVERY = 5
-BATCH_ROWS = 1_000
+EVERY = 10
+RULES_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
+class Size:
+    """How much of everything: enough for the story, little enough to wait for."""
+
+    clean_days: float
+    test_days: float
+    rounds: int
+
+
+WHOLE = Size(clean_days=5.5, test_days=2.0, rounds=25)
+FAST = Size(clean_days=3.25, test_days=1.0, rounds=8)
+DESCENT = Descent(batch=64)  # shards are small: larger batches leave too few steps to learn from
+SHARES = Shares(invariants=0.5, validation=0.1, root=0.05)
+"""Half of so short a record is mined: rules that have seen too little refuse faithful plants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knock:
+    """One plant at the door: what the gate found, and the proof the plant could make."""
+
+    client: str
+    lies: bool
+    verdict: Verdict
+    admitted: bool  # on the proof alone: the coordinator sees no reading
+    proof_bytes: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
     """The whole demonstration, before it is told."""
 
-    clean: Record
-    attacked: Record
+    shared: Scenario
     rules: RuleSet
-    admitted: list[Verdict]
-    refused: list[Verdict]
-    covered: Coverage
+    knocks: tuple[Knock, ...]
+    modes: Mapping[str, CellResult]
 
 
 def demo(
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for the report.")] = Path("demo"),
-    fast: Annotated[bool, typer.Option("--fast", help="A shorter record.")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="A shorter record, fewer rounds.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another plant.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate a plant, mine its physics, and judge its batches under attack.
+    """Simulate ten plants of whom three lie: mine, gate, prove, train, and draw what came of it.
 
     Example: [bold]sluice demo --out demo[/bold]
     """
@@ -50,66 +90,162 @@ def demo(
         out_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(f"cannot make the folder {out_dir}: {error.strerror}") from None
+    story = _lived(FAST if fast else WHOLE, seed=seed, quiet=quiet or json)
     report = out_dir / "report.html"
-    shown = _show(seed=seed, fast=fast, quiet=quiet or json)
     with working(f"drawing {report}", quiet=quiet or json):
-        write_record_page(shown.attacked, summarise(shown.attacked), report)
+        _draw(story, report)
     if json:
-        emit(
-            {
-                "rules": len(shown.rules.invariants),
-                "batches_admitted": len(shown.admitted),
-                "batches_refused": len(shown.refused),
-                "attacks": shown.covered.total,
-                "attacks_covered": shown.covered.covered,
-                "report": str(report),
-            }
-        )
+        emit(_payload(story, report))
     else:
-        _tell(shown, report)
+        _tell(story, report)
 
 
-def _show(*, seed: int, fast: bool, quiet: bool) -> _Shown:
+def _lived(size: Size, *, seed: int, quiet: bool) -> Story:
     with working("simulating a treatment plant with SWaT's tags, clean and attacked", quiet=quiet):
-        clean = simulate("treatment", seed=seed, days=1.5 if fast else 3.0)
+        clean = simulate("treatment", seed=2 * seed, days=size.clean_days)
         clean = clean.without_first(START_UP_S).every(EVERY)
-        attacked = simulate("treatment", seed=seed, days=0.5 if fast else 1.0, attacks=True)
-        attacked = attacked.every(EVERY)
+        test = simulate("treatment", seed=2 * seed + 1, days=size.test_days, attacks=True)
+        setup = Setup(clients=10, liars=3, rounds=size.rounds, descent=DESCENT, shares=SHARES)
+        shared = scenario(clean, test.every(EVERY), setup=setup, seed=seed)
     with working("mining its physics", quiet=quiet):
-        third = len(clean) // 3
-        rules = mine(clean.rows(0, third), clean.rows(third, 2 * third), profile=Profile.HARDENED)
-    with working("judging batches", quiet=quiet):
+        rules = mine(shared.parts.fit, shared.parts.calibration, profile=Profile.HARDENED)
         gate = Gate.of(rules, HardenedPolicy())
-        starts = range(2 * third, len(clean) - BATCH_ROWS, BATCH_ROWS)
-        verdicts = [gate.judge(clean.rows(at, at + BATCH_ROWS)) for at in starts]
-        starts = range(0, len(attacked) - BATCH_ROWS, BATCH_ROWS)
-        verdicts += [gate.judge(attacked.rows(at, at + BATCH_ROWS)) for at in starts]
-        covered = coverage(attacked, gate)
-    return _Shown(
-        clean=clean,
-        attacked=attacked,
-        rules=rules,
-        admitted=[verdict for verdict in verdicts if verdict.admitted],
-        refused=[verdict for verdict in verdicts if not verdict.admitted],
-        covered=covered,
-    )
+    brought = Contributions(shared, own=gate)
+    trial = Trial(contributions=brought, gate=NamedGate(name="hardened", gate=gate))
+    with counted("plants that prove", len(shared.shards), quiet=quiet) as tick:
+        knocks = _knocks(trial, gate, tick)
+    modes = {}
+    with counted("ways to train", len(FIVE), quiet=quiet) as tick:
+        for name in FIVE:
+            plan = trial.plan(MODES[name], ATTACK)
+            modes[name] = run_cell(trial, plan, RULE)
+            tick()
+    return Story(shared=shared, rules=rules, knocks=knocks, modes=modes)
 
 
-def _tell(shown: _Shown, report: Path) -> None:
-    physical = [rule for rule in shown.rules.invariants if rule.kind.physical]
-    out.print(f"[bold]{len(physical)} rules of physics were mined[/bold], among them:")
-    for rule in physical[:2] + [rule for rule in physical if rule.kind == "balance"][:2]:
-        out.print(f"  {rule_in_words(rule, shown.rules)}")
-    judged = len(shown.admitted) + len(shown.refused)
-    out.print(
-        f"[bold]{len(shown.admitted)} of {judged} batches were admitted[/bold]; "
-        f"{len(shown.refused)} were refused. Why, for example:"
+def _knocks(trial: Trial, gate: Gate, tick: Callable[[], None]) -> tuple[Knock, ...]:
+    """Let every plant prove its batch; the liars bring replayed attacks, heedless of the rules."""
+    plan = trial.plan(MODES["naive"], ATTACK)
+    system = find_system("full")
+    longest = max(len(found.batch) for found in plan.invited.values())
+    circuit = circuit_for(system, gate.rules, gate.policy, rows_max=longest)
+    attest = Attestor(federation=FEDERATION, system=system, circuit=circuit)
+    door = ProofGate(federation=FEDERATION, system=system, circuit=circuit)
+    knocks = []
+    for client, found in plan.invited.items():
+        begun = time.monotonic()
+        shown = attest(client, found.batch)
+        seconds = time.monotonic() - begun
+        knocks.append(
+            Knock(
+                client=client,
+                lies=client in trial.scenario.liars,
+                verdict=gate.judge(found.batch),
+                admitted=door.decide(client, shown).admitted,
+                proof_bytes=len(shown.proof) if shown else None,
+                seconds=seconds,
+            )
+        )
+        tick()
+    return tuple(knocks)
+
+
+def _draw(story: Story, report: Path) -> None:
+    from sluice.reports.story_page import Plant, StoryPage, Way, write_story_page  # noqa: PLC0415
+
+    plants = tuple(
+        Plant(
+            name=knock.client,
+            lies=knock.lies,
+            admitted=knock.admitted,
+            violating_share=knock.verdict.violating_share,
+            why=_why(knock.verdict),
+            proof_bytes=knock.proof_bytes,
+            seconds=knock.seconds,
+        )
+        for knock in story.knocks
     )
-    for verdict in shown.refused[:3]:
-        loudest = max(verdict.findings, key=lambda finding: finding.violating_rows)
-        out.print(f"  {loudest.sentence or verdict.reasons[0]}")
-    out.print(
-        f"[bold]{shown.covered.covered} of {shown.covered.total} attacks[/bold] leave a trace that "
-        "the rules see."
+    ways = tuple(
+        Way(
+            name=name,
+            recall=result.score.targeted_recall or 0.0,
+            precision=result.score.targeted_auc_pr or 0.0,
+            other_recall=result.score.untargeted_recall,
+            liars_in=result.liars_admitted if MODES[name].attacked else 0,
+        )
+        for name, result in story.modes.items()
     )
-    out.print(f"Every channel is drawn in {report}")
+    page = StoryPage(
+        plants=plants,
+        ways=ways,
+        rules=tuple(_rules_in_words(story.rules)),
+        rounds=story.shared.setup.rounds,
+        seed=story.shared.seed,
+    )
+    write_story_page(page, report)
+
+
+def _rules_in_words(rules: RuleSet) -> list[str]:
+    physical = [rule for rule in rules.invariants if rule.kind.physical]
+    return [rule_in_words(rule, rules) for rule in physical]
+
+
+def _why(verdict: Verdict) -> str:
+    """Return the first reason, and how many more there are."""
+    if not verdict.reasons:
+        return ""
+    first, *more = verdict.reasons
+    return f"{first} (and {len(more)} more)" if more else first
+
+
+def _payload(story: Story, report: Path) -> dict[str, object]:
+    return {
+        "admitted": [knock.client for knock in story.knocks if knock.admitted],
+        "refused": [knock.client for knock in story.knocks if not knock.admitted],
+        "liars": list(story.shared.liars),
+        "reasons": {
+            knock.client: list(knock.verdict.reasons)
+            for knock in story.knocks
+            if not knock.admitted
+        },
+        "rules": len(_rules_in_words(story.rules)),
+        "recall": {name: result.score.targeted_recall for name, result in story.modes.items()},
+        "average_precision": {
+            name: result.score.targeted_auc_pr for name, result in story.modes.items()
+        },
+        "proofs": [
+            {"client": knock.client, "bytes": knock.proof_bytes, "seconds": knock.seconds}
+            for knock in story.knocks
+            if knock.proof_bytes is not None
+        ],
+        "report": str(report),
+    }
+
+
+def _tell(story: Story, report: Path) -> None:
+    worded = _rules_in_words(story.rules)
+    out.print(f"[bold]{len(worded)} rules of physics were mined[/bold], among them:")
+    step = max(1, len(worded) // RULES_SHOWN)
+    for rule in worded[::step][:RULES_SHOWN]:
+        out.print(f"  {rule}", markup=False)
+    proven = [knock for knock in story.knocks if knock.admitted]
+    out.print(
+        f"\n[bold]{len(proven)} of {len(story.knocks)} plants proved[/bold] in zero knowledge that "
+        "their batch obeys them. The others could not, and see why:"
+    )
+    for knock in story.knocks:
+        if not knock.admitted:
+            lies = " (it replays attacks)" if knock.lies else ""
+            out.print(f"  {knock.client}{lies}: {_why(knock.verdict)}", markup=False)
+    drawn = table(
+        "\nOn the attacks the liars would hide",
+        *("trained", "liars in", "recall", "average precision"),
+    )
+    for name, result in story.modes.items():
+        score = result.score
+        inside = str(result.liars_admitted) if MODES[name].attacked else "0"
+        figures = (score.targeted_recall, score.targeted_auc_pr)
+        told = ["none there" if figure is None else f"{figure:.3f}" for figure in figures]
+        drawn.add_row(name, inside, *told)
+    out.print(drawn)
+    out.print(f"\nThe picture is in {report}", markup=False)

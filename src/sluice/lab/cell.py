@@ -1,36 +1,15 @@
 """A cell: one mode, rule and attack of a scenario, and what came of it."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from statistics import fmean
 from typing import Protocol
 
 from sluice.evaluation import DetectionQuality, Unlabelled
 from sluice.lab.measuring import measured
 from sluice.lab.trial import Finished, Plan, Trial
+from sluice.results import CellResult, Score
 
 __all__ = ["CellResult", "Memory", "Score", "result_of", "run_cell", "score_of"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """What a federation reached; where each plant was alone, the mean over plants."""
-
-    targeted_recall: float | None
-    untargeted_recall: float | None
-    targeted_auc_pr: float | None
-    precision: float | None
-    recall: float
-    f1: float
-    auc_pr: float
-    oracle_best_f1: float
-    detected_attacks: float
-    attacks: int
-    median_delay_s: float | None
-    false_alarms_per_day: float | None
-    etaf1: float
-    influence: Mapping[str, float]
-    passed: Mapping[str, float]
 
 
 class Memory(Protocol):
@@ -43,25 +22,6 @@ class Memory(Protocol):
     def note(self, key: str, score: Score) -> None:
         """Keep a score."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellResult:
-    """One cell of the table: who was let in, and what came of it."""
-
-    mode: str
-    attack: str | None
-    rule: str
-    seed: int
-    admitted: tuple[str, ...]
-    refused: Mapping[str, tuple[str, ...]]  # with the reasons
-    liars: tuple[str, ...]
-    score: Score
-
-    @property
-    def liars_admitted(self) -> int:
-        """How many liars took part."""
-        return sum(liar in self.admitted for liar in self.liars)
 
 
 def run_cell(trial: Trial, plan: Plan, rule: str, *, memory: Memory | None = None) -> CellResult:

@@ -23,7 +23,9 @@ __all__ = [
     "Bar",
     "Panel",
     "Stem",
+    "coverage_figure",
     "demand_figure_suffix",
+    "separation_figure",
     "write_coverage_figure",
     "write_separation_figure",
 ]
@@ -81,7 +83,7 @@ def write_separation_figure(panels: Sequence[Panel], path: Path) -> None:
         "Mean share of rows that violate at least one rule (log scale; zero drawn at 0.01 %). "
         "The dashed line marks 1 % of the rows."
     )
-    _save_page("Honest and fabricated telemetry", _page_bars(panels), caption, path)
+    _save_page("Honest and fabricated telemetry", separation_figure(panels), caption, path)
 
 
 def write_coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str], path: Path) -> None:
@@ -100,7 +102,7 @@ def write_coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str], path:
         "Share of each attack's rows that are suspect (log scale; zero drawn at 0.01 %), marker "
         "area by the attack's duration. The dashed line marks 1 %: an attack above it is covered."
     )
-    _save_page("Attacks that the rules see", _page_stems(ordered, rule_sets), caption, path)
+    _save_page("Attacks that the rules see", coverage_figure(ordered, rule_sets), caption, path)
 
 
 # -- PNG ------------------------------------------------------------------------------------------
@@ -207,7 +209,8 @@ def _save(figure: "Figure", path: Path) -> None:
 # -- page -----------------------------------------------------------------------------------------
 
 
-def _page_bars(panels: Sequence[Panel]) -> go.Figure:
+def separation_figure(panels: Sequence[Panel]) -> go.Figure:
+    """Return the bars as a figure for a page."""
     figure = make_subplots(
         rows=len(panels),
         cols=1,
@@ -242,7 +245,8 @@ def _page_bars(panels: Sequence[Panel]) -> go.Figure:
     return figure
 
 
-def _page_stems(stems: Sequence[Stem], rule_sets: Sequence[str]) -> go.Figure:
+def coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str]) -> go.Figure:
+    """Return the stems as a figure for a page."""
     figure = go.Figure()
     names = [str(stem.index) for stem in stems]
     areas = _areas(stems)

@@ -1,22 +1,74 @@
-"""`sluice demo` from the outside."""
+"""`sluice demo`: lived once, told in every way."""
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
+
+from sluice.cli import demo as telling
+from sluice.cli.console import out
+from sluice.cli.demo import FAST, Story
 
 from .conftest import Outcome
 
 Run = Callable[..., Outcome]
 
+MODES = ["clean", "honest-only", "naive", "physics-aware", "gated"]
 
-def test_the_demo_mines_judges_and_draws(sluice: Run, tmp_path: Path) -> None:
-    seen = sluice("demo", "--fast", "--out", tmp_path / "demo", "--json")
-    assert seen.code == 0
-    told = seen.json
-    assert (tmp_path / "demo" / "report.html").stat().st_size > 1_000_000
-    assert told["report"] == str(tmp_path / "demo" / "report.html")
-    for count in ("rules", "batches_admitted", "batches_refused", "attacks_covered"):
-        assert isinstance(told[count], int)
-        assert told[count] > 0  # type: ignore[operator]
+
+@dataclass(frozen=True)
+class Told:
+    """The demonstration, lived once and told in every way."""
+
+    story: Story
+    page: str
+    payload: dict[str, object]
+    words: str
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    report = tmp_path_factory.mktemp("demo") / "report.html"
+    story = telling._lived(FAST, seed=0, quiet=True)
+    telling._draw(story, report)
+    with out.capture() as captured:
+        telling._tell(story, Path("demo/report.html"))
+    return Told(story, report.read_text(), telling._payload(story, report), captured.get())
+
+
+def test_faithful_plants_prove_and_liars_cannot(told: Told) -> None:
+    assert told.payload["refused"] == list(told.story.shared.liars)
+    assert len(told.payload["admitted"]) == 7  # type: ignore[arg-type]
+    proofs = told.payload["proofs"]
+    assert isinstance(proofs, list)
+    assert [proof["client"] for proof in proofs] == told.payload["admitted"]
+    assert all(proof["bytes"] > 10_000 for proof in proofs)
+    for knock in told.story.knocks:  # the proof and the gate say the same
+        assert knock.admitted == knock.verdict.admitted
+
+
+def test_the_detector_is_trained_in_five_ways(told: Told) -> None:
+    recall = told.payload["recall"]
+    assert isinstance(recall, dict)
+    assert list(recall) == MODES
+    assert all(0 <= value <= 1 for value in recall.values())
+
+
+def test_the_page_opens_with_the_picture_and_needs_no_network(told: Told) -> None:
+    assert "10 plants, 3 of them lie; physics keeps 3 out" in told.page
+    assert told.page.index("plotly-graph-div") < told.page.index("At the door")
+    assert not re.search(r"<(script|link|img)[^>]+(src|href)=", told.page)
+    assert 'name="viewport"' in told.page
+
+
+def test_the_words_name_rules_refusals_and_ways(told: Told) -> None:
+    assert "rules of physics were mined" in told.words
+    assert "7 of 10 plants proved" in told.words
+    for liar in told.story.shared.liars:
+        assert f"{liar} (it replays attacks): " in told.words
+    assert all(mode in told.words for mode in MODES)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(sluice: Run, tmp_path: Path) -> None:

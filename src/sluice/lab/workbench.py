@@ -1,0 +1,133 @@
+"""The workbench: one worker's way from a piece of work to what it comes to.
+
+It keeps at hand what the next piece is likely to need: the record, the scenario of the seed, what
+its clients bring, projections included. Mined rules are also kept on disk, named by what they were
+mined from.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sluice.admission import Gate, HardenedPolicy, PaperPolicy
+from sluice.errors import RulesFileError
+from sluice.invariants import Profile, RuleSet, load_rules, mine, save_rules
+from sluice.lab.cell import result_of, score_of
+from sluice.lab.contributions import Contributions, NamedGate
+from sluice.lab.modes import MODES
+from sluice.lab.scenario import Scenario, scenario
+from sluice.lab.sources import Opened, RecordSource, opened
+from sluice.lab.trial import Plan, Trial
+from sluice.lab.work import Layout, Work, work_from_json
+from sluice.results import Score
+from sluice.results.work import Made
+from sluice.workers.hands import Task
+
+__all__ = ["LabBench", "Workbench"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Laid:
+    """A layout that is at hand."""
+
+    layout: Layout
+    shared: Scenario
+    brought: Contributions
+    trials: dict[str | None, Trial] = field(default_factory=dict)
+
+
+class Workbench:
+    """Does one piece of work after the other, and quickest those of one layout in a row."""
+
+    def __init__(self, *, rules: Path | None = None, code: str = "") -> None:
+        self._rules = rules
+        self._code = code
+        self._record: tuple[RecordSource, Opened] | None = None
+        self._laid: _Laid | None = None
+
+    def work(self, work: Work, known: Mapping[str, Score]) -> Made:
+        """Run a federation, or recall the equal one that has run before."""
+        begun = time.monotonic()
+        laid = self._lay(work.layout)
+        trial = self._trial(laid, work.invariants)
+        plan = trial.plan(MODES[work.mode], work.attack)
+        federation = _federation(work, plan)
+        score = known.get(federation)
+        recalled = score is not None
+        if score is None:
+            unlabelled = work.layout.record.unlabelled
+            score = score_of(trial.run(plan, work.rule), trial, unlabelled=unlabelled)
+        return Made(
+            result=result_of(trial, plan, work.rule, score),
+            federation=federation,
+            recalled=recalled,
+            wall_s=time.monotonic() - begun,
+        )
+
+    def _lay(self, layout: Layout) -> _Laid:
+        if self._laid is None or self._laid.layout.id != layout.id:
+            self._laid = None  # before the next one is made: two may not fit
+            records = self._open(layout.record)
+            shared = scenario(records.clean, records.test, setup=layout.setup, seed=layout.seed)
+            own = self.gate(layout, shared, Profile.HARDENED.value) if layout.screened else None
+            brought = Contributions(shared, own=own.gate if own else None)
+            self._laid = _Laid(layout=layout, shared=shared, brought=brought)
+        return self._laid
+
+    def _open(self, source: RecordSource) -> Opened:
+        if self._record is None or self._record[0] != source:
+            self._record = None
+            self._record = (source, opened(source))
+        return self._record[1]
+
+    def _trial(self, laid: _Laid, invariants: str | None) -> Trial:
+        if invariants not in laid.trials:
+            gate = self.gate(laid.layout, laid.shared, invariants) if invariants else None
+            laid.trials[invariants] = Trial(contributions=laid.brought, gate=gate)
+        return laid.trials[invariants]
+
+    def gate(self, layout: Layout, shared: Scenario, invariants: str) -> NamedGate:
+        """Return the gate by a rule set of the layout's own first slices."""
+        profile = Profile(invariants)
+        policy = HardenedPolicy() if profile is Profile.HARDENED else PaperPolicy()
+        ruleset = self._mined(layout, shared, profile)
+        return NamedGate(name=invariants, gate=Gate.of(ruleset, policy))
+
+    def _mined(self, layout: Layout, shared: Scenario, profile: Profile) -> RuleSet:
+        """Mine the rules, or read those that were mined from the same rows by the same code."""
+        if self._rules is None:
+            return mine(shared.parts.fit, shared.parts.calibration, profile=profile)
+        source = layout.record
+        told = (source.content, source.every, source.skip_s, profile.value, self._code)
+        digest = hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
+        kept = self._rules / f"{digest}.json"
+        if kept.exists():
+            try:
+                return load_rules(kept)
+            except RulesFileError:
+                kept.unlink()
+        found = mine(shared.parts.fit, shared.parts.calibration, profile=profile)
+        self._rules.mkdir(parents=True, exist_ok=True)
+        save_rules(found, kept)
+        return found
+
+
+def _federation(work: Work, plan: Plan) -> str:
+    """Name a federation by its layout, its rule and the very windows its clients train on."""
+    told = f"{work.layout.id} {work.rule} {plan.key}"
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabBench:
+    """The bench of a real grid."""
+
+    rules: Path
+    code: str
+
+    def __call__(self) -> Callable[[Task], Made]:
+        """Set up a workbench."""
+        bench = Workbench(rules=self.rules, code=self.code)
+        return lambda task: bench.work(work_from_json(task.settings), task.known)

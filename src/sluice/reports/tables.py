@@ -1,0 +1,98 @@
+"""Tables that are written three ways: on a page, as CSV, and as LaTeX."""
+
+import csv
+import html
+import io
+from dataclasses import dataclass
+
+__all__ = ["Column", "Table", "Value", "as_csv", "as_html", "as_latex"]
+
+Value = str | float | int | None
+NOTHING = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A heading and how the figures below it are rounded; None is text."""
+
+    name: str
+    digits: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table with the sentence that says what it shows."""
+
+    slug: str  # names its files
+    title: str
+    sentence: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+def as_html(table: Table) -> str:
+    """Return the table for a page; figures are rounded and set to the right."""
+    head = "".join(f"<th>{html.escape(column.name)}</th>" for column in table.columns)
+    body = "\n".join(
+        "<tr>"
+        + "".join(
+            f"<td{' class=n' if column.digits is not None else ''}>"
+            f"{html.escape(_shown(value, column))}</td>"
+            for value, column in zip(row, table.columns, strict=True)
+        )
+        + "</tr>"
+        for row in table.rows
+    )
+    return f'<div class="scroll"><table><tr>{head}</tr>\n{body}</table></div>'
+
+
+def as_csv(table: Table) -> str:
+    """Return the table with every digit."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([column.name for column in table.columns])
+    writer.writerows([["" if value is None else value for value in row] for row in table.rows])
+    return text.getvalue()
+
+
+def as_latex(table: Table) -> str:
+    """Return the table for a paper, with booktabs."""
+    spec = "".join("l" if column.digits is None else "r" for column in table.columns)
+    lines = [
+        " & ".join(
+            _escaped(_shown(value, column))
+            for value, column in zip(row, table.columns, strict=True)
+        )
+        + r" \\"
+        for row in table.rows
+    ]
+    head = " & ".join(_escaped(column.name) for column in table.columns)
+    return "\n".join(
+        (
+            r"\begin{table}[htb]\centering\small",
+            rf"\caption{{{_escaped(table.sentence)}}}\label{{tab:{table.slug}}}",
+            rf"\begin{{tabular}}{{@{{}}{spec}@{{}}}}",
+            r"\toprule",
+            rf"{head} \\",
+            r"\midrule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        )
+    )
+
+
+def _shown(value: Value, column: Column) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, float) and column.digits is not None:
+        return f"{value:.{column.digits}f}"
+    return str(value)
+
+
+def _escaped(text: str) -> str:
+    for char in "&%$#_{}":
+        text = text.replace(char, f"\\{char}")
+    return text.replace("~", r"\textasciitilde{}")
