@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sluice.attestation.entries import (
     BatchAttested,
+    BatchChallenged,
     BatchCommitted,
     ClientExcluded,
     ClientRegistered,
@@ -18,14 +19,17 @@ from sluice.attestation.entries import (
     UpdatePledged,
 )
 from sluice.attestation.heads import EMPTY_LOG, Head
-from sluice.attestation.messages import Commit, Registration
+from sluice.attestation.messages import Challenge, Commit, Registration
 from sluice.attestation.registering import check_registered
 from sluice.attestation.rounds import Rounds
 from sluice.attestation.signed import Signed
 from sluice.attestation.tokens import Token
 from sluice.errors import VerificationError
 
-__all__ = ["Ledger", "Logged"]
+__all__ = ["CHALLENGED", "Ledger", "Logged"]
+
+CHALLENGED = ("sampled",)
+"""Systems by name whose commitments are challenged before they are attested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,7 @@ class Ledger:
         self._opened: LogOpened | None = None
         self._clients: dict[str, Registration] = {}
         self._commits: dict[str, Logged] = {}
+        self._challenges: dict[str, Challenge] = {}  # by commitment
         self._attestations: dict[str, str] = {}  # commitment -> attestation
         self.rounds = Rounds()
 
@@ -102,6 +107,10 @@ class Ledger:
             raise VerificationError(step, f"commitment {commitment[:12]}... is not in the log")
         return self._commits[commitment]
 
+    def challenge(self, commitment: str) -> Challenge | None:
+        """Return the challenge that a commitment got, if it got one."""
+        return self._challenges.get(commitment)
+
     def attestation(self, commitment: str) -> str | None:
         """Return the attestation that a commitment has, if it has one."""
         return self._attestations.get(commitment)
@@ -132,6 +141,8 @@ class Ledger:
                 check_registered(body, self.opened, self._clients.values())
             case BatchCommitted(commit=commit):
                 self.check_committed(commit)
+            case BatchChallenged(challenge=challenge):
+                self._check_challenged(challenge)
             case BatchAttested() as body:
                 self._check_attested(body)
             case HeadCountersigned() as body:
@@ -152,6 +163,8 @@ class Ledger:
                     registration=self._clients[commit.content.client],
                     commit=commit,
                 )
+            case BatchChallenged(challenge=challenge):
+                self._challenges[challenge.commitment] = challenge
             case BatchAttested(commitment=commitment, attestation=attestation):
                 self._attestations[commitment] = attestation
             case HeadCountersigned():
@@ -194,10 +207,21 @@ class Ledger:
                     f"{commit.interval.start} to {commit.interval.end}",
                 )
 
+    def _check_challenged(self, challenge: Challenge) -> None:
+        """Step 3: of a logged commitment, and once: who dislikes the rows gets no others."""
+        commit = self.committed(challenge.commitment, step="3").commit.content
+        if not challenge.answers(commit) or commit.system not in CHALLENGED:
+            raise VerificationError("3", f"{commit.client!r} awaits no such challenge")
+        if challenge.commitment in self._challenges:
+            raise VerificationError("3", "the commitment has its challenge already")
+
     def _check_attested(self, body: BatchAttested) -> None:
         logged = self.committed(body.commitment, step="5.3")
         if logged.commit.content.client != body.client:
             raise VerificationError("5.3", f"the commitment is not one of {body.client!r}")
+        challenged = body.commitment in self._challenges
+        if logged.commit.content.system in CHALLENGED and not challenged:
+            raise VerificationError("5.3", "the commitment got no challenge")
         if body.commitment in self._attestations:
             raise VerificationError("5.4", "the commitment is attested already")
 
