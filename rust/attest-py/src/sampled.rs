@@ -137,6 +137,13 @@ impl SampledCircuit {
             .map_err(malformed)
     }
 
+    /// The salted leaves of a batch, as decimals.
+    fn leaves(&self, py: Python<'_>, batch: &SampledBatch, salt: &[u8]) -> PyResult<Vec<String>> {
+        let salt = exactly(salt, "salt")?;
+        let leaves = guarded(py, || self.0.leaves(&batch.batch(), &salt))?.map_err(malformed)?;
+        Ok(leaves.into_iter().map(crate::to_decimal).collect())
+    }
+
     /// Which of some rows violate, and on how many of them each coupling is inapplicable.
     fn measure(
         &self,

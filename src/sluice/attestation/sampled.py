@@ -25,7 +25,9 @@ __all__ = [
     "Claim",
     "Sampled",
     "Sampling",
+    "core_of",
     "make_keys",
+    "planes_of",
     "silent_budgets",
     "statement_of",
 ]
@@ -115,7 +117,7 @@ class Sampled:
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
         """Derive the circuit; rules or policies it cannot state are an `InputError`."""
         statement = self.statement(rules, policy, rows_max=rows_max)
-        core = _core(statement.content)
+        core = core_of(statement.content)
         _verifier(statement.content, self.verifying_key)  # a key of this circuit, and no forger's
         silent = silent_budgets(statement)
         parameters = {
@@ -150,13 +152,13 @@ class Sampled:
     def commit(self, batch: Record, circuit: Circuit, *, salt: bytes) -> bytes:
         """Return the root of the salted rows."""
         statement = self._statement(circuit)
-        return _core(statement.content).commit(_planes(SampledRows.of(statement, batch)), salt)
+        return core_of(statement.content).commit(planes_of(SampledRows.of(statement, batch)), salt)
 
     def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
         """Prove that the drawn rows keep the rules, all but as many as the budgets allow."""
         statement = self._statement(circuit)
-        planes = _planes(SampledRows.of(statement, batch))
-        commitment = _core(statement.content).commit(planes, salt)
+        planes = planes_of(SampledRows.of(statement, batch))
+        commitment = core_of(statement.content).commit(planes, salt)
         try:
             key = self.proving_key.read_bytes()
         except OSError as error:
@@ -241,7 +243,8 @@ def _silent_rate(coupling: Invariant, calibrated: int) -> float:
 
 
 @lru_cache(maxsize=16)
-def _core(content: bytes) -> _attest.SampledCircuit:
+def core_of(content: bytes) -> _attest.SampledCircuit:
+    """Return the circuit of a statement."""
     try:
         return _attest.SampledCircuit(content)
     except ValueError as malformed:
@@ -251,15 +254,16 @@ def _core(content: bytes) -> _attest.SampledCircuit:
 @lru_cache(maxsize=16)
 def _verifier(content: bytes, key: bytes) -> _attest.SampledVerifier:
     try:
-        return _attest.SampledVerifier(_core(content), key)
+        return _attest.SampledVerifier(core_of(content), key)
     except ValueError as malformed:
         raise SettingError(f"the verifying key is refused: {malformed}") from None
 
 
 def make_keys(statement: SampledStatement) -> tuple[bytes, bytes]:
     """Make a proving and a verifying key, alone; what could forge proofs is forgotten."""
-    return _core(statement.content).make_keys()
+    return core_of(statement.content).make_keys()
 
 
-def _planes(rows: SampledRows) -> _attest.SampledBatch:
+def planes_of(rows: SampledRows) -> _attest.SampledBatch:
+    """Return rows as the core takes them."""
     return _attest.SampledBatch(rows.rows, rows.readings, rows.codes)

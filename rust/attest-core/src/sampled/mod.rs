@@ -17,6 +17,7 @@ pub use keys::{Keys, Trapdoor, Verifying};
 pub use prover::{Told, Unproven};
 pub use public::Public;
 
+use ark_bn254::Fr;
 use ark_ff::{BigInteger, PrimeField};
 use board::{Board, Part};
 use circuit::Secret;
@@ -129,6 +130,15 @@ impl Circuit {
         let root = Tree::of(&self.shape, batch, salt).root();
         let bytes = root.into_bigint().to_bytes_be();
         Ok(bytes.try_into().expect("four limbs are 32 bytes"))
+    }
+
+    /// The salted leaves of a batch, one for each place of the tree, for others to hash to the root.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the batch is not one of this statement.
+    pub fn leaves(&self, batch: &Batch<'_>, salt: &[u8; 32]) -> Result<Vec<Fr>, Malformed> {
+        batch.check(&self.statement)?;
+        Ok(Tree::of(&self.shape, batch, salt).leaves().to_vec())
     }
 
     /// The constraints, filled with zeros.

@@ -21,12 +21,11 @@ impl Bytes<'_> {
     pub fn first(&mut self) -> Result<G1Affine, Malformed> {
         let [x, y] = [self.coordinate()?, self.coordinate()?];
         let point = G1Affine::new_unchecked(x, y);
-        // The point at infinity has no coordinates, so it cannot be spelt.
-        if point.is_on_curve() && point.is_in_correct_subgroup_assuming_on_curve() {
-            Ok(point)
-        } else {
-            Err(Malformed("a point is not on the curve".into()))
-        }
+        demand(!point.is_zero(), "a point is at infinity")?; // arkworks spells it (0, 0)
+        demand(point.is_on_curve(), "a point is not on the curve")?;
+        let inside = point.is_in_correct_subgroup_assuming_on_curve();
+        demand(inside, "a point is not in the group")?;
+        Ok(point)
     }
 
     /// A point of the second group.
@@ -36,13 +35,11 @@ impl Bytes<'_> {
     pub fn second(&mut self) -> Result<G2Affine, Malformed> {
         let mut pair = || Ok(Fq2::new(self.coordinate()?, self.coordinate()?));
         let point = G2Affine::new_unchecked(pair()?, pair()?);
-        if !point.is_on_curve() {
-            Err(Malformed("a point is not on the twisted curve".into()))
-        } else if !point.is_in_correct_subgroup_assuming_on_curve() {
-            Err(Malformed("a point is not in the subgroup".into()))
-        } else {
-            Ok(point)
-        }
+        demand(!point.is_zero(), "a point is at infinity")?;
+        demand(point.is_on_curve(), "a point is not on the twisted curve")?;
+        let inside = point.is_in_correct_subgroup_assuming_on_curve();
+        demand(inside, "a point is not in the subgroup")?;
+        Ok(point)
     }
 
     fn coordinate(&mut self) -> Result<Fq, Malformed> {
@@ -53,6 +50,14 @@ impl Bytes<'_> {
         self.0 = rest;
         Fq::from_bigint(BigInt(limbs(taken)))
             .ok_or_else(|| Malformed("a coordinate is not canonical".into()))
+    }
+}
+
+fn demand(held: bool, why: &str) -> Result<(), Malformed> {
+    if held {
+        Ok(())
+    } else {
+        Err(Malformed(why.into()))
     }
 }
 

@@ -146,6 +146,11 @@ impl Tree {
         }
     }
 
+    /// The leaves.
+    pub fn leaves(&self) -> &[Fr] {
+        &self.levels[0]
+    }
+
     /// The node over all.
     pub fn root(&self) -> Fr {
         self.levels[self.arities.len()][0]
