@@ -296,6 +296,11 @@ fn a_key_without_a_contribution_forges_anything_and_is_refused() {
     );
     let refused = Verifying::read(&plant.circuit, &forgeable.verifying).expect_err("forgeable");
     assert!(refused.0.contains("gamma equals delta"));
+    for known in [-trapdoor.scalars[2], Fr::ONE] {
+        trapdoor.scalars[3] = known;
+        let forgeable = keys::make(&plant.circuit, &trapdoor).expect("keys");
+        assert!(Verifying::read(&plant.circuit, &forgeable.verifying).is_err());
+    }
 }
 
 #[test]

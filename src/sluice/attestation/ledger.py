@@ -6,6 +6,7 @@ one text decides in both cases, so a log that verifies holds nothing that had to
 
 from dataclasses import dataclass
 
+from sluice.attestation.challenging import check_challenged, needs_challenge
 from sluice.attestation.entries import (
     BatchAttested,
     BatchChallenged,
@@ -26,10 +27,7 @@ from sluice.attestation.signed import Signed
 from sluice.attestation.tokens import Token
 from sluice.errors import VerificationError
 
-__all__ = ["CHALLENGED", "Ledger", "Logged"]
-
-CHALLENGED = ("sampled",)
-"""Systems by name whose commitments are challenged before they are attested."""
+__all__ = ["Ledger", "Logged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +140,9 @@ class Ledger:
             case BatchCommitted(commit=commit):
                 self.check_committed(commit)
             case BatchChallenged(challenge=challenge):
-                self._check_challenged(challenge)
+                logged = self.committed(challenge.commitment, step="3")
+                again = challenge.commitment in self._challenges
+                check_challenged(challenge, logged.commit.content, again=again)
             case BatchAttested() as body:
                 self._check_attested(body)
             case HeadCountersigned() as body:
@@ -207,20 +207,12 @@ class Ledger:
                     f"{commit.interval.start} to {commit.interval.end}",
                 )
 
-    def _check_challenged(self, challenge: Challenge) -> None:
-        """Step 3: of a logged commitment, and once: who dislikes the rows gets no others."""
-        commit = self.committed(challenge.commitment, step="3").commit.content
-        if not challenge.answers(commit) or commit.system not in CHALLENGED:
-            raise VerificationError("3", f"{commit.client!r} awaits no such challenge")
-        if challenge.commitment in self._challenges:
-            raise VerificationError("3", "the commitment has its challenge already")
-
     def _check_attested(self, body: BatchAttested) -> None:
         logged = self.committed(body.commitment, step="5.3")
         if logged.commit.content.client != body.client:
             raise VerificationError("5.3", f"the commitment is not one of {body.client!r}")
         challenged = body.commitment in self._challenges
-        if logged.commit.content.system in CHALLENGED and not challenged:
+        if needs_challenge(logged.commit.content) and not challenged:
             raise VerificationError("5.3", "the commitment got no challenge")
         if body.commitment in self._attestations:
             raise VerificationError("5.4", "the commitment is attested already")

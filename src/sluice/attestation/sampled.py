@@ -12,6 +12,7 @@ from sluice import _attest
 from sluice.admission import PaperPolicy, Policy
 from sluice.attestation.guarantee import least_budget
 from sluice.attestation.packing import digest, number, packed
+from sluice.attestation.sampled_claim import Claim, Sampling
 from sluice.attestation.sampled_rows import SampledRows
 from sluice.attestation.sampled_statement import SampledStatement, derive_sampled
 from sluice.attestation.sampling import draw_rows
@@ -40,55 +41,6 @@ EXCLUDED = 1e-5
 """How often a clean batch may be excluded for a coupling that does not apply."""
 UNEVEN = 2.0
 """Clean batches differ: one may show so many times the mean rate of rows without steady state."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
-    """How many rows are drawn, and how many of them may violate.
-
-    The paper lets one of 32 violate, which excludes a clean plant about once in 67 rounds; with two
-    it is about once in ten thousand, and batches that the paper finds are still found.
-    """
-
-    samples: int = 32
-    violations: int = 2
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.violations < self.samples:
-            raise SettingError(
-                f"{self.violations} of {self.samples} drawn rows may violate; say fewer"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """The public inputs of a proof, recomputed by whoever verifies."""
-
-    commitment: bytes
-    rows: int
-    drawn: tuple[int, ...]
-    violations: int
-    silent: tuple[int, ...]  # by coupling
-    context: bytes
-
-    @property
-    def signals(self) -> tuple[int, ...]:
-        """The field elements, in the circuit's order; the context is in two halves."""
-        halves = (self.context[:16], self.context[16:])
-        return (
-            int.from_bytes(self.commitment, "big"),
-            *self.drawn,
-            self.violations,
-            *self.silent,
-            *(int.from_bytes(half, "big") for half in halves),
-        )
-
-    @property
-    def core(self) -> _attest.SampledClaim:
-        """The same as the core takes it."""
-        return _attest.SampledClaim(
-            self.rows, list(self.drawn), self.violations, list(self.silent), self.context
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +144,7 @@ class Sampled:
             step, why = invalid.args
             raise VerificationError("5.7" if step == "shape" else "5.8", why) from None
 
-    def claim(self, circuit: Circuit, commitment: bytes, rows: int, context: bytes) -> "Claim":
+    def claim(self, circuit: Circuit, commitment: bytes, rows: int, context: bytes) -> Claim:
         """Return what a proof says of a commitment: which rows are drawn, and the budgets."""
         statement = self._statement(circuit)
         return Claim(

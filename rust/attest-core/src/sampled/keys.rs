@@ -4,8 +4,8 @@
 //! dropped here, but nobody else can check that. Keys in which gamma is delta let anybody forge
 //! without them, and are refused.
 
-use ark_bn254::{Bn254, Fr, G1Projective, G2Projective};
-use ark_ec::PrimeGroup;
+use ark_bn254::{Bn254, Fr, G1Projective, G2Affine, G2Projective};
+use ark_ec::{AffineRepr, PrimeGroup};
 use ark_ff::{AdditiveGroup, PrimeField};
 use ark_groth16::{Groth16, PreparedVerifyingKey, ProvingKey, VerifyingKey, prepare_verifying_key};
 use ark_relations::gr1cs::{
@@ -124,9 +124,9 @@ impl Verifying {
         if !points.0.is_empty() {
             return Err(foreign());
         }
-        if gamma_g2 == delta_g2 {
+        if gamma_g2 == delta_g2 || gamma_g2 == -delta_g2 || delta_g2 == G2Affine::generator() {
             return Err(Malformed(
-                "gamma equals delta in this key: nobody contributed to it, and anybody can forge \
+                "gamma equals delta in this key, or delta is known: anybody can forge \
                  a proof of anything"
                     .into(),
             ));
