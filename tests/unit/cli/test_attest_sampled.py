@@ -57,20 +57,20 @@ def test_drawn_rows_are_proven_verified_and_exported(
     assert seen.code == 0, seen.err
     assert len(set(cast("list[int]", seen.json["rows"]))) == 2
     assert sluice(*draw).code == 2, "a commitment is challenged once"
-    told = (*told, "--challenge", files["nonce"])
-    seen = sluice("attest", "prove", batch, *told, "--out", files["proof"], "--json")
+    asked = (*told, "--challenge", files["nonce"])
+    seen = sluice("attest", "prove", batch, *asked, "--out", files["proof"], "--json")
     assert (seen.code, seen.json["bytes"]) == (0, 256), seen.err
-    seen = sluice("attest", "verify", files["proof"], *told)
+    seen = sluice("attest", "verify", files["proof"], *asked)
     assert seen.code == 0, seen.err
     assert "looked at 2 of 60 rows" in " ".join(seen.out.split())
-    seen = sluice("attest", "export", files["proof"], *told, "--out", tmp_path / "out", "--json")
+    seen = sluice("attest", "export", files["proof"], *asked, "--out", tmp_path / "out", "--json")
     assert seen.code == 0, seen.err
     assert (tmp_path / "out" / "verification_key.json").exists()
     nonce = files["nonce"].read_text(encoding="utf-8")
     at = nonce.index('"nonce":"') + len('"nonce":"')
     other = nonce[:at] + ("0" if nonce[at] != "0" else "1") + nonce[at + 1 :]
     files["nonce"].write_text(other, encoding="utf-8")
-    seen = sluice("attest", "verify", files["proof"], *told, "--json")
+    seen = sluice("attest", "verify", files["proof"], *asked, "--json")
     assert (seen.code, seen.json["verified"], seen.json["step"]) == (3, False, "5.8")
 
 
@@ -99,8 +99,9 @@ def test_draws_agree_with_the_formula(sluice: Run, made: Path) -> None:
         "--batches", "4", "--size", "600", "--json",
     )  # fmt: skip
     assert seen.code == 0, seen.err
+    kinds = cast("list[dict[str, str]]", seen.json["table"])
+    assert [row["kind"] for row in kinds] == ["honest", "channel-roll"]
     table = cast("list[dict[str, float]]", seen.json["table"])
-    assert [row["kind"] for row in table] == ["honest", "channel-roll"]
     for row in table:
         assert row["passed"] == pytest.approx(row["exact"], abs=4 * row["error"] + 1e-9)
     honest, rolled = table
