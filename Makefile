@@ -37,8 +37,14 @@ setup: prerequisites $(VENV)/.built ## create .venv with locked dependencies and
 demo: setup ## the paper in miniature on an embedded simulated plant (FAST=1: sooner)
 	$(BIN)/sluice demo --out demo $(if $(FAST),--fast)
 
+.PHONY: tools
+tools: ## stock snarkjs and circomlibjs, which tests hold our proofs against (GPL, never shipped)
+	@if command -v npm >/dev/null; then test -d build/tools/node_modules/snarkjs || \
+	  npm install --silent --no-audit --no-fund --prefix build/tools snarkjs@0.7.4 circomlibjs@0.1.7; \
+	  else echo "no npm: proofs are not held against snarkjs" >&2; fi
+
 .PHONY: test
-test: setup lint ## everything that must hold: lint, types, imports, tests, Rust
+test: setup lint tools ## everything that must hold: lint, types, imports, tests, Rust
 	$(BIN)/python -m pytest
 	cargo test --locked --quiet
 

@@ -5,3 +5,4 @@
 
 pub mod full;
 pub mod poseidon;
+pub mod sampled;

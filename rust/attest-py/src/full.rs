@@ -143,9 +143,7 @@ impl FullCircuit {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let budgets = Budgets::read(budgets).map_err(malformed)?;
         let (salt, context) = (exactly(salt, "salt")?, exactly(context, "context")?);
-        let mut entropy = [0; 32];
-        getrandom::fill(&mut entropy)
-            .map_err(|error| PyRuntimeError::new_err(format!("no randomness: {error}")))?;
+        let entropy = entropy()?;
         let proof = guarded(py, || {
             self.0
                 .prove(&budgets, &batch.batch(), &salt, &context, entropy)
@@ -171,16 +169,21 @@ impl FullCircuit {
         let verified = catch_unwind(AssertUnwindSafe(|| {
             py.detach(|| self.0.verify(&budgets, rows, &commitment, &context, proof))
         }));
-        let invalid = |step, why: String| Err(InvalidProofError::new_err((step, why)));
-        match verified {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(Invalid::Shape(why))) => invalid("shape", why),
-            Ok(Err(Invalid::Fails(why))) => invalid("fails", why),
-            Err(_) => invalid(
-                "shape",
-                "the verifier could not make anything of the proof".into(),
-            ),
-        }
+        verdict(verified)
+    }
+}
+
+/// A panic of the verifier is a proof that it could not read.
+pub(crate) fn verdict(verified: std::thread::Result<Result<(), Invalid>>) -> PyResult<()> {
+    let invalid = |step, why: String| Err(InvalidProofError::new_err((step, why)));
+    match verified {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(Invalid::Shape(why))) => invalid("shape", why),
+        Ok(Err(Invalid::Fails(why))) => invalid("fails", why),
+        Err(_) => invalid(
+            "shape",
+            "the verifier could not make anything of the proof".into(),
+        ),
     }
 }
 
@@ -189,22 +192,30 @@ pub fn parameters() -> Vec<(&'static str, u64)> {
     full::parameters::named()
 }
 
-fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+pub(crate) fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(|| py.detach(work)))
         .map_err(|_| PyRuntimeError::new_err("the proof core panicked; this is a bug in Sluice"))
 }
 
-fn exactly(bytes: &[u8], what: &str) -> PyResult<[u8; 32]> {
+/// Thirty-two bytes from the operating system.
+pub(crate) fn entropy() -> PyResult<[u8; 32]> {
+    let mut entropy = [0; 32];
+    getrandom::fill(&mut entropy)
+        .map_err(|error| PyRuntimeError::new_err(format!("no randomness: {error}")))?;
+    Ok(entropy)
+}
+
+pub(crate) fn exactly(bytes: &[u8], what: &str) -> PyResult<[u8; 32]> {
     bytes
         .try_into()
         .map_err(|_| PyValueError::new_err(format!("a {what} has 32 bytes, not {}", bytes.len())))
 }
 
-fn malformed(error: Malformed) -> PyErr {
+pub(crate) fn malformed(error: Malformed) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-fn unproven(error: Unproven) -> PyErr {
+pub(crate) fn unproven(error: Unproven) -> PyErr {
     match error {
         Unproven::Malformed(error) => malformed(error),
         Unproven::Refused(error) => RefusedBatchError::new_err(error.to_string()),

@@ -9,12 +9,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 mod full;
+mod sampled;
 
 /// Native core of Sluice's attestation.
 #[pymodule]
 mod _attest {
     #[pymodule_export]
     use super::full::{FullBatch, FullCircuit, InvalidProofError, RefusedBatchError};
+    #[pymodule_export]
+    use super::sampled::{SampledBatch, SampledCircuit, SampledClaim, SampledVerifier};
     use super::{
         Fr, PyResult, PyValueError, field_element, full, poseidon, pyfunction, to_decimal,
     };

@@ -1,6 +1,6 @@
 """The coordinator's side of the protocol, as types that only move forward.
 
-    Desk --register--> Enrolled --receive--> Awaiting --attest--> Attested
+    Desk --register--> Enrolled --receive--> Awaiting [--challenge] --attest--> Attested
     Desk --open_round--> Pledging --close--> Revealing --finish
 
 A commitment is taken from an enrolled client only, a proof for a logged commitment only, a token
@@ -18,6 +18,7 @@ from sluice.admission import HardenedPolicy, accept
 from sluice.attestation.documents import Form, instant
 from sluice.attestation.entries import (
     BatchAttested,
+    BatchChallenged,
     BatchCommitted,
     ClientRegistered,
     HeadCountersigned,
@@ -29,11 +30,14 @@ from sluice.attestation.keyfolder import Pinned
 from sluice.attestation.log import Log
 from sluice.attestation.messages import (
     APPROVALS,
+    CHALLENGES,
     COMMITS,
     REGISTRATIONS,
+    Challenge,
     Commit,
     Registration,
     Terms,
+    draw_challenge,
 )
 from sluice.attestation.signed import Signed
 from sluice.attestation.system import Circuit, System
@@ -153,6 +157,15 @@ class Awaiting:
     enrolled: Enrolled
     commit: Signed[Commit]
 
+    def challenge(self, *, at: datetime) -> Challenge:
+        """Step 3: draw the nonce and log it; who asks again is told the same one."""
+        log, commit = self.enrolled.log, self.commit.content
+        held = log.ledger.challenge(commit.commitment)
+        if held is None:
+            held = draw_challenge(commit)
+            log.append(BatchChallenged(challenge=held), at=at)
+        return held
+
     def attest(self, raw: bytes, *, at: datetime) -> Attested:
         """Step 5: verify a proof and log the attestation, or raise and log nothing."""
         agreement, log = self.enrolled.agreement, self.enrolled.log
@@ -162,7 +175,9 @@ class Awaiting:
             pinned=Pinned.of(agreement.circuit),
             ledger=log.ledger,
         )
-        found = verifier.verify(raw, COMMITS.write(self.commit))
+        held = log.ledger.challenge(self.commit.content.commitment)
+        challenge = CHALLENGES.write(held) if held else None
+        found = verifier.verify(raw, COMMITS.write(self.commit), challenge)
         if log.ledger.attestation(found.commitment) is None:
             body = BatchAttested(
                 client=found.client, commitment=found.commitment, attestation=found.attestation

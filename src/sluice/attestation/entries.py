@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Discriminator, StringConstraints
 
 from sluice.attestation.documents import STRICT, Commitment, Count, Form, Hex32, Instant, Name
 from sluice.attestation.heads import Head
-from sluice.attestation.messages import Approval, Commit, Registration
+from sluice.attestation.messages import Approval, Challenge, Commit, Registration
 from sluice.attestation.packing import digest
 from sluice.attestation.signed import Signed
 from sluice.attestation.tokens import Token
@@ -15,6 +15,7 @@ from sluice.attestation.tokens import Token
 __all__ = [
     "ENTRIES",
     "BatchAttested",
+    "BatchChallenged",
     "BatchCommitted",
     "Body",
     "ClientExcluded",
@@ -69,6 +70,16 @@ class BatchCommitted:
 
     kind: Literal["committed"] = "committed"
     commit: Signed[Commit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchChallenged:
+    """Step 3: the nonce that decides which rows of a commitment are opened; there is one only."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["challenged"] = "challenged"
+    challenge: Challenge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +175,8 @@ class HeadCountersigned:
 RoundBody = (
     RoundOpened | UpdatePledged | PledgesClosed | UpdateRevealed | ClientExcluded | ModelAggregated
 )
-Body = LogOpened | ClientRegistered | BatchCommitted | BatchAttested | RoundBody | HeadCountersigned
+BatchBody = BatchCommitted | BatchChallenged | BatchAttested
+Body = LogOpened | ClientRegistered | BatchBody | RoundBody | HeadCountersigned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,11 @@ class Full:
         return "full"
 
     @property
+    def challenged(self) -> bool:
+        """Every row is looked at, so none is drawn."""
+        return False
+
+    @property
     def largest_proof(self) -> int:
         """No proof has more bytes."""
         return 1 << 23

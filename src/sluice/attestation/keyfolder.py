@@ -5,7 +5,8 @@
     keys/policy.toml           the policy it is derived from
     keys/private/client.key    the plant's signing key, mode 0600; never leaves the plant
 
-All but `private` is public. There is no trusted set-up, so nothing else is secret.
+All but `private` is public. `full` has no trusted set-up, so nothing else is secret; `sampled` has
+keys of its own (sampled_keys.py).
 """
 
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from sluice.admission import Policy, read_policy
 from sluice.admission.policy import policy_hash, write_policy
 from sluice.attestation.documents import STRICT, Count, Form, Hex32, Name
 from sluice.attestation.keys import SigningKey
+from sluice.attestation.sampled_keys import VERIFYING, open_sampled
 from sluice.attestation.system import Circuit, System
-from sluice.attestation.systems import circuit_for, find_system
+from sluice.attestation.systems import SystemName, circuit_for, find_system
 from sluice.errors import DocumentError, SettingError
 from sluice.files import atomically
 from sluice.invariants import RuleSet, load_rules, rules_hash, save_rules
@@ -124,8 +126,7 @@ class KeyFolder:
                 f"{path}: {CIRCUIT} is for other rules or another policy than lie beside it; run "
                 "'sluice attest setup' into an empty folder"
             )
-        # The folder was made by somebody who asked for this very system.
-        system = find_system(pinned.system, reveal_rows=True)
+        system = _system(path, pinned)
         circuit = circuit_for(system, rules, policy, rows_max=pinned.rows_max)
         return cls(path=path, pinned=pinned, system=system, circuit=circuit)
 
@@ -141,7 +142,9 @@ class KeyFolder:
     @property
     def public_bytes(self) -> int:
         """How many bytes a verifier needs."""
-        return sum((self.path / name).stat().st_size for name in (CIRCUIT, RULES, POLICY))
+        names = (CIRCUIT, RULES, POLICY, VERIFYING)
+        held = (self.path / name for name in names)
+        return sum(file.stat().st_size for file in held if file.exists())
 
     def client_key(self) -> SigningKey:
         """Return the plant's signing key, which its first commitment made."""
@@ -162,3 +165,10 @@ class KeyFolder:
     @property
     def _key_path(self) -> Path:
         return self.path / "private" / "client.key"
+
+
+def _system(path: Path, pinned: Pinned) -> System:
+    if pinned.system == SystemName.SAMPLED:
+        return open_sampled(path, pinned.parameters)
+    # The folder was made by somebody who asked for this very system.
+    return find_system(pinned.system, reveal_rows=True)

@@ -6,8 +6,10 @@ one text decides in both cases, so a log that verifies holds nothing that had to
 
 from dataclasses import dataclass
 
+from sluice.attestation.challenging import check_challenged, needs_challenge
 from sluice.attestation.entries import (
     BatchAttested,
+    BatchChallenged,
     BatchCommitted,
     ClientExcluded,
     ClientRegistered,
@@ -18,7 +20,7 @@ from sluice.attestation.entries import (
     UpdatePledged,
 )
 from sluice.attestation.heads import EMPTY_LOG, Head
-from sluice.attestation.messages import Commit, Registration
+from sluice.attestation.messages import Challenge, Commit, Registration
 from sluice.attestation.registering import check_registered
 from sluice.attestation.rounds import Rounds
 from sluice.attestation.signed import Signed
@@ -45,6 +47,7 @@ class Ledger:
         self._opened: LogOpened | None = None
         self._clients: dict[str, Registration] = {}
         self._commits: dict[str, Logged] = {}
+        self._challenges: dict[str, Challenge] = {}  # by commitment
         self._attestations: dict[str, str] = {}  # commitment -> attestation
         self.rounds = Rounds()
 
@@ -102,6 +105,10 @@ class Ledger:
             raise VerificationError(step, f"commitment {commitment[:12]}... is not in the log")
         return self._commits[commitment]
 
+    def challenge(self, commitment: str) -> Challenge | None:
+        """Return the challenge that a commitment got, if it got one."""
+        return self._challenges.get(commitment)
+
     def attestation(self, commitment: str) -> str | None:
         """Return the attestation that a commitment has, if it has one."""
         return self._attestations.get(commitment)
@@ -132,6 +139,10 @@ class Ledger:
                 check_registered(body, self.opened, self._clients.values())
             case BatchCommitted(commit=commit):
                 self.check_committed(commit)
+            case BatchChallenged(challenge=challenge):
+                logged = self.committed(challenge.commitment, step="3")
+                again = challenge.commitment in self._challenges
+                check_challenged(challenge, logged.commit.content, again=again)
             case BatchAttested() as body:
                 self._check_attested(body)
             case HeadCountersigned() as body:
@@ -152,6 +163,8 @@ class Ledger:
                     registration=self._clients[commit.content.client],
                     commit=commit,
                 )
+            case BatchChallenged(challenge=challenge):
+                self._challenges[challenge.commitment] = challenge
             case BatchAttested(commitment=commitment, attestation=attestation):
                 self._attestations[commitment] = attestation
             case HeadCountersigned():
@@ -198,6 +211,9 @@ class Ledger:
         logged = self.committed(body.commitment, step="5.3")
         if logged.commit.content.client != body.client:
             raise VerificationError("5.3", f"the commitment is not one of {body.client!r}")
+        challenged = body.commitment in self._challenges
+        if needs_challenge(logged.commit.content) and not challenged:
+            raise VerificationError("5.3", "the commitment got no challenge")
         if body.commitment in self._attestations:
             raise VerificationError("5.4", "the commitment is attested already")
 

@@ -4,6 +4,7 @@ Nothing here has room for a reading, a residual or a reason: what is said of a b
 commitment, its number of rows, the time it covers, and the proof.
 """
 
+import secrets
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -19,10 +20,12 @@ from sluice.attestation.system import Circuit
 
 __all__ = [
     "APPROVALS",
+    "CHALLENGES",
     "COMMITS",
     "PROOFS",
     "REGISTRATIONS",
     "Approval",
+    "Challenge",
     "Commit",
     "Proof",
     "Registration",
@@ -30,6 +33,7 @@ __all__ = [
     "approve",
     "attestation_id",
     "context_of",
+    "draw_challenge",
     "largest_proof_document",
 ]
 
@@ -131,6 +135,25 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """Step 3: a nonce drawn after the commitment was logged. The log, not a signature, holds it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    federation: Name
+    client: Name
+    commitment: Commitment
+    nonce: Hex32
+
+    def answers(self, commit: Commit) -> bool:
+        """Whether it was drawn for this commitment."""
+        told = (self.federation, self.client, self.commitment)
+        return told == (commit.federation, commit.client, commit.commitment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
     """Step 4: the proof, and which commitment it answers. The context is not in it."""
 
@@ -152,7 +175,18 @@ REGISTRATIONS: Form[Signed[Registration]] = Form.of(
 )
 APPROVALS: Form[Signed[Approval]] = Form.of(Signed[Approval], "approval", largest=2_048)
 COMMITS: Form[Signed[Commit]] = Form.of(Signed[Commit], "commitment", largest=8_192)
+CHALLENGES: Form[Challenge] = Form.of(Challenge, "challenge", largest=2_048)
 PROOFS: Form[Signed[Proof]] = Form.of(Signed[Proof], "proof", largest=ENVELOPE)
+
+
+def draw_challenge(commit: Commit) -> Challenge:
+    """Draw a nonce for a commitment from the operating system."""
+    return Challenge(
+        federation=commit.federation,
+        client=commit.client,
+        commitment=commit.commitment,
+        nonce=secrets.token_bytes(32).hex(),
+    )
 
 
 def approve(
@@ -170,8 +204,8 @@ def largest_proof_document(proof_bytes: int) -> int:
     return ENVELOPE + 4 * (proof_bytes // 3 + 1)
 
 
-def context_of(commit: Commit, circuit: Circuit) -> Context:
-    """Recompute the context from what was committed to and the circuit that is pinned."""
+def context_of(commit: Commit, circuit: Circuit, challenge: Challenge | None = None) -> Context:
+    """Recompute the context from what was committed to, the nonce, and the pinned circuit."""
     return Context(
         protocol=commit.protocol,
         system=circuit.system,
@@ -185,6 +219,7 @@ def context_of(commit: Commit, circuit: Circuit) -> Context:
         commitment=bytes.fromhex(commit.commitment),
         rows=commit.rows,
         interval=commit.interval,
+        nonce=bytes.fromhex(challenge.nonce) if challenge else b"",
     )
 
 

@@ -1,9 +1,10 @@
 """The plant's side of the protocol, as types that only move forward.
 
     Registered --commit--> Committed --prove--> Proven --pledge--> Pledged
+                           Committed --challenged--> Challenged --prove--> Proven
 
-Each state has the one method that leads on, so that proving before committing, or pledging an
-update before a proof, cannot be written down.
+Systems that draw rows take the second way. Each state has the one method that leads on, so that
+proving before committing, or pledging an update before a proof, cannot be written down.
 """
 
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from sluice.attestation.context import Interval
 from sluice.attestation.keys import SigningKey
 from sluice.attestation.messages import (
     COMMITS,
+    Challenge,
     Commit,
     Proof,
     Registration,
@@ -32,7 +34,7 @@ from sluice.files import atomically
 from sluice.invariants import rules_hash
 from sluice.telemetry import Record
 
-__all__ = ["Committed", "Pledged", "Proven", "Registered"]
+__all__ = ["Challenged", "Committed", "Pledged", "Proven", "Registered"]
 
 
 @final
@@ -136,8 +138,25 @@ class Committed:
         )
         return cls(plant=plant, message=message, opening=opening)
 
+    def challenged(self, challenge: Challenge) -> "Challenged":
+        """Step 3: take the coordinator's nonce for this commitment."""
+        if not self.plant.system.challenged or not challenge.answers(self.message.content):
+            raise SettingError(
+                f"the challenge is not for this commitment, or system {self.plant.system.name!r} "
+                "takes none"
+            )
+        return Challenged(committed=self, challenge=challenge)
+
     def prove(self, batch: Record) -> "Proven":
         """Step 4: prove the batch; one that breaks the rules is refused, with reasons, here."""
+        if self.plant.system.challenged:
+            raise SettingError(
+                f"system {self.plant.system.name!r} proves rows that the coordinator draws; take "
+                "its challenge first"
+            )
+        return self._prove(batch, None)
+
+    def _prove(self, batch: Record, challenge: Challenge | None) -> "Proven":
         plant, commit = self.plant, self.message.content
         salt = bytes.fromhex(self.opening.salt)
         again = plant.system.commit(batch, plant.circuit, salt=salt).hex()
@@ -147,7 +166,7 @@ class Committed:
                 f"from {commit.interval.start}); give the same rows, or commit to these"
             )
         refuse_unless_admitted(batch, plant.circuit)
-        context = context_of(commit, plant.circuit).digest()
+        context = context_of(commit, plant.circuit, challenge).digest()
         proof = plant.system.prove(batch, plant.circuit, salt=salt, context=context)
         content = Proof(
             federation=commit.federation,
@@ -162,6 +181,19 @@ class Committed:
             message=sign(content, plant.key),
             attestation=attestation_id(commit, proof),
         )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenged:
+    """A plant whose commitment was challenged."""
+
+    committed: Committed
+    challenge: Challenge
+
+    def prove(self, batch: Record) -> "Proven":
+        """Step 4: prove the rows that were drawn."""
+        return self.committed._prove(batch, self.challenge)  # noqa: SLF001 - the way on
 
 
 @final

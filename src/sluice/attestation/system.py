@@ -29,7 +29,7 @@ class Circuit:
     identity: str  # 64 lower-case hex digits
     parameters: tuple[tuple[str, int], ...]  # by name: field, blow-up, queries, ...; sorted
     rows_max: int  # the largest batch
-    proven_bits: int  # of soundness; 0 where the system reveals the rows instead
+    proven_bits: int  # of soundness; 0 where rows are revealed, or a set-up must be trusted
     columns: int
     constraints: int
     rules: RuleSet = field(repr=False)
@@ -42,6 +42,11 @@ class System(Protocol):
     @property
     def name(self) -> str:
         """What `--system` calls it."""
+        ...
+
+    @property
+    def challenged(self) -> bool:
+        """Whether a nonce, drawn after the commitment, decides what is proven of the batch."""
         ...
 
     @property

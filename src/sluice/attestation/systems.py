@@ -1,4 +1,7 @@
-"""The proof systems by name. `full` is the default; `unsafe` must be asked for, by name."""
+"""The proof systems by name. `full` is the default; `unsafe` must be asked for, by name.
+
+`sampled` comes with keys of its own: sampled_keys.py.
+"""
 
 from enum import StrEnum
 
@@ -19,6 +22,7 @@ class SystemName(StrEnum):
     """What `--system` takes."""
 
     FULL = "full"
+    SAMPLED = "sampled"
     UNSAFE = "unsafe"
 
 
@@ -28,6 +32,8 @@ def find_system(name: str, *, reveal_rows: bool = False) -> System:
         return Unsafe(reveal_rows=reveal_rows)
     if name == SystemName.FULL:
         return Full()
+    if name == SystemName.SAMPLED:
+        raise SettingError("the system 'sampled' goes with keys; open the folder that holds them")
     raise SettingError(f"there is no proof system {name!r}; known are {', '.join(SystemName)}")
 
 

@@ -39,6 +39,11 @@ class Unsafe:
         return "unsafe"
 
     @property
+    def challenged(self) -> bool:
+        """Every row is looked at, so none is drawn."""
+        return False
+
+    @property
     def largest_proof(self) -> int:
         """No proof has more bytes."""
         return 1 << 28

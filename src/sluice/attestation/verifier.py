@@ -9,8 +9,10 @@ from sluice.admission.policy import policy_hash
 from sluice.attestation.keyfolder import Pinned
 from sluice.attestation.ledger import Ledger
 from sluice.attestation.messages import (
+    CHALLENGES,
     COMMITS,
     PROOFS,
+    Challenge,
     Commit,
     Proof,
     Terms,
@@ -55,19 +57,26 @@ class Verifier:
         """The steps that cannot be checked without a log: who the client is, and what it did."""
         return NEED_A_LOG if self.ledger is None else ()
 
-    def verify(self, proof_document: bytes, commit_document: bytes) -> Verification:
-        """Verify a proof of a commitment, or raise a `VerificationError` that names the step."""
+    def verify(
+        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
+    ) -> Verification:
+        """Verify a proof of a commitment, or raise a `VerificationError` that names the step.
+
+        Systems that draw rows need the challenge too.
+        """
         # 5.1 Size limits, well formed, known version, canonical encodings only.
         signed_proof, signed_commit = self._read(proof_document, commit_document)
         proof, commit = signed_proof.content, signed_commit.content
+        challenge = self._read_challenge(challenge_document)
 
         # 5.2 Known client, valid signatures, accepted rules.
         self._refuse_unknown(commit)
         signed_commit.verify(commit.key, step="5.2")
         signed_proof.verify(commit.key, step="5.2")
 
-        # 5.3 The commitment is the one in the log.
+        # 5.3 The commitment is the one in the log, and was there before its challenge.
         self._refuse_unlogged(proof, signed_commit)
+        self._refuse_other_challenge(challenge, commit)
 
         # 5.4 The first attestation of this commitment.
         attestation = attestation_id(commit, proof.proof)
@@ -76,7 +85,7 @@ class Verifier:
             raise VerificationError("5.4", f"the commitment has attestation {held[:12]}... already")
 
         # 5.5 Context recomputed, never read from the proof; public inputs in range.
-        context = context_of(commit, self.circuit).digest()
+        context = context_of(commit, self.circuit, challenge).digest()
         wrong = Terms.of(self.circuit).objection(commit.rows, commit.interval)
         if wrong:
             raise VerificationError("5.5", f"the batch is out of range: {wrong}")
@@ -108,6 +117,15 @@ class Verifier:
         except DocumentError as error:
             raise VerificationError("5.1", str(error)) from None
 
+    def _read_challenge(self, document: bytes | None) -> Challenge | None:
+        if (document is None) == self.system.challenged:
+            needs = "needs a" if self.system.challenged else "takes no"
+            raise VerificationError("5.1", f"system {self.system.name!r} {needs} challenge")
+        try:
+            return None if document is None else CHALLENGES.read(document)
+        except DocumentError as error:
+            raise VerificationError("5.1", str(error)) from None
+
     def _refuse_unknown(self, commit: Commit) -> None:
         ours = (rules_hash(self.circuit.rules), policy_hash(self.circuit.policy))
         if (commit.rules, commit.policy) != ours:
@@ -136,6 +154,15 @@ class Verifier:
             raise VerificationError(
                 "5.3", f"entry {logged.index} of the log says otherwise of this commitment"
             )
+
+    def _refuse_other_challenge(self, challenge: Challenge | None, commit: Commit) -> None:
+        if challenge is None:
+            return
+        if not challenge.answers(commit):
+            raise VerificationError("5.3", "the challenge is for another commitment")
+        # The ledger takes a challenge for a logged commitment only, so the order is right.
+        if self.ledger and self.ledger.challenge(commit.commitment) != challenge:
+            raise VerificationError("5.3", "the log holds no such challenge of this commitment")
 
     def _refuse_other_circuit(self, proof: Proof, commit: Commit) -> None:
         if not self.pinned.names(self.circuit):

@@ -3,6 +3,7 @@
 from sluice.audits.ablation import Ablation, AblationPart, Part, ablation, subset
 from sluice.audits.coverage import Coverage, Segment, coverage
 from sluice.audits.masks import RuleMask, masks
+from sluice.audits.sampling import SamplingRow, SamplingTable, sampling
 from sluice.audits.separation import SeparationRow, SeparationTable, Skipped, separation
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "Coverage",
     "Part",
     "RuleMask",
+    "SamplingRow",
+    "SamplingTable",
     "Segment",
     "SeparationRow",
     "SeparationTable",
@@ -18,6 +21,7 @@ __all__ = [
     "ablation",
     "coverage",
     "masks",
+    "sampling",
     "separation",
     "subset",
 ]

@@ -8,10 +8,21 @@ import typer
 
 from sluice.attestation.keyfolder import KeyFolder
 from sluice.attestation.log import read_log
-from sluice.attestation.messages import COMMITS, largest_proof_document
+from sluice.attestation.messages import CHALLENGES, COMMITS, largest_proof_document
+from sluice.attestation.sampled import SAMPLED_ROWS, Sampling
+from sluice.attestation.sampled_keys import SINGLE_PARTY, make_sampled
 from sluice.attestation.states import Committed, Registered
+from sluice.attestation.system import System
 from sluice.attestation.systems import DEFAULT_ROWS, SystemName, find_system
 from sluice.attestation.verifier import Verification, Verifier, steps_before
+from sluice.cli.attest_sampled import (
+    ChallengePath,
+    challenge,
+    export_proof,
+    guarantee_of,
+    read_challenge,
+    show_guarantee,
+)
 from sluice.cli.console import Json, Quiet, emit, out, working
 from sluice.cli.gates import PolicyName, open_gate
 from sluice.cli.proofs import (
@@ -51,23 +62,38 @@ def setup(
     out_path: Annotated[Path, typer.Option("--out", help="The key folder to make.")],
     policy: PolicyName = None,
     system: Annotated[
-        SystemName, typer.Option(help="full, or unsafe, which reveals every row: for tests only.")
+        SystemName,
+        typer.Option(help="full; sampled, the paper's; unsafe reveals every row: for tests only."),
     ] = SystemName.FULL,
-    rows: Annotated[int, typer.Option(min=1, help="The largest batch, in rows.")] = DEFAULT_ROWS,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, help="The largest batch, in rows (full 8192, sampled 1024)."),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Rows that are drawn (sampled).")] = 32,
+    violations: Annotated[
+        int, typer.Option(min=0, help="Drawn rows that may violate (sampled; the paper: 1).")
+    ] = 2,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Derive the circuit of rules and policy, and write what plant and coordinator pin.
 
-    There is no trusted set-up: whoever has rules and policy derives the same circuit.
+    full has no trusted set-up: whoever has rules and policy derives the same circuit. The keys of
+    sampled are made here, by one party, whom the coordinator must be or trust.
 
     Example: [bold]sluice attest setup --rules rules.json --out keys/[/bold]
     """
     gate = open_gate(rules, policy, allow_empty=False)
     with working("deriving the circuit", quiet=quiet or json):
-        found = find_system(system, reveal_rows=system is SystemName.UNSAFE)
-        warn_if_unsafe(found.name)
-        folder = KeyFolder.create(out_path, found, gate.rules, gate.policy, rows_max=rows)
+        if system is SystemName.SAMPLED:
+            most, sampling = rows or SAMPLED_ROWS, Sampling(samples=samples, violations=violations)
+            found: System = make_sampled(out_path, gate.rules, gate.policy, sampling, rows_max=most)
+            typer.echo(f"sluice: NOTE: {SINGLE_PARTY}", err=True)
+        else:
+            most = rows or DEFAULT_ROWS
+            found = find_system(system, reveal_rows=system is SystemName.UNSAFE)
+            warn_if_unsafe(found.name)
+        folder = KeyFolder.create(out_path, found, gate.rules, gate.policy, rows_max=most)
     circuit = folder.circuit
     if json:
         emit(
@@ -83,7 +109,8 @@ def setup(
     else:
         out.print(
             f"{out_path}: circuit {circuit.identity[:16]}... of system {circuit.system}, "
-            f"{circuit.columns:,} columns, batches of up to {circuit.rows_max:,} rows, "
+            f"{circuit.columns:,} columns, {circuit.constraints:,} constraints, "
+            f"batches of up to {circuit.rows_max:,} rows, "
             f"{circuit.proven_bits} bits of proven soundness",
             markup=False,
         )
@@ -150,6 +177,7 @@ def prove(
     keys: KeysPath,
     commit: CommitPath,
     out_path: Annotated[Path, typer.Option("--out", help="The proof to write.")],
+    challenge: ChallengePath = None,
     rows: Rows = None,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -166,6 +194,7 @@ def prove(
     """
     folder = open_keys(keys)
     refuse_overwriting(out_path, batch, commit)
+    raw_challenge = read_challenge(folder, challenge)
     committed = Committed.load(commit, folder.client_key(), folder.system, folder.circuit)
     loaded = read_batch(
         batch, rows, plant=plant, format_=format_, fill=fill, skip=skip, every=every,
@@ -173,7 +202,10 @@ def prove(
     )  # fmt: skip
     with working(f"proving {len(loaded):,} rows", quiet=quiet or json):
         started = time.perf_counter()
-        proven = committed.prove(loaded)
+        if raw_challenge is None:
+            proven = committed.prove(loaded)
+        else:
+            proven = committed.challenged(CHALLENGES.read(raw_challenge)).prove(loaded)
         seconds = time.perf_counter() - started
     write_proof(proven, out_path)
     size = len(proven.message.content.proof)
@@ -192,6 +224,7 @@ def verify(
     proof: Annotated[Path, typer.Argument(metavar="PROOF", help="The proof.")],
     keys: KeysPath,
     commit: CommitPath,
+    challenge: ChallengePath = None,
     log: Annotated[Path | None, typer.Option(help="The federation's log.")] = None,
     json: Json = False,
 ) -> None:
@@ -206,6 +239,7 @@ def verify(
     warn_if_unsafe(folder.system.name)
     most = largest_proof_document(folder.system.largest_proof)
     raw_proof, raw_commit = read_bounded(proof, most), read_bounded(commit, COMMITS.largest)
+    raw_challenge = read_challenge(folder, challenge)
     unchecked: tuple[str, ...] = ()
     started = time.perf_counter()
     try:
@@ -216,7 +250,7 @@ def verify(
             ledger=read_log(log) if log else None,
         )
         unchecked = verifier.steps_unchecked
-        found = verifier.verify(raw_proof, raw_commit)
+        found = verifier.verify(raw_proof, raw_commit, raw_challenge)
     except VerificationError as refused:
         if json:
             payload = _told(started, steps_before(refused.step, unchecked), unchecked)
@@ -227,6 +261,12 @@ def verify(
         emit({"verified": True, **_told(started, found.steps_checked, found.steps_unchecked)})
     else:
         _show(found, started)
+        show_guarantee(folder, found)
+
+
+app.command()(challenge)
+app.command(name="guarantee")(guarantee_of)
+app.command(name="export")(export_proof)
 
 
 def _told(

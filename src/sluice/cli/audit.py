@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from sluice import audits
 from sluice.audits.progress import Progress as Told
 from sluice.audits.progress import nobody
+from sluice.cli.audit_sampling import sampling
 from sluice.cli.audit_tables import (
     ablation_payload,
     coverage_payload,
@@ -212,6 +213,9 @@ def ablation(
         emit(ablation_payload(found))
     else:
         show_ablation(found)
+
+
+app.command()(sampling)
 
 
 # -- what the options mean ------------------------------------------------------------------------

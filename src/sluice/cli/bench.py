@@ -4,16 +4,19 @@ from typing import Annotated
 
 import typer
 
+from sluice.cli import bench_sampled
 from sluice.cli.bench_gate import GateBench, Timing, bench_gate
 from sluice.cli.console import Json, Quiet, emit, known, out, table, working
 
 __all__ = ["bench"]
 
-BENCHES = ("gate", "train")
+BENCHES = ("gate", "train", "attest-sampled")
 
 
 def bench(
-    name: Annotated[str, typer.Argument(help="What to measure: gate or train.")] = "gate",
+    name: Annotated[
+        str, typer.Argument(help="What to measure: gate, train or attest-sampled.")
+    ] = "gate",
     rows: Annotated[
         int | None,
         typer.Option(
@@ -42,12 +45,16 @@ def bench(
     train: the local training of a federation as large as the paper's on SWaT, beside products of
     large square matrices in NumPy and in XLA.
 
+    attest-sampled: keys, proof and verification of the paper's sampled rows at its size.
+
     Example: [bold]sluice bench gate[/bold]
     """
     known("bench", name, BENCHES)
     if name == "train":
         each = 4_734 if rows is None else rows
         _train(each, repeats or 3, clients, rounds, json=json, quiet=quiet)
+    elif name == "attest-sampled":
+        _sampled(repeats or 3, json=json, quiet=quiet)
     else:
         _gate(1_000_000 if rows is None else rows, repeats or 15, json=json, quiet=quiet)
 
@@ -73,6 +80,15 @@ def _train(rows: int, repeats: int, clients: int, rounds: int, *, json: bool, qu
         emit(bench_train.payload(measured))
     else:
         bench_train.show(measured)
+
+
+def _sampled(repeats: int, *, json: bool, quiet: bool) -> None:
+    with working("making keys and proving drawn rows", quiet=quiet or json):
+        measured = bench_sampled.bench_sampled(repeats=repeats)
+    if json:
+        emit(bench_sampled.payload(measured))
+    else:
+        bench_sampled.show(measured)
 
 
 def _faster_than_pandas(measured: GateBench) -> float:

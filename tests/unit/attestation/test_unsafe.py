@@ -45,7 +45,7 @@ def test_it_must_be_asked_for() -> None:
     with pytest.raises(SettingError, match="reveals every row"):
         Unsafe(reveal_rows=False)
     assert find_system("unsafe", reveal_rows=True).name == "unsafe"
-    with pytest.raises(SettingError, match="no proof system 'best'; known are full, unsafe"):
+    with pytest.raises(SettingError, match="'best'; known are full, sampled, unsafe"):
         find_system("best")
 
 

@@ -1,0 +1,378 @@
+//! The `sampled` system against provers that lie.
+
+mod sampled_support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use ark_bn254::{Bn254, Fr, G1Affine, G2Affine};
+use ark_ff::{BigInteger, Field, PrimeField};
+use ark_groth16::{Groth16, Proof, ProvingKey, prepare_verifying_key};
+use ark_serialize::{CanonicalDeserialize, Compress, Validate};
+use attest_core::full::Invalid;
+use attest_core::poseidon::{self, MAX_INPUTS, PARTIAL_ROUNDS};
+use attest_core::sampled::board::{Board, Part};
+use attest_core::sampled::{Circuit, Told, Trapdoor, Unproven, Verifying, hashing, keys, public};
+use sampled_support::{CONTEXT, Plant, SALT, plant, swat_circuit};
+
+#[test]
+fn the_gadget_is_the_twin_of_the_hash() {
+    for inputs in 1..=MAX_INPUTS {
+        let values: Vec<Fr> = (0..inputs)
+            .map(|at| -Fr::from(at as u64 + 7).square())
+            .collect();
+        let mut board = Board::new(&[], true);
+        let wires: Vec<_> = values.iter().map(|value| board.private(*value)).collect();
+        let hashed = hashing::hash(&mut board, Part::Leaf, &wires);
+        assert_eq!(
+            hashed.value,
+            poseidon::hash(&values).expect("a known arity")
+        );
+        let (width, partial) = (inputs + 1, PARTIAL_ROUNDS[inputs - 1]);
+        assert_eq!(board.parts.len(), 3 * (8 * width + partial) - 3);
+        assert_eq!(board.broken(), None);
+    }
+}
+
+#[test]
+fn products_are_those_of_the_matrices() {
+    let plant = plant();
+    let board = plant.assigned(&plant.told(), &[false, true]);
+    let matrices = board.matrices.as_ref().expect("kept");
+    for (matrix, products) in matrices.iter().zip(&board.products) {
+        for (row, product) in matrix.iter().zip(products) {
+            let found: Fr = row
+                .iter()
+                .map(|(weight, at)| *weight * board.assignment[*at])
+                .sum();
+            assert_eq!(found, *product);
+        }
+    }
+    assert_eq!(board.broken(), None);
+}
+
+/// A prover that changes any one variable breaks a constraint, and every part has some that it breaks.
+#[test]
+fn no_variable_is_free() {
+    let plant = plant();
+    let board = plant.assigned(&plant.told(), &[false, true]);
+    let [a, b, c] = board.matrices.as_ref().expect("kept");
+    let mut used: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for matrix in [a, b, c] {
+        for (constraint, row) in matrix.iter().enumerate() {
+            for (_, variable) in row {
+                used.entry(*variable).or_default().push(constraint);
+            }
+        }
+    }
+    let mut broken = BTreeSet::new();
+    for variable in 1..board.assignment.len() {
+        let mut assignment = board.assignment.clone();
+        assignment[variable] += Fr::ONE;
+        let product = |row: &Vec<(Fr, usize)>| -> Fr {
+            row.iter()
+                .map(|(weight, at)| *weight * assignment[*at])
+                .sum()
+        };
+        let constraints = used.get(&variable).expect("in some constraint");
+        let first = constraints
+            .iter()
+            .find(|&&at| product(&a[at]) * product(&b[at]) != product(&c[at]));
+        let first = *first.unwrap_or_else(|| panic!("variable {variable} is free"));
+        broken.insert(board.parts[first]);
+        let breaks = constraints
+            .iter()
+            .filter(|&&at| product(&a[at]) * product(&b[at]) != product(&c[at]));
+        broken.extend(breaks.map(|at| board.parts[*at]));
+    }
+    assert_eq!(broken, BTreeSet::from(Part::ALL));
+}
+
+#[test]
+fn a_violating_row_cannot_be_told_to_hold() {
+    let plant = plant();
+    let board = plant.assigned(&plant.told(), &[false, false]);
+    assert_eq!(board.broken().expect("broken").1, Part::Tolerances);
+    let mut told = plant.told();
+    told.violating = 0;
+    let board = plant.assigned(&told, &[false, true]);
+    assert_eq!(board.broken().expect("broken").1, Part::Budgets);
+    let refused = plant.prove(&told).expect_err("one row violates");
+    assert!(matches!(refused, Unproven::Refused(_)), "{refused:?}");
+}
+
+/// Tolerances are inclusive, and one step beyond them is a violation: no wrap-around either way.
+#[test]
+fn the_edges_of_tolerances_and_of_thirty_two_bits() {
+    for (reading, violates) in [
+        (sampled_support::ZERO, false),
+        (sampled_support::ZERO + 3, false),
+        (sampled_support::ZERO - 3, false),
+        (sampled_support::ZERO + 4, true),
+        (sampled_support::ZERO - 4, true),
+        (0, true),
+        (u32::MAX, true),
+    ] {
+        let mut plant = plant();
+        plant.readings[2 * 3 + 1] = reading; // the flow of row 3, whose valve is off
+        let told = plant.told();
+        let (flags, _) = plant
+            .circuit
+            .measure(&plant.batch(), told.sampled)
+            .expect("rows");
+        assert_eq!(flags[0], violates, "{reading}");
+        for flag in [false, true] {
+            let board = plant.assigned(&told, &[flag, true]);
+            // A flag that is not needed is the prover's own loss, unless the budget is spent.
+            let holds = board.broken().is_none_or(|(_, part)| part == Part::Budgets);
+            assert_eq!(holds, flag || !violates, "{reading} {flag}");
+        }
+    }
+}
+
+#[test]
+fn silence_of_a_coupling_has_a_budget() {
+    let mut plant = plant();
+    plant.codes[2] = 0; // row 2 shows the valve moving, so row 3 is not steady
+    let told = plant.told();
+    assert!(matches!(plant.prove(&told), Err(Unproven::Refused(_))));
+    let board = plant.assigned(&told, &[false, true]);
+    assert_eq!(board.broken().expect("broken").1, Part::Budgets);
+}
+
+#[test]
+fn rows_out_of_range_repeated_or_too_few_are_no_challenge() {
+    let plant = plant();
+    for rows in [vec![0, 5], vec![5, 5], vec![5, 12], vec![5], vec![3, 5, 6]] {
+        let told = Told {
+            sampled: &rows,
+            ..plant.told()
+        };
+        let invalid = plant.verify(&told, &[0; 256]).expect_err("not a challenge");
+        assert!(matches!(invalid, Invalid::Shape(_)), "{rows:?}");
+        assert!(plant.prove(&told).is_err(), "{rows:?}");
+    }
+}
+
+#[test]
+fn a_proof_holds_for_its_own_public_inputs_only() {
+    let plant = plant();
+    let told = plant.told();
+    let proof = plant.prove(&told).expect("the batch keeps its rules");
+    assert_eq!(proof.len(), 256);
+    plant.verify(&told, &proof).expect("it holds");
+    let fails = |told: &Told<'_>| {
+        let invalid = plant.verify(told, &proof).expect_err("another statement");
+        assert!(matches!(invalid, Invalid::Fails(_)), "{invalid:?}");
+    };
+    let mut context = CONTEXT;
+    context[31] ^= 1;
+    fails(&Told { context, ..told });
+    context[0] ^= 128;
+    fails(&Told { context, ..told });
+    fails(&Told {
+        sampled: &[7, 3],
+        ..told
+    });
+    fails(&Told {
+        sampled: &[3, 8],
+        ..told
+    });
+    fails(&Told {
+        violating: 2,
+        ..told
+    });
+    fails(&Told {
+        inapplicable: &[1],
+        ..told
+    });
+    let mut root = plant.root();
+    root[31] ^= 1;
+    let other = plant.circuit.verify(&plant.verifying, &root, &told, &proof);
+    assert!(matches!(other, Err(Invalid::Fails(_))));
+    let again = plant.prove_with(&told, &[9; 32]).expect("the same batch");
+    assert_ne!(proof, again, "proofs of one batch share nothing");
+}
+
+#[test]
+fn altered_proofs_and_points_that_are_none_are_refused() {
+    let plant = plant();
+    let told = plant.told();
+    let proof = plant.prove(&told).expect("the batch keeps its rules");
+    for at in (0..256).step_by(7) {
+        let mut altered = proof.clone();
+        altered[at] ^= 1 << (at % 8);
+        assert!(plant.verify(&told, &altered).is_err(), "byte {at}");
+    }
+    let shape = |bytes: &[u8]| {
+        let invalid = plant.verify(&told, bytes).expect_err("no proof");
+        assert!(matches!(invalid, Invalid::Shape(_)), "{invalid:?}");
+    };
+    shape(&proof[..255]);
+    shape(&[proof.as_slice(), &[0]].concat());
+    shape(&[0; 256]); // where the point at infinity would be
+    let mut overflowing = proof.clone();
+    let x = ark_bn254::Fq::from_be_bytes_mod_order(&proof[..32]).into_bigint();
+    let mut larger = x;
+    assert!(
+        !larger.add_with_carry(&ark_bn254::Fq::MODULUS),
+        "it fits 256 bits"
+    );
+    overflowing[..32].copy_from_slice(&larger.to_bytes_be());
+    shape(&overflowing);
+    let mut outside = proof.clone();
+    outside[64..192].copy_from_slice(&off_subgroup());
+    shape(&outside);
+    let root = [0xff; 32];
+    let shaped = plant.circuit.verify(&plant.verifying, &root, &told, &proof);
+    assert!(matches!(shaped, Err(Invalid::Shape(_))));
+    assert!(public::root(&root).is_err());
+}
+
+/// A point of the twisted curve that is not in the subgroup.
+fn off_subgroup() -> Vec<u8> {
+    let point = (1..)
+        .find_map(|x| {
+            let x = ark_bn254::Fq2::new(x.into(), 1.into());
+            G2Affine::get_point_from_x_unchecked(x, false)
+        })
+        .expect("about half of all numbers are coordinates");
+    assert!(point.is_on_curve() && !point.is_in_correct_subgroup_assuming_on_curve());
+    [point.x.c0, point.x.c1, point.y.c0, point.y.c1]
+        .iter()
+        .flat_map(|each| each.into_bigint().to_bytes_be())
+        .collect()
+}
+
+#[test]
+fn a_foreign_key_is_refused() {
+    let plant = plant();
+    let other = swat_circuit(1);
+    let refused = Verifying::read(&other, &plant.keys.verifying).expect_err("of another circuit");
+    assert!(refused.0.contains("no verifying key of this circuit"));
+    let more = keys::make(&plant.circuit, &Trapdoor::draw(&[8; 32])).expect("keys");
+    let verifying = Verifying::read(&plant.circuit, &more.verifying).expect("a key");
+    let told = plant.told();
+    let proof = plant.prove(&told).expect("the batch keeps its rules");
+    let root = plant.root();
+    let invalid = plant.circuit.verify(&verifying, &root, &told, &proof);
+    assert!(matches!(invalid, Err(Invalid::Fails(_))));
+    let swapped = plant.circuit.prove(
+        &verifying,
+        &plant.keys.proving,
+        &plant.batch(),
+        &SALT,
+        &told,
+        &[1; 32],
+    );
+    assert!(matches!(swapped, Err(Unproven::Malformed(_))));
+}
+
+/// A key that nobody contributed to: gamma is delta, and (alpha, beta, -inputs) proves anything.
+#[test]
+fn a_key_without_a_contribution_forges_anything_and_is_refused() {
+    let plant = plant();
+    let mut trapdoor = Trapdoor::draw(&[3; 32]);
+    trapdoor.scalars[3] = trapdoor.scalars[2];
+    let forgeable = keys::make(&plant.circuit, &trapdoor).expect("keys are made of anything");
+    let mut bytes = forgeable.proving.as_slice();
+    let key = ProvingKey::<Bn254>::deserialize_with_mode(&mut bytes, Compress::No, Validate::Yes)
+        .expect("a key")
+        .vk;
+    let absurd: Vec<Fr> = (0..plant.circuit.publics())
+        .map(|at| Fr::from(123_456_789 + at as u64))
+        .collect();
+    let prepared = prepare_verifying_key(&key);
+    let inputs = Groth16::<Bn254>::prepare_inputs(&prepared, &absurd).expect("inputs");
+    let forged = Proof {
+        a: key.alpha_g1,
+        b: key.beta_g2,
+        c: G1Affine::from(-inputs),
+    };
+    let accepted = Groth16::<Bn254>::verify_proof(&prepared, &forged, &absurd);
+    assert!(
+        accepted.expect("it can be computed"),
+        "the universal forgery"
+    );
+    let refused = Verifying::read(&plant.circuit, &forgeable.verifying).expect_err("forgeable");
+    assert!(refused.0.contains("gamma equals delta"));
+    for known in [-trapdoor.scalars[2], Fr::ONE] {
+        trapdoor.scalars[3] = known;
+        let forgeable = keys::make(&plant.circuit, &trapdoor).expect("keys");
+        assert!(Verifying::read(&plant.circuit, &forgeable.verifying).is_err());
+    }
+}
+
+#[test]
+fn a_salt_hides_equal_batches_and_rows() {
+    let plant = plant();
+    let other = plant
+        .circuit
+        .commit(&plant.batch(), &[6; 32])
+        .expect("a root");
+    assert_ne!(plant.root(), other);
+    let flat = Plant {
+        readings: vec![7; plant.readings.len()],
+        codes: vec![1; plant.codes.len()],
+        ..plant
+    };
+    let [first, second] = [0, 1].map(|row| flat.leaf(row));
+    assert_ne!(first, second, "equal rows have leaves of their own");
+}
+
+#[test]
+fn costs_are_those_of_the_constraints() {
+    for samples in [1, 3] {
+        let circuit = swat_circuit(samples);
+        let board = sampled_support::blank_rows(&circuit);
+        for (part, cost) in circuit.costs() {
+            assert_eq!(cost, board.cost(part), "{part:?}");
+        }
+    }
+}
+
+/// The committed table: a change in cost is a change of this file.
+#[test]
+fn the_cost_table_is_up_to_date() {
+    let samples = 32;
+    let costs = swat_circuit(samples).costs();
+    let total: usize = costs.iter().map(|(_, cost)| cost).sum();
+    assert!(total * 100 <= 297_736 * 60, "{total} constraints");
+    let mut table = String::from("component,per_sample,constraints\n");
+    for (part, cost) in &costs {
+        let each = match part {
+            Part::Budgets | Part::Context => String::new(),
+            _ => (cost / samples).to_string(),
+        };
+        writeln!(table, "\"{}\",{each},{cost}", part.name()).expect("a string");
+    }
+    writeln!(table, "total,,{total}").expect("a string");
+    let committed = include_str!("../../../benchmarks/constraints.csv");
+    assert_eq!(
+        committed, table,
+        "put this into benchmarks/constraints.csv:\n{table}"
+    );
+}
+
+#[test]
+fn bytes_of_any_kind_do_not_panic() {
+    let plant = plant();
+    let told = plant.told();
+    let mut seed = blake3::Hasher::new();
+    for round in 0_u64..200 {
+        let mut bytes = vec![0; (round as usize * 13) % 700];
+        seed.update(&round.to_be_bytes())
+            .finalize_xof()
+            .fill(&mut bytes);
+        assert!(plant.verify(&told, &bytes).is_err());
+        assert!(Verifying::read(&plant.circuit, &bytes).is_err());
+        assert!(Circuit::new(&bytes).is_err());
+        let mut key = plant.keys.verifying.clone();
+        let at = bytes.len() * 31 % key.len();
+        key[at] ^= 1 << (round % 8);
+        // Whatever byte is changed, what is read as a key is not the pinned one.
+        let _ = Verifying::read(&plant.circuit, &key);
+        key.truncate(at);
+        assert!(Verifying::read(&plant.circuit, &key).is_err());
+    }
+}

@@ -1,0 +1,221 @@
+"""The `sampled` system: the paper's Groth16 proof about a few rows, drawn after the commitment.
+
+It proves less than `full` does: rows that are not drawn are not looked at (guarantee.py says what
+that leaves open), and its keys come from a set-up that whoever made them could cheat with.
+"""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from sluice import _attest
+from sluice.admission import PaperPolicy, Policy
+from sluice.attestation.guarantee import least_budget
+from sluice.attestation.packing import digest, number, packed
+from sluice.attestation.sampled_claim import Claim, Sampling
+from sluice.attestation.sampled_rows import SampledRows
+from sluice.attestation.sampled_statement import SampledStatement, derive_sampled
+from sluice.attestation.sampling import draw_rows
+from sluice.attestation.system import Circuit
+from sluice.errors import RefusedError, SettingError, VerificationError
+from sluice.invariants import Invariant, RuleSet
+from sluice.telemetry import Record
+
+__all__ = [
+    "SAMPLED_ROWS",
+    "Claim",
+    "Sampled",
+    "Sampling",
+    "core_of",
+    "make_keys",
+    "planes_of",
+    "silent_budgets",
+    "statement_of",
+]
+
+SAMPLED_ROWS = 1_024
+"""The largest batch, where nobody says otherwise: the paper's."""
+MOST_ROWS = 1 << 17
+PROOF_BYTES = 256
+EXCLUDED = 1e-5
+"""How often a clean batch may be excluded for a coupling that does not apply."""
+UNEVEN = 2.0
+"""Clean batches differ: one may show so many times the mean rate of rows without steady state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """The system with the keys of one circuit; the proving key is needed by plants only."""
+
+    sampling: Sampling
+    verifying_key: bytes = field(repr=False)
+    proving_key: Path
+
+    @property
+    def name(self) -> str:
+        """What `--system` calls it."""
+        return "sampled"
+
+    @property
+    def challenged(self) -> bool:
+        """Rows are drawn after the commitment."""
+        return True
+
+    @property
+    def largest_proof(self) -> int:
+        """Every proof has so many bytes."""
+        return PROOF_BYTES
+
+    def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
+        """Derive the circuit; rules or policies it cannot state are an `InputError`."""
+        statement = self.statement(rules, policy, rows_max=rows_max)
+        core = core_of(statement.content)
+        _verifier(statement.content, self.verifying_key)  # a key of this circuit, and no forger's
+        silent = silent_budgets(statement)
+        parameters = {
+            "depth": statement.depth,
+            "parties": 1,
+            "samples": statement.samples,
+            "violating_max": self.sampling.violations,
+        } | {f"silent_max_{at}": budget for at, budget in enumerate(silent)}
+        identity = digest(
+            "sampled circuit",
+            core.identity,
+            self.verifying_key,
+            packed(*(number(budget) for budget in (self.sampling.violations, *silent))),
+            number(rows_max),
+        )
+        return Circuit(
+            system=self.name,
+            identity=identity.hex(),
+            parameters=tuple(sorted(parameters.items())),
+            rows_max=rows_max,
+            proven_bits=0,
+            columns=len(statement.readings) + len(statement.actuators),
+            constraints=sum(cost for _, cost in core.costs()),
+            rules=rules,
+            policy=policy,
+        )
+
+    def statement(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> SampledStatement:
+        """Derive what is proven of the drawn rows."""
+        return statement_of(rules, policy, self.sampling, rows_max=rows_max)
+
+    def commit(self, batch: Record, circuit: Circuit, *, salt: bytes) -> bytes:
+        """Return the root of the salted rows."""
+        statement = self._statement(circuit)
+        return core_of(statement.content).commit(planes_of(SampledRows.of(statement, batch)), salt)
+
+    def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+        """Prove that the drawn rows keep the rules, all but as many as the budgets allow."""
+        statement = self._statement(circuit)
+        planes = planes_of(SampledRows.of(statement, batch))
+        commitment = core_of(statement.content).commit(planes, salt)
+        try:
+            key = self.proving_key.read_bytes()
+        except OSError as error:
+            raise SettingError(
+                f"the proving key {self.proving_key} cannot be read: {error.strerror}"
+            ) from None
+        claim = self.claim(circuit, commitment, len(batch), context)
+        verifier = _verifier(statement.content, self.verifying_key)
+        try:
+            return verifier.prove(key, planes, salt, claim.core)
+        except _attest.RefusedBatchError as refused:
+            raise RefusedError(
+                f"batch {batch.name!r} does not satisfy its circuit: {refused}"
+            ) from None
+        except ValueError as unusable:
+            raise SettingError(f"batch {batch.name!r} cannot be proven: {unusable}") from None
+
+    def verify(
+        self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
+    ) -> None:
+        """Return where the proof holds, and raise `VerificationError` otherwise."""
+        statement = self._statement(circuit)
+        if not statement.samples < rows <= circuit.rows_max:
+            raise VerificationError("5.7", f"the circuit does not take {rows:,} rows")
+        if len(commitment) != 32 or len(context) != 32:
+            raise VerificationError("5.7", "commitment or context is not of its length")
+        claim = self.claim(circuit, commitment, rows, context)
+        try:
+            _verifier(statement.content, self.verifying_key).verify(commitment, claim.core, proof)
+        except _attest.InvalidProofError as invalid:
+            step, why = invalid.args
+            raise VerificationError("5.7" if step == "shape" else "5.8", why) from None
+
+    def claim(self, circuit: Circuit, commitment: bytes, rows: int, context: bytes) -> Claim:
+        """Return what a proof says of a commitment: which rows are drawn, and the budgets."""
+        statement = self._statement(circuit)
+        return Claim(
+            commitment=commitment,
+            rows=rows,
+            drawn=draw_rows(commitment, context, rows=rows, samples=statement.samples),
+            violations=self.sampling.violations,
+            silent=silent_budgets(statement),
+            context=context,
+        )
+
+    def _statement(self, circuit: Circuit) -> SampledStatement:
+        return self.statement(circuit.rules, circuit.policy, rows_max=circuit.rows_max)
+
+
+def statement_of(
+    rules: RuleSet, policy: Policy, sampling: Sampling, *, rows_max: int
+) -> SampledStatement:
+    """Derive the statement; other policies than the paper's and other sizes are refused."""
+    if not isinstance(policy, PaperPolicy):
+        raise SettingError("the system 'sampled' states the paper policy only; use --policy paper")
+    if not sampling.samples < rows_max <= MOST_ROWS:
+        raise SettingError(
+            f"the system 'sampled' takes batches of {sampling.samples + 1} to {MOST_ROWS:,} rows, "
+            f"not {rows_max:,}"
+        )
+    return derive_sampled(rules, samples=sampling.samples, rows_max=rows_max)
+
+
+def silent_budgets(statement: SampledStatement) -> tuple[int, ...]:
+    """Return on how many drawn rows each coupling may not apply, from what calibration saw."""
+    calibrated = statement.rules.calibration_rows
+    return tuple(
+        least_budget(statement.samples, rate=_silent_rate(each, calibrated), excluded=EXCLUDED)
+        for each in statement.couplings
+    )
+
+
+def _silent_rate(coupling: Invariant, calibrated: int) -> float:
+    judged = coupling.evidence.judged_rows
+    if judged is None or not 0 < judged <= calibrated:
+        raise SettingError(
+            f"rule {coupling.name!r} does not say on how many calibration rows it was judged, so "
+            "no budget for its silence follows; mine it again"
+        )
+    # At least one row in `calibrated`: that none was seen does not say that there is none.
+    return min(UNEVEN * max(calibrated - judged, 1) / calibrated, 1.0)
+
+
+@lru_cache(maxsize=16)
+def core_of(content: bytes) -> _attest.SampledCircuit:
+    """Return the circuit of a statement."""
+    try:
+        return _attest.SampledCircuit(content)
+    except ValueError as malformed:
+        raise SettingError(f"the circuit cannot state these rules: {malformed}") from None
+
+
+@lru_cache(maxsize=16)
+def _verifier(content: bytes, key: bytes) -> _attest.SampledVerifier:
+    try:
+        return _attest.SampledVerifier(core_of(content), key)
+    except ValueError as malformed:
+        raise SettingError(f"the verifying key is refused: {malformed}") from None
+
+
+def make_keys(statement: SampledStatement) -> tuple[bytes, bytes]:
+    """Make a proving and a verifying key, alone; what could forge proofs is forgotten."""
+    return core_of(statement.content).make_keys()
+
+
+def planes_of(rows: SampledRows) -> _attest.SampledBatch:
+    """Return rows as the core takes them."""
+    return _attest.SampledBatch(rows.rows, rows.readings, rows.codes)

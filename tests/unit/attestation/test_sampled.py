@@ -1,0 +1,306 @@
+"""The `sampled` system in the protocol: what an honest plant shows, and what liars try."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sluice.admission import HardenedPolicy, PaperPolicy
+from sluice.attestation.coordinator import Agreement, Awaiting, Desk
+from sluice.attestation.entries import BatchChallenged, LogOpened
+from sluice.attestation.keyfolder import KeyFolder, Pinned
+from sluice.attestation.keys import SigningKey
+from sluice.attestation.log import Log
+from sluice.attestation.messages import (
+    APPROVALS,
+    CHALLENGES,
+    COMMITS,
+    PROOFS,
+    REGISTRATIONS,
+    Challenge,
+    approve,
+    context_of,
+    draw_challenge,
+)
+from sluice.attestation.sampled import Sampled, Sampling
+from sluice.attestation.sampled_keys import make_sampled
+from sluice.attestation.signed import sign
+from sluice.attestation.snarkjs import export
+from sluice.attestation.states import Committed, Proven, Registered
+from sluice.attestation.system import Circuit
+from sluice.attestation.verifier import Verification, Verifier
+from sluice.errors import DocumentError, RefusedError, SettingError, VerificationError
+from sluice.invariants import Profile, RuleSet, mine
+from sluice.plants import simulate
+from sluice.telemetry import Record
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ROWS = 60
+SALT, CONTEXT = bytes(range(32)), b"c" * 32
+
+
+@pytest.fixture(scope="module")
+def line() -> Record:
+    return simulate("line", seed=0, days=8)
+
+
+@pytest.fixture(scope="module")
+def rules(line: Record) -> RuleSet:
+    return mine(line.rows(0, 4_320), line.rows(4_320, 8_640), profile=Profile.PAPER_WIDE)
+
+
+@pytest.fixture(scope="module")
+def folder(rules: RuleSet, tmp_path_factory: pytest.TempPathFactory) -> KeyFolder:
+    """Keys for two drawn rows of at most 64: small, so that they are made in a moment."""
+    path = tmp_path_factory.mktemp("keys")
+    sampling = Sampling(samples=2, violations=1)
+    system = make_sampled(path, rules, PaperPolicy(), sampling, rows_max=64)
+    return KeyFolder.create(path, system, rules, PaperPolicy(), rows_max=64)
+
+
+@pytest.fixture(scope="module")
+def system(folder: KeyFolder) -> Sampled:
+    assert isinstance(folder.system, Sampled)
+    return folder.system
+
+
+@pytest.fixture(scope="module")
+def circuit(folder: KeyFolder) -> Circuit:
+    return folder.circuit
+
+
+@pytest.fixture(scope="module")
+def batch(line: Record) -> Record:
+    return line.rows(8_640, 8_640 + ROWS)
+
+
+@dataclass
+class Told:
+    """A plant that was challenged and has proven, before a coordinator with a log."""
+
+    log: Log
+    plant: Registered
+    committed: Committed
+    awaiting: Awaiting
+    challenge: Challenge
+    proven: Proven
+
+    def verify(self, challenge: Challenge | None = None, *, log: bool = True) -> Verification:
+        verifier = Verifier(
+            system=self.plant.system,
+            circuit=self.plant.circuit,
+            pinned=Pinned.of(self.plant.circuit),
+            ledger=self.log.ledger if log else None,
+        )
+        return verifier.verify(
+            PROOFS.write(self.proven.message),
+            COMMITS.write(self.committed.message),
+            CHALLENGES.write(challenge or self.challenge),
+        )
+
+
+@pytest.fixture(scope="module")
+def told(
+    system: Sampled, circuit: Circuit, batch: Record, tmp_path_factory: pytest.TempPathFactory
+) -> Told:
+    coordinator, approver = SigningKey.generate(), SigningKey.generate()
+    opened = LogOpened(
+        federation="water", coordinator=coordinator.public, approvers=(approver.public,)
+    )
+    path = tmp_path_factory.mktemp("log") / "log.jsonl"
+    log = Log.create(path, opened, coordinator, at=NOW)
+    plant = Registered(
+        federation="water",
+        client="north",
+        key=SigningKey.generate(),
+        system=system,
+        circuit=circuit,
+    )
+    registration = plant.registration()
+    enrolled = Desk(log=log).register(
+        REGISTRATIONS.write(registration),
+        Agreement(system=system, circuit=circuit),
+        approvals=[APPROVALS.write(approve(registration, approver))],
+        at=NOW,
+    )
+    committed = plant.commit(batch)
+    awaiting = enrolled.receive(COMMITS.write(committed.message), at=NOW)
+    challenge = awaiting.challenge(at=NOW)
+    proven = committed.challenged(challenge).prove(batch)
+    return Told(log, plant, committed, awaiting, challenge, proven)
+
+
+def test_a_batch_is_attested_once_its_rows_were_drawn(told: Told) -> None:
+    found = told.verify()
+    assert found.steps_unchecked == ()
+    assert told.verify(log=False).steps_unchecked == ("5.2", "5.3", "5.4")
+    attested = told.awaiting.attest(PROOFS.write(told.proven.message), at=NOW)
+    assert attested.attestation == told.proven.attestation
+    assert len(told.proven.message.content.proof) == 256
+
+
+def test_proving_before_the_challenge_cannot_be_done(told: Told, batch: Record) -> None:
+    with pytest.raises(SettingError, match="take its challenge first"):
+        told.committed.prove(batch)
+
+
+def test_another_nonce_is_refused_with_and_without_a_log(told: Told) -> None:
+    other = draw_challenge(told.committed.message.content)
+    with pytest.raises(VerificationError, match="no such challenge") as refused:
+        told.verify(other)
+    assert refused.value.step == "5.3"
+    with pytest.raises(VerificationError) as refused:
+        told.verify(other, log=False)
+    assert refused.value.step == "5.8"
+
+
+def test_a_challenge_of_another_commitment_is_refused(told: Told) -> None:
+    other = replace(told.challenge, commitment="0" * 64)
+    with pytest.raises(VerificationError, match="another commitment") as refused:
+        told.verify(other)
+    assert refused.value.step == "5.3"
+    with pytest.raises(SettingError, match="not for this commitment"):
+        told.committed.challenged(other)
+
+
+def test_a_commitment_is_challenged_after_it_is_logged_and_once(told: Told) -> None:
+    assert told.awaiting.challenge(at=NOW) == told.challenge
+    again = draw_challenge(told.committed.message.content)
+    with pytest.raises(VerificationError, match="its challenge already") as refused:
+        told.log.append(BatchChallenged(challenge=again), at=NOW)
+    assert refused.value.step == "3"
+    unlogged = replace(told.challenge, commitment="1" * 64)
+    with pytest.raises(VerificationError, match="not in the log"):
+        told.log.append(BatchChallenged(challenge=unlogged), at=NOW)
+
+
+def test_grinding_takes_a_commitment_that_the_log_refuses(told: Told, batch: Record) -> None:
+    """Fresh salts give fresh rows, but the plant's interval is taken by its first commitment."""
+    again = told.plant.commit(batch)
+    with pytest.raises(VerificationError, match="overlaps") as refused:
+        told.awaiting.enrolled.receive(COMMITS.write(again.message), at=NOW)
+    assert refused.value.step == "2"
+
+
+def test_a_proof_cannot_be_copied_to_another_client(told: Told) -> None:
+    key = SigningKey.generate()
+    commit = replace(told.committed.message.content, client="south", key=key.public)
+    proof = replace(told.proven.message.content, client="south")
+    challenge = replace(told.challenge, client="south")
+    verifier = Verifier(
+        system=told.plant.system,
+        circuit=told.plant.circuit,
+        pinned=Pinned.of(told.plant.circuit),
+    )
+    documents = (
+        PROOFS.write(sign(proof, key)),
+        COMMITS.write(sign(commit, key)),
+        CHALLENGES.write(challenge),
+    )
+    with pytest.raises(VerificationError) as refused:
+        verifier.verify(*documents)
+    assert refused.value.step == "5.8"
+
+
+def test_a_proof_without_its_challenge_is_no_message(told: Told) -> None:
+    verifier = Verifier(
+        system=told.plant.system, circuit=told.plant.circuit, pinned=Pinned.of(told.plant.circuit)
+    )
+    documents = (PROOFS.write(told.proven.message), COMMITS.write(told.committed.message))
+    for challenge in (None, b"", b"{}", b"\xff" * 3_000):
+        with pytest.raises(VerificationError) as refused:
+            verifier.verify(*documents, challenge)
+        assert refused.value.step == "5.1"
+
+
+def test_a_proof_holds_for_its_own_public_inputs_only(
+    system: Sampled, circuit: Circuit, batch: Record
+) -> None:
+    commitment = system.commit(batch, circuit, salt=SALT)
+    proof = system.prove(batch, circuit, salt=SALT, context=CONTEXT)
+    system.verify(circuit, commitment=commitment, rows=ROWS, context=CONTEXT, proof=proof)
+    wrong = bytes([proof[0] ^ 1]) + proof[1:]
+    for root, rows, context, shown in (
+        (commitment, ROWS, b"d" * 32, proof),
+        (commitment, ROWS - 1, CONTEXT, proof),
+        (commitment, 2, CONTEXT, proof),
+        (commitment, 1 << 40, CONTEXT, proof),
+        (commitment[:-1] + bytes([commitment[-1] ^ 1]), ROWS, CONTEXT, proof),
+        (b"\xff" * 32, ROWS, CONTEXT, proof),
+        (commitment[:-1], ROWS, CONTEXT, proof),
+        (commitment, ROWS, b"", proof),
+        (commitment, ROWS, CONTEXT, wrong),
+        (commitment, ROWS, CONTEXT, b""),
+        (commitment, ROWS, CONTEXT, bytes(256)),
+    ):
+        with pytest.raises(VerificationError) as refused:
+            system.verify(circuit, commitment=root, rows=rows, context=context, proof=shown)
+        assert refused.value.step in ("5.7", "5.8")
+
+
+def test_a_batch_that_breaks_its_rules_on_every_row_is_refused(
+    system: Sampled, circuit: Circuit, batch: Record
+) -> None:
+    values = batch.values.copy()
+    level = circuit.rules.invariants[-1].relation.channels[0]
+    values[:, batch.index(level)] += 1_000.0 * (np.arange(ROWS) % 2)
+    forged = batch.with_values(values)
+    with pytest.raises(RefusedError, match="2 of 2 sampled rows violate"):
+        system.prove(forged, circuit, salt=SALT, context=CONTEXT)
+
+
+def test_a_commitment_hides_and_binds(system: Sampled, circuit: Circuit, batch: Record) -> None:
+    commitment = system.commit(batch, circuit, salt=SALT)
+    assert len(commitment) == 32
+    assert system.commit(batch, circuit, salt=SALT) == commitment
+    assert system.commit(batch, circuit, salt=b"s" * 32) != commitment
+    assert system.commit(batch.rows(0, ROWS - 1), circuit, salt=SALT) != commitment
+
+
+def test_only_the_papers_policy_is_stated(system: Sampled, rules: RuleSet) -> None:
+    with pytest.raises(SettingError, match="paper policy only"):
+        system.circuit(rules, HardenedPolicy(), rows_max=64)
+
+
+def test_keys_are_pinned_and_say_that_one_party_made_them(
+    folder: KeyFolder, rules: RuleSet, tmp_path: Path
+) -> None:
+    assert dict(folder.circuit.parameters)["parties"] == 1
+    assert "made by one party" in (folder.path / "SET-UP.txt").read_text(encoding="utf-8")
+    opened = KeyFolder.open(folder.path)
+    opened.demand_same_circuit()
+    sampling = Sampling(samples=2, violations=1)
+    with pytest.raises(SettingError, match="holds keys already"):
+        make_sampled(folder.path, rules, PaperPolicy(), sampling, rows_max=64)
+    other = make_sampled(tmp_path, rules, PaperPolicy(), sampling, rows_max=64)
+    swapped = other.circuit(rules, PaperPolicy(), rows_max=64)
+    assert swapped.identity != folder.circuit.identity
+    assert not folder.pinned.names(swapped)
+
+
+def test_a_key_of_another_circuit_is_refused(
+    system: Sampled, rules: RuleSet, tmp_path: Path
+) -> None:
+    wider = tuple(replace(r, tolerance=r.tolerance * 1.5) for r in rules.invariants)
+    with pytest.raises(SettingError, match="no verifying key of this circuit"):
+        system.circuit(replace(rules, invariants=wider), PaperPolicy(), rows_max=64)
+    looser = replace(system, sampling=Sampling(samples=2, violations=0))
+    told = looser.circuit(rules, PaperPolicy(), rows_max=64)
+    assert told.identity != system.circuit(rules, PaperPolicy(), rows_max=64).identity
+    gone = replace(system, proving_key=tmp_path / "none")
+    with pytest.raises(SettingError, match="cannot be read"):
+        gone.prove(simulate("line", seed=0, days=1).rows(0, ROWS), told, salt=SALT, context=CONTEXT)
+
+
+def test_the_export_holds_the_same_numbers(told: Told, system: Sampled, circuit: Circuit) -> None:
+    commit = told.committed.message.content
+    context = context_of(commit, circuit, told.challenge).digest()
+    claim = system.claim(circuit, bytes.fromhex(commit.commitment), commit.rows, context)
+    found = export(told.proven.message.content.proof, claim, system.verifying_key)
+    assert found.public[0] == str(int(commit.commitment, 16))
+    assert [int(each) for each in found.public[1:3]] == list(claim.drawn)
+    assert found.verification_key["nPublic"] == len(found.public)
+    with pytest.raises(DocumentError):
+        export(b"short", claim, system.verifying_key)

@@ -1,0 +1,90 @@
+"""Drawing rows, and what that promises."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.attestation.guarantee import (
+    exclusion_probability,
+    guarantee,
+    least_budget,
+    pass_probability,
+)
+from sluice.attestation.sampling import draw_rows
+from sluice.errors import SettingError
+
+COMMITMENT, CONTEXT = b"r" * 32, b"c" * 32
+
+
+@given(
+    rows=st.integers(2, 300),
+    samples=st.integers(1, 299),
+    context=st.binary(min_size=32, max_size=32),
+)
+def test_rows_are_distinct_and_have_a_row_before_them(
+    rows: int, samples: int, context: bytes
+) -> None:
+    if samples >= rows:
+        with pytest.raises(SettingError):
+            draw_rows(COMMITMENT, context, rows=rows, samples=samples)
+        return
+    drawn = draw_rows(COMMITMENT, context, rows=rows, samples=samples)
+    assert len(set(drawn)) == samples
+    assert all(1 <= row < rows for row in drawn)
+
+
+def test_whoever_changes_commitment_or_nonce_gets_other_rows() -> None:
+    drawn = draw_rows(COMMITMENT, CONTEXT, rows=1_024, samples=32)
+    assert drawn == draw_rows(COMMITMENT, CONTEXT, rows=1_024, samples=32)
+    assert drawn != draw_rows(b"s" * 32, CONTEXT, rows=1_024, samples=32)
+    assert drawn != draw_rows(COMMITMENT, b"d" * 32, rows=1_024, samples=32)
+    assert drawn[:16] == draw_rows(COMMITMENT, CONTEXT, rows=1_024, samples=16)
+
+
+def test_every_row_is_as_likely() -> None:
+    counts = [0] * 12
+    for nonce in range(3_000):
+        for row in draw_rows(COMMITMENT, nonce.to_bytes(32, "big"), rows=12, samples=3):
+            counts[row] += 1
+    expected = 3_000 * 3 / 11
+    assert counts[0] == 0
+    assert sum((count - expected) ** 2 / expected for count in counts[1:]) < 29.6  # 0.1 %
+
+
+def test_the_chance_is_a_count_of_draws() -> None:
+    draws = list(combinations(range(1, 9), 3))
+    few = [draw for draw in draws if len({1, 4, 7} & set(draw)) <= 1]
+    assert pass_probability(9, 3, 1, violating=3) == pytest.approx(len(few) / len(draws))
+
+
+@pytest.mark.parametrize(
+    ("share", "probability"),
+    [(0.01, 0.963), (0.02, 0.873), (0.03, 0.748), (0.05, 0.519), (0.1, 0.153), (0.15, 0.035)],
+)
+def test_one_of_thirty_two_is_not_a_one_percent_rule(share: float, probability: float) -> None:
+    found = pass_probability(1_024, 32, 1, violating=round(share * 1_024))
+    assert found == pytest.approx(probability, abs=6e-3)
+
+
+def test_two_of_thirty_two_excludes_clean_plants_a_hundred_times_less() -> None:
+    one, two = (guarantee(1_024, 32, allowed, clean_share=0.0032) for allowed in (1, 2))
+    assert 1e-3 < one.excluded_per_round < 0.02
+    assert two.excluded_per_round < 3e-4
+    assert two.excluded_per_run == pytest.approx(1 - (1 - two.excluded_per_round) ** 25)
+    paper = guarantee(1_024, 32, 1, clean_share=0.006)
+    assert 1 / paper.excluded_per_round == pytest.approx(67, rel=0.2)
+
+
+def test_budgets_follow_from_rates() -> None:
+    budget = least_budget(32, rate=0.0126, excluded=1e-5)
+    assert exclusion_probability(32, budget, rate=0.0126) <= 1e-5
+    assert exclusion_probability(32, budget - 1, rate=0.0126) > 1e-5
+    assert least_budget(32, rate=1.0, excluded=1e-5) == 32
+
+
+@pytest.mark.parametrize(("samples", "violations"), [(0, 0), (1_024, 1), (32, 33), (32, -1)])
+def test_impossible_draws_are_refused(samples: int, violations: int) -> None:
+    with pytest.raises(SettingError):
+        guarantee(1_024, samples, violations, clean_share=0.0)
