@@ -9,7 +9,22 @@ import click
 import typer
 
 from sluice import __version__
-from sluice.cli import attack, attest, audit, bench, check, data, demo, federate, mine, rules, score
+from sluice.cli import (
+    attack,
+    attest,
+    audit,
+    audit_log,
+    bench,
+    check,
+    coordinator,
+    data,
+    demo,
+    federate,
+    mine,
+    plant,
+    rules,
+    score,
+)
 from sluice.errors import SluiceError
 
 __all__ = ["app", "main"]
@@ -26,6 +41,9 @@ app.add_typer(data.app, name="data")
 app.add_typer(rules.app, name="rules")
 app.add_typer(audit.app, name="audit")
 app.add_typer(attest.app, name="attest")
+app.add_typer(coordinator.app, name="coordinator")
+app.add_typer(plant.app, name="plant")
+app.add_typer(audit_log.app, name="audit-log")
 app.command(name="demo")(demo.demo)
 app.command(name="federate")(federate.federate)
 app.command(name="mine")(mine.mine)

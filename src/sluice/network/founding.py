@@ -5,7 +5,7 @@ needs one its root, and the finished model its threshold. Nobody is sent a row o
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class Plan:
     rule: str = "fedavg"
     rounds: int = 10
     seed: int = 0
-    descent: Descent = Descent()
+    descent: Descent = field(default_factory=Descent)
     batch_deadline_s: float = 600.0
     round_deadline_s: float = 3_600.0
     suspend_after: int = 5

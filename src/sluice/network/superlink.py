@@ -7,6 +7,7 @@ and this process is that somebody. The bundle which a run must name is empty.
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import threading
@@ -38,7 +39,7 @@ from sluice.errors import SettingError
 from sluice.files import atomically
 from sluice.network.wire import LARGEST_MESSAGE
 
-__all__ = ["FlowerWire", "Link", "environment", "start_superlink"]
+__all__ = ["FlowerWire", "Link", "bound_to_us", "environment", "start_superlink"]
 
 POLL_S = 0.3
 HEARTBEAT_S = 10.0
@@ -97,6 +98,12 @@ def environment(home: Path) -> dict[str, str]:
     return {**os.environ, **quiet}
 
 
+def bound_to_us() -> tuple[str, ...]:
+    """Return what makes a process end when this one is gone, where the system offers it."""
+    setpriv = shutil.which("setpriv")
+    return (setpriv, "--pdeathsig", "TERM") if setpriv else ()
+
+
 def start_superlink(link: Link) -> subprocess.Popen[bytes]:
     """Start Flower's SuperLink on loopback, with TLS, node authentication and its own database."""
     link.folder.mkdir(parents=True, exist_ok=True)
@@ -104,6 +111,7 @@ def start_superlink(link: Link) -> subprocess.Popen[bytes]:
         with atomically(link.secret, private=True) as draft:
             draft.write_bytes(secrets.token_bytes(32))
     command = [
+        *bound_to_us(),
         str(Path(sys.executable).with_name("flower-superlink")),
         *("--host", "127.0.0.1", "--port", str(link.port)),
         *("--ssl-certfile", str(link.certificate), "--ssl-keyfile", str(link.key)),

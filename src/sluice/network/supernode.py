@@ -31,7 +31,7 @@ from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message
 
 from sluice.errors import SettingError
 from sluice.files import atomically
-from sluice.network.superlink import FIELD, RECORD, environment
+from sluice.network.superlink import FIELD, RECORD, bound_to_us, environment
 from sluice.network.wire import LARGEST_MESSAGE, Answerer
 
 __all__ = ["Node", "serve", "start_supernode"]
@@ -63,6 +63,7 @@ def start_supernode(node: Node) -> subprocess.Popen[bytes]:
         with atomically(node.secret, private=True) as draft:
             draft.write_bytes(secrets.token_bytes(32))
     command = [
+        *bound_to_us(),
         str(Path(sys.executable).with_name("flower-supernode")),
         *("--superlink", node.proxy, "--root-certificates", str(node.authority)),
         *("--auth-supernode-private-key", str(node.key)),

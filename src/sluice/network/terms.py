@@ -20,7 +20,7 @@ from sluice.errors import DocumentError, SettingError
 from sluice.files import atomically
 from sluice.telemetry import Scaler
 
-__all__ = ["Invitation", "JoinRequest", "Terms", "read_document", "write_document"]
+__all__ = ["Exported", "Invitation", "JoinRequest", "Terms", "read_document", "write_document"]
 
 Document = TypeVar("Document")
 LARGEST_DOCUMENT = 16 * 1024 * 1024
@@ -97,6 +97,18 @@ class JoinRequest:
     node_key: str  # of its Flower node, PEM
     registration: str  # the signed document of step 1
     rules: str  # the rules file's text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A batch attestation as a file, to be carried through a one-way gateway."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    plant: Name
+    commit: str  # the documents of steps 2 and 4
+    proof: str = field(repr=False)
 
 
 def write_document(document: object, path: Path, *, private: bool = False) -> None:
