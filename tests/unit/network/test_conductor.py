@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pytest
-from tests.unit.network.conftest import Consortium, Founder
 
 from sluice.aggregation import RULES
 from sluice.attestation import read_log
@@ -13,13 +12,16 @@ from sluice.errors import CheckpointError, RefusedError
 from sluice.federation import Decision, InProcess, begin, take_round
 from sluice.network.agent import Agent
 from sluice.network.founding import conductor
+from sluice.network.membership import Membership
 from sluice.network.questions import ANSWERS, Answer, Batch, Declined
 from sluice.network.store import Store
 from sluice.network.wire import Direct
 
+from .conftest import Consortium, Founder
+
 
 class Silent:
-    def answer(self, question: bytes) -> bytes:
+    def answer(self, question: bytes) -> bytes:  # noqa: ARG002
         return ANSWERS.write(Answer(answer=Declined(word="refused")))
 
 
@@ -73,7 +75,7 @@ def test_the_model_is_the_one_of_a_federation_in_one_process(consortium: Consort
     assert ledger.rounds.members == ("north", "south", "west")
 
 
-@pytest.mark.parametrize("after", range(0, 13, 2))
+@pytest.mark.parametrize("after", [1, 4, 7, 11])
 def test_a_coordinator_that_is_killed_goes_on_to_the_same_model(
     consortium: Consortium, after: int
 ) -> None:
@@ -88,8 +90,6 @@ def test_a_coordinator_that_is_killed_goes_on_to_the_same_model(
 
 
 def test_a_plant_that_is_killed_says_the_same_again(consortium: Consortium) -> None:
-    from sluice.network.membership import Membership
-
     consortium.run(rounds=1)
     reborn = Membership(consortium.folder / "north").agent()
     assert reborn.attest().attestation == consortium.plants["north"].attest().attestation
@@ -123,7 +123,7 @@ class Lying:
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
 
-    def answer(self, question: bytes) -> bytes:
+    def answer(self, question: bytes) -> bytes:  # noqa: ARG002
         return ANSWERS.write(Answer(answer=self.batch))
 
 
@@ -145,13 +145,13 @@ def test_another_batchs_proof_is_refused_at_step_5(consortium: Consortium) -> No
 
 def test_nonsense_is_counted_and_changes_nothing(consortium: Consortium) -> None:
     class Babbling:
-        def answer(self, question: bytes) -> bytes:
+        def answer(self, question: bytes) -> bytes:  # noqa: ARG002
             return b"\x80\x04pickle"
 
     consortium.plants["west"] = Babbling()
     assert consortium.run(rounds=1).admitted == ("north", "south")
     store = Store(consortium.site.base)
-    assert store.counts()["west", "malformed"] == 1
+    assert store.counts()["west", "malformed"] == 2  # at the start, and in round 1
     store.close()
 
 
