@@ -17,6 +17,7 @@ from sluice.cli import (
     bench,
     check,
     coordinator,
+    dashboard,
     data,
     demo,
     federate,
@@ -44,6 +45,7 @@ app.add_typer(attest.app, name="attest")
 app.add_typer(coordinator.app, name="coordinator")
 app.add_typer(plant.app, name="plant")
 app.add_typer(audit_log.app, name="audit-log")
+app.command(name="dashboard")(dashboard.dashboard)
 app.command(name="demo")(demo.demo)
 app.command(name="federate")(federate.federate)
 app.command(name="mine")(mine.mine)

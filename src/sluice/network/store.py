@@ -69,6 +69,16 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             raise SettingError(f"the store {path} cannot be opened: {error}") from None
 
+    @classmethod
+    def reading(cls, path: Path) -> "Store":
+        """Open a store to look at, while a coordinator works on it; changes are refused."""
+        store = cls.__new__(cls)
+        try:
+            store._base = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        except sqlite3.Error as error:
+            raise SettingError(f"the store {path} cannot be opened: {error}") from None
+        return store
+
     def close(self) -> None:
         """Let go of the file."""
         self._base.close()
@@ -218,6 +228,13 @@ class Store:
         """Return how often each kind of event happened to each plant."""
         rows = self._base.execute("SELECT plant, kind, COUNT(*) FROM events GROUP BY plant, kind")
         return {(plant, kind): count for plant, kind, count in rows}
+
+    def mean_seconds(self, kind: str) -> dict[str, float]:
+        """Return how long one kind of event took, on the mean, by plant."""
+        rows = self._base.execute(
+            "SELECT plant, AVG(seconds) FROM events WHERE kind = ? GROUP BY plant", (kind,)
+        )
+        return {plant: seconds for plant, seconds in rows if seconds is not None}
 
     def _set(self, plant: str, change: str, value: object) -> None:
         # `change` is one of the literals above; values go as parameters.
