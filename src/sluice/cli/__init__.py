@@ -16,7 +16,7 @@ from sluice.cli import (
     audit_log,
     bench,
     check,
-    coordinator,
+    coordinator_care,
     dashboard,
     data,
     demo,
@@ -42,7 +42,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(rules.app, name="rules")
 app.add_typer(audit.app, name="audit")
 app.add_typer(attest.app, name="attest")
-app.add_typer(coordinator.app, name="coordinator")
+app.add_typer(coordinator_care.app, name="coordinator")
 app.add_typer(plant.app, name="plant")
 app.add_typer(audit_log.app, name="audit-log")
 app.command(name="dashboard")(dashboard.dashboard)

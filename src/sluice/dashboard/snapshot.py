@@ -52,7 +52,7 @@ def take(folder: Path) -> Snapshot:
     """Verify the log and read the store."""
     site = Site(folder)
     terms = site.terms
-    store = Store.reading(site.base)
+    store = Store(site.base, read_only=True)
     try:
         plants = tuple(_plant(member, store) for member in store.members())
     finally:

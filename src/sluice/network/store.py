@@ -57,10 +57,17 @@ class Member:
 
 
 class Store:
-    """One federation's state. Each change is on the disk when its call returns."""
+    """One federation's state. Each change is on the disk when its call returns.
 
-    def __init__(self, path: Path) -> None:
+    Opened to be read only, it can be looked at while a coordinator works on it.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         try:
+            if read_only:
+                where = f"{path.resolve().as_uri()}?mode=ro"
+                self._base = sqlite3.connect(where, uri=True, isolation_level=None)
+                return
             path.touch(mode=0o600)
             self._base = sqlite3.connect(path, isolation_level=None)
             self._base.execute("PRAGMA journal_mode = WAL")
@@ -68,16 +75,6 @@ class Store:
             self._base.executescript(SCHEMA)
         except (OSError, sqlite3.Error) as error:
             raise SettingError(f"the store {path} cannot be opened: {error}") from None
-
-    @classmethod
-    def reading(cls, path: Path) -> "Store":
-        """Open a store to look at, while a coordinator works on it; changes are refused."""
-        store = cls.__new__(cls)
-        try:
-            store._base = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-        except sqlite3.Error as error:
-            raise SettingError(f"the store {path} cannot be opened: {error}") from None
-        return store
 
     def close(self) -> None:
         """Let go of the file."""

@@ -31,7 +31,8 @@ from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message
 
 from sluice.errors import SettingError
 from sluice.files import atomically
-from sluice.network.superlink import FIELD, RECORD, bound_to_us, environment
+from sluice.network.flower_run import FIELD, RECORD
+from sluice.network.superlink import bound_to_us, environment
 from sluice.network.wire import LARGEST_MESSAGE, Answerer
 
 __all__ = ["Node", "serve", "start_supernode"]

@@ -14,8 +14,9 @@ from sluice.network.agent import Agent
 from sluice.network.founding import conductor
 from sluice.network.membership import Membership
 from sluice.network.questions import ANSWERS, Answer, Batch, Declined
+from sluice.network.removing import go_back
 from sluice.network.store import Store
-from sluice.network.wire import Direct
+from sluice.network.wire import Answerer, Direct
 
 from .conftest import Consortium, Founder
 
@@ -32,7 +33,7 @@ class Killed(BaseException):
 class Cut(Direct):
     """A wire on which the coordinator dies after so many answers."""
 
-    def __init__(self, plants: Mapping[str, Agent], after: int) -> None:
+    def __init__(self, plants: Mapping[str, Answerer], after: int) -> None:
         super().__init__(plants)
         self.after = after
 
@@ -92,7 +93,9 @@ def test_a_coordinator_that_is_killed_goes_on_to_the_same_model(
 def test_a_plant_that_is_killed_says_the_same_again(consortium: Consortium) -> None:
     consortium.run(rounds=1)
     reborn = Membership(consortium.folder / "north").agent()
-    assert reborn.attest().attestation == consortium.plants["north"].attest().attestation
+    north = consortium.plants["north"]
+    assert isinstance(north, Agent)
+    assert reborn.attest().attestation == north.attest().attestation
     consortium.plants["north"] = reborn
     assert np.array_equal(consortium.run(rounds=2).parameters, in_process(consortium, 2))
 
@@ -169,3 +172,21 @@ def test_a_rolled_back_store_is_refused(consortium: Consortium) -> None:
 def test_a_federation_without_plants_does_not_begin(founder: Founder) -> None:
     with pytest.raises(RefusedError, match="no client was admitted"):
         founder().run(rounds=1)
+
+
+def test_a_plant_found_compromised_is_removed_and_its_rounds_given_up(
+    consortium: Consortium,
+) -> None:
+    first = consortium.run(rounds=1)
+    consortium.run(rounds=2)
+    back = go_back(consortium.site.folder, "west", before=2, at=consortium.clock())
+    assert (back.model_of, back.given_up) == (1, 1)
+    assert consortium.site.terms.rounds == 11
+    store = Store(consortium.site.base)
+    held = store.last(federation="water")
+    store.close()
+    assert held is not None
+    assert np.array_equal(held.parameters, first.parameters)
+    done = consortium.run(rounds=3)
+    assert done.admitted == ("north", "south")
+    assert read_log(consortium.site.log).rounds.members == ("north", "south")
