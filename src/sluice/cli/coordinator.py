@@ -46,7 +46,7 @@ def init(
     rounds: Annotated[int, typer.Option(min=1)] = 10,
     epochs: Annotated[int, typer.Option(min=1, help="Of each plant in each round.")] = 2,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    deadline: Annotated[float, typer.Option(min=1, help="Seconds for each phase.")] = 3_600,
+    deadline: Annotated[float, typer.Option(min=1, help="Seconds for each phase.")] = 900,
     suspend_after: Annotated[int, typer.Option(min=1, help="Rounds failed in a row.")] = 5,
     json: Json = False,
 ) -> None:

@@ -82,6 +82,9 @@ class Agent:
         except SluiceError as error:
             _log.warning("declined: %s", error)
             answer = Declined(word="a bug" if error.exit_code == 1 else "refused")
+        except OSError as error:  # a full disk: nothing is said that could not be kept
+            _log.warning("declined: %s", error)
+            answer = Declined(word="not able")
         return ANSWERS.write(Answer(answer=answer))
 
     def attest(self) -> Proven:

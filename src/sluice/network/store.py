@@ -159,10 +159,12 @@ class Store:
     def failed(self, plant: str, *, limit: int, at: datetime) -> None:
         """Count a round without a plant; at the limit it is suspended until an operator acts."""
         self._set(plant, "failed = failed + ?", 1)
-        self._base.execute(
-            "UPDATE plants SET suspended = ? WHERE name = ? AND failed >= ? AND suspended IS NULL",
-            (instant(at), plant, limit),
-        )
+        with self._changing() as base:
+            base.execute(
+                "UPDATE plants SET suspended = ? "
+                "WHERE name = ? AND failed >= ? AND suspended IS NULL",
+                (instant(at), plant, limit),
+            )
 
     def reinstate(self, plant: str) -> None:
         """End a suspension."""
@@ -216,10 +218,11 @@ class Store:
         self, kind: str, *, plant: str, round_: int, at: datetime, seconds: float | None = None
     ) -> None:
         """Count something for operators: an answer, a refusal, a message that made no sense."""
-        self._base.execute(
-            "INSERT INTO events (made, round, plant, kind, seconds) VALUES (?, ?, ?, ?, ?)",
-            (instant(at), round_, plant, kind, seconds),
-        )
+        with self._changing() as base:
+            base.execute(
+                "INSERT INTO events (made, round, plant, kind, seconds) VALUES (?, ?, ?, ?, ?)",
+                (instant(at), round_, plant, kind, seconds),
+            )
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how often each kind of event happened to each plant."""
@@ -235,23 +238,31 @@ class Store:
 
     def _set(self, plant: str, change: str, value: object) -> None:
         # `change` is one of the literals above; values go as parameters.
-        done = self._base.execute(
-            f"UPDATE plants SET {change} WHERE name = ?",  # noqa: S608
-            (value, plant),
-        )
+        with self._changing() as base:
+            done = base.execute(
+                f"UPDATE plants SET {change} WHERE name = ?",  # noqa: S608
+                (value, plant),
+            )
         if done.rowcount != 1:
             raise SettingError(f"no plant {plant!r} has joined")
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
         """Give the base for changes that hold together or not at all."""
-        self._base.execute("BEGIN IMMEDIATE")
         try:
-            yield self._base
-        except BaseException:
-            self._base.execute("ROLLBACK")
-            raise
-        self._base.execute("COMMIT")
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._base
+                self._base.execute("COMMIT")
+            except BaseException:
+                if self._base.in_transaction:
+                    self._base.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise SettingError(
+                f"the store cannot be written ({error}); nothing was changed: make room and run "
+                "'sluice coordinator resume'"
+            ) from None
 
 
 def _digest(secret: str) -> str:

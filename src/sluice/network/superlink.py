@@ -25,6 +25,8 @@ from sluice.network.flower_run import LOST, Link, Run
 __all__ = ["FlowerWire", "Link", "bound_to_us", "environment", "start_superlink"]
 
 POLL_S = 0.3
+GRACE_S = 120.0
+"""How long a plant whose node has gone is asked again before the others stop waiting for it."""
 
 _EMPTY_BUNDLE = {
     "pyproject.toml": b"""[project]
@@ -118,6 +120,7 @@ class FlowerWire:
         deadline = time.monotonic() + seconds
         waiting = dict(questions)
         sent: dict[str, str] = {}  # message -> plant
+        lost: dict[str, float] = {}  # since when Flower says that a plant is away
         while waiting and (left := deadline - time.monotonic()) > 0:
             try:
                 run = self._running()
@@ -128,8 +131,11 @@ class FlowerWire:
                         sent[message] = plant
                 for message, answer in run.replies(sent):
                     plant = sent.pop(message)
+                    since = lost.setdefault(plant, time.monotonic()) if answer is None else 0.0
                     if answer is not None and waiting.pop(plant, None) is not None:
                         yield plant, answer
+                    elif answer is None and time.monotonic() - since > GRACE_S:
+                        waiting.pop(plant, None)
             except LOST:
                 sent.clear()
                 self._drop()

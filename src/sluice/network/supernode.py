@@ -29,7 +29,6 @@ from flwr.supercore.protobuf.client import ProtobufClientInterceptor
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message
 
-from sluice.errors import SettingError
 from sluice.files import atomically
 from sluice.network.flower_run import FIELD, RECORD
 from sluice.network.superlink import bound_to_us, environment
@@ -135,8 +134,7 @@ def _client(node: Node, interceptor: ProtobufClientInterceptor) -> RuntimeHttpCl
 
 
 def _question(message: Message) -> bytes:
+    """Return what is asked; nothing, which the plant declines, where a message asks nothing."""
     record = message.content.get(RECORD)
     found = record.get(FIELD) if isinstance(record, ConfigRecord) else None
-    if not isinstance(found, bytes) or len(found) > LARGEST_MESSAGE:
-        raise SettingError("a message came that asks nothing this plant understands")
-    return found
+    return found if isinstance(found, bytes) and len(found) <= LARGEST_MESSAGE else b""

@@ -9,6 +9,7 @@ from sluice.errors import DocumentError, RefusedError, SettingError
 from sluice.network.importing import take_in
 from sluice.network.membership import Membership
 from sluice.network.questions import packed_update, read_update
+from sluice.network.store import Store
 from sluice.network.terms import Exported, Terms, read_document, write_document
 
 from .conftest import START, Consortium, Founder
@@ -101,3 +102,14 @@ def test_an_update_that_is_no_number_is_refused() -> None:
     assert packed_update(read_update(whole, client="north", count=1)) == whole
     with pytest.raises(DocumentError, match="NaN"):
         read_update(whole[:8] + b"\0\0\xc0\x7f", client="north", count=1)
+
+
+def test_a_full_disk_changes_nothing_and_says_so(consortium: Consortium) -> None:
+    consortium.site.enrol(consortium.request("north", 0), at=START)
+    store = Store(consortium.site.base)
+    pages = store._base.execute("PRAGMA page_count").fetchone()[0]
+    store._base.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(SettingError, match="make room"):
+        store.keep_update("north", 1, bytes(1 << 20))
+    assert store.updates(1) == {}
+    store.close()
