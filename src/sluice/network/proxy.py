@@ -82,6 +82,9 @@ class Proxy:
             "proxy_ssl_verify on;\n"
             "proxy_ssl_name localhost;\n"
             "proxy_http_version 1.1;\n"
+            # Bodies stream through: started by root, nginx could not write beside private files.
+            "proxy_request_buffering off;\n"
+            "proxy_max_temp_file_size 0;\n"
             'proxy_set_header Connection "";\n'
             "proxy_set_header Host localhost;\n"
         )
