@@ -48,6 +48,11 @@ test: setup lint tools ## everything that must hold: lint, types, imports, tests
 	$(BIN)/python -m pytest
 	cargo test --locked --quiet
 
+.PHONY: test-network
+test-network: setup ## a federation of real Flower processes over TLS through nginx (a few minutes)
+	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
+	SLUICE_NETWORK=1 $(BIN)/python -m pytest tests/integration/test_network.py
+
 .PHONY: lint
 lint: setup ## formatting, lint, types, import contracts, clippy
 	$(BIN)/ruff format --check .

@@ -14,7 +14,7 @@ from sluice.attestation.entries import (
 from sluice.attestation.tokens import Token
 from sluice.errors import VerificationError
 
-__all__ = ["Rounds"]
+__all__ = ["Rounds", "Standing"]
 
 STEP = "6"
 
@@ -29,6 +29,17 @@ class _Round:
     aggregated: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far the last round has come: what a coordinator goes on from after a restart."""
+
+    opened: RoundOpened
+    closed: bool  # to tokens
+    aggregated: bool
+    revealed: frozenset[str]
+    excluded: frozenset[str]
+
+
 class Rounds:
     """Every round so far; what comes out of order is refused."""
 
@@ -39,6 +50,20 @@ class Rounds:
     def last(self) -> int:
         """The number of the last round; 0 where none was opened. Rounds count from 1."""
         return len(self._rounds)
+
+    @property
+    def standing(self) -> Standing | None:
+        """How far the last round has come; None where none was opened."""
+        if not self._rounds:
+            return None
+        current = self._rounds[-1]
+        return Standing(
+            opened=current.opened,
+            closed=current.closed,
+            aggregated=current.aggregated,
+            revealed=frozenset(current.revealed),
+            excluded=frozenset(current.excluded),
+        )
 
     def token(self, round_: int, client: str) -> Token | None:
         """Return what a client pledged in a round."""

@@ -13,13 +13,17 @@ from sluice.cli import (
     attack,
     attest,
     audit,
+    audit_log,
     bench,
     check,
+    coordinator_care,
+    dashboard,
     data,
     demo,
     federate,
     lab,
     mine,
+    plant,
     rules,
     score,
 )
@@ -40,6 +44,10 @@ app.add_typer(rules.app, name="rules")
 app.add_typer(audit.app, name="audit")
 app.add_typer(attest.app, name="attest")
 app.add_typer(lab.app, name="lab")
+app.add_typer(coordinator_care.app, name="coordinator")
+app.add_typer(plant.app, name="plant")
+app.add_typer(audit_log.app, name="audit-log")
+app.command(name="dashboard")(dashboard.dashboard)
 app.command(name="demo")(demo.demo)
 app.command(name="federate")(federate.federate)
 app.command(name="mine")(mine.mine)

@@ -1,0 +1,199 @@
+"""`sluice plant`: join a federation, check one's own data, take part, look at one's own state."""
+
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from sluice.cli.console import Json, Quiet, emit, out
+from sluice.cli.proofs import warn_if_unsafe
+from sluice.cli.records import open_record
+from sluice.cli.slices import range_of
+from sluice.invariants import load_rules
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="A federation between sites: a plant's side.")
+
+RESTART_S = 2.0
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The plant's folder.")]
+
+
+@app.command()
+def join(
+    invitation: Annotated[Path, typer.Argument(help="What the coordinator sent.")],
+    record: Annotated[Path, typer.Option(help="The plant's record; it never leaves the plant.")],
+    rules: Annotated[Path, typer.Option(help="The plant's own rules file.")],
+    out_path: Annotated[Path, typer.Option("--out", help="The plant's folder to make.")],
+    rows: Annotated[str | None, typer.Option(help="Train on rows A:B only.")] = None,
+    every: Annotated[int, typer.Option(min=1, help="Keep every n-th row.")] = 1,
+    json: Json = False,
+) -> None:
+    """Answer an invitation: make keys, derive the circuit, write request.json.
+
+    Example: [bold]sluice plant join north.invitation --record n.parquet --rules rules.json
+    --out north[/bold]
+    """
+    from sluice.network.membership import Membership, Share  # noqa: PLC0415
+    from sluice.network.terms import Invitation, read_document  # noqa: PLC0415
+
+    told = read_document(Invitation, invitation, private=True)
+    warn_if_unsafe(told.terms.system)
+    found = open_record(record, every=every)
+    start, stop = range_of(rows, found, option="--rows") if rows else (0, len(found))
+    share = Share(record=str(record.resolve()), start=start, stop=stop, every=every)
+    text = rules.read_text(encoding="utf-8")
+    held = Membership.create(out_path, told, load_rules(rules), text, share)
+    request = held.folder / "request.json"
+    if json:
+        emit({"plant": told.plant, "federation": told.terms.federation, "request": str(request)})
+    else:
+        out.print(f"{request}: send it back to the coordinator; it holds a secret", markup=False)
+
+
+@app.command()
+def check(folder: Folder, json: Json = False) -> None:
+    """Say whether this plant's own rows would be admitted, and why not. Nothing is sent.
+
+    Example: [bold]sluice plant check north[/bold]
+    """
+    from sluice.admission import judge  # noqa: PLC0415
+    from sluice.attestation.refusal import explanation  # noqa: PLC0415
+    from sluice.network.membership import Membership  # noqa: PLC0415
+
+    held = Membership(folder)
+    keys, batch = held.keys, held.share.read()
+    verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
+    windows = len(held.invitation.terms.framing.windows(batch))
+    if json:
+        emit(
+            {
+                "admitted": verdict.admitted,
+                "rows": len(batch),
+                "windows": windows,
+                "reasons": list(verdict.reasons),
+            }
+        )
+    elif verdict.admitted:
+        out.print(f"admitted: {len(batch):,} rows, {windows:,} windows to train on")
+    else:
+        out.print(f"refused: {explanation(verdict)}", markup=False)
+    if not verdict.admitted:
+        raise typer.Exit(3)
+
+
+@app.command()
+def run(
+    folder: Folder,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Of the node, on loopback; 0: any.")
+    ] = 0,
+    for_: Annotated[
+        float | None, typer.Option("--for", min=0, help="Stop after so many seconds.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Take part: prove the batch once, then train and answer, until stopped.
+
+    The plant connects out to the coordinator; nothing connects in. No code that came over the
+    network is run here.
+
+    Example: [bold]sluice plant run north[/bold]
+    """
+    from sluice.network.hosting import stopped_after  # noqa: PLC0415
+    from sluice.network.membership import Membership  # noqa: PLC0415
+    from sluice.network.supernode import Node, serve, start_supernode  # noqa: PLC0415
+
+    signal.signal(signal.SIGTERM, _stop)
+    logging.basicConfig(format="sluice: %(message)s", level=logging.WARNING)
+    held = Membership(folder)
+    terms = held.invitation.terms
+    agent = held.agent()
+    node = Node(
+        proxy=f"{terms.host}:{terms.port}",
+        authority=held.authority.resolve(),
+        key=held.node_key.resolve(),
+        port=port or _free_port(),
+        folder=(folder / "flower").resolve(),
+    )
+    until = None if for_ is None else time.monotonic() + for_
+    if not quiet:
+        typer.echo(f"sluice: {agent.name} connects to {node.proxy}", err=True)
+    # Flower's node gives up when the coordinator is away or does not know it yet; this does not.
+    while until is None or time.monotonic() < until:
+        with stopped_after(start_supernode(node)) as process:
+            serve(node, agent, alive=partial(_runs, process, until))
+        time.sleep(RESTART_S)
+
+
+@app.command()
+def status(folder: Folder, json: Json = False) -> None:
+    """Say what this plant has attested and pledged, and how much of the log it has seen.
+
+    Example: [bold]sluice plant status north[/bold]
+    """
+    from sluice.attestation.heads import HEADS  # noqa: PLC0415
+    from sluice.network.membership import Membership  # noqa: PLC0415
+
+    held = Membership(folder)
+    invitation = held.invitation
+    proofs = sorted((folder / "batches").glob("*/proof.json"))
+    pledged = sorted((folder / "rounds").glob("*.token"))
+    head = folder / "head.json"
+    seen = HEADS.read(head.read_bytes()).content.size if head.exists() else 0
+    told = {
+        "plant": invitation.plant,
+        "federation": invitation.terms.federation,
+        "batches": len(proofs),
+        "rounds": len(pledged),
+        "log_entries_seen": seen,
+    }
+    if json:
+        emit(told)
+    else:
+        for name, value in told.items():
+            out.print(f"{name}: {value}", markup=False)
+
+
+@app.command()
+def export(
+    folder: Folder,
+    out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    json: Json = False,
+) -> None:
+    """Write the batch's attestation as a file, for a one-way gateway.
+
+    Example: [bold]sluice plant export north --out north.attestation[/bold]
+    """
+    from sluice.network.membership import Membership  # noqa: PLC0415
+    from sluice.network.terms import Exported, write_document  # noqa: PLC0415
+
+    agent = Membership(folder).agent()
+    batch = agent.attested_documents()
+    document = Exported(plant=agent.name, commit=batch.commit.decode(), proof=batch.proof.decode())
+    write_document(document, out_path)
+    if json:
+        emit({"plant": agent.name, "attestation": str(out_path)})
+    else:
+        out.print(f"{out_path}: carry it to 'sluice coordinator import'", markup=False)
+
+
+def _runs(process: subprocess.Popen[bytes], until: float | None) -> bool:
+    return process.poll() is None and (until is None or time.monotonic() < until)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _stop(*_: object) -> NoReturn:
+    sys.exit(0)

@@ -1,0 +1,1 @@
+"""The network carries a federation's messages between sites, on Flower, behind a proxy."""

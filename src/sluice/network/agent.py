@@ -1,0 +1,211 @@
+"""A plant that answers its coordinator: it attests its batch once, then trains, pledges, reveals.
+
+Whatever it has said it keeps on disk before it says it, so that a plant that was killed says the
+same again: one opening for a commitment, one update for a round, one head after the other.
+"""
+
+import logging
+from pathlib import Path
+from typing import final
+
+from sluice.attestation.heads import COORDINATOR, HEADS, Head
+from sluice.attestation.keyfolder import KeyFolder
+from sluice.attestation.log import extended
+from sluice.attestation.messages import COMMITS, PROOFS, attestation_id
+from sluice.attestation.signed import sign
+from sluice.attestation.states import Committed, Proven, Registered
+from sluice.attestation.tokens import TOKENS, update_digest
+from sluice.errors import ProverError, SettingError, SluiceError, VerificationError
+from sluice.federation import InProcess, Train, Trained
+from sluice.files import atomically
+from sluice.network.questions import (
+    ANSWERS,
+    QUESTIONS,
+    Answer,
+    AskBatch,
+    AskToken,
+    AskUpdate,
+    Batch,
+    Declined,
+    Pledge,
+    Question,
+    Revelation,
+    model_hash,
+    packed_update,
+    read_parameters,
+)
+from sluice.network.terms import Terms
+from sluice.telemetry import Record
+
+__all__ = ["Agent"]
+
+LARGEST_PROOF_FILE = 64 * 1024 * 1024
+_log = logging.getLogger("sluice.plant")
+
+
+@final
+class Agent:
+    """One plant with its batch, its keys and the folder in which it remembers."""
+
+    def __init__(
+        self, *, folder: Path, name: str, terms: Terms, keys: KeyFolder, batch: Record
+    ) -> None:
+        self._folder = folder
+        self._terms = terms
+        self._batch = batch
+        self._registered = Registered(
+            federation=terms.federation,
+            client=name,
+            key=keys.ensure_client_key(),
+            system=keys.system,
+            circuit=keys.circuit,
+        )
+        self._trainer = InProcess(
+            batches={name: batch},
+            windows={name: terms.framing.windows(batch)},
+            descent=terms.descent,
+            seed=terms.seed,
+        )
+        (folder / "rounds").mkdir(parents=True, exist_ok=True)
+        (folder / "batches").mkdir(parents=True, exist_ok=True)
+
+    @property
+    def name(self) -> str:
+        """The plant's name in the federation."""
+        return self._registered.client
+
+    def answer(self, question: bytes) -> bytes:
+        """Answer a question of the coordinator this plant has joined, and nobody else's."""
+        answer: Batch | Pledge | Revelation | Declined
+        try:
+            answer = self._answered(self._read(question).ask)
+        except SluiceError as error:
+            _log.warning("declined: %s", error)
+            answer = Declined(word="a bug" if error.exit_code == 1 else "refused")
+        except OSError as error:  # a full disk: nothing is said that could not be kept
+            _log.warning("declined: %s", error)
+            answer = Declined(word="not able")
+        return ANSWERS.write(Answer(answer=answer))
+
+    def attest(self) -> Proven:
+        """Commit to the batch and prove it, or find what was committed and proven before."""
+        place = self._folder / "batches" / self._batch_name
+        place.mkdir(exist_ok=True)
+        commit, proof = place / "commit.json", place / "proof.json"
+        plant = self._registered
+        if commit.exists():
+            committed = Committed.load(commit, plant.key, plant.system, plant.circuit)
+        else:
+            committed = plant.commit(self._batch)
+            committed.save(commit)
+        if proof.exists():
+            message = PROOFS.read(proof.read_bytes(), largest=LARGEST_PROOF_FILE)
+            named = attestation_id(committed.message.content, message.content.proof)
+            return Proven(plant=plant, message=message, attestation=named)
+        proven = committed.prove(self._batch)
+        with atomically(proof) as draft:
+            draft.write_bytes(PROOFS.write(proven.message))
+        return proven
+
+    def attested_documents(self) -> Batch:
+        """Return commitment and proof as they travel, over the wire or as a file."""
+        proven = self.attest()
+        commit = (self._folder / "batches" / self._batch_name / "commit.json").read_bytes()
+        COMMITS.read(commit)
+        return Batch(commit=commit, proof=PROOFS.write(proven.message))
+
+    @property
+    def _batch_name(self) -> str:
+        times = self._batch.times
+        return f"{times[0]}-{times[-1]}".replace(":", "")
+
+    def _read(self, raw: bytes) -> Question:
+        signed = QUESTIONS.read(raw)
+        signed.verify(self._terms.coordinator, step="6")
+        asked = signed.content
+        if (asked.federation, asked.client) != (self._terms.federation, self.name):
+            raise VerificationError(
+                "6",
+                f"a question for {asked.client!r} of {asked.federation!r} came to {self.name!r}",
+            )
+        return asked
+
+    def _answered(self, ask: AskBatch | AskToken | AskUpdate) -> Batch | Pledge | Revelation:
+        match ask:
+            case AskBatch():
+                return self.attested_documents()
+            case AskToken():
+                return self._pledged(ask)
+            case AskUpdate():
+                return self._revealed(ask)
+
+    def _pledged(self, ask: AskToken) -> Pledge:
+        """Train and pledge; a round that was pledged before is pledged in the same words."""
+        token, update = self._kept(ask.round)
+        before = read_parameters(ask.parameters, count=self._terms.weights)
+        if token.exists():
+            held = TOKENS.read(token.read_bytes())
+            if held.content.model != model_hash(before):
+                raise SettingError(
+                    f"round {ask.round} was pledged on another model; the coordinator has gone "
+                    "back: ask its operator, then remove the rounds after the one it went back to"
+                )
+            return Pledge(token=TOKENS.write(held))
+        proven = self.attest()
+        if proven.attestation != ask.attestation:
+            raise SettingError("the coordinator names another attestation than this batch has")
+        trained = self._trainer.exchange({self.name: Train(round=ask.round, parameters=before)})
+        reply = trained[self.name]
+        if not isinstance(reply, Trained):
+            raise ProverError("training gave no update")
+        raw = packed_update(reply.update)
+        pledged = proven.pledge(ask.round, model_hash(before), raw)
+        with atomically(update) as draft:
+            draft.write_bytes(raw)
+        with atomically(token) as draft:
+            draft.write_bytes(TOKENS.write(pledged.message))
+        return Pledge(token=TOKENS.write(pledged.message))
+
+    def _revealed(self, ask: AskUpdate) -> Revelation:
+        """Reveal what was pledged, once the log shows that pledges are what they were."""
+        token, update = self._kept(ask.round)
+        if not token.exists():
+            raise SettingError(f"round {ask.round} was not pledged here")
+        raw, held = update.read_bytes(), TOKENS.read(token.read_bytes()).content
+        if update_digest(held.federation, held.client, ask.round, raw) != held.update:
+            raise SettingError(f"{update} is not what was pledged; it was changed since")
+        return Revelation(update=raw, head=HEADS.write(sign(self._seen(ask), self._registered.key)))
+
+    def _seen(self, ask: AskUpdate) -> Head:
+        """Check that the log is the one seen last with entries added, and remember its head."""
+        shown = HEADS.read(ask.head)
+        shown.verify(self._terms.coordinator, step="7")
+        path = self._folder / "head.json"
+        last = (
+            HEADS.read(path.read_bytes()).content
+            if path.exists()
+            else Head(federation=self._terms.federation, signer=COORDINATOR, size=0, last="0" * 64)
+        )
+        # The coordinator may not know of the last head signed here: its answer can get lost.
+        known = last.size - (shown.content.size - len(ask.lines))
+        if known < 0:
+            raise VerificationError(
+                "7",
+                f"this plant has seen {last.size} entries of the log; what follows was left out",
+            )
+        reached = extended(last, ask.lines[known:])
+        if (reached.size, reached.last) != (shown.content.size, shown.content.last):
+            raise VerificationError(
+                "7",
+                f"the log of {self._terms.federation!r} has been rewritten: it has "
+                f"{shown.content.size} entries and does not go on from the {last.size} seen before",
+            )
+        with atomically(path) as draft:
+            draft.write_bytes(HEADS.write(shown))
+        return Head(
+            federation=reached.federation, signer=self.name, size=reached.size, last=reached.last
+        )
+
+    def _kept(self, round_: int) -> tuple[Path, Path]:
+        stem = self._folder / "rounds" / f"{round_:06d}"
+        return stem.with_suffix(".token"), stem.with_suffix(".update")

@@ -1,0 +1,141 @@
+"""The self-check: a federation does not run while Flower's control interface can be reached.
+
+It asks as a stranger would: at every address of this machine but loopback on Flower's own port, and
+through the proxy by several spellings of the path. Whatever Flower answers there, even a refusal of
+its own, is exposure: only the 404 that the proxy marks as its own will do.
+"""
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice.errors import RefusedError
+
+__all__ = ["Door", "demand_unexposed", "listening_addresses", "own_addresses"]
+
+TIMEOUT_S = 3.0
+FORBIDDEN = (
+    "/v1/control/start-run",
+    "/v1/control/list-nodes",
+    "/v1/runtime/acquire-task",
+    "/v1/fleet/../control/list-nodes",
+    "/v1/fleet/%2e%2e/control/list-nodes",
+    "/v1/fleet/pull-messages/../../control/list-nodes",
+    "//v1/control/list-nodes",
+    "/v1//control/list-nodes",
+    "/health",
+    "/docs",
+    "/openapi.json",
+)
+CLOSED = "404, closed"
+"""What the proxy answers of its own accord: the status, and the header X-Sluice-Door."""
+LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Where plants connect, and what they trust there."""
+
+    host: str
+    port: int
+    authority: Path
+
+
+def demand_unexposed(door: Door, link_port: int) -> None:
+    """Raise unless control and runtime interface are out of the plants' reach."""
+    found = [
+        f"Flower listens on {address}:{link_port}"
+        for address in listening_addresses(link_port)
+        if address not in LOOPBACK
+    ]
+    found += [
+        f"Flower's port answers at {address}:{link_port}"
+        for address in own_addresses(door.host)
+        if _answers(address, link_port)
+    ]
+    found += [
+        f"the proxy passes {path} on ({answer})"
+        for path, answer in _through(door, FORBIDDEN)
+        if answer != CLOSED
+    ]
+    if found:
+        raise RefusedError(
+            f"{found[0]}{f' (and {len(found) - 1} more)' if found[1:] else ''}: whoever reaches "
+            "it can run code at every plant. Bind Flower to 127.0.0.1 and use the proxy "
+            "configuration that 'sluice coordinator init' wrote"
+        )
+
+
+def own_addresses(host: str) -> tuple[str, ...]:
+    """Return this machine's addresses but loopback, as far as it knows them itself."""
+    found: dict[str, None] = {}
+    for name in (host, socket.gethostname()):
+        try:
+            told = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        except OSError:
+            continue
+        found |= {str(entry[4][0]): None for entry in told}
+    for family, far in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        # Connecting a datagram socket sends nothing; it only picks the address one would use.
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((far, 9))
+            except OSError:
+                continue
+            found[str(probe.getsockname()[0])] = None
+    return tuple(a for a in found if a not in LOOPBACK and not a.startswith("127."))
+
+
+def listening_addresses(port: int) -> tuple[str, ...]:
+    """Return the addresses on which a port of this machine listens, where the system tells."""
+    found: dict[str, None] = {}
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        try:
+            lines = Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            local, state = line.split()[1], line.split()[3]
+            address, _, told = local.partition(":")
+            if state == "0A" and int(told, 16) == port:
+                found[_address(address, family)] = None
+    return tuple(found)
+
+
+def _address(told: str, family: socket.AddressFamily) -> str:
+    """Read an address of /proc/net: words of four bytes, each in the machine's own order."""
+    raw = bytes.fromhex(told)
+    words = [raw[at : at + 4][::-1] for at in range(0, len(raw), 4)]
+    return socket.inet_ntop(family, b"".join(words))
+
+
+def _answers(address: str, port: int) -> bool:
+    try:
+        with socket.create_connection((address, port), timeout=TIMEOUT_S):
+            return True
+    except OSError:
+        return False
+
+
+def _through(door: Door, paths: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Ask the proxy for each path, spelt as given, and return what it answers."""
+    trust = ssl.create_default_context(cafile=str(door.authority))
+    for path in paths:
+        for method in ("GET", "POST"):
+            line = http.client.HTTPSConnection(
+                door.host, door.port, timeout=TIMEOUT_S, context=trust
+            )
+            try:
+                line.request(method, path, body=b"" if method == "POST" else None)
+                answer = line.getresponse()
+                yield path, f"{answer.status}, {answer.getheader('X-Sluice-Door', 'open')}"
+            except OSError as error:
+                raise RefusedError(
+                    f"the proxy does not answer at {door.host}:{door.port} ({error}); start it "
+                    "before the federation, or let 'sluice coordinator run' start it"
+                ) from None
+            finally:
+                line.close()

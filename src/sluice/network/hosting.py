@@ -1,0 +1,99 @@
+"""The coordinator's processes: Flower's SuperLink on loopback, nginx before it, and the self-check.
+
+They end with the coordinator, even where it is killed: `setpriv` asks the system for that.
+"""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from sluice.errors import SettingError
+from sluice.network.exposure import Door, demand_unexposed
+from sluice.network.site import Site
+from sluice.network.store import Store
+from sluice.network.superlink import FlowerWire, Link, bound_to_us, start_superlink
+from sluice.network.wire import Wire
+
+__all__ = ["hosted", "stopped_after", "wait_for_plants"]
+
+START_S = 120.0
+
+
+@contextmanager
+def hosted(site: Site, store: Store, *, proxy: bool) -> Iterator[FlowerWire]:
+    """Run Flower, and nginx unless somebody else does, and give the wire once nothing is exposed.
+
+    Every plant that has joined is let in; those that were removed or suspended are not asked.
+    """
+    terms, port = site.terms, site.link_port
+    link = Link(
+        port=port,
+        folder=(site.folder / "flower").resolve(),
+        certificate=site.certificate.resolve(),
+        key=(site.folder / "private" / "server.key").resolve(),
+        authority=site.authority.resolve(),
+    )
+    with ExitStack() as stack:
+        superlink = stack.enter_context(stopped_after(start_superlink(link)))
+        if proxy:
+            stack.enter_context(stopped_after(_start_nginx(site)))
+        _await_port("127.0.0.1", port, superlink, "Flower's SuperLink (see flower/superlink.log)")
+        _await_port(terms.host, terms.port, superlink, "the proxy (see proxy/error.log)")
+        demand_unexposed(
+            Door(host=terms.host, port=terms.port, authority=site.authority), link_port=port
+        )
+        wire = FlowerWire(link)
+        stack.callback(wire.close)
+        wire.enrol({member.name: member.node_key for member in store.members()})
+        yield wire
+
+
+def wait_for_plants(wire: Wire, store: Store, *, seconds: float) -> frozenset[str]:
+    """Wait until every active plant is there, or the time is up; return those that are."""
+    wanted = {member.name for member in store.members() if member.active}
+    deadline = time.monotonic() + seconds
+    while not wanted <= (present := wire.present()) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return present
+
+
+@contextmanager
+def stopped_after(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """End a process when its work is done: asked first, then made to."""
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _start_nginx(site: Site) -> subprocess.Popen[bytes]:
+    nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    if nginx is None:
+        raise SettingError(
+            "nginx is not installed (Debian: apt install nginx-light); or run another proxy with "
+            "the same rules and give --no-proxy"
+        )
+    configuration = site.proxy(site.terms, site.link_port).write(site.folder / "proxy")
+    command = [*bound_to_us(), nginx, "-c", str(configuration), "-p", str(configuration.parent)]
+    return subprocess.Popen(command)  # noqa: S603 - our own command, no shell
+
+
+def _await_port(host: str, port: int, process: subprocess.Popen[bytes], what: str) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            with socket.create_connection((host, port), timeout=1):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise SettingError(f"{what} does not answer at {host}:{port}; is the port in use?")

@@ -1,0 +1,62 @@
+"""What plants send as files: a request to join, or an attestation through a one-way gateway."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sluice.attestation import SigningKey
+from sluice.errors import DocumentError, RefusedError, SettingError
+from sluice.network.asking import Asking
+from sluice.network.questions import Batch
+from sluice.network.reception import Reception
+from sluice.network.site import Site
+from sluice.network.store import Store
+from sluice.network.terms import Exported, JoinRequest, read_document
+from sluice.network.wire import Direct
+
+__all__ = ["Taken", "take_in"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of a file."""
+
+    plant: str
+    what: str
+
+
+def take_in(folder: Path, file: Path, *, at: datetime) -> Taken:
+    """Take in a plant's file, whichever of the two it is."""
+    site = Site(folder)
+    try:
+        request = read_document(JoinRequest, file)
+    except DocumentError:
+        return _attestation(site, read_document(Exported, file), at=at)
+    site.enrol(request, at=at)
+    return Taken(plant=request.plant, what="joined")
+
+
+def _attestation(site: Site, exported: Exported, *, at: datetime) -> Taken:
+    store = Store(site.base)
+    try:
+        agreements = site.agreements(store)
+        if exported.plant not in agreements:
+            raise SettingError(f"no plant {exported.plant!r} has joined")
+        asking = Asking(
+            federation=site.terms.federation,
+            key=SigningKey.load(site.key),
+            wire=Direct({}),
+            store=store,
+            clock=lambda: at,
+        )
+        reception = Reception(desk=site.desk(), asking=asking, agreements=agreements)
+        batch = Batch(commit=exported.commit.encode(), proof=exported.proof.encode())
+        reception.decide(exported.plant, batch, round_=0)
+        member = {m.name: m for m in store.members()}[exported.plant]
+        if member.attestation is None:
+            raise RefusedError(
+                f"the attestation of {exported.plant!r} is refused at step {member.step}"
+            )
+    finally:
+        store.close()
+    return Taken(plant=exported.plant, what=f"attested ({member.attestation[:12]}...)")

@@ -1,0 +1,147 @@
+"""What a federation agrees on before its first round, and the invitation that carries it.
+
+The terms are public. An invitation adds a secret of one use, by which the coordinator knows the
+plant that answers it.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from sluice.attestation.documents import STRICT, Count, Hex32, Name
+from sluice.attestation.keys import read_private
+from sluice.detector import Descent, Framing
+from sluice.detector.autoencoder import parameter_count
+from sluice.errors import DocumentError, SettingError
+from sluice.files import atomically
+from sluice.telemetry import Scaler
+
+__all__ = ["Exported", "Invitation", "JoinRequest", "Terms", "read_document", "write_document"]
+
+Document = TypeVar("Document")
+LARGEST_DOCUMENT = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """One federation: who coordinates it where, what is trained, and what is asked of plants."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    federation: Name
+    coordinator: Hex32  # its public key
+    host: str
+    port: Count
+    system: Name
+    rows_max: Count
+    policy: str  # the policy file's text
+    channels: tuple[str, ...]
+    mean: tuple[float, ...]
+    spread: tuple[float, ...]
+    stride_s: float
+    window_rows: Count
+    epochs: Count
+    batch: Count
+    learning_rate: float
+    seed: Count
+    rule: str
+    rounds: Count
+    batch_deadline_s: float
+    round_deadline_s: float
+    suspend_after: Count  # rounds failed in a row
+
+    @property
+    def framing(self) -> Framing:
+        """How a record becomes the windows of the shared model."""
+        scaler = Scaler(names=self.channels, mean=np.array(self.mean), spread=np.array(self.spread))
+        return Framing(scaler=scaler, stride_s=self.stride_s, window_rows=self.window_rows)
+
+    @property
+    def descent(self) -> Descent:
+        """How plants train in a round."""
+        return Descent(epochs=self.epochs, batch=self.batch, learning_rate=self.learning_rate)
+
+    @property
+    def weights(self) -> int:
+        """How many weights the shared model has."""
+        return parameter_count(self.framing.width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """What a plant needs to join, and the secret that lets it, once."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    plant: Name
+    secret: Hex32 = field(repr=False)
+    authority: str  # the certificate plants trust, PEM
+    terms: Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRequest:
+    """What a plant answers an invitation with: its keys, its rules, and the secret."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    plant: Name
+    secret: Hex32 = field(repr=False)
+    node_key: str  # of its Flower node, PEM
+    registration: str  # the signed document of step 1
+    rules: str  # the rules file's text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A batch attestation as a file, to be carried through a one-way gateway."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    plant: Name
+    commit: str  # the documents of steps 2 and 4
+    proof: str = field(repr=False)
+
+
+def write_document(document: object, path: Path, *, private: bool = False) -> None:
+    """Write one of these documents as JSON; with mode 0600 where it holds a secret."""
+    told = TypeAdapter(type(document)).dump_python(document, mode="json")
+    with atomically(path, private=private) as draft:
+        draft.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def read_document(kind: type[Document], path: Path, *, private: bool = False) -> Document:
+    """Read one of these documents; a private one must be its owner's alone."""
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    try:
+        raw = (
+            read_private(path, kind.__name__.lower())
+            if private
+            else _bounded(path, LARGEST_DOCUMENT)
+        )
+        found: Document = adapter.validate_json(raw, strict=True)
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise DocumentError(
+            f"{path} is no {kind.__name__.lower()}: {where}: {first['msg']}"
+        ) from None
+    return found
+
+
+def _bounded(path: Path, most: int) -> bytes:
+    with path.open("rb") as opened:
+        raw = opened.read(most + 1)
+    if len(raw) > most:
+        raise DocumentError(f"{path} has more than {most:,} bytes")
+    return raw

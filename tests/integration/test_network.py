@@ -1,0 +1,112 @@
+"""The how-to of a federation between sites, typed: real Flower processes over TLS, nginx."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from flwr.proto.control_pb2 import ListNodesRequest, StartRunRequest
+from flwr.proto.fleet_pb2 import ActivateNodeRequest
+from flwr.supercore.control.control_http_client import ControlHttpClient
+from flwr.supernode.fleet_http_client import FleetHttpClient
+
+from sluice.network.founding import Plan, found
+from sluice.network.hosting import hosted
+from sluice.network.membership import Share
+from sluice.network.store import Store
+from sluice.plants import simulate
+from sluice.telemetry import Layout, write
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-to" / "federation.md"
+SLUICE = [sys.executable, "-c", "from sluice.cli import main; main()"]
+
+needs_network = pytest.mark.skipif(
+    "SLUICE_NETWORK" not in os.environ, reason="make test-network runs it"
+)
+
+
+def commands() -> list[list[str]]:
+    text = PAGE.read_text(encoding="utf-8")
+    lines = [
+        line
+        for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
+        for line in block.splitlines()
+    ]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("sluice ")]
+
+
+def test_the_page_shows_the_whole_way() -> None:
+    told = [" ".join(command[:2]) for command in commands()]
+    assert told.count("plant run") == 2
+    assert told.index("coordinator run") > told.index("coordinator import")
+    assert told[-1] == "audit-log verify"
+
+
+@needs_network
+def test_the_how_to_leads_to_a_model_and_an_unbroken_log(tmp_path: Path) -> None:
+    plants: list[subprocess.Popen[bytes]] = []
+    told: dict[str, str] = {}
+    try:
+        for command in commands():
+            if command[:2] == ["plant", "run"]:
+                plants.append(subprocess.Popen([*SLUICE, *command], cwd=tmp_path))
+                continue
+            asked = [*SLUICE, *command]
+            if command[0] in ("coordinator", "audit-log"):
+                asked.append("--json")
+            done = subprocess.run(asked, cwd=tmp_path, check=False, capture_output=True, text=True)
+            assert done.returncode == 0, (command, done.stderr)
+            told[" ".join(command[:2])] = done.stdout
+    finally:
+        for plant in plants:
+            plant.terminate()
+            plant.wait(timeout=30)
+    ran = json.loads(told["coordinator run"])
+    assert ran["admitted"] == ["north", "south"]
+    assert ran["rounds"] == 2
+    assert (tmp_path / "water" / "model.safetensors").exists()
+    verified = json.loads(told["audit-log verify"])
+    assert verified["rounds"] == 2
+    assert verified["clients"] == ["north", "south"]
+
+
+@needs_network
+def test_plants_cannot_reach_flowers_control_interface(tmp_path: Path) -> None:
+    record = tmp_path / "line.csv"
+    write(simulate("line", seed=0, days=1), record, Layout.CSV)
+    plan = Plan(
+        federation="water",
+        host="127.0.0.1",
+        port=18_444,
+        link_port=18_001,
+        reference=Share(record=str(record), start=0, stop=1_000),
+        policy='kind = "hardened"\n',
+    )
+    site = found(tmp_path / "water", plan, at=datetime.now(UTC))
+    store = Store(site.base)
+    key = ec.generate_private_key(ec.SECP384R1()).public_key()
+    public = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    trust = site.authority.read_bytes()
+    with hosted(site, store, proxy=True) as wire:  # its self-check has passed
+        wire.enrol({"north": public})  # the control interface answers on loopback
+        outside = ControlHttpClient.from_server_address("127.0.0.1:18444", False, trust, [])
+        with pytest.raises(httpx.HTTPStatusError, match="404"):
+            outside.ListNodes(ListNodesRequest())
+        with pytest.raises(httpx.HTTPStatusError, match="404"):
+            outside.StartRun(StartRunRequest())
+        outside.close()
+        # A node that has the certificate, and even the public key, but not the private one.
+        fleet = FleetHttpClient.from_server_address("127.0.0.1:18444", False, trust, [])
+        with pytest.raises(httpx.HTTPStatusError, match="401"):
+            fleet.ActivateNode(ActivateNodeRequest(public_key=public, heartbeat_interval=30))
+        fleet.close()
+    store.close()

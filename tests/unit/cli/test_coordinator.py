@@ -1,0 +1,51 @@
+"""The commands of a federation between sites, as far as they need no second machine."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sluice.cli import main
+from sluice.invariants import Profile, mine, save_rules
+from sluice.plants import simulate
+from sluice.telemetry import Layout, write
+
+
+def run(*arguments: str, expect: int = 0) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([*arguments])
+    assert stopped.value.code == expect, arguments
+
+
+def test_from_nothing_to_a_plant_that_has_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = simulate("line", seed=0, days=8)
+    write(line, Path("line.csv"), Layout.CSV)
+    rules = mine(line.rows(0, 4_320), line.rows(4_320, 8_640), profile=Profile.HARDENED)
+    save_rules(rules, Path("rules.json"))
+    run("coordinator", "init", "water", "--reference", "line.csv", "--rows", "4320:8640")
+    run("coordinator", "init", "water", "--reference", "line.csv", expect=2)
+    run("coordinator", "invite", "water", "north", "--out", "north.invitation")
+    assert Path("north.invitation").stat().st_mode & 0o777 == 0o600
+    share = ("--record", "line.csv", "--rows", "8640:9240", "--rules", "rules.json")
+    run("plant", "join", "north.invitation", *share, "--out", "north")
+    run("coordinator", "import", "water", "north/request.json")
+    run("coordinator", "import", "water", "north/request.json", expect=3)  # it serves once
+    run("plant", "check", "north")
+    run("coordinator", "remove", "water", "north", "--from", "1", expect=2)
+    run("coordinator", "export-log", "water", "--out", "log.jsonl")
+    capsys.readouterr()
+    run("coordinator", "status", "water", "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert told["plants"] == [
+        {"plant": "north", "state": "left out at step 4", "failed": 0, "seen": 0}
+    ]
+    run("plant", "status", "north", "--json")
+    assert json.loads(capsys.readouterr().out)["rounds"] == 0
+    run("audit-log", "verify", "log.jsonl", "--json")
+    assert json.loads(capsys.readouterr().out)["entries"] == 2
+    changed = Path("log.jsonl").read_bytes().replace(b"north", b"nerth", 1)
+    Path("log.jsonl").write_bytes(changed)
+    run("audit-log", "verify", "log.jsonl", expect=3)

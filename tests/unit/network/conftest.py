@@ -1,0 +1,120 @@
+"""A federation between sites in one process: a coordinator's folder, plants' folders, no wire."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from sluice.detector import Descent
+from sluice.federation import Checkpoint
+from sluice.invariants import Profile, load_rules, mine, save_rules
+from sluice.network.agent import Agent
+from sluice.network.founding import Plan, conductor, found
+from sluice.network.membership import Membership, Share
+from sluice.network.site import Site
+from sluice.network.store import Store
+from sluice.network.terms import JoinRequest, read_document
+from sluice.network.wire import Answerer, Direct
+from sluice.plants import simulate
+from sluice.telemetry import Layout, read_record, write
+
+START = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ROWS = 600
+
+
+class Clock:
+    """A clock that moves a second each time somebody looks."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+@dataclass
+class Consortium:
+    """Everybody, in folders beside each other."""
+
+    folder: Path
+    record: Path
+    rules: Path
+    site: Site
+    clock: Clock = field(default_factory=Clock)
+    plants: dict[str, Answerer] = field(default_factory=dict)
+
+    def request(self, name: str, index: int) -> JoinRequest:
+        """Let a plant answer an invitation; the request is not handed in."""
+        start = 8_640 + index * ROWS
+        invitation = self.site.invite(name, at=self.clock())
+        membership = Membership.create(
+            self.folder / name,
+            invitation,
+            load_rules(self.rules),
+            self.rules.read_text(encoding="utf-8"),
+            Share(record=str(self.record), start=start, stop=start + ROWS),
+        )
+        return read_document(JoinRequest, membership.folder / "request.json", private=True)
+
+    def join(self, name: str, index: int) -> Agent:
+        self.site.enrol(self.request(name, index), at=self.clock())
+        agent = Membership(self.folder / name).agent()
+        self.plants[name] = agent
+        return agent
+
+    def run(self, rounds: int = 2) -> Checkpoint:
+        store = Store(self.site.base)
+        try:
+            held = conductor(self.site, store, Direct(self.plants), clock=self.clock)
+            return held.run(rounds=rounds, on_round=lambda _: None)
+        finally:
+            store.close()
+
+
+@pytest.fixture(scope="session")
+def line_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("line")
+    record = folder / "line.csv"
+    write(simulate("line", seed=0, days=8), record, Layout.CSV)
+    line = read_record(record)
+    rules = mine(line.rows(0, 4_320), line.rows(4_320, 8_640), profile=Profile.HARDENED)
+    save_rules(rules, folder / "rules.json")
+    return record, folder / "rules.json"
+
+
+POLICY = 'kind = "hardened"\n'
+Founder = Callable[..., Consortium]
+
+
+@pytest.fixture
+def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
+    def make(rule: str = "fedavg", suspend_after: int = 5) -> Consortium:
+        record, rules = line_files
+        plan = Plan(
+            federation="water",
+            host="127.0.0.1",
+            port=18_443,
+            link_port=18_000,
+            reference=Share(record=str(record), start=4_320, stop=8_640),
+            policy=POLICY,
+            system="unsafe",
+            rows_max=4_096,
+            rule=rule,
+            descent=Descent(epochs=1, batch=256),
+            suspend_after=suspend_after,
+        )
+        site = found(tmp_path / "coordinator", plan, at=START)
+        return Consortium(tmp_path, record, rules, site)
+
+    return make
+
+
+@pytest.fixture
+def consortium(founder: Founder) -> Consortium:
+    made = founder()
+    for index, name in enumerate(("north", "south", "west")):
+        made.join(name, index)
+    return made

@@ -1,0 +1,192 @@
+"""A federation over a wire ends where the one in a process ends, whatever happens on the way."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pytest
+
+from sluice.aggregation import RULES
+from sluice.attestation import read_log
+from sluice.detector.autoencoder import initial
+from sluice.errors import CheckpointError, RefusedError
+from sluice.federation import Decision, InProcess, begin, take_round
+from sluice.network.agent import Agent
+from sluice.network.founding import conductor
+from sluice.network.membership import Membership
+from sluice.network.questions import ANSWERS, Answer, Batch, Declined
+from sluice.network.removing import go_back
+from sluice.network.store import Store
+from sluice.network.wire import Answerer, Direct
+
+from .conftest import Consortium, Founder
+
+
+class Silent:
+    def answer(self, question: bytes) -> bytes:  # noqa: ARG002
+        return ANSWERS.write(Answer(answer=Declined(word="refused")))
+
+
+class Killed(BaseException):
+    """The coordinator is gone, in the middle of whatever it did."""
+
+
+class Cut(Direct):
+    """A wire on which the coordinator dies after so many answers."""
+
+    def __init__(self, plants: Mapping[str, Answerer], after: int) -> None:
+        super().__init__(plants)
+        self.after = after
+
+    def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
+        for answer in super().ask(questions, seconds=seconds):
+            if self.after == 0:
+                raise Killed
+            self.after -= 1
+            yield answer
+            if self.after == 0:
+                raise Killed
+
+
+def in_process(consortium: Consortium, rounds: int) -> np.ndarray:
+    terms = consortium.site.terms
+    agents = {name: agent for name, agent in consortium.plants.items() if isinstance(agent, Agent)}
+    batches = {name: agent._batch for name, agent in agents.items()}
+    transport = InProcess(
+        batches=batches,
+        windows={name: terms.framing.windows(batch) for name, batch in batches.items()},
+        descent=terms.descent,
+        seed=terms.seed,
+    )
+    checkpoint = begin(
+        initial(terms.framing.width, seed=terms.seed),
+        {name: Decision(admitted=True) for name in batches},
+    )
+    for _ in range(rounds):
+        checkpoint = take_round(checkpoint, transport, RULES[terms.rule], None)
+    return checkpoint.parameters
+
+
+def test_the_model_is_the_one_of_a_federation_in_one_process(consortium: Consortium) -> None:
+    done = consortium.run(rounds=2)
+    assert done.round == 2
+    assert done.admitted == ("north", "south", "west")
+    assert np.array_equal(done.parameters, in_process(consortium, 2))
+    ledger = read_log(consortium.site.log)
+    assert ledger.rounds.last == 2
+    assert ledger.rounds.members == ("north", "south", "west")
+
+
+@pytest.mark.parametrize("after", [1, 4, 7, 11])
+def test_a_coordinator_that_is_killed_goes_on_to_the_same_model(
+    consortium: Consortium, after: int
+) -> None:
+    store = Store(consortium.site.base)
+    cut = conductor(consortium.site, store, Cut(consortium.plants, after), clock=consortium.clock)
+    with pytest.raises(Killed):
+        cut.run(rounds=2, on_round=lambda _: None)
+    store.close()
+    done = consortium.run(rounds=2)
+    assert np.array_equal(done.parameters, in_process(consortium, 2))
+    assert read_log(consortium.site.log).rounds.last == 2
+
+
+def test_a_plant_that_is_killed_says_the_same_again(consortium: Consortium) -> None:
+    consortium.run(rounds=1)
+    reborn = Membership(consortium.folder / "north").agent()
+    north = consortium.plants["north"]
+    assert isinstance(north, Agent)
+    assert reborn.attest().attestation == north.attest().attestation
+    consortium.plants["north"] = reborn
+    assert np.array_equal(consortium.run(rounds=2).parameters, in_process(consortium, 2))
+
+
+def test_a_silent_plant_is_left_out_and_suspended_until_an_operator_acts(
+    founder: Founder,
+) -> None:
+    consortium = founder(suspend_after=2)
+    for index, name in enumerate(("north", "south")):
+        consortium.join(name, index)
+    faithful = consortium.plants["south"]
+    consortium.plants["south"] = Silent()
+    done = consortium.run(rounds=2)
+    assert done.refused == ("south",)
+    assert done.decisions["south"].reasons == ("step 4",)
+    assert read_log(consortium.site.log).rounds.members == ("north",)
+    consortium.plants["south"] = faithful
+    assert consortium.run(rounds=3).admitted == ("north",)  # suspended: not even asked
+    store = Store(consortium.site.base)
+    store.reinstate("south")
+    store.close()
+    assert consortium.run(rounds=4).admitted == ("north", "south")
+
+
+class Lying:
+    """A plant that answers for its batch with something else."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+
+    def answer(self, question: bytes) -> bytes:  # noqa: ARG002
+        return ANSWERS.write(Answer(answer=self.batch))
+
+
+def test_a_copied_proof_is_refused_at_step_2(consortium: Consortium) -> None:
+    north = consortium.plants["north"]
+    assert isinstance(north, Agent)
+    consortium.plants["south"] = Lying(north.attested_documents())
+    assert consortium.run(rounds=1).decisions["south"].reasons == ("step 2",)
+
+
+def test_another_batchs_proof_is_refused_at_step_5(consortium: Consortium) -> None:
+    north, south = consortium.plants["north"], consortium.plants["south"]
+    assert isinstance(north, Agent)
+    assert isinstance(south, Agent)
+    mixed = Batch(commit=south.attested_documents().commit, proof=north.attested_documents().proof)
+    consortium.plants["south"] = Lying(mixed)
+    assert consortium.run(rounds=1).decisions["south"].reasons == ("step 5.2",)
+
+
+def test_nonsense_is_counted_and_changes_nothing(consortium: Consortium) -> None:
+    class Babbling:
+        def answer(self, question: bytes) -> bytes:  # noqa: ARG002
+            return b"\x80\x04pickle"
+
+    consortium.plants["west"] = Babbling()
+    assert consortium.run(rounds=1).admitted == ("north", "south")
+    store = Store(consortium.site.base)
+    assert store.counts()["west", "malformed"] == 2  # at the start, and in round 1
+    store.close()
+
+
+def test_a_rolled_back_store_is_refused(consortium: Consortium) -> None:
+    consortium.run(rounds=1)
+    earlier = consortium.site.base.read_bytes()
+    consortium.run(rounds=2)
+    for suffix in ("-wal", "-shm"):
+        consortium.site.base.with_name(consortium.site.base.name + suffix).unlink(missing_ok=True)
+    consortium.site.base.write_bytes(earlier)
+    with pytest.raises(CheckpointError, match="put back to an earlier time"):
+        consortium.run(rounds=3)
+
+
+def test_a_federation_without_plants_does_not_begin(founder: Founder) -> None:
+    with pytest.raises(RefusedError, match="no client was admitted"):
+        founder().run(rounds=1)
+
+
+def test_a_plant_found_compromised_is_removed_and_its_rounds_given_up(
+    consortium: Consortium,
+) -> None:
+    first = consortium.run(rounds=1)
+    consortium.run(rounds=2)
+    back = go_back(consortium.site.folder, "west", before=2, at=consortium.clock())
+    assert (back.model_of, back.given_up) == (1, 1)
+    assert consortium.site.terms.rounds == 11
+    store = Store(consortium.site.base)
+    held = store.last(federation="water")
+    store.close()
+    assert held is not None
+    assert np.array_equal(held.parameters, first.parameters)
+    done = consortium.run(rounds=3)
+    assert done.admitted == ("north", "south")
+    assert read_log(consortium.site.log).rounds.members == ("north", "south")

@@ -1,0 +1,115 @@
+"""Who joins: invitations of one use, rules that are accepted, secrets that stay private."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sluice.errors import DocumentError, RefusedError, SettingError
+from sluice.network.importing import take_in
+from sluice.network.membership import Membership
+from sluice.network.questions import packed_update, read_update
+from sluice.network.store import Store
+from sluice.network.terms import Exported, Terms, read_document, write_document
+
+from .conftest import START, Consortium, Founder
+
+
+@pytest.fixture
+def consortium(founder: Founder) -> Consortium:
+    return founder()
+
+
+def test_an_invitation_serves_once(consortium: Consortium) -> None:
+    request = consortium.request("north", 0)
+    consortium.site.enrol(request, at=consortium.clock())
+    with pytest.raises(RefusedError, match="was used on"):
+        consortium.site.enrol(request, at=consortium.clock())
+
+
+def test_an_invitation_is_for_one_plant(consortium: Consortium) -> None:
+    request = consortium.request("north", 0)
+    with pytest.raises(RefusedError, match="never made to it"):
+        consortium.site.enrol(replace(request, plant="south"), at=consortium.clock())
+    with pytest.raises(RefusedError, match="never made to it"):
+        consortium.site.enrol(replace(request, secret="0" * 64), at=consortium.clock())
+
+
+def test_a_newer_invitation_ends_the_older_one(consortium: Consortium) -> None:
+    request = consortium.request("north", 0)
+    consortium.site.invite("north", at=consortium.clock())
+    with pytest.raises(RefusedError, match="never made to it"):
+        consortium.site.enrol(request, at=consortium.clock())
+
+
+def test_a_node_key_of_another_kind_is_refused(consortium: Consortium) -> None:
+    request = consortium.request("north", 0)
+    with pytest.raises(DocumentError, match="no P-384 public key"):
+        consortium.site.enrol(replace(request, node_key="nonsense"), at=consortium.clock())
+
+
+def test_secrets_are_their_owners_alone(consortium: Consortium) -> None:
+    consortium.join("north", 0)
+    private = [
+        *(consortium.site.folder / "private").iterdir(),
+        consortium.site.base,
+        *(consortium.folder / "north" / "private").iterdir(),
+        *(consortium.folder / "north" / "keys" / "private").iterdir(),
+        consortium.folder / "north" / "invitation.json",
+        consortium.folder / "north" / "request.json",
+    ]
+    assert len(private) >= 8
+    for path in private:
+        assert path.stat().st_mode & 0o777 == 0o600, path
+    secret = Membership(consortium.folder / "north").invitation.secret
+    assert secret.encode() not in consortium.site.base.read_bytes()
+    assert secret.encode() not in consortium.site.log.read_bytes()
+
+
+def test_a_readable_invitation_is_refused(consortium: Consortium) -> None:
+    consortium.join("north", 0)
+    (consortium.folder / "north" / "invitation.json").chmod(0o644)
+    with pytest.raises(SettingError, match="can be read by others"):
+        _ = Membership(consortium.folder / "north").invitation
+
+
+def test_an_attestation_comes_as_a_file_too(consortium: Consortium, tmp_path: Path) -> None:
+    batch = consortium.join("north", 0).attested_documents()
+    path = tmp_path / "north.attestation"
+    document = Exported(plant="north", commit=batch.commit.decode(), proof=batch.proof.decode())
+    write_document(document, path)
+    assert take_in(consortium.site.folder, path, at=START).what.startswith("attested")
+    forged = replace(document, proof=document.proof.replace('"schema":1', '"schema":2'))
+    write_document(forged, path)
+    with pytest.raises(RefusedError, match="step 5.1"):
+        take_in(consortium.site.folder, path, at=START)
+
+
+def test_the_terms_come_back_as_they_were(consortium: Consortium, tmp_path: Path) -> None:
+    terms = consortium.site.terms
+    write_document(terms, tmp_path / "terms.json")
+    assert read_document(Terms, tmp_path / "terms.json") == terms
+
+
+@pytest.mark.parametrize("raw", [b"", b"\0" * 8, b"\0" * 7 + b"\1" + b"\0" * 3])
+def test_an_update_of_another_size_is_refused(raw: bytes) -> None:
+    with pytest.raises(DocumentError):
+        read_update(raw, client="north", count=1)
+
+
+def test_an_update_that_is_no_number_is_refused() -> None:
+    whole = b"\0" * 7 + b"\1" + b"\0\0\x80\x3f"
+    assert packed_update(read_update(whole, client="north", count=1)) == whole
+    with pytest.raises(DocumentError, match="NaN"):
+        read_update(whole[:8] + b"\0\0\xc0\x7f", client="north", count=1)
+
+
+def test_a_full_disk_changes_nothing_and_says_so(consortium: Consortium) -> None:
+    consortium.site.enrol(consortium.request("north", 0), at=START)
+    store = Store(consortium.site.base)
+    pages = store._base.execute("PRAGMA page_count").fetchone()[0]
+    store._base.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(SettingError, match="make room"):
+        store.keep_update("north", 1, bytes(1 << 20))
+    assert store.updates(1) == {}
+    store.close()
