@@ -66,11 +66,20 @@ lint: setup ## formatting, lint, types, import contracts, clippy
 bench: setup ## speed as ratios, rival and ours side by side
 	$(BIN)/sluice bench gate
 	$(BIN)/sluice bench train
+	$(BIN)/sluice bench attest-full
 	$(BIN)/python benchmarks/reading.py
 
 .PHONY: evaluate
 evaluate: setup ## what the gate tells apart, measured anew into docs/results (several minutes)
 	$(BIN)/python benchmarks/gate_evaluation.py --out docs/results/gate.md
+
+.PHONY: exactness
+exactness: setup ## whether gate and circuit ever disagree, measured anew into docs/results (an hour)
+	$(BIN)/python benchmarks/exactness.py --out docs/results/exactness.md
+
+.PHONY: fuzz
+fuzz: ## a bit in every byte of a proof, then broken proofs of any sort for MINUTES (5)
+	MINUTES=$(or $(MINUTES),5) cargo test --locked -p attest-core --test full_fuzz -- --ignored --nocapture
 
 .PHONY: evidence
 evidence: setup ## poisoning with and without the gate, all modes and rules, into docs/results (hours)
@@ -79,6 +88,10 @@ evidence: setup ## poisoning with and without the gate, all modes and rules, int
 .PHONY: kills
 kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, byte for byte (30 min)
 	$(BIN)/python benchmarks/lab_kills.py --folder kills
+
+.PHONY: red-team
+red-team: setup ## every attacker at both gates, into docs/results (a quarter of an hour)
+	$(BIN)/python benchmarks/red_team.py --out docs/results/red-team.md
 
 .PHONY: format
 format: setup ## rewrite files in the house style

@@ -4,10 +4,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use attest_core::full::witness::Manner;
-use attest_core::full::{self, Batch, Budgets, Circuit, Invalid, Malformed, Unproven};
+use attest_core::full::{self, Batch, Budgets, Circuit, Claim, Invalid, Malformed, Unproven};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 create_exception!(
@@ -132,6 +133,21 @@ impl FullCircuit {
         }
     }
 
+    /// Fill a trace as a prover that lies would, whatever the batch shows, and count the constraints
+    /// that break.
+    fn forced(&self, py: Python<'_>, budgets: &[u8], batch: &FullBatch) -> PyResult<usize> {
+        let budgets = Budgets::read(budgets).map_err(malformed)?;
+        let manner = Manner {
+            forced: true,
+            ..Manner::default()
+        };
+        let broken = guarded(py, || {
+            let traced = self.0.trace(&budgets, &batch.batch(), &[0; 32], manner)?;
+            Ok(traced.broken().len())
+        })?;
+        broken.map_err(unproven)
+    }
+
     /// Prove that the batch in the commitment under this salt satisfies the statement.
     fn prove<'py>(
         &self,
@@ -166,24 +182,62 @@ impl FullCircuit {
         let budgets = Budgets::read(budgets).map_err(malformed)?;
         let commitment = exactly(commitment, "commitment")?;
         let context = exactly(context, "context")?;
-        let verified = catch_unwind(AssertUnwindSafe(|| {
-            py.detach(|| self.0.verify(&budgets, rows, &commitment, &context, proof))
-        }));
-        verdict(verified)
+        let claim = Claim {
+            budgets: &budgets,
+            rows,
+            commitment: &commitment,
+            context: &context,
+            proof,
+        };
+        verdict(guarded(py, || self.0.verify(&claim))?)
+    }
+
+    /// Verify many proofs at once: for each none, or the step and why.
+    fn verify_many(&self, py: Python<'_>, claims: Vec<Claimed>) -> PyResult<Vec<Option<Refusal>>> {
+        let read = |(budgets, _, commitment, context, _): &Claimed| {
+            let budgets = Budgets::read(budgets).map_err(malformed)?;
+            let commitment = exactly(commitment, "commitment")?;
+            Ok((budgets, commitment, exactly(context, "context")?))
+        };
+        let parts: Vec<_> = claims.iter().map(read).collect::<PyResult<_>>()?;
+        let held: Vec<Claim> = claims
+            .iter()
+            .zip(&parts)
+            .map(|(told, (budgets, commitment, context))| Claim {
+                budgets,
+                rows: told.1,
+                commitment,
+                context,
+                proof: &told.4,
+            })
+            .collect();
+        let answers = guarded(py, || self.0.verify_many(&held))?;
+        Ok(answers.into_iter().map(invalid).collect())
     }
 }
 
-/// A panic of the verifier is a proof that it could not read.
-pub(crate) fn verdict(verified: std::thread::Result<Result<(), Invalid>>) -> PyResult<()> {
-    let invalid = |step, why: String| Err(InvalidProofError::new_err((step, why)));
+/// Budgets, rows, commitment, context, proof.
+type Claimed = (
+    PyBackedBytes,
+    usize,
+    PyBackedBytes,
+    PyBackedBytes,
+    PyBackedBytes,
+);
+
+/// The step that failed, and why.
+type Refusal = (&'static str, String);
+
+/// A proof that is not accepted is an exception.
+pub(crate) fn verdict(verified: Result<(), Invalid>) -> PyResult<()> {
+    invalid(verified).map_or(Ok(()), |refused| Err(InvalidProofError::new_err(refused)))
+}
+
+fn invalid(verified: Result<(), Invalid>) -> Option<Refusal> {
     match verified {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(Invalid::Shape(why))) => invalid("shape", why),
-        Ok(Err(Invalid::Fails(why))) => invalid("fails", why),
-        Err(_) => invalid(
-            "shape",
-            "the verifier could not make anything of the proof".into(),
-        ),
+        Ok(()) => None,
+        Err(Invalid::Shape(why)) => Some(("shape", why)),
+        Err(Invalid::Fails(why)) => Some(("fails", why)),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use attest_core::full::Invalid;
 use attest_core::sampled::{Batch, Circuit, Told, Trapdoor, Verifying, keys};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -200,9 +201,11 @@ impl SampledVerifier {
         proof: &[u8],
     ) -> PyResult<()> {
         let commitment = exactly(commitment, "commitment")?;
-        verdict(catch_unwind(AssertUnwindSafe(|| {
+        let verified = catch_unwind(AssertUnwindSafe(|| {
             let told = claim.told();
             py.detach(|| self.circuit.verify(&self.key, &commitment, &told, proof))
-        })))
+        }));
+        let unread = "the verifier could not make anything of the proof";
+        verdict(verified.unwrap_or_else(|_| Err(Invalid::Shape(unread.into()))))
     }
 }

@@ -7,27 +7,39 @@ watchdog; verifying runs here.
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from sluice import _attest
 from sluice.admission import HardenedPolicy, Policy
+from sluice.admission.policy import policy_hash
 from sluice.attestation import worker
 from sluice.attestation.packing import digest, number, packed
 from sluice.attestation.statement import Statement, derive
 from sluice.attestation.system import Circuit
 from sluice.attestation.witness import Witness
 from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
-from sluice.invariants import RuleSet
+from sluice.invariants import RuleSet, rules_hash
 from sluice.telemetry import Record
 
-__all__ = ["Full"]
+__all__ = ["Claim", "Full"]
 
 MOST_ROWS = 1 << 17
 LEAST_ROWS = 2
 ROWS_PER_SECOND = 50
 """A prover slower than this, on top of `patience_s`, is taken to hang."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A proof, and the committed batch that it is to hold for."""
+
+    commitment: bytes
+    rows: int
+    context: bytes
+    proof: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +72,14 @@ class Full:
                 f"the system {self.name!r} proves {LEAST_ROWS} to {MOST_ROWS:,} rows, not "
                 f"{rows_max:,}"
             )
-        statement = derive(rules, policy)
+        statement = _derived(_Terms(rules, policy))
         core = _core(statement.content)
         parameters = tuple(sorted(_attest.full_parameters()))
         identity = digest(
             "full circuit",
             core.identity,
+            bytes.fromhex(rules_hash(rules)),  # budgets follow from rules, policy and rows
+            bytes.fromhex(policy_hash(policy)),
             packed(*(packed(name.encode(), number(value)) for name, value in parameters)),
             number(rows_max),
         )
@@ -89,6 +103,18 @@ class Full:
 
     def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
         """Prove that the committed batch satisfies the circuit, in a process of its own."""
+        request = self.request(batch, circuit, salt=salt, context=context)
+        answer = self._ask(request, self.patience_s + len(batch) / ROWS_PER_SECOND)
+        kind, content = answer[:1], answer[1:]
+        if kind == worker.PROVEN:
+            return content
+        why = content.decode(errors="replace")
+        if kind == worker.REFUSED:
+            raise RefusedError(f"batch {batch.name!r} does not satisfy its circuit: {why}")
+        raise SettingError(f"batch {batch.name!r} cannot be proven: {why}")
+
+    def request(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+        """Return what a prover is asked. It is as secret as the batch."""
         statement = _statement(circuit)
         if not LEAST_ROWS <= len(batch) <= circuit.rows_max:
             raise RefusedError(
@@ -96,7 +122,7 @@ class Full:
                 f"{circuit.rows_max:,}"
             )
         witness = Witness.of(statement, batch)
-        request = worker.joined(
+        return worker.joined(
             (
                 statement.content,
                 statement.budget_content(witness.rows),
@@ -109,31 +135,55 @@ class Full:
                 context,
             )
         )
-        answer = self._ask(request, self.patience_s + witness.rows / ROWS_PER_SECOND)
-        kind, content = answer[:1], answer[1:]
-        if kind == worker.PROVEN:
-            return content
-        why = content.decode(errors="replace")
-        if kind == worker.REFUSED:
-            raise RefusedError(f"batch {batch.name!r} does not satisfy its circuit: {why}")
-        raise SettingError(f"batch {batch.name!r} cannot be proven: {why}")
 
     def verify(
         self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
     ) -> None:
         """Return where the proof holds, and raise `VerificationError` otherwise."""
-        if not LEAST_ROWS <= rows <= circuit.rows_max:
-            raise VerificationError("5.7", f"the circuit does not take {rows:,} rows")
-        if len(commitment) != 32 or len(context) != 32 or len(proof) > self.largest_proof:
-            raise VerificationError("5.7", "commitment, context or proof is not of its length")
+        claim = Claim(commitment=commitment, rows=rows, context=context, proof=proof)
+        refused = self._objection(circuit, claim)
+        if refused:
+            raise refused
         statement = _statement(circuit)
         try:
             _core(statement.content).verify(
                 statement.budget_content(rows), rows, commitment, context, proof
             )
         except _attest.InvalidProofError as invalid:
-            step, why = invalid.args
-            raise VerificationError("5.7" if step == "shape" else "5.8", why) from None
+            raise _refusal(invalid.args) from None
+
+    def verify_many(
+        self, circuit: Circuit, claims: Sequence[Claim]
+    ) -> tuple[VerificationError | None, ...]:
+        """Verify the proofs of one circuit side by side: for each none, or why it is refused.
+
+        Every proof is answered for by itself, as `verify` would; one that fails changes nothing
+        about the others.
+        """
+        answers = [self._objection(circuit, claim) for claim in claims]
+        asked = [at for at, refused in enumerate(answers) if refused is None]
+        statement = _statement(circuit)
+        budgets = {
+            rows: statement.budget_content(rows) for rows in {claims[at].rows for at in asked}
+        }
+        found = _core(statement.content).verify_many(
+            [
+                (budgets[claim.rows], claim.rows, claim.commitment, claim.context, claim.proof)
+                for claim in (claims[at] for at in asked)
+            ]
+        )
+        for at, invalid in zip(asked, found, strict=True):
+            answers[at] = _refusal(invalid) if invalid else None
+        return tuple(answers)
+
+    def _objection(self, circuit: Circuit, claim: Claim) -> VerificationError | None:
+        """Say what is wrong with a claim before anyone looks at the proof."""
+        if not LEAST_ROWS <= claim.rows <= circuit.rows_max:
+            return VerificationError("5.7", f"the circuit does not take {claim.rows:,} rows")
+        lengths = (len(claim.commitment), len(claim.context))
+        if lengths != (32, 32) or len(claim.proof) > self.largest_proof:
+            return VerificationError("5.7", "commitment, context or proof is not of its length")
+        return None
 
     def _ask(self, request: bytes, patience_s: float) -> bytes:
         """Have a worker answer; one that hangs is ended, and another tries with a single thread."""
@@ -166,9 +216,37 @@ def _core(content: bytes) -> _attest.FullCircuit:
         raise SettingError(f"the circuit cannot state these rules: {malformed}") from None
 
 
+def _refusal(invalid: tuple[str, str]) -> VerificationError:
+    step, why = invalid
+    return VerificationError("5.7" if step == "shape" else "5.8", why)
+
+
+class _Terms:
+    """The rules and the policy of a circuit: these very objects, which nothing changes."""
+
+    __slots__ = ("policy", "rules")
+
+    def __init__(self, rules: RuleSet, policy: HardenedPolicy) -> None:
+        self.rules, self.policy = rules, policy
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Terms):
+            return NotImplemented
+        return self.rules is other.rules and self.policy is other.policy
+
+    def __hash__(self) -> int:
+        return hash((id(self.rules), id(self.policy)))
+
+
 def _statement(circuit: Circuit) -> Statement:
     assert isinstance(circuit.policy, HardenedPolicy)
-    return derive(circuit.rules, circuit.policy)
+    return _derived(_Terms(circuit.rules, circuit.policy))
+
+
+@lru_cache(maxsize=16)
+def _derived(terms: _Terms) -> Statement:
+    """Derive once: it takes half as long as verifying a proof does."""
+    return derive(terms.rules, terms.policy)
 
 
 def _planes(witness: Witness) -> _attest.FullBatch:

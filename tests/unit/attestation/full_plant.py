@@ -87,7 +87,7 @@ def rules_of(wiring: Wiring) -> RuleSet:
                 flow="G",
                 off=0,
                 states=(State(code=1, nominal=1.0),),
-                settle=1,
+                settle=min(1, wiring.settle),
                 transition=Transition.ENVELOPE,
             ),
             0.2,

@@ -6,7 +6,7 @@ statement, the commitment or the cases change on purpose.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluice import _attest
@@ -39,9 +39,12 @@ class Case:
 def cases() -> Iterator[Case]:
     """Batches of every kind, each just within its budgets, and each just beyond one of them."""
     plain, jumping, severe = Wiring(), Wiring(jumps=True, settle=1), Wiring(severe_rows=3, settle=4)
+    brisk = Wiring(jumps=True, settle=0, windows=(4,))
     odd = Wiring(windows=(7, 5), blocks=(40,), settle=0, averaged=False, severe_multiple=1.7)
     quiet = Wiring(standby=(("P", 0), ("R", 0)), windows=(4, 8, 16), blocks=(24,))
+    all_kinds = replace(jumping, settle=4, severe_rows=9, standby=quiet.standby)
     clean = clean_batch(80, 1)
+    long = clean_batch(110, 7)
     pushed = float(clean.column("F")[60]) + 0.45  # beyond the tolerance, short of severe
     lying = with_cell(with_cell(clean, 60, "F", pushed), 50, "S", 0.0)
     spiked = with_cell(clean, 44, "L", 5.0)
@@ -50,8 +53,10 @@ def cases() -> Iterator[Case]:
         ("a flow off its nominal and a moving valve", plain, lying),
         ("a missing reading and an unknown code", plain, with_cell(clean, 20, "S", 7.0)),
         ("a time jump", jumping, with_jump(clean, 33)),
+        ("a time jump and nothing settles", brisk, with_jump(clean_batch(60, 4), 21)),
         ("severe rows", severe, spiked),
         ("odd windows and bounds that only flag", odd, clean_batch(70, 5, averaged=False)),
+        ("every gadget", all_kinds, with_jump(with_cell(long, 37, "R", 1.0), 61)),
         ("two standby pumps", quiet, with_cell(clean_batch(250, 3), 100, "R", 1.0)),
     ):
         yield Case(name=name, wiring=wiring, batch=batch)

@@ -69,6 +69,7 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
         rows.only = None;
         self.layout.local(&mut rows);
         self.layout.judge_row(&mut rows);
+        self.layout.judge_blocks(&mut rows);
         self.layout
             .judge_batch(&mut rows, &self.public.totals, digest);
         let [of_here, _] = rows.registers;

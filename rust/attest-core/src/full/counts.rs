@@ -153,6 +153,15 @@ impl Counts {
         }
     }
 
+    /// The public column in which the slack of a count is weighted.
+    #[must_use]
+    pub fn slack_weights(&self, counted: Counted) -> Option<usize> {
+        self.counts
+            .iter()
+            .find(|count| count.counted.contains(&counted))?
+            .slack
+    }
+
     /// The column of flags that add slack.
     #[must_use]
     pub fn slack(&self) -> Option<Column> {

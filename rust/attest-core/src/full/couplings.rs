@@ -259,6 +259,13 @@ impl Couplings {
         self.couplings.len()
     }
 
+    /// The columns that say whether an actuator still settles, and that show it.
+    pub fn countdowns(&self) -> impl Iterator<Item = (Column, Column)> {
+        self.countdowns
+            .iter()
+            .map(|count| (count.any, count.inverse))
+    }
+
     /// A batch begins with every actuator unsettled.
     pub fn first<R: Rows>(&self, rows: &mut R) {
         for switch in &self.switches {

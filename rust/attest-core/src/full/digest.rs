@@ -123,6 +123,20 @@ impl Digest {
         }
     }
 
+    /// Whether a column belongs to a permutation.
+    #[must_use]
+    pub fn owns(&self, column: Column) -> bool {
+        let rounds = |permutation: &Permutation| {
+            let full = permutation
+                .beginning
+                .iter()
+                .chain(&permutation.ending)
+                .flatten();
+            full.chain(&permutation.partial).any(|own| *own == column)
+        };
+        self.permutations.iter().any(rounds)
+    }
+
     /// The row is digested, and on the batch's last row the chain ends in the public digest.
     pub fn judge<R: Rows>(&self, channels: &Channels, rows: &mut R, digest: [R::Value; CHAIN]) {
         let chain = self.absorb(channels, rows);

@@ -1,6 +1,6 @@
 //! What a circuit is: its statement, its parameters, and its constraints themselves.
 
-use p3_air::symbolic::{AirLayout, get_symbolic_constraints};
+use p3_air::symbolic::{AirLayout, get_max_constraint_degree_extension, get_symbolic_constraints};
 use p3_air::{Air, BaseAir, RowWindow};
 use p3_field::coset::TwoAdicMultiplicativeCoset;
 use p3_field::{BasedVectorSpace, PrimeCharacteristicRing};
@@ -87,6 +87,13 @@ fn fold(air: &FullAir, points: &mut Points) -> Challenge {
 #[must_use]
 pub fn constraints(air: &FullAir) -> usize {
     get_symbolic_constraints::<F, _>(air, AirLayout::from_air::<F>(air)).len()
+}
+
+/// The largest degree of a constraint, as a multiple of the trace's.
+#[must_use]
+pub fn degree(air: &FullAir) -> usize {
+    let layout = AirLayout::from_air::<F>(air);
+    get_max_constraint_degree_extension::<F, F, _>(air, layout, air.public.height)
 }
 
 /// Bits of soundness that are proven, not conjectured, for a trace of a height.

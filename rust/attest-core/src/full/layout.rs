@@ -96,12 +96,16 @@ impl Layout {
         self.windows.judge_step(rows);
     }
 
-    /// What a row must satisfy by itself.
+    /// What a row must satisfy by itself, or else be flagged.
     pub fn judge_row<R: Rows>(&self, rows: &mut R) {
         self.channels.local(rows);
         self.couplings.judge(&self.channels, rows);
         self.relations.local(&self.channels, rows);
         self.windows.judge(rows);
+    }
+
+    /// What the rows of a block must satisfy where it ends; no flag makes up for it.
+    pub fn judge_blocks<R: Rows>(&self, rows: &mut R) {
         self.levels.judge(rows);
     }
 

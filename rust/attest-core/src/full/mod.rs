@@ -18,11 +18,13 @@ pub mod public;
 pub mod relations;
 mod stark;
 pub mod statement;
+mod verify;
 pub mod windows;
 pub mod witness;
 
 pub use public::Budgets;
-pub use stark::{Circuit, Invalid, Traced, Unproven};
+pub use stark::{Circuit, Traced, Unproven};
+pub use verify::{Claim, Invalid};
 pub use witness::Batch;
 
 /// The order of the field: 2^64 - 2^32 + 1.

@@ -9,8 +9,8 @@ use p3_fri::{FriParameters, HidingFriPcs};
 use p3_merkle_tree::MerkleTreeHidingMmcs;
 use p3_symmetric::{CompressionFunctionFromHasher, SerializingHasher};
 use p3_uni_stark::StarkConfig;
-use rand::SeedableRng;
 use rand::rngs::StdRng;
+use rand::{CryptoRng, SeedableRng};
 
 use super::columns::F;
 use super::counts::BASE;
@@ -49,19 +49,21 @@ pub const COLLISION_BITS: usize = 128;
 /// The shortest trace whose masks cover all that is opened of it.
 pub const LEAST_HEIGHT: usize = 256;
 
+const HASH_ELEMENTS: usize = 4;
+
 /// The field that challenges come from.
 pub type Challenge = BinomialExtensionField<F, EXTENSION>;
 type Hash = SerializingHasher<Blake3>;
 type Compress = CompressionFunctionFromHasher<Blake3, 2, 32>;
-type Leaves = MerkleTreeHidingMmcs<F, u8, Hash, Compress, StdRng, 2, 32, SALT>;
-type Layers = ExtensionMmcs<F, Challenge, Leaves>;
+type Leaves<R> = MerkleTreeHidingMmcs<F, u8, Hash, Compress, R, 2, 32, SALT>;
+type Layers<R> = ExtensionMmcs<F, Challenge, Leaves<R>>;
 type Dft = Radix2DitParallel<F>;
 /// The commitment scheme.
-pub type Pcs = HidingFriPcs<F, Dft, Leaves, Layers, StdRng>;
+pub type Pcs<R = StdRng> = HidingFriPcs<F, Dft, Leaves<R>, Layers<R>, R>;
 /// The transcript.
 pub type Challenger = SerializingChallenger64<F, HashChallenger<u8, Blake3, 32>>;
 /// The whole configuration.
-pub type Config = StarkConfig<Pcs, Challenge, Challenger>;
+pub type Config<R = StdRng> = StarkConfig<Pcs<R>, Challenge, Challenger>;
 
 /// What folding is done with.
 pub fn fri<M>(layers: M) -> FriParameters<M> {
@@ -80,12 +82,17 @@ pub fn fri<M>(layers: M) -> FriParameters<M> {
 /// Set up with a transcript that begins with `seed` and masks drawn from `entropy`.
 #[must_use]
 pub fn config(seed: &[u8], entropy: [u8; 32]) -> Config {
-    let mut source = StdRng::from_seed(entropy);
+    masked(seed, StdRng::from_seed(entropy))
+}
+
+/// Set up with masks from any source. Nothing but a test has a reason to choose one.
+#[must_use]
+pub fn masked<R: CryptoRng + SeedableRng + Send>(seed: &[u8], mut source: R) -> Config<R> {
     let leaves = Leaves::new(
         Hash::new(Blake3 {}),
         Compress::new(Blake3 {}),
         0,
-        StdRng::from_rng(&mut source),
+        R::from_rng(&mut source),
     );
     let layers = Layers::new(leaves.clone());
     let pcs = Pcs::new(
@@ -93,9 +100,24 @@ pub fn config(seed: &[u8], entropy: [u8; 32]) -> Config {
         leaves,
         fri(layers),
         CODEWORDS,
-        StdRng::from_rng(&mut source),
+        R::from_rng(&mut source),
     );
     Config::new(pcs, Challenger::from_hasher(seed.to_vec(), Blake3 {}))
+}
+
+/// No proof about a trace of this shape has more bytes: every query with paths of its own, and an
+/// eighth for lengths. What is longer is not even read.
+#[must_use]
+pub fn largest_proof(width: usize, quotients: usize, height: usize) -> usize {
+    let log_codeword = height.ilog2() as usize + 1 + LOG_BLOWUP;
+    let rounds = log_codeword.div_ceil(LOG_ARITY);
+    let beside = CODEWORDS + SALT;
+    let rows = width + beside + (quotients + 1) * (EXTENSION + beside);
+    let folded = rounds * (EXTENSION << LOG_ARITY) + rounds * SALT;
+    let paths = (3 + rounds) * log_codeword * HASH_ELEMENTS;
+    let points = 2 * (width + CODEWORDS) + (quotients + 1) * (EXTENSION + CODEWORDS);
+    let last = (1 << LOG_FINAL) + rounds + 8;
+    9 * (QUERIES * (rows + folded + paths) + EXTENSION * (points + last))
 }
 
 /// Every parameter by name, in the order in which they are hashed into a circuit's identity.

@@ -13,7 +13,7 @@ use super::liveness::stride;
 use super::parameters::LEAST_HEIGHT;
 
 /// How much of what a batch of so many rows may show.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budgets {
     /// Rows that may violate.
@@ -39,7 +39,7 @@ impl Budgets {
 }
 
 /// The number of rows, and what follows from it and the budgets.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Public {
     /// Rows of the batch.
     pub rows: usize,

@@ -1,33 +1,23 @@
-//! Commit, prove, verify.
+//! Commit and prove.
 
 use std::sync::Arc;
 
 use p3_air::check_all_constraints;
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
-use p3_uni_stark::Proof;
 
 use super::air::FullAir;
 use super::columns::F;
 use super::digest::CHAIN;
 use super::identity;
 use super::layout::Layout;
-use super::parameters::{self, Config, LEAST_HEIGHT};
+use super::parameters::{self, LEAST_HEIGHT};
 use super::public::{Budgets, Public, height};
 use super::statement::Statement;
 use super::witness::{self, Batch, Manner, Trace};
 use super::{Malformed, ORDER, Refused};
 
 const DOMAIN: &str = "sluice full proof 1";
-
-/// Why a proof was not accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Invalid {
-    /// It has not the shape that the circuit demands.
-    Shape(String),
-    /// It does not hold.
-    Fails(String),
-}
 
 /// Why no proof was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +68,8 @@ impl Traced {
 /// One statement, ready for batches of any length.
 #[derive(Debug, Clone)]
 pub struct Circuit {
-    layout: Arc<Layout>,
+    pub(super) layout: Arc<Layout>,
+    pub(super) degree: usize,
     identity: [u8; 32],
     packing: [u8; 32],
 }
@@ -92,16 +83,14 @@ impl Circuit {
         let read = Statement::read(statement)?;
         let layout = Arc::new(Layout::new(&read));
         let public = Arc::new(Public::unbudgeted(&layout, LEAST_HEIGHT));
-        let identity = identity::identity(
-            statement,
-            &FullAir {
-                layout: layout.clone(),
-                public,
-            },
-        );
+        let air = FullAir {
+            layout: layout.clone(),
+            public,
+        };
         Ok(Self {
             layout,
-            identity,
+            degree: identity::degree(&air),
+            identity: identity::identity(statement, &air),
             packing: read.packing(),
         })
     }
@@ -116,6 +105,12 @@ impl Circuit {
     #[must_use]
     pub fn constraints(&self) -> usize {
         identity::constraints(&self.unbudgeted(LEAST_HEIGHT))
+    }
+
+    /// The largest degree of a constraint for batches of so many rows.
+    #[must_use]
+    pub fn degree(&self, rows: usize) -> usize {
+        identity::degree(&self.unbudgeted(height(rows)))
     }
 
     /// Bits of soundness that are proven for batches of so many rows.
@@ -145,12 +140,7 @@ impl Circuit {
     pub fn commit(&self, batch: &Batch, salt: &[u8; 32]) -> Result<[u8; 32], Malformed> {
         batch.check(&self.layout)?;
         let digest = witness::digest(&self.layout, batch, salt_elements(salt));
-        let tweak = self.tweak(batch.rows);
-        let mut bytes = [0; 32];
-        for (out, (value, added)) in bytes.chunks_mut(8).zip(digest.into_iter().zip(tweak)) {
-            out.copy_from_slice(&(value + added).as_canonical_u64().to_le_bytes());
-        }
-        Ok(bytes)
+        Ok(self.commitment(&digest, batch.rows))
     }
 
     /// Prove that the batch in `commit(batch, salt)` satisfies the statement.
@@ -165,12 +155,39 @@ impl Circuit {
         context: &[u8; 32],
         entropy: [u8; 32],
     ) -> Result<Vec<u8>, Unproven> {
-        let commitment = self.commit(batch, salt)?;
-        let Traced { air, trace, digest } = self.trace(budgets, batch, salt, Manner::default())?;
-        let config = parameters::config(&self.seed(&air.public, &commitment, context), entropy);
+        let traced = self.trace(budgets, batch, salt, Manner::default())?;
+        self.seal(traced, context, entropy)
+    }
+
+    /// Prove a filled trace. Whether it holds is for the verifier to find out.
+    ///
+    /// The masks come from `entropy` and what is proven, so that entropy which is used twice by
+    /// mistake still masks two batches differently.
+    ///
+    /// # Errors
+    /// [`Unproven::Failed`] where the proof system fails.
+    pub fn seal(
+        &self,
+        traced: Traced,
+        context: &[u8; 32],
+        entropy: [u8; 32],
+    ) -> Result<Vec<u8>, Unproven> {
+        let Traced { air, trace, digest } = traced;
+        let seed = self.seed(
+            &air.public,
+            &self.commitment(&digest, air.public.rows),
+            context,
+        );
+        let mut masks = blake3::Hasher::new_keyed(&entropy);
+        masks.update(&seed);
+        for cell in trace.values.iter().take(air.layout.width) {
+            masks.update(&cell.as_canonical_u64().to_le_bytes());
+        }
+        let config = parameters::config(&seed, masks.finalize().into());
+        let failed = |error: String| Unproven::Failed(error);
         let proof = p3_uni_stark::prove(&config, &air, trace, &digest)
-            .map_err(|error| Unproven::Failed(error.to_string()))?;
-        postcard::to_allocvec(&proof).map_err(|error| Unproven::Failed(error.to_string()))
+            .map_err(|error| failed(error.to_string()))?;
+        postcard::to_allocvec(&proof).map_err(|error| failed(error.to_string()))
     }
 
     /// Fill the trace of a batch.
@@ -199,49 +216,12 @@ impl Circuit {
         })
     }
 
-    /// Verify that the committed batch of so many rows satisfies the statement.
-    ///
-    /// # Errors
-    /// [`Invalid`] where the proof does not show it.
-    pub fn verify(
+    pub(super) fn seed(
         &self,
-        budgets: &Budgets,
-        rows: usize,
+        public: &Public,
         commitment: &[u8; 32],
         context: &[u8; 32],
-        proof: &[u8],
-    ) -> Result<(), Invalid> {
-        let shape = |error: Malformed| Invalid::Shape(error.0);
-        let public = Public::new(&self.layout, rows, budgets).map_err(shape)?;
-        let digest = self
-            .digest(commitment, rows)
-            .ok_or_else(|| Invalid::Shape("the commitment is not canonical".into()))?;
-        let read: Proof<Config> = postcard::from_bytes(proof)
-            .map_err(|error| Invalid::Shape(format!("the proof cannot be read: {error}")))?;
-        let again =
-            postcard::to_allocvec(&read).map_err(|error| Invalid::Shape(error.to_string()))?;
-        if again != proof {
-            return Err(Invalid::Shape(
-                "the proof is not in its canonical encoding".into(),
-            ));
-        }
-        let height = public.height.ilog2() as usize + 1;
-        if read.degree_bits != height {
-            return Err(Invalid::Shape(format!(
-                "the proof is of 2^{} rows, not of 2^{height}",
-                read.degree_bits
-            )));
-        }
-        let config = parameters::config(&self.seed(&public, commitment, context), [0; 32]);
-        let air = FullAir {
-            layout: self.layout.clone(),
-            public: Arc::new(public),
-        };
-        p3_uni_stark::verify(&config, &air, &read, &digest)
-            .map_err(|error| Invalid::Fails(format!("{error:?}")))
-    }
-
-    fn seed(&self, public: &Public, commitment: &[u8; 32], context: &[u8; 32]) -> Vec<u8> {
+    ) -> Vec<u8> {
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
         hasher
             .update(&self.identity)
@@ -263,7 +243,15 @@ impl Circuit {
         salt_elements(hasher.finalize().as_bytes())
     }
 
-    fn digest(&self, commitment: &[u8; 32], rows: usize) -> Option<[F; CHAIN]> {
+    fn commitment(&self, digest: &[F; CHAIN], rows: usize) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for ((out, value), added) in bytes.chunks_mut(8).zip(digest).zip(self.tweak(rows)) {
+            out.copy_from_slice(&(*value + added).as_canonical_u64().to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn digest(&self, commitment: &[u8; 32], rows: usize) -> Option<[F; CHAIN]> {
         let tweak = self.tweak(rows);
         let mut digest = [F::ZERO; CHAIN];
         for ((out, bytes), tweak) in digest.iter_mut().zip(commitment.chunks(8)).zip(tweak) {

@@ -75,8 +75,8 @@ pub struct Fault {
 /// How a trace is filled.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Manner {
-    /// One cell that is to be wrong; what depends on it follows it.
-    pub fault: Option<Fault>,
+    /// Cells that are to be wrong; what depends on them follows them.
+    pub faults: [Option<Fault>; 2],
     /// Whether to go on, with flags and digits as good as they get, where a batch does not satisfy
     /// the statement: what a prover that lies would do.
     pub forced: bool,
@@ -119,6 +119,7 @@ impl<'a> Trace<'a> {
         }
         for row in 0..public.rows {
             fatal(trace.flag(row, batch))?;
+            fatal(trace.check_blocks(row))?;
         }
         fatal(trace.claim())?;
         fatal(trace.balance())?;
@@ -213,14 +214,12 @@ impl<'a> Trace<'a> {
             let holds = self.probe(row, false, |rows| layout.windows.ask(index, rows));
             self.write(row, column, F::from_bool(!holds));
         }
-        if !self.probe(row, false, |rows| layout.levels.judge(rows)) {
-            return Err(Refused(format!(
-                "a level stands still in the block that ends on row {row}"
-            )));
-        }
         let starts = batch.starts[row] != 0;
         let told = starts || batch.flagged[row] != 0;
         self.write(row, layout.channels.violating, F::from_bool(told));
+        if let Some(severe) = layout.channels.severe {
+            self.write(row, severe, F::ZERO);
+        }
         if self.holds(row) {
             return Ok(());
         }
@@ -233,9 +232,20 @@ impl<'a> Trace<'a> {
             if self.holds(row) {
                 return Ok(());
             }
+            self.write(row, severe, F::ZERO);
         }
         Err(Refused(format!(
             "no flag makes up for what row {row} shows"
+        )))
+    }
+
+    fn check_blocks(&mut self, row: usize) -> Result<(), Refused> {
+        let layout = self.layout;
+        if self.probe(row, false, |rows| layout.judge_blocks(rows)) {
+            return Ok(());
+        }
+        Err(Refused(format!(
+            "a level stands still in the block that ends on row {row}"
         )))
     }
 
@@ -290,8 +300,10 @@ impl<'a> Trace<'a> {
         candidates: Vec<usize>,
     ) -> Result<(), Refused> {
         let budget = self.public.budget(counted);
-        let claimed = (0..self.public.rows).filter(|row| self.cell(*row, column) == F::ONE);
-        let claimed = claimed.count() as u64;
+        let claimed: F = (0..self.public.rows)
+            .map(|row| self.cell(row, column))
+            .sum();
+        let claimed = claimed.as_canonical_u64();
         let mut left = budget.checked_sub(claimed).ok_or_else(|| {
             Refused(format!(
                 "{counted:?}: {claimed} exceed a budget of {budget}"
@@ -362,6 +374,7 @@ impl<'a> Trace<'a> {
             stepping: false,
         };
         layout.judge_row(&mut filling);
+        layout.judge_blocks(&mut filling);
         layout.judge_batch(&mut filling, totals, [F::ZERO; CHAIN]);
     }
 
@@ -370,10 +383,9 @@ impl<'a> Trace<'a> {
     }
 
     fn write(&mut self, row: usize, column: Column, value: F) {
-        let value = match self.manner.fault {
-            Some(fault) if (fault.row, fault.column) == (row, column) => fault.value,
-            _ => value,
-        };
+        let faults = self.manner.faults.into_iter().flatten();
+        let mut here = faults.filter(|fault| (fault.row, fault.column) == (row, column));
+        let value = here.next().map_or(value, |fault| fault.value);
         self.cells[row * self.layout.width + column] = value;
     }
 

@@ -6,13 +6,27 @@ use std::collections::BTreeMap;
 use attest_core::full::air::FullAir;
 use attest_core::full::columns::F;
 use attest_core::full::witness::Manner;
-use attest_core::full::{Batch, Budgets, Circuit, Traced, Unproven};
+use attest_core::full::{Batch, Budgets, Circuit, Claim, Invalid, Traced, Unproven};
 use p3_air::{Air, BaseAir, DebugConstraintBuilder};
 use p3_field::PrimeCharacteristicRing;
 use p3_matrix::Matrix;
 use p3_matrix::dense::{RowMajorMatrix, RowMajorMatrixView};
 use p3_matrix::stack::VerticalPair;
 use serde::Deserialize;
+
+/// What the tests' proofs are bound to.
+pub const CONTEXT: [u8; 32] = [9; 32];
+
+/// A plant of one gauge that shows 0 to 7, and no rule: the smallest circuit there is.
+const GAUGE: &str = r#"{
+    "version": 1,
+    "encoding": "0000000000000000000000000000000000000000000000000000000000000000",
+    "registers": [{"low": 0, "high": 7}],
+    "actuators": [],
+    "lanes": [[{"source": {"register": 0}, "weight": 1}]],
+    "jumps": false, "severe": false,
+    "bounds": [], "rates": [], "couplings": [], "balances": [], "windows": [], "liveness": []
+}"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,6 +79,28 @@ impl Vector {
         }
     }
 
+    pub fn claim<'a>(&'a self, proof: &'a [u8]) -> Claim<'a> {
+        Claim {
+            budgets: &self.budgets,
+            rows: self.rows,
+            commitment: &self.commitment,
+            context: &CONTEXT,
+            proof,
+        }
+    }
+
+    pub fn proven(&self, entropy: u8) -> Vec<u8> {
+        let (batch, entropy) = (self.batch(), [entropy; 32]);
+        let proof = self
+            .circuit
+            .prove(&self.budgets, &batch, &self.salt, &CONTEXT, entropy);
+        proof.expect("the batch is admitted")
+    }
+
+    pub fn verified(&self, proof: &[u8]) -> Result<(), Invalid> {
+        self.circuit.verify(&self.claim(proof))
+    }
+
     pub fn traced(&self, manner: Manner) -> Result<Traced, Unproven> {
         self.circuit
             .trace(&self.budgets, &self.batch(), &self.salt, manner)
@@ -103,6 +139,35 @@ pub fn vector(name: &str) -> Vector {
         .into_iter()
         .find(|vector| vector.name == name)
         .expect("a vector of that name")
+}
+
+/// So many rows on which the only gauge shows the same.
+pub fn gauge(shows: u16, rows: usize) -> Vector {
+    let mut starts = vec![0; rows];
+    starts[0] = 1;
+    let mut vector = Vector {
+        name: format!("a gauge that shows {shows}"),
+        statement: GAUGE.into(),
+        circuit: Circuit::new(GAUGE.as_bytes()).expect("a statement"),
+        budgets: Budgets {
+            violating: 1,
+            severe: 0,
+            segments: 1,
+            unsteady: vec![],
+            windows: vec![],
+        },
+        salt: [7; 32],
+        commitment: [0; 32],
+        admitted: true,
+        rows,
+        registers: vec![shows; rows],
+        codes: vec![],
+        starts,
+        flagged: vec![0; rows],
+    };
+    let commitment = vector.circuit.commit(&vector.batch(), &vector.salt);
+    vector.commitment = commitment.expect("a batch of the gauge");
+    vector
 }
 
 fn bytes(hex: &str) -> Vec<u8> {

@@ -1,0 +1,182 @@
+//! Verify: one proof, or the proofs of many clients at once.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use p3_air::symbolic::SymbolicAirBuilder;
+use p3_air::{Air, BaseAir};
+use p3_maybe_rayon::prelude::*;
+use p3_uni_stark::{Proof, VerifierConstraintFolder};
+
+use super::air::FullAir;
+use super::columns::F;
+use super::parameters::{self, Config};
+use super::public::{Budgets, Public};
+use super::stark::Circuit;
+
+/// Why a proof was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invalid {
+    /// It has not the shape that the circuit demands.
+    Shape(String),
+    /// It does not hold.
+    Fails(String),
+}
+
+/// A proof and what it is to show: that the committed batch of so many rows satisfies the statement
+/// within these budgets.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// The budgets.
+    pub budgets: &'a Budgets,
+    /// The rows of the batch.
+    pub rows: usize,
+    /// The commitment to it.
+    pub commitment: &'a [u8; 32],
+    /// What else the proof is bound to.
+    pub context: &'a [u8; 32],
+    /// The proof.
+    pub proof: &'a [u8],
+}
+
+impl Circuit {
+    /// Verify a proof.
+    ///
+    /// # Errors
+    /// [`Invalid`] where the proof does not show what is claimed.
+    pub fn verify(&self, claim: &Claim) -> Result<(), Invalid> {
+        self.check(claim, &self.public(claim))
+    }
+
+    /// Verify many proofs, on as many threads as there are: an answer for each, whatever the others
+    /// are. What depends on rows and budgets alone is worked out once.
+    #[must_use]
+    pub fn verify_many(&self, claims: &[Claim]) -> Vec<Result<(), Invalid>> {
+        let mut firsts: Vec<&Claim> = Vec::new();
+        let same = |claim: &Claim, first: &Claim| {
+            (claim.rows, claim.budgets) == (first.rows, first.budgets)
+        };
+        for claim in claims {
+            if !firsts.iter().any(|first| same(claim, first)) {
+                firsts.push(claim);
+            }
+        }
+        let known: Vec<_> = firsts.par_iter().map(|first| self.public(first)).collect();
+        let answer = |claim: &Claim| {
+            let found = firsts.iter().position(|first| same(claim, first));
+            self.check(
+                claim,
+                &known[found.expect("every claim is like some first one")],
+            )
+        };
+        claims.par_iter().map(answer).collect()
+    }
+
+    fn public(&self, claim: &Claim) -> Result<Arc<Public>, Invalid> {
+        Public::new(&self.layout, claim.rows, claim.budgets)
+            .map(Arc::new)
+            .map_err(|error| Invalid::Shape(error.0))
+    }
+
+    /// Answer, even if a verifier that is not ours should panic on what it is given.
+    fn check(&self, claim: &Claim, public: &Result<Arc<Public>, Invalid>) -> Result<(), Invalid> {
+        let public = public.clone()?;
+        catch_unwind(AssertUnwindSafe(|| self.holds(claim, public))).unwrap_or_else(|_| {
+            Err(Invalid::Shape(
+                "the verifier could not make anything of the proof".into(),
+            ))
+        })
+    }
+
+    fn holds(&self, claim: &Claim, public: Arc<Public>) -> Result<(), Invalid> {
+        let digest = self
+            .digest(claim.commitment, claim.rows)
+            .ok_or_else(|| Invalid::Shape("the commitment is not canonical".into()))?;
+        let proof = self.read(claim.proof, public.height)?;
+        let seed = self.seed(&public, claim.commitment, claim.context);
+        let air = FullAir {
+            layout: self.layout.clone(),
+            public,
+        };
+        let air = Weighed {
+            air: &air,
+            degree: self.degree,
+        };
+        p3_uni_stark::verify(&parameters::config(&seed, [0; 32]), &air, &proof, &digest)
+            .map_err(|error| Invalid::Fails(format!("{error:?}")))
+    }
+
+    fn read(&self, bytes: &[u8], height: usize) -> Result<Proof<Config>, Invalid> {
+        let most = self.largest_proof(height);
+        if bytes.len() > most {
+            return Err(Invalid::Shape(format!(
+                "the proof has {} bytes; none of this circuit has more than {most}",
+                bytes.len()
+            )));
+        }
+        let proof: Proof<Config> = postcard::from_bytes(bytes)
+            .map_err(|error| Invalid::Shape(format!("the proof cannot be read: {error}")))?;
+        let again =
+            postcard::to_allocvec(&proof).map_err(|error| Invalid::Shape(error.to_string()))?;
+        if again != bytes {
+            return Err(Invalid::Shape(
+                "the proof is not in its canonical encoding".into(),
+            ));
+        }
+        let masked = height.ilog2() as usize + 1;
+        if proof.degree_bits != masked {
+            return Err(Invalid::Shape(format!(
+                "the proof is of 2^{} rows, not of 2^{masked}",
+                proof.degree_bits
+            )));
+        }
+        Ok(proof)
+    }
+
+    /// No proof about a trace of this height has more bytes.
+    #[must_use]
+    pub fn largest_proof(&self, height: usize) -> usize {
+        let quotients = 2 * self.degree.next_power_of_two();
+        parameters::largest_proof(self.layout.width, quotients, height)
+    }
+}
+
+/// The constraints as a verifier needs them: evaluated at a point. Their degree is known since the
+/// circuit was laid out, and is not worked out again from formulas for every proof.
+struct Weighed<'a> {
+    air: &'a FullAir,
+    degree: usize,
+}
+
+impl BaseAir<F> for Weighed<'_> {
+    fn width(&self) -> usize {
+        self.air.width()
+    }
+
+    fn num_public_values(&self) -> usize {
+        self.air.num_public_values()
+    }
+
+    fn num_periodic_columns(&self) -> usize {
+        self.air.num_periodic_columns()
+    }
+
+    fn periodic_columns(&self) -> Cow<'_, [Vec<F>]> {
+        self.air.periodic_columns()
+    }
+
+    fn max_constraint_degree(&self) -> Option<usize> {
+        Some(self.degree)
+    }
+}
+
+impl Air<SymbolicAirBuilder<F>> for Weighed<'_> {
+    fn eval(&self, _builder: &mut SymbolicAirBuilder<F>) {}
+}
+
+impl<'a> Air<VerifierConstraintFolder<'a, Config>> for Weighed<'_> {
+    fn eval(&self, builder: &mut VerifierConstraintFolder<'a, Config>) {
+        self.air.eval(builder);
+    }
+}

@@ -1,0 +1,186 @@
+"""The default system: real proofs of small batches, in a process of their own."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sluice.admission import HardenedPolicy, PaperPolicy, judge
+from sluice.attestation import full as full_module
+from sluice.attestation import worker
+from sluice.attestation.full import Claim, Full
+from sluice.attestation.system import Circuit, System
+from sluice.attestation.systems import find_system
+from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
+from sluice.invariants import RuleSet
+from sluice.telemetry import Record
+
+from .full_plant import Wiring, clean_batch, policy_of, rules_of, with_cell
+
+FULL = Full()
+SALT, CONTEXT = b"s" * 32, b"c" * 32
+ROWS = 80
+
+
+@pytest.fixture(scope="module")
+def small() -> Circuit:
+    wiring = Wiring()
+    return FULL.circuit(rules_of(wiring), policy_of(wiring), rows_max=500)
+
+
+@pytest.fixture(scope="module")
+def batch() -> Record:
+    return clean_batch(ROWS, 3)
+
+
+@pytest.fixture(scope="module")
+def proof(small: Circuit, batch: Record) -> bytes:
+    return FULL.prove(batch, small, salt=SALT, context=CONTEXT)
+
+
+def test_it_is_the_system_called_full() -> None:
+    system: System = find_system("full")
+    assert system == FULL
+    assert system.name == "full"
+
+
+def test_a_circuit_says_what_it_is(small: Circuit) -> None:
+    assert small.proven_bits >= 100
+    assert small.columns > 100
+    assert small.constraints > small.columns
+    assert dict(small.parameters)["queries"] >= 57
+    assert list(small.parameters) == sorted(small.parameters)
+    assert len(bytes.fromhex(small.identity)) == 32
+
+
+def test_a_circuits_identity_is_its_own(small: Circuit) -> None:
+    wiring = Wiring()
+    rules, policy = rules_of(wiring), policy_of(wiring)
+    assert FULL.circuit(rules, policy, rows_max=500).identity == small.identity
+    others = (
+        FULL.circuit(rules, policy, rows_max=501),
+        FULL.circuit(rules_of(Wiring(settle=3)), policy, rows_max=500),
+        FULL.circuit(rules, policy_of(Wiring(severe_rows=2)), rows_max=500),
+    )
+    assert len({small.identity, *(other.identity for other in others)}) == 4
+
+
+def test_a_proof_holds_for_its_own_commitment_rows_and_context(
+    small: Circuit, batch: Record, proof: bytes
+) -> None:
+    commitment = FULL.commit(batch, small, salt=SALT)
+    told = {"commitment": commitment, "rows": ROWS, "context": CONTEXT, "proof": proof}
+
+    def verify(**changes: object) -> None:
+        FULL.verify(small, **{**told, **changes})  # type: ignore[arg-type]
+
+    verify()
+    assert len(proof) < FULL.largest_proof
+    for step, changes in (
+        ("5.8", {"context": b"d" * 32}),
+        ("5.8", {"commitment": FULL.commit(batch, small, salt=b"t" * 32)}),
+        ("5.8", {"rows": ROWS - 1}),
+        ("5.7", {"rows": 300}),
+        ("5.7", {"rows": 0}),
+        ("5.7", {"rows": 501}),
+        ("5.7", {"commitment": b"\xff" * 32}),
+        ("5.7", {"commitment": commitment[1:]}),
+        ("5.7", {"context": b""}),
+        ("5.7", {"proof": proof + b"\0"}),
+        ("5.7", {"proof": proof[:-1]}),
+        ("5.7", {"proof": b""}),
+    ):
+        with pytest.raises(VerificationError) as refused:
+            verify(**changes)
+        assert refused.value.step == step, changes
+
+
+def test_many_proofs_are_verified_each_for_itself(
+    small: Circuit, batch: Record, proof: bytes
+) -> None:
+    commitment = FULL.commit(batch, small, salt=SALT)
+    good = Claim(commitment=commitment, rows=ROWS, context=CONTEXT, proof=proof)
+    bent = bytes([*proof[:900], proof[900] ^ 1, *proof[901:]])
+    claims = (
+        good,
+        replace(good, proof=bent),
+        replace(good, rows=501),
+        replace(good, context=b"d" * 32),
+        replace(good, proof=b""),
+        replace(good, rows=ROWS - 1),
+        replace(good, commitment=commitment[1:]),
+        good,
+    )
+    answers = FULL.verify_many(small, claims)
+    steps = [refused.step if refused else None for refused in answers]
+    assert steps == [None, "5.8", "5.7", "5.8", "5.7", "5.8", "5.7", None]
+    assert FULL.verify_many(small, ()) == ()
+
+
+def test_a_commitment_hides_and_binds(small: Circuit, batch: Record) -> None:
+    one = FULL.commit(batch, small, salt=SALT)
+    assert len(one) == 32
+    assert one == FULL.commit(batch, small, salt=SALT)
+    assert one != FULL.commit(batch, small, salt=b"t" * 32)
+    assert one != FULL.commit(with_cell(batch, 7, "U", 2.0), small, salt=SALT)
+    assert one != FULL.commit(batch.rows(0, ROWS - 1), small, salt=SALT)
+
+
+def test_a_commitment_outlives_a_change_of_policy(small: Circuit, batch: Record) -> None:
+    stricter = FULL.circuit(rules_of(Wiring()), HardenedPolicy(rows_min=2), rows_max=500)
+    assert stricter.identity != small.identity
+    assert FULL.commit(batch, stricter, salt=SALT) == FULL.commit(batch, small, salt=SALT)
+
+
+def test_what_does_not_hold_is_not_proven(small: Circuit, batch: Record) -> None:
+    lying = with_cell(batch, 40, "L", 9.0)
+    assert not judge(lying, small.rules, small.policy).admitted
+    with pytest.raises(RefusedError, match="'small' does not satisfy its circuit: no flag"):
+        FULL.prove(lying, small, salt=SALT, context=CONTEXT)
+    with pytest.raises(RefusedError, match="has 600 rows; its circuit takes 2 to 500"):
+        FULL.prove(clean_batch(600, 1), small, salt=SALT, context=CONTEXT)
+
+
+def test_a_prover_that_hangs_is_ended(small: Circuit, batch: Record) -> None:
+    hurried = Full(patience_s=0.001 - ROWS / full_module.ROWS_PER_SECOND)
+    with pytest.raises(ProverError, match="no proof within 0 s, twice"):
+        hurried.prove(batch, small, salt=SALT, context=CONTEXT)
+
+
+def test_a_prover_that_dies_is_reported(
+    small: Circuit, batch: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text("import sys; sys.exit('out of memory')")
+    monkeypatch.setattr(worker, "__file__", str(script))
+    with pytest.raises(ProverError, match="ended with code 1 \\(out of memory\\)"):
+        FULL.prove(batch, small, salt=SALT, context=CONTEXT)
+
+
+def test_proving_leaves_nothing_behind(
+    small: Circuit, batch: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    FULL.prove(batch, small, salt=SALT, context=CONTEXT)
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_it_states_the_hardened_policy_of_hardened_rules_only() -> None:
+    rules = rules_of(Wiring())
+    with pytest.raises(SettingError, match="states the hardened policy only"):
+        FULL.circuit(rules, PaperPolicy(), rows_max=500)
+    with pytest.raises(SettingError, match="proves 2 to 131,072 rows, not 200,000"):
+        FULL.circuit(rules, HardenedPolicy(), rows_max=200_000)
+    with pytest.raises(SettingError, match="severe_multiple is 0.5"):
+        FULL.circuit(rules, policy_of(Wiring(severe_multiple=0.5)), rows_max=500)
+
+
+def test_mined_rules_are_proven(rules: RuleSet, line: Record) -> None:
+    circuit = FULL.circuit(rules, HardenedPolicy(), rows_max=1_000)
+    assert circuit.proven_bits >= 100
+    clean = line.rows(8_640, 9_240)
+    commitment = FULL.commit(clean, circuit, salt=SALT)
+    proof = FULL.prove(clean, circuit, salt=SALT, context=CONTEXT)
+    FULL.verify(circuit, commitment=commitment, rows=600, context=CONTEXT, proof=proof)
