@@ -1,0 +1,24 @@
+"""Runs a command on its own input; prints how much memory it held, in bytes, and CPU seconds.
+
+Run as a script by an interpreter that loads nothing else: a process starts out with the peak of the
+one that started it, so only a small one can weigh another.
+"""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Weigh one command."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    started = os.posix_spawn(
+        sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, nowhere, 1)]
+    )
+    _, status, usage = os.wait4(started, 0)
+    peak = usage.ru_maxrss if sys.platform == "darwin" else usage.ru_maxrss << 10
+    sys.stdout.write(f"{peak} {usage.ru_utime + usage.ru_stime}")
+    sys.exit(os.waitstatus_to_exitcode(status))
+
+
+if __name__ == "__main__":
+    main()
