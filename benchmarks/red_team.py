@@ -147,11 +147,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/results/red-team.md"))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", choices=sorted(STUDIES), help="one plant alone")
     told = parser.parse_args()
     warnings.simplefilter("ignore", EmptyRulesWarning)
     parts = [HEAD]
-    for study in STUDIES.values():
-        parts += study_page(study(), told.seeds)
+    for name, study in STUDIES.items():
+        if told.only in (None, name):
+            parts += study_page(study(), told.seeds)
     with atomically(told.out) as draft:
         draft.write_text("\n".join(parts) + "\n", encoding="utf-8")
 
