@@ -37,7 +37,7 @@ fn the_gadget_is_the_twin_of_the_hash() {
 #[test]
 fn products_are_those_of_the_matrices() {
     let plant = plant();
-    let board = plant.assigned(&plant.told(), &[false, true]);
+    let board = plant.assigned(&Plant::told(), &[false, true]);
     let matrices = board.matrices.as_ref().expect("kept");
     for (matrix, products) in matrices.iter().zip(&board.products) {
         for (row, product) in matrix.iter().zip(products) {
@@ -55,7 +55,7 @@ fn products_are_those_of_the_matrices() {
 #[test]
 fn no_variable_is_free() {
     let plant = plant();
-    let board = plant.assigned(&plant.told(), &[false, true]);
+    let board = plant.assigned(&Plant::told(), &[false, true]);
     let [a, b, c] = board.matrices.as_ref().expect("kept");
     let mut used: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for matrix in [a, b, c] {
@@ -91,9 +91,9 @@ fn no_variable_is_free() {
 #[test]
 fn a_violating_row_cannot_be_told_to_hold() {
     let plant = plant();
-    let board = plant.assigned(&plant.told(), &[false, false]);
+    let board = plant.assigned(&Plant::told(), &[false, false]);
     assert_eq!(board.broken().expect("broken").1, Part::Tolerances);
-    let mut told = plant.told();
+    let mut told = Plant::told();
     told.violating = 0;
     let board = plant.assigned(&told, &[false, true]);
     assert_eq!(board.broken().expect("broken").1, Part::Budgets);
@@ -115,7 +115,7 @@ fn the_edges_of_tolerances_and_of_thirty_two_bits() {
     ] {
         let mut plant = plant();
         plant.readings[2 * 3 + 1] = reading; // the flow of row 3, whose valve is off
-        let told = plant.told();
+        let told = Plant::told();
         let (flags, _) = plant
             .circuit
             .measure(&plant.batch(), told.sampled)
@@ -134,7 +134,7 @@ fn the_edges_of_tolerances_and_of_thirty_two_bits() {
 fn silence_of_a_coupling_has_a_budget() {
     let mut plant = plant();
     plant.codes[2] = 0; // row 2 shows the valve moving, so row 3 is not steady
-    let told = plant.told();
+    let told = Plant::told();
     assert!(matches!(plant.prove(&told), Err(Unproven::Refused(_))));
     let board = plant.assigned(&told, &[false, true]);
     assert_eq!(board.broken().expect("broken").1, Part::Budgets);
@@ -146,7 +146,7 @@ fn rows_out_of_range_repeated_or_too_few_are_no_challenge() {
     for rows in [vec![0, 5], vec![5, 5], vec![5, 12], vec![5], vec![3, 5, 6]] {
         let told = Told {
             sampled: &rows,
-            ..plant.told()
+            ..Plant::told()
         };
         let invalid = plant.verify(&told, &[0; 256]).expect_err("not a challenge");
         assert!(matches!(invalid, Invalid::Shape(_)), "{rows:?}");
@@ -157,7 +157,7 @@ fn rows_out_of_range_repeated_or_too_few_are_no_challenge() {
 #[test]
 fn a_proof_holds_for_its_own_public_inputs_only() {
     let plant = plant();
-    let told = plant.told();
+    let told = Plant::told();
     let proof = plant.prove(&told).expect("the batch keeps its rules");
     assert_eq!(proof.len(), 256);
     plant.verify(&told, &proof).expect("it holds");
@@ -197,7 +197,7 @@ fn a_proof_holds_for_its_own_public_inputs_only() {
 #[test]
 fn altered_proofs_and_points_that_are_none_are_refused() {
     let plant = plant();
-    let told = plant.told();
+    let told = Plant::told();
     let proof = plant.prove(&told).expect("the batch keeps its rules");
     for at in (0..256).step_by(7) {
         let mut altered = proof.clone();
@@ -252,7 +252,7 @@ fn a_foreign_key_is_refused() {
     assert!(refused.0.contains("no verifying key of this circuit"));
     let more = keys::make(&plant.circuit, &Trapdoor::draw(&[8; 32])).expect("keys");
     let verifying = Verifying::read(&plant.circuit, &more.verifying).expect("a key");
-    let told = plant.told();
+    let told = Plant::told();
     let proof = plant.prove(&told).expect("the batch keeps its rules");
     let root = plant.root();
     let invalid = plant.circuit.verify(&verifying, &root, &told, &proof);
@@ -357,7 +357,7 @@ fn the_cost_table_is_up_to_date() {
 #[test]
 fn bytes_of_any_kind_do_not_panic() {
     let plant = plant();
-    let told = plant.told();
+    let told = Plant::told();
     let mut seed = blake3::Hasher::new();
     for round in 0_u64..200 {
         let mut bytes = vec![0; (round as usize * 13) % 700];

@@ -54,7 +54,7 @@ impl Plant {
         }
     }
 
-    pub fn told(&self) -> Told<'static> {
+    pub fn told() -> Told<'static> {
         Told {
             rows: 12,
             sampled: &SAMPLED,
@@ -102,7 +102,7 @@ impl Plant {
     }
 }
 
-/// The wide SWaT rules, 1,024 rows.
+/// The wide `SWaT` rules, 1,024 rows.
 pub fn swat_circuit(samples: usize) -> Circuit {
     let text = include_str!("../../../../tests/vectors/sampled_swat.json");
     let document: serde_json::Value = serde_json::from_str(text).expect("a vector file");
