@@ -119,7 +119,8 @@ def _admitted(runs: Runs) -> Iterator[str]:
 
 
 def _door(gate: str, attack: str, results: BySeed) -> str:
-    why = "; ".join(f"{ground} ({times})" for ground, times in grounds(results).most_common())
+    counted = sorted(grounds(results).items(), key=lambda found: (-found[1], found[0]))
+    why = "; ".join(f"{ground} ({times})" for ground, times in counted)
     admitted, refused = (f"{n} of {of}" for n, of in (let_in(results), turned_away(results)))
     return f"| {gate} | {attack} | {admitted} | {why or '-'} | {refused} |"
 
