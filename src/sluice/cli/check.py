@@ -1,21 +1,13 @@
 """`sluice check`: the gate on one batch, with the evidence an operator can act on."""
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sluice.admission import (
-    Finding,
-    HardenedPolicy,
-    PaperPolicy,
-    Policy,
-    Verdict,
-    judge,
-    read_policy,
-)
+from sluice.admission import Finding, Verdict
 from sluice.cli.console import Json, Quiet, emit, out, table, working
+from sluice.cli.gates import AllowEmpty, PolicyName, open_gate
 from sluice.cli.proofs import prove_into
 from sluice.cli.records import (
     Every,
@@ -28,7 +20,7 @@ from sluice.cli.records import (
 )
 from sluice.cli.slices import range_of
 from sluice.errors import SettingError
-from sluice.invariants import Kind, RuleSet, load_rules
+from sluice.invariants import Kind, RuleSet
 from sluice.invariants.words import amount, number, unit_of
 from sluice.reports.verdict_page import write_verdict_figure, write_verdict_page
 from sluice.telemetry import Record
@@ -41,10 +33,7 @@ MOST_WORST_ROWS = 8
 def check(
     record: RecordPath,
     rules_path: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
-    policy_name: Annotated[
-        str | None,
-        typer.Option("--policy", help="paper, hardened or a policy file; default: as the rules."),
-    ] = None,
+    policy_name: PolicyName = None,
     rows: Annotated[str | None, typer.Option(help="Judge rows A:B only, B left out.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with the worst rows.")] = None,
     png: Annotated[Path | None, typer.Option(help="Draw the worst stretches.")] = None,
@@ -52,9 +41,7 @@ def check(
         Path | None,
         typer.Option(help="Where admitted, write keys, commitment, opening and proof there."),
     ] = None,
-    allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="Go on though the rules hold no physics.")
-    ] = False,
+    allow_empty: AllowEmpty = False,
     plant: PlantPath = None,
     format_: FormatName = None,
     fill: FillWith = None,
@@ -68,19 +55,15 @@ def check(
     Example: [bold]sluice check april.csv --rules rules.json --html verdict.html[/bold]
     """
     quiet = quiet or json
-    rules = load_rules(rules_path)
-    policy = read_policy(policy_name) if policy_name else _default_policy(rules)
+    gate = open_gate(rules_path, policy_name, allow_empty=allow_empty)
+    rules, policy = gate.rules, gate.policy
     with working(f"reading {record}", quiet=quiet):
         batch = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )
         if rows:
             batch = batch.rows(*range_of(rows, batch, option="--rows"))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        verdict = judge(batch, rules, policy, allow_empty=allow_empty)
-    for warning in said:
-        typer.echo(f"sluice: warning: {warning.message}", err=True)
+    verdict = gate.judge(batch)
     for page in (html, png):
         if page and not page.parent.is_dir():
             raise SettingError(f"cannot write {page}: there is no folder {page.parent}")
@@ -99,10 +82,6 @@ def check(
         _show(verdict, batch, rules)
     if not verdict.admitted:
         raise typer.Exit(3)
-
-
-def _default_policy(rules: RuleSet) -> Policy:
-    return HardenedPolicy() if rules.clean else PaperPolicy()
 
 
 def _payload(verdict: Verdict) -> dict[str, object]:
