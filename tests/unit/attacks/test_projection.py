@@ -2,18 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 
-import clarabel
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csc_matrix, identity, vstack
 
-from sluice.admission import EmptyRulesWarning, HardenedPolicy, PaperPolicy
-from sluice.arrays import Floats
+from sluice.admission import EmptyRulesWarning, PaperPolicy
 from sluice.attacks import ChannelRoll, Projected, project
 from sluice.attacks.projection import Conflict
 from sluice.attacks.projection.assembly import assemble
@@ -24,160 +19,23 @@ from sluice.errors import MissingChannelError, SolverError
 from sluice.invariants import (
     Balance,
     Bound,
-    CleanFacts,
-    Coupling,
-    Invariant,
-    Margins,
-    Profile,
     Rate,
-    Relation,
     RuleSet,
-    Share,
-    State,
     Term,
-    Transition,
-    Window,
-    measure,
-    residuals,
 )
-from sluice.invariants.residuals import anchors
-from sluice.telemetry import Channel, Codes, Label, Record, Role, Span
+from sluice.telemetry import Record
 
-ACTUATORS = ("P1", "P2")
-READINGS = ("F1", "F2", "L1", "L2")
-NAMES = (*ACTUATORS, *READINGS, "IDLE")
-STRICT = PaperPolicy(alpha=0.0)
-
-
-def record_of(values: Floats, *, jumps: tuple[int, ...] = ()) -> Record:
-    """Two pumps, two flows, two levels and a channel that no rule reads."""
-    seconds = np.full(len(values), 5)
-    seconds[list(jumps)] = 600
-    return Record(
-        name="bench",
-        channels=tuple(
-            Channel(name=name, role=Role.ACTUATOR, codes=Codes(off=1, on=(2,), moving=(0,)))
-            if name in ACTUATORS
-            else Channel(name=name, role=Role.OTHER, span=Span(low=-10.0, high=10.0))
-            for name in NAMES
-        ),
-        values=np.asarray(values, np.float64),
-        times=np.datetime64("2026-01-01T00:00", "us") + np.cumsum(seconds) * np.timedelta64(1, "s"),
-        stride_s=5.0,
-        labels=np.full(len(values), Label.NORMAL, np.int8),
-    )
-
-
-def drawn(rng: np.random.Generator, rows: int) -> Floats:
-    states = [np.repeat(rng.integers(1, 3, rows), 4)[:rows] for _ in ACTUATORS]
-    flows = [rng.normal(1.0, 1.0, rows) for _ in range(2)]
-    levels = [np.cumsum(rng.normal(0.0, 0.6, rows)) for _ in range(2)]
-    return np.column_stack([*states, *flows, *levels, rng.normal(size=rows)])
-
-
-def rules_of(*found: Relation, tolerance: float = 0.3, record: Record | None = None) -> RuleSet:
-    channels = (record or record_of(np.ones((1, len(NAMES))))).channels
-    return RuleSet(
-        plant="bench",
-        profile=Profile.PAPER_WIDE,
-        stride_s=5.0,
-        channels=channels,
-        invariants=tuple(Invariant(relation=each, tolerance=tolerance) for each in found),
-    )
-
-
-def coupling(actuator: str = "P1", flow: str = "F1", **more: object) -> Coupling:
-    settled: dict[str, object] = {"settle": 1, "transition": Transition.SILENT, **more}
-    return Coupling(
-        name=f"{actuator}~{flow}",
-        actuator=actuator,
-        flow=flow,
-        off=1,
-        states=(State(code=2, nominal=2.0),),
-        **settled,  # type: ignore[arg-type]
-    )
-
-
-def balance(level: str = "L1", *, averaged: bool = False) -> Balance:
-    return Balance(
-        name=f"d{level}",
-        level=level,
-        terms=(Term(channel="F1", coefficient=0.5), Term(channel="P2", coefficient=-0.7, on=(2,))),
-        constant=0.05,
-        averaged=averaged,
-    )
-
-
-def broken(rules: RuleSet, record: Record) -> int:
-    """Count violating rows with the float reference."""
-    violating = np.zeros(len(record), bool)
-    for rule in rules.invariants:
-        found = residuals(rule.relation, record)
-        violating |= found.applies & (np.abs(found.values) > rule.tolerance)
-    return int(violating.sum())
-
-
-numbers = st.floats(-1.0, 1.0, allow_subnormal=False).map(lambda value: round(value, 3))
-terms = st.lists(
-    st.one_of(
-        st.builds(Term, channel=st.sampled_from(["F1", "F2", "L2"]), coefficient=numbers),
-        st.builds(Term, channel=st.sampled_from(ACTUATORS), coefficient=numbers, on=st.just((2,))),
-    ),
-    max_size=3,
-).map(tuple)
-relations: st.SearchStrategy[Relation] = st.one_of(
-    st.builds(
-        Coupling,
-        name=st.just("coupling"),
-        actuator=st.sampled_from(ACTUATORS),
-        flow=st.sampled_from(["F1", "F2"]),
-        off=st.just(1),
-        states=st.builds(State, code=st.just(2), nominal=st.floats(0.5, 3.0)).map(lambda s: (s,)),
-        settle=st.integers(0, 2),
-        transition=st.sampled_from(Transition),
-        standby=st.sampled_from([(), (("P2", 1),)]),
-    ),
-    st.builds(
-        Balance,
-        name=st.just("balance"),
-        level=st.sampled_from(["L1", "L2"]),
-        terms=terms,
-        constant=numbers,
-        averaged=st.booleans(),
-    ),
-    st.builds(
-        Window,
-        name=st.just("window"),
-        level=st.sampled_from(["L1", "L2"]),
-        terms=terms,
-        constant=numbers,
-        rows=st.integers(2, 6),
-        averaged=st.booleans(),
-    ),
-    st.builds(
-        Bound,
-        name=st.just("bound"),
-        channel=st.sampled_from(READINGS),
-        low=st.floats(-3.0, 0.0),
-        high=st.floats(0.5, 3.0),
-    ),
-    st.builds(Rate, name=st.just("rate"), channel=st.sampled_from(["L1", "L2"])),
+from .projection_cases import (
+    ACTUATORS,
+    STRICT,
+    balance,
+    broken,
+    cases,
+    coupling,
+    drawn,
+    record_of,
+    rules_of,
 )
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> tuple[Record, RuleSet]:
-    rows = draw(st.integers(6, 24))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    values = drawn(rng, rows)
-    if draw(st.booleans()):
-        values[rng.random(values.shape) < 0.02] = np.nan
-    jumps = tuple(np.flatnonzero(rng.random(rows) < draw(st.sampled_from([0.0, 0.1]))).tolist())
-    record = record_of(values, jumps=jumps)
-    found = [coupling(), *draw(st.lists(relations, min_size=1, max_size=5))]
-    named = [replace(each, name=f"{each.name} {nth}") for nth, each in enumerate(found)]
-    tolerance = draw(st.sampled_from([0.05, 0.3, 1.0]))
-    return record, rules_of(*named, tolerance=tolerance, record=record)
 
 
 @settings(max_examples=80, deadline=None)
@@ -200,116 +58,6 @@ def test_no_row_more_violates_and_only_what_rules_read_moves(
     assert not moved[record.missing[:, [record.index(name) for name in read]].any(axis=1)].any()
     assert np.array_equal(found.record.missing, record.missing)
     assert found.moved_rows == int(moved.any(axis=1).sum())
-
-
-# -- the optimum ----------------------------------------------------------------------------------
-
-
-Cells = list[tuple[int, str, float]]
-
-
-def row_by_row(rules: RuleSet, record: Record) -> tuple[Floats, Floats, Floats]:
-    """Write all limits down one by one, in plant units: low <= A x <= high."""
-    lines, lows, highs = [], [], []
-    for rule in rules.invariants:
-        for low, high, cells in limits_of(rule.relation, record):
-            line = np.zeros(record.values.size)
-            for row, name, weight in cells:
-                line[row * len(NAMES) + NAMES.index(name)] += weight
-            lines.append(line)
-            lows.append(low - rule.tolerance)
-            highs.append(high + rule.tolerance)
-    return np.array(lines), np.array(lows), np.array(highs)
-
-
-def limits_of(relation: Relation, record: Record) -> Iterator[tuple[float, float, Cells]]:
-    """Yield what a relation's sum of cells lies between, give or take the tolerance."""
-    match relation:
-        case Coupling():
-            judged = residuals(relation, record)
-            for row in np.flatnonzero(judged.applies).tolist():
-                nominal = relation.nominal if record.column(relation.actuator)[row] == 2 else 0.0
-                either = (0.0, relation.nominal) if judged.envelope[row] else (nominal, nominal)
-                yield *either, [(row, relation.flow, 1.0)]
-        case Bound():
-            for row in range(len(record)):
-                yield relation.low, relation.high, [(row, relation.channel, 1.0)]
-        case Rate(channel=name):
-            for row in range(1, len(record)):
-                yield 0.0, 0.0, [(row, name, 1.0), (row - 1, name, -1.0)]
-        case Balance() | Window():
-            span = relation.rows if isinstance(relation, Window) else 1
-            at = anchors(len(record), span).tolist() if span > 1 else range(1, len(record))
-            for row in at:
-                cells = [(row, relation.level, 1.0), (row - span, relation.level, -1.0)]
-                constant = 0.0
-                for later in range(row - span + 1, row + 1):
-                    more, near = inflow(relation, record, later)
-                    constant, cells = constant + more, cells + near
-                yield constant, constant, cells
-
-
-def inflow(relation: Balance | Window, record: Record, row: int) -> tuple[float, Cells]:
-    """Return a row's constant inflow and the cells that count against it."""
-    constant, cells = relation.constant, []
-    for term in relation.terms:
-        for at in (row, row - 1) if relation.averaged else (row,):
-            weight = term.coefficient / (2 if relation.averaged else 1)
-            if term.on:
-                constant += weight * (record.column(term.channel)[at] in term.on)
-            else:
-                cells.append((at, term.channel, -weight))
-    return constant, cells
-
-
-def by_clarabel(rules: RuleSet, record: Record, spread: Floats) -> Floats | None:
-    """Solve equation 5 in spreads with another solver, from limits written down another way."""
-    lines, low, high = row_by_row(rules, record)
-    free = np.tile([name not in ACTUATORS for name in NAMES], len(record))
-    start, unit = record.values.ravel(), np.tile(spread, len(record))
-    matrix = csc_matrix((lines * unit)[:, free])
-    still = lines @ start
-    options = clarabel.DefaultSettings()
-    options.verbose = False
-    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-11
-    found = clarabel.DefaultSolver(
-        identity(int(free.sum()), format="csc"),
-        np.zeros(int(free.sum())),
-        csc_matrix(vstack([matrix, -matrix])),
-        np.concatenate([high - still, still - low]),
-        [clarabel.NonnegativeConeT(2 * len(lines))],
-        options,
-    ).solve()
-    if found.status != clarabel.SolverStatus.Solved:
-        return None
-    moves = np.zeros(len(start))
-    moves[free] = found.x
-    return moves.reshape(record.values.shape)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 2**32),
-    rows=st.integers(6, 16),
-    found=st.lists(relations, min_size=1, max_size=4),
-)
-def test_another_solver_finds_the_same_moves(seed: int, rows: int, found: list[Relation]) -> None:
-    record = record_of(drawn(np.random.default_rng(seed), rows))
-    named = [replace(each, name=f"{each.name} {nth}") for nth, each in enumerate(found)]
-    rules = rules_of(coupling(), *named, record=record)
-    mine = project(record, rules, STRICT)
-    spread = np.maximum(record.values.std(axis=0), 0.01 * 20.0)
-    theirs = by_clarabel(rules, record, spread)
-    if mine.conflicts:  # limits that just touch have no room for the margin
-        inside = (replace(rule, tolerance=0.9999 * rule.tolerance) for rule in rules.invariants)
-        assert by_clarabel(replace(rules, invariants=tuple(inside)), record, spread) is None
-    else:
-        assert theirs is not None
-        moves = (mine.record.values - record.values) / spread
-        assert np.abs(moves - theirs).max() < 1e-4
-        assert mine.frobenius == pytest.approx(np.linalg.norm(theirs), abs=1e-4)
-        assert mine.max_shift == pytest.approx(np.abs(theirs).max(), abs=1e-4)
-        assert mine.mean_shift * len(record) <= np.abs(theirs).sum() + 1e-4
 
 
 def test_a_reading_goes_to_its_limit_and_no_further() -> None:
@@ -464,97 +212,6 @@ def test_a_channel_that_a_rule_reads_must_be_there() -> None:
     record = record_of(drawn(np.random.default_rng(0), 12))
     with pytest.raises(MissingChannelError, match="'F1'"):
         project(record.without("F1"), rules_of(coupling()))
-
-
-# -- the hardened policy --------------------------------------------------------------------------
-
-
-def hardened(rules: RuleSet, *, severe: float = 0.0) -> RuleSet:
-    """Give rules the clean facts that budgets come from."""
-    names = [rule.name for rule in rules.invariants]
-    windows = [rule.name for rule in rules.invariants if isinstance(rule.relation, Window)]
-    facts = CleanFacts(
-        batch_rows=100,
-        batches=1,
-        effective_batches=1.0,
-        refused_share=0.0,
-        refused_upper=1.0,
-        violating_share=0.0,
-        segments_per_row=1.0,
-        severe=tuple(Share(rule=name, share=severe) for name in names),
-        envelope=(),
-        anchors=tuple(Share(rule=name, share=0.0) for name in windows),
-        liveness=(),
-        repeats=(),
-    )
-    return replace(rules, clean=facts, profile=Profile.HARDENED)
-
-
-def hardened_policy(alpha: float, **margins: float) -> HardenedPolicy:
-    return HardenedPolicy(rows_min=1, margins=Margins(alpha=alpha, **margins))  # type: ignore[arg-type]
-
-
-@settings(max_examples=80, deadline=None)
-@given(case=cases(), alpha=st.sampled_from([0.1, 0.3]), severe=st.sampled_from([0.0, 1.0, 2.0]))
-def test_the_integer_evaluator_agrees(
-    case: tuple[Record, RuleSet], alpha: float, severe: float
-) -> None:
-    record, rules = case[0], hardened(case[1], severe=severe)
-    found = project(record, rules, hardened_policy(alpha))
-    before, after = measure(rules, record), measure(rules, found.record)
-    assert (found.violating_before, found.violating_after) == (
-        before.violating.sum(),
-        after.violating.sum(),
-    )
-    assert found.violating_after <= found.violating_before
-    counted = before.missing | before.illegal
-    counted[record.segment_starts] = True
-    collided = {conflict.row for conflict in found.conflicts}
-    assert len(found.sacrificed) <= max(found.budget, len(collided) + counted.sum())
-    if not found.conflicts and counted.sum() == 1 <= found.budget:
-        assert found.verdict.admitted, found.verdict.reasons
-
-
-def test_a_sacrificed_row_stays_short_of_severe() -> None:
-    values = np.tile([2.0, 1.0, 2.0, 0.0, 0.0, 0.0, 0.0], (40, 1))
-    values[20, 2] = 5.0
-    rules = hardened(rules_of(coupling()), severe=2.0)  # times 1.5: severe beyond 3 tolerances
-    found = project(record_of(values), rules, hardened_policy(0.05))
-    assert found.record.column("F1")[20] == pytest.approx(2.9, abs=0.001)
-    assert found.sacrificed.tolist() == [0, 20]
-    assert found.verdict.admitted
-    free = project(record_of(values), rules, hardened_policy(0.05, severe_rows=1))
-    assert free.moved_rows == 0
-    assert free.verdict.admitted
-
-
-def test_a_window_has_anchors_of_its_own_to_break() -> None:
-    values = np.tile([1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0], (40, 1))
-    values[:, 4] = np.minimum(np.arange(40), 14) * 0.25  # creeps up, row by row within tolerance
-    window = Window(name="dL1/8", level="L1", terms=(), constant=0.0, rows=8, averaged=False)
-    rules = hardened(rules_of(coupling(), window))
-    for extra in range(5):
-        found = project(record_of(values), rules, hardened_policy(0.05, anchor_extra=extra))
-        level = found.record.column("L1")
-        at = anchors(40, 8)
-        assert (np.abs(level[at] - level[at - 8]) > 0.3).sum() <= extra
-        assert found.verdict.admitted
-    assert found.moved_rows == 0
-
-
-def test_readings_of_a_row_let_go_stay_within_the_instrument() -> None:
-    rng = np.random.default_rng(5)
-    values = drawn(rng, 60)
-    values[:, 4] += np.where(np.arange(60) % 9 == 4, 25.0, 0.0)
-    rules = hardened(
-        rules_of(coupling(), balance(averaged=True), Rate(name="L1 rate", channel="L1"))
-    )
-    found = project(record_of(values), rules, hardened_policy(0.1))
-    moved = found.record.values != values
-    assert np.abs(found.record.values[moved]).max() <= 10.0 * (1 + 2 / 16)
-
-
-# -- as an attack ---------------------------------------------------------------------------------
 
 
 def test_it_projects_what_another_attack_made() -> None:
