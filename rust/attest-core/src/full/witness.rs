@@ -59,6 +59,30 @@ impl Batch<'_> {
         }
         Ok(())
     }
+
+    /// Check that there is a commitment to it: no time jump where the policy lets a batch hold none,
+    /// and no register beyond the limits that no row may break.
+    ///
+    /// # Errors
+    /// [`Refused`] says what no row of this layout can show.
+    pub fn fits(&self, layout: &Layout) -> Result<(), Refused> {
+        let channels = &layout.channels;
+        if channels.start.is_none() && self.starts.iter().skip(1).any(|start| *start != 0) {
+            return Err(Refused("the policy lets a batch hold no time jump".into()));
+        }
+        let registers = &channels.registers;
+        for (row, held) in self.registers.chunks(registers.len().max(1)).enumerate() {
+            for (index, (value, register)) in held.iter().zip(registers).enumerate() {
+                let above = u64::from(*value).checked_sub(register.low);
+                if above.is_none_or(|above| above > register.ladder.reach) {
+                    return Err(Refused(format!(
+                        "register {index} is out of bounds on row {row}"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A cell that is to be filled with something else, to see whether anyone notices.
@@ -112,7 +136,7 @@ impl<'a> Trace<'a> {
             manner,
         };
         let fatal = |refused: Result<(), Refused>| if manner.forced { Ok(()) } else { refused };
-        fatal(trace.check_limits(batch))?;
+        fatal(batch.fits(layout))?;
         for row in 0..public.height {
             trace.write_channels(row, row, batch);
             trace.carry(row);
@@ -136,25 +160,6 @@ impl<'a> Trace<'a> {
     #[must_use]
     pub fn matrix(self) -> RowMajorMatrix<F> {
         RowMajorMatrix::new(self.cells, self.layout.width)
-    }
-
-    fn check_limits(&self, batch: &Batch) -> Result<(), Refused> {
-        if self.layout.channels.start.is_none() && batch.starts[1..].iter().any(|start| *start != 0)
-        {
-            return Err(Refused("the policy lets a batch hold no time jump".into()));
-        }
-        let registers = &self.layout.channels.registers;
-        for (row, held) in batch.registers.chunks(registers.len().max(1)).enumerate() {
-            for (index, (value, register)) in held.iter().zip(registers).enumerate() {
-                let above = u64::from(*value).checked_sub(register.low);
-                if above.is_none_or(|above| above > register.ladder.reach) {
-                    return Err(Refused(format!(
-                        "register {index} is out of bounds on row {row}"
-                    )));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Write what the row shows; padding repeats the last row.
@@ -516,7 +521,8 @@ impl Rows for Probe<'_, '_> {
     }
 }
 
-/// The chaining value after every row of a batch: what the commitment is made of.
+/// The chaining value after every row of a batch: what the commitment is made of, where the batch
+/// fits.
 pub fn digest(layout: &Layout, batch: &Batch, salt: [F; CHAIN]) -> [F; CHAIN] {
     let public = Public::unbudgeted(layout, 1);
     let manner = Manner::default();
