@@ -174,8 +174,9 @@ def _lies(run: Run) -> list[str]:
         (
             "Each honest shard rolled, permuted, scaled, spliced at random cuts, with an actuator "
             "that toggles on every row, and with one reading out of range. Given is how many of "
-            "them the circuit does not take; gate and circuit agree on each, and the trace of "
-            "each that is refused breaks a constraint when it is forced."
+            "them the circuit does not take. The gate is asked about each, and the trace of each "
+            "that is refused is forced, and must break a constraint: "
+            f"{sum(len(each.wrong) for _, found in run.lies for each in found)} came out otherwise."
         ),
         _table(
             ("plant", *kinds),
