@@ -79,7 +79,7 @@ exactness: setup ## whether gate and circuit ever disagree, measured anew into d
 
 .PHONY: fuzz
 fuzz: ## a bit in every byte of a proof, then broken proofs of any sort for MINUTES (5)
-	MINUTES=$(or $(MINUTES),5) cargo test --locked -p attest-core --test full_fuzz -- --ignored --nocapture
+	MINUTES=$(or $(MINUTES),5) cargo test --release --locked -p attest-core --test full_fuzz -- --ignored --nocapture
 
 .PHONY: evidence
 evidence: setup ## poisoning with and without the gate, all modes and rules, into docs/results (hours)

@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from exactness_check import BATCHES, Drawn, Proven, Tally, check_case, check_proof, check_shard
+from exactness_lies import Lied, check_lies
 from exactness_page import Run, page
 from exactness_shards import PLANTS, absent
 from rich.console import Console
@@ -27,7 +28,8 @@ from sluice.files import atomically
 AHEAD = 3  # tasks that wait for each worker
 TELL = 200  # tasks between two lines of progress where there is no terminal
 
-Task = tuple[str, Callable[[], Tally | Proven]]  # what it counts towards, and the work
+Answer = Tally | Proven | Lied
+Task = tuple[str, Callable[[], Answer]]  # what it counts towards, and the work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +43,16 @@ class Effort:
 
     def tasks(self) -> Iterator[Task]:
         """Yield all tasks, each sort spread over the whole run."""
-        shards: list[Task] = [
-            (plant, partial(check_shard, plant, index))
+        held = [
+            (plant, index)
             for plant, found in PLANTS.items()
             for index in range(found.shards)
             if not absent(plant)
+        ][: self.shards]
+        shards: list[Task] = [
+            (plant, partial(check, plant, index))
+            for plant, index in held
+            for check in (check_shard, check_lies)
         ]
         cases: list[Task] = [
             ("", partial(check_case, Drawn(seed=self.seed, index=index, batches=batches)))
@@ -55,7 +62,7 @@ class Effort:
             ("proof", partial(check_proof, Drawn(seed=self.seed, index=index)))
             for index in range(self.proofs)
         ]
-        sorts = (shards[: self.shards], cases, proofs)
+        sorts = (shards, cases, proofs)
         placed = [
             (at / len(tasks), task) for tasks in sorts for at, task in enumerate(tasks, start=1)
         ]
@@ -69,10 +76,10 @@ def _parts(batches: int) -> list[int]:
 
 def answers(
     tasks: Iterator[Task], *, workers: int, seconds: float
-) -> Iterator[tuple[str, Tally | Proven | BaseException]]:
+) -> Iterator[tuple[str, Answer | BaseException]]:
     """Hand tasks to processes until all are done or time is up; yield what comes back."""
     began = time.monotonic()
-    under_way: dict[Future[Tally | Proven], str] = {}
+    under_way: dict[Future[Answer], str] = {}
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         while True:
             if time.monotonic() - began < seconds:
@@ -90,6 +97,7 @@ def run(effort: Effort, *, workers: int, seconds: float, console: Console) -> Ru
     began = time.monotonic()
     tally, crashed = Tally(), []
     proven: dict[str, list[Proven]] = {}
+    lied: dict[str, list[Lied]] = {}
     tasks, total = effort.tasks(), sum(1 for _ in effort.tasks())
     with Progress(console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("gate and circuit", total=total)
@@ -104,13 +112,16 @@ def run(effort: Effort, *, workers: int, seconds: float, console: Console) -> Ru
                     tally.add(found)
                 case Proven():
                     proven.setdefault(name, []).append(found)
+                case Lied():
+                    lied.setdefault(name, []).append(found)
                 case _:
                     crashed.append(f"{name or 'case'}: {found!r}")
     return Run(
         seed=effort.seed,
         tally=tally,
         proofs=tuple(proven.pop("proof", ())),
-        shards=tuple((plant, tuple(found)) for plant, found in proven.items()),
+        shards=tuple((plant, tuple(proven[plant])) for plant in PLANTS if plant in proven),
+        lies=tuple((plant, tuple(lied[plant])) for plant in PLANTS if plant in lied),
         skipped=tuple(filter(None, (absent(plant) for plant in PLANTS))) if effort.shards else (),
         minutes=(time.monotonic() - began) / 60,
         cut_short=next(tasks, None) is not None,
@@ -131,9 +142,11 @@ def payload(found: Run) -> dict[str, object]:
         "alone": dict(tally.alone),
         "forced": tally.forced,
         "outside": tally.outside,
+        "uncommitted": tally.uncommitted,
         "unstatable": dict(tally.unstatable),
         "proofs": len(found.proofs),
         "shards": {plant: len(each) for plant, each in found.shards},
+        "lies": sum(each.told.total() for _, lied in found.lies for each in lied),
         "wrong": list(found.wrong),
         "cut_short": found.cut_short,
         "minutes": found.minutes,
@@ -143,7 +156,7 @@ def payload(found: Run) -> dict[str, object]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, required=True, help="where the page is written")
-    parser.add_argument("--batches", type=int, default=100_000)
+    parser.add_argument("--batches", type=int, default=101_000)
     parser.add_argument("--proofs", type=int, default=1_000)
     parser.add_argument("--shards", type=int, default=100, help="honest shards, at most")
     parser.add_argument("--seed", type=int, default=0)

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 from exactness_batches import draw_batch
 from exactness_cases import Case, draw_case
+from exactness_core import committed, examined, planes_of
 from exactness_shards import Shards, shards_of
 from exactness_shown import shown
 
@@ -16,14 +17,20 @@ from sluice import _attest
 from sluice.admission import HardenedPolicy
 from sluice.admission.gate import Gate
 from sluice.attestation.full import Full
-from sluice.attestation.statement import Statement
-from sluice.attestation.witness import Witness
 from sluice.errors import RulesFileError, SettingError, SluiceError
 from sluice.invariants import Measurement, measure
 from sluice.seeding import stream
 from sluice.telemetry import Record
 
-__all__ = ["Drawn", "Proven", "Tally", "check_case", "check_proof", "check_shard"]
+__all__ = [
+    "Drawn",
+    "Proven",
+    "Tally",
+    "check_case",
+    "check_proof",
+    "check_shard",
+    "shards_held",
+]
 
 BATCHES = 25  # of one case
 
@@ -49,6 +56,7 @@ class Tally:
     forced: int = 0  # refused batches whose forced trace breaks a constraint
     too_short: int = 0  # batches with more bits of budgets than rows, which no circuit states
     outside: int = 0  # refused for a time jump that the statement has no column for
+    uncommitted: int = 0  # whose forced trace is that of other readings; no commitment is to them
     disagreements: list[str] = field(default_factory=list)
     unbroken: list[str] = field(default_factory=list)
 
@@ -57,6 +65,7 @@ class Tally:
         self.cases += other.cases
         self.forced += other.forced
         self.outside += other.outside
+        self.uncommitted += other.uncommitted
         self.too_short += other.too_short
         for ours, theirs in (
             (self.unstatable, other.unstatable),
@@ -113,11 +122,11 @@ class Asked:
         case, statement = self.case, self.case.statement
         admitted = case.gate.judge(self.record).admitted
         planes, budgets = (
-            _planes(statement, self.record),
+            planes_of(statement, self.record),
             statement.budget_content(len(self.record)),
         )
         try:
-            taken, why = _examined(self.core, budgets, planes)
+            taken, why = examined(self.core, budgets, planes)
         except ValueError:
             tally.too_short += 1
             return
@@ -131,12 +140,15 @@ class Asked:
         tally.failed.update(found.checks)
         if len(found.checks) == 1:
             tally.alone.update(found.checks)
-        if found.segments > 1 and not case.jumps:
-            tally.outside += 1
-        elif self.core.forced(budgets, planes) > 0:
+        jumping = found.segments > 1 and not case.jumps
+        if not jumping and self.core.forced(budgets, planes) > 0:
             tally.forced += 1
-        else:
+        elif committed(self.core, planes):
             tally.unbroken.append(f"{where}: refused for {sorted(found.checks)}")
+        elif jumping:
+            tally.outside += 1
+        else:
+            tally.uncommitted += 1
 
 
 def check_proof(drawn: Drawn) -> Proven:
@@ -149,7 +161,7 @@ def check_proof(drawn: Drawn) -> Proven:
         wrong = "the gate admits one row too many"
     salt, context = rng.bytes(32), rng.bytes(32)
     core = _attest.FullCircuit(at.statement.content)
-    planes = _planes(at.statement, record)
+    planes = planes_of(at.statement, record)
     enough, less = (each.statement.budget_content(len(record)) for each in (at, beyond))
     commitment, proof = core.commit(planes, salt), b""
     try:
@@ -187,7 +199,7 @@ def _at_the_edge(rng: np.random.Generator) -> tuple[Case, Record, int]:
 
 def check_shard(plant: str, index: int) -> Proven:
     """Prove an honest shard as a plant does, and verify it."""
-    shards = _shards(plant)
+    shards = shards_held(plant)
     shard = shards.honest[index]
     policy, system = HardenedPolicy(), Full()
     verdict = Gate.of(shards.rules, policy).judge(shard)
@@ -207,7 +219,8 @@ def check_shard(plant: str, index: int) -> Proven:
 
 
 @cache
-def _shards(plant: str) -> Shards:
+def shards_held(plant: str) -> Shards:
+    """Return a plant's shards, mined once in each process."""
     return shards_of(plant)
 
 
@@ -215,25 +228,5 @@ def _core(case: Case, record: Record) -> _attest.FullCircuit:
     """Return the circuit; a `ValueError` where it cannot state the case for so many rows."""
     core = _attest.FullCircuit(case.statement.content)
     with suppress(_attest.RefusedBatchError):
-        core.examine(case.statement.budget_content(len(record)), _planes(case.statement, record))
+        core.examine(case.statement.budget_content(len(record)), planes_of(case.statement, record))
     return core
-
-
-def _planes(statement: Statement, record: Record) -> _attest.FullBatch:
-    witness = Witness.of(statement, record)
-    return _attest.FullBatch(
-        witness.rows, witness.registers, witness.codes, witness.starts, witness.flagged
-    )
-
-
-def _examined(
-    core: _attest.FullCircuit, budgets: bytes, planes: _attest.FullBatch
-) -> tuple[bool | None, str]:
-    """Return whether the circuit takes a batch; nothing where it contradicts itself."""
-    try:
-        core.examine(budgets, planes)
-    except _attest.RefusedBatchError as refused:
-        return False, str(refused)
-    except RuntimeError as broken:
-        return None, str(broken)
-    return True, "it holds"

@@ -1,9 +1,11 @@
 """The run as one page: what was asked of gate and circuit, and how often they differed."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from exactness_check import Proven, Tally
+from exactness_lies import Lied
 
 __all__ = ["Run", "page"]
 
@@ -16,6 +18,7 @@ class Run:
     tally: Tally
     proofs: tuple[Proven, ...]
     shards: tuple[tuple[str, tuple[Proven, ...]], ...]
+    lies: tuple[tuple[str, tuple[Lied, ...]], ...]
     skipped: tuple[str, ...]
     minutes: float
     cut_short: bool
@@ -26,7 +29,9 @@ class Run:
         """Everything that must not be."""
         proofs = [each.wrong for each in self.proofs if each.wrong]
         shards = [each.wrong for _, found in self.shards for each in found if each.wrong]
-        return (*self.tally.disagreements, *self.tally.unbroken, *proofs, *shards, *self.crashed)
+        lies = [each for _, found in self.lies for lied in found for each in lied.wrong]
+        asked = (*self.tally.disagreements, *self.tally.unbroken)
+        return (*asked, *proofs, *shards, *lies, *self.crashed)
 
 
 MADE = (
@@ -56,7 +61,7 @@ def page(run: Run) -> str:
     ]
     if run.cut_short:
         parts.append("**The run was cut short: it ends with what was done when its time was up.**")
-    parts += [*_batches(run), *_proofs(run), *_shards(run)]
+    parts += [*_batches(run), *_proofs(run), *_shards(run), *_lies(run)]
     if run.wrong:
         parts += ["## What is wrong", "\n".join(f"- {each}" for each in run.wrong)]
     parts.append(f"The run took {run.minutes:.0f} minutes.")
@@ -74,9 +79,10 @@ def _batches(run: Run) -> list[str]:
             "constraint is tried on every row. A batch that is refused is filled once more as a "
             "prover that lies "
             f"would fill it: {tally.forced:,} such traces break a constraint, "
-            f"{len(tally.unbroken)} break none. {tally.outside:,} more were refused under policies "
-            "that allow no time jump, for one that their time stamps show; time stamps are not in "
-            "the circuit, so these were not forced."
+            f"{len(tally.unbroken)} break none. {tally.uncommitted + tally.outside:,} more are "
+            f"refused when a plant commits to them: {tally.outside:,} hold a time jump under "
+            f"policies that allow none, and {tally.uncommitted:,} a reading beyond a limit that "
+            "leaves a register one value only, so that it has no digit that a lie could change."
         ),
         _table(
             ("batches", "admitted", "refused", "refused, share"),
@@ -155,6 +161,37 @@ def _shards(run: Run) -> list[str]:
         ),
         *run.skipped,
     ]
+
+
+def _lies(run: Run) -> list[str]:
+    if not run.lies:
+        return []
+    kinds = tuple(
+        dict.fromkeys(kind for _, found in run.lies for each in found for kind in each.told)
+    )
+    return [
+        "## Lies made of them",
+        (
+            "Each honest shard rolled, permuted, scaled, spliced at random cuts, with an actuator "
+            "that toggles on every row, and with one reading out of range. Given is how many of "
+            "them the circuit does not take. The gate is asked about each, and the trace of each "
+            "that is refused is forced, and must break a constraint: "
+            f"{sum(len(each.wrong) for _, found in run.lies for each in found)} came out otherwise."
+        ),
+        _table(
+            ("plant", *kinds),
+            ((plant, *(_refused(found, kind) for kind in kinds)) for plant, found in run.lies),
+        ),
+    ]
+
+
+def _refused(found: Sequence[Lied], kind: str) -> str:
+    refused, told = (sum(each[kind] for each in counts) for counts in _counted(found))
+    return f"{refused} of {told}"
+
+
+def _counted(found: Sequence[Lied]) -> tuple[list[Counter[str]], list[Counter[str]]]:
+    return [each.refused for each in found], [each.told for each in found]
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

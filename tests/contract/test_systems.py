@@ -6,6 +6,7 @@ import pytest
 
 from sluice.admission import HardenedPolicy
 from sluice.attestation import Circuit, System, circuit_for, find_system
+from sluice.attestation.system import Claim, each_alone
 from sluice.attestation.systems import SystemName
 from sluice.errors import EmptyRulesError, RefusedError, VerificationError
 from sluice.invariants import Profile, RuleSet, mine
@@ -147,3 +148,27 @@ def test_a_batch_that_breaks_the_rules_is_not_proven(
     values[100:300, pump] = 1 - values[100:300, pump]
     with pytest.raises(RefusedError):
         system.prove(batch.with_values(values), circuit, salt=SALT, context=CONTEXT)
+
+
+def test_many_proofs_are_answered_as_each_would_be_alone(
+    system: System, circuit: Circuit, commitment: bytes, proof: bytes
+) -> None:
+    good = Claim(commitment=commitment, rows=ROWS, context=CONTEXT, proof=proof)
+    bent = bytes([*proof[:900], proof[900] ^ 1, *proof[901:]])
+    claims = (
+        good,
+        replace(good, proof=bent),
+        replace(good, proof=proof[:-1]),
+        replace(good, context=b"d" * 32),
+        good,
+        replace(good, rows=ROWS - 1),
+        replace(good, commitment=bytes(32)),
+        replace(good, rows=0),
+    )
+    together = system.verify_many(circuit, claims)
+    alone = each_alone(system, circuit, claims)
+    assert [(each and (each.step, str(each))) for each in together] == [
+        each and (each.step, str(each)) for each in alone
+    ]
+    assert [each is None for each in together] == [True, False, False, False, True] + 3 * [False]
+    assert system.verify_many(circuit, ()) == ()

@@ -9,11 +9,11 @@ use attest_core::full::digest::CHAIN;
 use attest_core::full::parameters::{Challenge, Config};
 use attest_core::full::public::height;
 use attest_core::full::witness::Manner;
-use attest_core::full::{Circuit, Claim, Invalid};
+use attest_core::full::{Circuit, Claim, Invalid, Refused, Unproven};
 use p3_air::BaseAir;
 use p3_fri::FriProof;
 use p3_uni_stark::{Commitments, OpenedValues, Proof};
-use support::{CONTEXT, gauge, vector, vectors};
+use support::{CONTEXT, Vector, gauge, vector, vectors};
 
 const WANTED_BITS: usize = 100;
 
@@ -192,6 +192,32 @@ fn fewer_rows_than_were_committed_to_are_not_proven_for() {
     assert_eq!(vector.verified(&proof), Ok(()));
     vector.commitment = whole;
     assert!(matches!(vector.verified(&proof), Err(Invalid::Fails(_))));
+}
+
+#[test]
+fn what_no_row_can_show_is_not_committed_to() {
+    let narrow = |high: u16| {
+        let mut vector = gauge(high, 9);
+        vector.statement = vector
+            .statement
+            .replace("\"high\": 7", &format!("\"high\": {high}"));
+        vector.circuit = Circuit::new(vector.statement.as_bytes()).expect("a statement");
+        vector
+    };
+    // A gauge that shows nothing but zeros has no digit that could be wrong.
+    for mut vector in [narrow(0), narrow(5), gauge(7, 9)] {
+        let most = vector.registers[4];
+        let committed = |vector: &Vector| vector.circuit.commit(&vector.batch(), &vector.salt);
+        assert!(committed(&vector).is_ok());
+        vector.registers[4] = most + 1;
+        let refused = Unproven::Refused(Refused("register 0 is out of bounds on row 4".into()));
+        assert_eq!(committed(&vector), Err(refused.clone()));
+        assert_eq!(vector.traced(Manner::default()).err(), Some(refused));
+    }
+    let mut jumping = gauge(7, 9);
+    jumping.starts[3] = 1;
+    let refused = jumping.circuit.commit(&jumping.batch(), &jumping.salt);
+    assert!(matches!(refused, Err(Unproven::Refused(_))), "{refused:?}");
 }
 
 #[test]

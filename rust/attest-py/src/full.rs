@@ -102,7 +102,7 @@ impl FullCircuit {
         guarded(py, || self.0.proven_bits(rows))
     }
 
-    /// The salted digest of a batch.
+    /// The salted digest of a batch, if every row shows what a row can.
     fn commit<'py>(
         &self,
         py: Python<'py>,
@@ -113,7 +113,7 @@ impl FullCircuit {
         let commitment = guarded(py, || self.0.commit(&batch.batch(), &salt))?;
         commitment
             .map(|bytes| PyBytes::new(py, &bytes))
-            .map_err(malformed)
+            .map_err(unproven)
     }
 
     /// Fill a trace and try every constraint on every row, without a proof.

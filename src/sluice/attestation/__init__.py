@@ -10,17 +10,20 @@ from sluice.attestation.poseidon import poseidon
 from sluice.attestation.states import Committed, Pledged, Proven, Registered
 from sluice.attestation.system import Circuit, System
 from sluice.attestation.systems import circuit_for, find_system
-from sluice.attestation.verifier import Verification, Verifier
+from sluice.attestation.together import Brought, attest_together, verify_together
+from sluice.attestation.verifier import Examined, Verification, Verifier
 
 __all__ = [
     "Agreement",
     "Attested",
     "Awaiting",
+    "Brought",
     "Circuit",
     "Committed",
     "Context",
     "Desk",
     "Enrolled",
+    "Examined",
     "Interval",
     "KeyFolder",
     "Log",
@@ -34,8 +37,10 @@ __all__ = [
     "System",
     "Verification",
     "Verifier",
+    "attest_together",
     "circuit_for",
     "find_system",
     "poseidon",
     "read_log",
+    "verify_together",
 ]

@@ -41,7 +41,7 @@ from sluice.attestation.messages import (
 )
 from sluice.attestation.signed import Signed
 from sluice.attestation.system import Circuit, System
-from sluice.attestation.verifier import Verifier
+from sluice.attestation.verifier import Examined, Verification, Verifier
 from sluice.errors import DocumentError, SettingError, VerificationError
 from sluice.invariants import RuleSet, rules_hash
 
@@ -168,22 +168,37 @@ class Awaiting:
 
     def attest(self, raw: bytes, *, at: datetime) -> Attested:
         """Step 5: verify a proof and log the attestation, or raise and log nothing."""
-        agreement, log = self.enrolled.agreement, self.enrolled.log
-        verifier = Verifier(
-            system=agreement.system,
-            circuit=agreement.circuit,
-            pinned=Pinned.of(agreement.circuit),
-            ledger=log.ledger,
-        )
-        held = log.ledger.challenge(self.commit.content.commitment)
-        challenge = CHALLENGES.write(held) if held else None
-        found = verifier.verify(raw, COMMITS.write(self.commit), challenge)
+        return self.conclude(self._verifier.verify(raw, *self._said), at=at)
+
+    def examine(self, raw: bytes) -> Examined:
+        """Check every part of step 5 that comes before the proof itself."""
+        return self._verifier.examine(raw, *self._said)
+
+    def conclude(self, found: Verification, *, at: datetime) -> Attested:
+        """Log an attestation that holds; the same one twice is one entry."""
+        log = self.enrolled.log
         if log.ledger.attestation(found.commitment) is None:
             body = BatchAttested(
                 client=found.client, commitment=found.commitment, attestation=found.attestation
             )
             log.append(body, at=at)
         return Attested(client=found.client, attestation=found.attestation)
+
+    @property
+    def _verifier(self) -> Verifier:
+        agreement = self.enrolled.agreement
+        return Verifier(
+            system=agreement.system,
+            circuit=agreement.circuit,
+            pinned=Pinned.of(agreement.circuit),
+            ledger=self.enrolled.log.ledger,
+        )
+
+    @property
+    def _said(self) -> tuple[bytes, bytes | None]:
+        """The commitment, and its challenge if one was drawn."""
+        held = self.enrolled.log.ledger.challenge(self.commit.content.commitment)
+        return COMMITS.write(self.commit), CHALLENGES.write(held) if held else None
 
     def attested(self) -> Attested:
         """Return the attestation that the log has of this commitment."""

@@ -18,28 +18,18 @@ from sluice.admission.policy import policy_hash
 from sluice.attestation import worker
 from sluice.attestation.packing import digest, number, packed
 from sluice.attestation.statement import Statement, derive
-from sluice.attestation.system import Circuit
+from sluice.attestation.system import Circuit, Claim
 from sluice.attestation.witness import Witness
 from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
 from sluice.invariants import RuleSet, rules_hash
 from sluice.telemetry import Record
 
-__all__ = ["Claim", "Full"]
+__all__ = ["Full"]
 
 MOST_ROWS = 1 << 17
 LEAST_ROWS = 2
 ROWS_PER_SECOND = 50
 """A prover slower than this, on top of `patience_s`, is taken to hang."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A proof, and the committed batch that it is to hold for."""
-
-    commitment: bytes
-    rows: int
-    context: bytes
-    proof: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +86,17 @@ class Full:
         )
 
     def commit(self, batch: Record, circuit: Circuit, *, salt: bytes) -> bytes:
-        """Return the salted digest of the encoded batch."""
+        """Return the salted digest of the encoded batch.
+
+        A reading beyond a limit that no row may break, or a time jump where the policy lets a
+        batch hold none, is a `RefusedError`: no proof could speak of such a batch.
+        """
         statement = _statement(circuit)
         witness = Witness.of(statement, batch)
-        return _core(statement.content).commit(_planes(witness), salt)
+        try:
+            return _core(statement.content).commit(_planes(witness), salt)
+        except _attest.RefusedBatchError as refused:
+            raise RefusedError(f"batch {batch.name!r} cannot be committed to: {refused}") from None
 
     def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
         """Prove that the committed batch satisfies the circuit, in a process of its own."""
@@ -155,11 +152,7 @@ class Full:
     def verify_many(
         self, circuit: Circuit, claims: Sequence[Claim]
     ) -> tuple[VerificationError | None, ...]:
-        """Verify the proofs of one circuit side by side: for each none, or why it is refused.
-
-        Every proof is answered for by itself, as `verify` would; one that fails changes nothing
-        about the others.
-        """
+        """Verify side by side, on all cores: for each none, or the refusal that `verify` raises."""
         answers = [self._objection(circuit, claim) for claim in claims]
         asked = [at for at, refused in enumerate(answers) if refused is None]
         statement = _statement(circuit)

@@ -4,12 +4,14 @@ It proves less than `full` does: rows that are not drawn are not looked at (guar
 that leaves open), and its keys come from a set-up that whoever made them could cheat with.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from sluice import _attest
 from sluice.admission import PaperPolicy, Policy
+from sluice.attestation import system
 from sluice.attestation.guarantee import least_budget
 from sluice.attestation.packing import digest, number, packed
 from sluice.attestation.sampled_claim import Claim, Sampling
@@ -143,6 +145,12 @@ class Sampled:
         except _attest.InvalidProofError as invalid:
             step, why = invalid.args
             raise VerificationError("5.7" if step == "shape" else "5.8", why) from None
+
+    def verify_many(
+        self, circuit: Circuit, claims: Sequence[system.Claim]
+    ) -> tuple[VerificationError | None, ...]:
+        """Verify one after the other: each takes two milliseconds."""
+        return system.each_alone(self, circuit, claims)
 
     def claim(self, circuit: Circuit, commitment: bytes, rows: int, context: bytes) -> Claim:
         """Return what a proof says of a commitment: which rows are drawn, and the budgets."""

@@ -4,14 +4,16 @@ A system holds no secrets and no state. The protocol around it (clients, signatu
 is the same for all of them; a system sees a batch, a salt and a context, and nobody's name.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice.admission import Policy
+from sluice.errors import VerificationError
 from sluice.invariants import RuleSet
 from sluice.telemetry import Record
 
-__all__ = ["SALT_BYTES", "Circuit", "System"]
+__all__ = ["SALT_BYTES", "Circuit", "Claim", "System", "each_alone"]
 
 SALT_BYTES = 32
 
@@ -34,6 +36,16 @@ class Circuit:
     constraints: int
     rules: RuleSet = field(repr=False)
     policy: Policy = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A proof, and the committed batch that it is to hold for."""
+
+    commitment: bytes
+    rows: int
+    context: bytes
+    proof: bytes = field(repr=False)
 
 
 class System(Protocol):
@@ -82,3 +94,33 @@ class System(Protocol):
         Whatever the bytes are, nothing else is raised.
         """
         ...
+
+    def verify_many(
+        self, circuit: Circuit, claims: Sequence[Claim]
+    ) -> tuple[VerificationError | None, ...]:
+        """Verify the proofs of one circuit: for each none, or the refusal that `verify` raises.
+
+        Every proof is answered for by itself: one that fails changes nothing about the others.
+        """
+        ...
+
+
+def each_alone(
+    system: System, circuit: Circuit, claims: Sequence[Claim]
+) -> tuple[VerificationError | None, ...]:
+    """Verify proofs one after the other, for systems that gain nothing by taking them together."""
+    return tuple(_refusal(system, circuit, claim) for claim in claims)
+
+
+def _refusal(system: System, circuit: Circuit, claim: Claim) -> VerificationError | None:
+    try:
+        system.verify(
+            circuit,
+            commitment=claim.commitment,
+            rows=claim.rows,
+            context=claim.context,
+            proof=claim.proof,
+        )
+    except VerificationError as refused:
+        return refused
+    return None

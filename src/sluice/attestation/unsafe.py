@@ -4,7 +4,7 @@ It shows every register of the batch to whoever reads the proof, so it must be a
 What it verifies is what `full` proves: the integer evaluator is run again on the revealed rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from sluice.admission import HardenedPolicy, Policy
 from sluice.admission.policy import policy_hash
 from sluice.attestation.packing import digest, number
 from sluice.attestation.revealed import RevealedRows, Table
-from sluice.attestation.system import SALT_BYTES, Circuit
+from sluice.attestation.system import SALT_BYTES, Circuit, Claim, each_alone
 from sluice.errors import RefusedError, SettingError, VerificationError
 from sluice.invariants import RuleSet, budgets_for, encode, measure, rules_hash
 from sluice.telemetry import Record
@@ -105,6 +105,12 @@ class Unsafe:
             raise VerificationError("5.8", "the revealed rows are not the committed ones")
         if next(_broken(circuit, revealed), None):
             raise VerificationError("5.8", "the revealed rows do not satisfy the circuit")
+
+    def verify_many(
+        self, circuit: Circuit, claims: Sequence[Claim]
+    ) -> tuple[VerificationError | None, ...]:
+        """Verify one after the other."""
+        return each_alone(self, circuit, claims)
 
 
 def _table(circuit: Circuit) -> Table:

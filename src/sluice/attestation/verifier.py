@@ -21,11 +21,11 @@ from sluice.attestation.messages import (
     largest_proof_document,
 )
 from sluice.attestation.signed import Signed
-from sluice.attestation.system import Circuit, System
+from sluice.attestation.system import Circuit, Claim, System
 from sluice.errors import DocumentError, VerificationError
 from sluice.invariants import rules_hash
 
-__all__ = ["STEPS", "Verification", "Verifier", "steps_before"]
+__all__ = ["STEPS", "Examined", "Verification", "Verifier", "steps_before"]
 
 STEPS = ("5.1", "5.2", "5.3", "5.4", "5.5", "5.6", "5.7", "5.8")
 NEED_A_LOG = ("5.2", "5.3", "5.4")
@@ -41,6 +41,28 @@ class Verification:
     rows: int
     steps_checked: tuple[str, ...]
     steps_unchecked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A batch attestation that holds as far as step 5.6: what is left is the proof itself."""
+
+    verifier: "Verifier"
+    commit: Commit
+    attestation: str
+    claim: Claim
+
+    def proven(self) -> Verification:
+        """Say what holds, once the proof does."""
+        unchecked = self.verifier.steps_unchecked
+        return Verification(
+            client=self.commit.client,
+            commitment=self.commit.commitment,
+            attestation=self.attestation,
+            rows=self.commit.rows,
+            steps_checked=tuple(step for step in STEPS if step not in unchecked),
+            steps_unchecked=unchecked,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +86,23 @@ class Verifier:
 
         Systems that draw rows need the challenge too.
         """
+        examined = self.examine(proof_document, commit_document, challenge_document)
+        claim = examined.claim
+
+        # 5.7 The proof has the shape the circuit demands. 5.8 The proof itself.
+        self.system.verify(
+            self.circuit,
+            commitment=claim.commitment,
+            rows=claim.rows,
+            context=claim.context,
+            proof=claim.proof,
+        )
+        return examined.proven()
+
+    def examine(
+        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
+    ) -> Examined:
+        """Check every step before the proof itself, or raise as `verify` does."""
         # 5.1 Size limits, well formed, known version, canonical encodings only.
         signed_proof, signed_commit = self._read(proof_document, commit_document)
         proof, commit = signed_proof.content, signed_commit.content
@@ -93,22 +132,13 @@ class Verifier:
         # 5.6 The circuit is the pinned one.
         self._refuse_other_circuit(proof, commit)
 
-        # 5.7 The proof has the shape the circuit demands. 5.8 The proof itself.
-        self.system.verify(
-            self.circuit,
+        claim = Claim(
             commitment=bytes.fromhex(commit.commitment),
             rows=commit.rows,
             context=context,
             proof=proof.proof,
         )
-        return Verification(
-            client=commit.client,
-            commitment=commit.commitment,
-            attestation=attestation,
-            rows=commit.rows,
-            steps_checked=tuple(step for step in STEPS if step not in self.steps_unchecked),
-            steps_unchecked=self.steps_unchecked,
-        )
+        return Examined(verifier=self, commit=commit, attestation=attestation, claim=claim)
 
     def _read(self, proof: bytes, commit: bytes) -> tuple[Signed[Proof], Signed[Commit]]:
         most = largest_proof_document(self.system.largest_proof)

@@ -39,7 +39,7 @@ def bench(
     clients: Annotated[int, typer.Option(min=1, help="How many clients train.")] = 10,
     rounds: Annotated[int, typer.Option(min=1, help="How many rounds they train.")] = 25,
     plant: Annotated[
-        str, typer.Option(help="Whose rules are proven: treatment or line.")
+        str, typer.Option(help="Whose rules are proven: treatment, treatment-moving or line.")
     ] = "treatment",
     scaling: Annotated[
         bool, typer.Option("--scaling", help="Also prove 1,024 to 65,536 rows, once each.")

@@ -26,6 +26,10 @@ class Door(Protocol):
         """Admit or refuse; silence (None) is for the door to judge too."""
         ...
 
+    def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
+        """Decide on many clients as `decide` would on each."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OpenDoor:
@@ -34,6 +38,10 @@ class OpenDoor:
     def decide(self, client: str, shown: Reply | None) -> Decision:  # noqa: ARG002 - as every door
         """Admit."""
         return Decision(admitted=True)
+
+    def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
+        """Admit them all."""
+        return {client: self.decide(client, reply) for client, reply in shown.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,3 +61,7 @@ class PhysicsGate:
             return Decision(admitted=False, reasons=("it showed no batch",))
         verdict = self.gates[client].judge(shown.batch)
         return Decision(admitted=verdict.admitted, reasons=verdict.reasons)
+
+    def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
+        """Judge one batch after the other."""
+        return {client: self.decide(client, reply) for client, reply in shown.items()}

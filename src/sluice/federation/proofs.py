@@ -1,8 +1,17 @@
 """The gate by proof: clients show a commitment and a proof, and no reading."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sluice.attestation import Circuit, Registered, SigningKey, System, Verifier
+from sluice.attestation import (
+    Circuit,
+    Examined,
+    Registered,
+    SigningKey,
+    System,
+    Verifier,
+    verify_together,
+)
 from sluice.attestation.keyfolder import Pinned
 from sluice.attestation.messages import COMMITS, PROOFS
 from sluice.errors import RefusedError, VerificationError
@@ -55,16 +64,33 @@ class ProofGate:
 
     def decide(self, client: str, shown: Reply | None) -> Decision:
         """Admit who proves."""
-        if not isinstance(shown, Attestation):
-            return Decision(admitted=False, reasons=("it sent no proof",))
+        return self.decide_all({client: shown})[client]
+
+    def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
+        """Admit who proves; all proofs are verified in one call."""
         verifier = Verifier(
             system=self.system, circuit=self.circuit, pinned=Pinned.of(self.circuit)
         )
-        try:
-            verifier.verify(shown.proof, shown.commit)
-        except VerificationError as error:
-            return Decision(admitted=False, reasons=(f"its proof fails step {error.step}",))
-        commit = COMMITS.read(shown.commit).content
-        if (commit.client, commit.federation) != (client, self.federation):
-            return Decision(admitted=False, reasons=("its proof fails step 5.2",))
-        return Decision(admitted=True)
+        decided: dict[str, Decision] = {}
+        examined: dict[str, Examined] = {}
+        for client, reply in shown.items():
+            if not isinstance(reply, Attestation):
+                decided[client] = Decision(admitted=False, reasons=("it sent no proof",))
+                continue
+            try:
+                examined[client] = verifier.examine(reply.proof, reply.commit)
+            except VerificationError as refused:
+                decided[client] = _failing(refused.step)
+        found = verify_together(tuple(examined.values()))
+        for (client, each), outcome in zip(examined.items(), found, strict=True):
+            if isinstance(outcome, VerificationError):
+                decided[client] = _failing(outcome.step)
+            elif (each.commit.client, each.commit.federation) != (client, self.federation):
+                decided[client] = _failing("5.2")
+            else:
+                decided[client] = Decision(admitted=True)
+        return {client: decided[client] for client in shown}
+
+
+def _failing(step: str) -> Decision:
+    return Decision(admitted=False, reasons=(f"its proof fails step {step}",))

@@ -70,7 +70,7 @@ class Keeper(Protocol):
 def admit(clients: Sequence[str], transport: Transport, door: Door) -> Mapping[str, Decision]:
     """Ask every client for its batch and decide on each."""
     replies = transport.exchange({client: Show() for client in clients})
-    return {client: door.decide(client, replies.get(client)) for client in clients}
+    return door.decide_all({client: replies.get(client) for client in clients})
 
 
 def begin(parameters: Parameters, decisions: Mapping[str, Decision]) -> Checkpoint:

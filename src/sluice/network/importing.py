@@ -51,7 +51,7 @@ def _attestation(site: Site, exported: Exported, *, at: datetime) -> Taken:
         )
         reception = Reception(desk=site.desk(), asking=asking, agreements=agreements)
         batch = Batch(commit=exported.commit.encode(), proof=exported.proof.encode())
-        reception.decide(exported.plant, batch, round_=0)
+        reception.decide({exported.plant: batch}, round_=0)
         member = {m.name: m for m in store.members()}[exported.plant]
         if member.attestation is None:
             raise RefusedError(

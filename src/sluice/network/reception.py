@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sluice.attestation import Agreement, Desk
+from sluice.attestation import Agreement, Brought, Desk, attest_together
 from sluice.errors import VerificationError
 from sluice.network.asking import Asking
 from sluice.network.questions import AskBatch, Batch
@@ -31,25 +31,35 @@ class Reception:
             for member in self.asking.store.members()
             if member.active and member.attestation is None and member.name in present
         }
+        brought: dict[str, Batch] = {}
         for plant, answer in self.asking.ask(waiting, round_=round_, seconds=seconds):
             if isinstance(answer, Batch):
-                self.decide(plant, answer, round_=round_)
+                brought.setdefault(plant, answer)
             else:
                 self._refused(plant, NO_PROOF, round_)
+        self.decide(brought, round_=round_)
 
-    def decide(self, plant: str, batch: Batch, *, round_: int) -> None:
-        """Steps 2 and 5: log the commitment, verify the proof, log the attestation."""
+    def decide(self, batches: Mapping[str, Batch], *, round_: int) -> None:
+        """Steps 2 and 5: log commitments, verify their proofs together, log the attestations."""
         clock, store, began = self.asking.clock, self.asking.store, time.perf_counter()
-        try:
-            enrolled = self.desk.enrolled(plant, self.agreements[plant])
-            awaiting = enrolled.receive(batch.commit, at=clock())
-            attested = awaiting.attest(batch.proof, at=clock())
-        except VerificationError as error:
-            self._refused(plant, error.step, round_)
-            return
-        store.admitted(plant, attested.attestation)
+        brought: dict[str, Brought] = {}
+        for plant, batch in batches.items():
+            try:
+                enrolled = self.desk.enrolled(plant, self.agreements[plant])
+                awaiting = enrolled.receive(batch.commit, at=clock())
+            except VerificationError as error:
+                self._refused(plant, error.step, round_)
+            else:
+                brought[plant] = Brought(awaiting=awaiting, proof=batch.proof)
+        found = attest_together(tuple(brought.values()), at=clock())
         lasted = time.perf_counter() - began
-        store.note("verified", plant=plant, round_=round_, at=clock(), seconds=lasted)
+        for plant, outcome in zip(brought, found, strict=True):
+            if isinstance(outcome, VerificationError):
+                self._refused(plant, outcome.step, round_)
+            else:
+                store.admitted(plant, outcome.attestation)
+                seconds = lasted / len(batches)
+                store.note("verified", plant=plant, round_=round_, at=clock(), seconds=seconds)
 
     def _refused(self, plant: str, step: str, round_: int) -> None:
         self.asking.store.refused(plant, step)

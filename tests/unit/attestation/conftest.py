@@ -1,6 +1,6 @@
 """A federation in a folder: a coordinator at its log, approvers, and plants with one rule set."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,13 +9,14 @@ import pytest
 from sluice.admission import HardenedPolicy
 from sluice.attestation.coordinator import Agreement, Awaiting, Desk, Enrolled
 from sluice.attestation.entries import LogOpened
+from sluice.attestation.full import Full
 from sluice.attestation.keyfolder import Pinned
 from sluice.attestation.keys import SigningKey
 from sluice.attestation.ledger import Ledger
 from sluice.attestation.log import Log
 from sluice.attestation.messages import APPROVALS, COMMITS, PROOFS, REGISTRATIONS, approve
 from sluice.attestation.states import Committed, Proven, Registered
-from sluice.attestation.system import Circuit
+from sluice.attestation.system import Circuit, System
 from sluice.attestation.systems import circuit_for
 from sluice.attestation.unsafe import Unsafe
 from sluice.attestation.verifier import Verifier
@@ -35,6 +36,7 @@ class World:
     line: Record
     circuit: Circuit
     path: Path
+    system: System = SYSTEM
     federation: str = "water"
     coordinator: SigningKey = field(default_factory=SigningKey.generate)
     approvers: tuple[SigningKey, SigningKey] = field(
@@ -71,7 +73,7 @@ class World:
             federation=self.federation,
             client=client,
             key=key or SigningKey.generate(),
-            system=SYSTEM,
+            system=self.system,
             circuit=self.circuit,
         )
 
@@ -86,7 +88,7 @@ class World:
 
     def verifier(self, ledger: Ledger | None = None) -> Verifier:
         return Verifier(
-            system=SYSTEM, circuit=self.circuit, pinned=Pinned.of(self.circuit), ledger=ledger
+            system=self.system, circuit=self.circuit, pinned=Pinned.of(self.circuit), ledger=ledger
         )
 
 
@@ -143,6 +145,39 @@ def tell(world: World, client: str = "north", batch: int = 0) -> Told:
 @pytest.fixture
 def told(world: World) -> Told:
     return tell(world)
+
+
+def again(told: Told, log: Log) -> Told:
+    """The same plant at another coordinator's desk, as far as that one's log goes."""
+    enrolled = Desk(log=log).enrolled(told.plant.client, told.enrolled.agreement)
+    awaiting = enrolled.awaiting(told.committed.message.content.commitment)
+    return replace(told, enrolled=enrolled, awaiting=awaiting)
+
+
+def copied(world: World, path: Path) -> Log:
+    """Return a copy of the log that can be written to on its own."""
+    path.write_bytes(world.path.read_bytes())
+    return Log.open(path, world.coordinator)
+
+
+@pytest.fixture(scope="session")
+def proven_in_full(
+    line: Record, rules: RuleSet, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Told, Told]:
+    """Two plants with proofs of the default system, neither of them verified yet."""
+    system = Full()
+    circuit = circuit_for(system, rules, HardenedPolicy(), rows_max=1_024)
+    path = tmp_path_factory.mktemp("full") / "log.jsonl"
+    world = World(line, circuit, path, system=system)
+    return tell(world, "north"), tell(world, "south", batch=1)
+
+
+@pytest.fixture
+def pair_in_full(proven_in_full: tuple[Told, Told], tmp_path: Path) -> tuple[Told, Told]:
+    """The two plants before a log of this test's own."""
+    north, south = proven_in_full
+    log = copied(north.world, tmp_path / "log.jsonl")
+    return again(north, log), again(south, log)
 
 
 def later(minutes: float) -> datetime:

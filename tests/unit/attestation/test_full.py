@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from sluice.admission import HardenedPolicy, PaperPolicy, judge
+from sluice.attestation import Registered, SigningKey, worker
 from sluice.attestation import full as full_module
-from sluice.attestation import worker
-from sluice.attestation.full import Claim, Full
-from sluice.attestation.system import Circuit, System
+from sluice.attestation.full import Full
+from sluice.attestation.system import Circuit, Claim, System
 from sluice.attestation.systems import find_system
 from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
 from sluice.invariants import RuleSet
 from sluice.telemetry import Record
 
-from .full_plant import Wiring, clean_batch, policy_of, rules_of, with_cell
+from .full_plant import Wiring, clean_batch, policy_of, rules_of, with_cell, with_jump
 
 FULL = Full()
 SALT, CONTEXT = b"s" * 32, b"c" * 32
@@ -124,6 +124,46 @@ def test_a_commitment_hides_and_binds(small: Circuit, batch: Record) -> None:
     assert one != FULL.commit(batch, small, salt=b"t" * 32)
     assert one != FULL.commit(with_cell(batch, 7, "U", 2.0), small, salt=SALT)
     assert one != FULL.commit(batch.rows(0, ROWS - 1), small, salt=SALT)
+
+
+@pytest.mark.parametrize("reading", [0.0, 99.9])
+def test_impossible_readings_are_not_committed_to(
+    small: Circuit, batch: Record, reading: float
+) -> None:
+    lying = with_cell(batch, 40, "Q", reading)  # its bound is 5 to 95, and no row may break it
+    assert not judge(lying, small.rules, small.policy).admitted
+    with pytest.raises(RefusedError, match="committed to: register 3 is out of bounds on row 40"):
+        FULL.commit(lying, small, salt=SALT)
+    with pytest.raises(RefusedError, match="does not satisfy its circuit: register 3"):
+        FULL.prove(lying, small, salt=SALT, context=CONTEXT)
+
+
+def test_a_time_jump_is_committed_to_where_the_policy_allows_one(
+    small: Circuit, batch: Record
+) -> None:
+    jumping = with_jump(batch, 33)
+    with pytest.raises(RefusedError, match="committed to: the policy lets a batch hold no time"):
+        FULL.commit(jumping, small, salt=SALT)
+    wiring = Wiring(jumps=True)
+    lenient = FULL.circuit(rules_of(wiring), policy_of(wiring), rows_max=500)
+    with_it = FULL.commit(jumping, lenient, salt=SALT)
+    assert with_it != FULL.commit(batch, lenient, salt=SALT)
+
+
+def test_a_plant_is_told_of_impossible_readings_in_its_own_words(
+    small: Circuit, batch: Record
+) -> None:
+    plant = Registered(
+        federation="river",
+        client="north",
+        key=SigningKey.generate(),
+        system=FULL,
+        circuit=small,
+    )
+    with pytest.raises(RefusedError, match="Only you see these reasons") as refused:
+        plant.commit(with_cell(batch, 40, "Q", 99.9))
+    assert "outside 5 to 95 on 1 of 80 rows" in str(refused.value)
+    assert "register" not in str(refused.value)
 
 
 def test_a_commitment_outlives_a_change_of_policy(small: Circuit, batch: Record) -> None:

@@ -13,6 +13,7 @@ from sluice.cli import bench_attest, bench_attest_table, weigh
 from sluice.cli.bench_attest import AttestBench, Cost, Subject, Weight
 from sluice.errors import ProverError
 from sluice.invariants import Kind
+from sluice.plants import simulate
 
 from .conftest import Outcome
 
@@ -92,6 +93,15 @@ def test_scaling_adds_powers_of_two_once_each(sluice: Run, monkeypatch: pytest.M
     assert asked["runs"] == (5, 1, 1, 5, 1, 1, 1, 1)
 
 
+def test_channels_that_never_move_can_be_left_out() -> None:
+    record = simulate("line", seed=0, days=1)
+    still = record.values.copy()
+    still[:, record.index("S_PU1")] = 1.0
+    named = bench_attest.moving(record.with_values(still))
+    assert named == tuple(name for name in bench_attest.moving(record) if name != "S_PU1")
+    assert "S_PU1" in bench_attest.moving(record)
+
+
 def test_figures_of_others_name_their_machine() -> None:
     assert {figure.source for figure in bench_attest_table.FIGURES} == {"EPYC", "M3 Pro"}
     for source in ("EPYC", "M3 Pro"):
@@ -102,7 +112,10 @@ def test_figures_of_others_name_their_machine() -> None:
     ("options", "said"),
     [
         (("--plant", "line", "--rows", 64), "proves 200 to 2,880 rows of 'line', got 64"),
-        (("--plant", "lime"), "unknown plant 'lime'; known are treatment, line; did you mean"),
+        (
+            ("--plant", "lime"),
+            "unknown plant 'lime'; known are treatment, treatment-moving, line; did you mean",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_refused(

@@ -19,6 +19,7 @@ from sluice.federation import (
     Shown,
     admit,
 )
+from sluice.federation.messages import Reply
 from sluice.invariants import Profile, mine
 from sluice.plants import simulate
 from sluice.telemetry import Record
@@ -108,3 +109,31 @@ def test_a_proof_under_another_commitment_fails(
     assert door.decide("a", mixed).reasons == ("its proof fails step 5.3",)
     torn = replace(found, proof=found.proof[:-1])
     assert door.decide("a", torn).reasons == ("its proof fails step 5.1",)
+
+
+def test_clients_are_decided_on_together_as_each_would_be_alone(
+    proven: tuple[Attestor, ProofGate, Attestation],
+) -> None:
+    attest, door, found = proven
+    another = attest("b", PLANT.rows(9_640, 10_640))
+    assert another is not None
+    shown: dict[str, Reply | None] = {
+        "a": found,
+        "c": replace(found, commit=another.commit),
+        "d": None,
+        "b": another,
+        "e": found,
+        "f": replace(found, proof=found.proof[:-1]),
+        "g": Shown(batch=BATCH),
+    }
+    together = door.decide_all(shown)
+    assert list(together) == list(shown)
+    assert together == {client: door.decide(client, reply) for client, reply in shown.items()}
+    assert [client for client, decision in together.items() if decision.admitted] == ["a", "b"]
+    in_the_clear = gate()
+    batches: dict[str, Reply | None] = {"a": Shown(batch=BATCH), "b": Shown(batch=ROLLED)}
+    decided = in_the_clear.decide_all(batches)
+    assert {client: decision.admitted for client, decision in decided.items()} == {
+        "a": True,
+        "b": False,
+    }

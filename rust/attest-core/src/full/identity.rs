@@ -4,6 +4,7 @@ use p3_air::symbolic::{AirLayout, get_max_constraint_degree_extension, get_symbo
 use p3_air::{Air, BaseAir, RowWindow};
 use p3_field::coset::TwoAdicMultiplicativeCoset;
 use p3_field::{BasedVectorSpace, PrimeCharacteristicRing};
+use p3_fri::FriParameters;
 use p3_matrix::dense::RowMajorMatrixView;
 use p3_matrix::stack::VerticalPair;
 use p3_uni_stark::{OpeningShape, ProvenSecurity, StarkSecurityParams, VerifierConstraintFolder};
@@ -102,7 +103,11 @@ pub fn degree(air: &FullAir) -> usize {
 /// Where the height is no power of two within the field's two-adicity.
 #[must_use]
 pub fn proven_bits(air: &FullAir) -> usize {
-    let fri = parameters::fri(());
+    bits_with(air, &parameters::fri(()), EXTENSION)
+}
+
+/// The same with parameters that are not ours, and challenges from an extension of another degree.
+fn bits_with(air: &FullAir, fri: &FriParameters<()>, extension: usize) -> usize {
     let log_height = air.public.height.ilog2() as usize;
     let domain = TwoAdicMultiplicativeCoset::new(F::ONE, log_height).expect("a trace of our own");
     let params = StarkSecurityParams::from_air::<F, Challenge, _>(
@@ -111,7 +116,7 @@ pub fn proven_bits(air: &FullAir) -> usize {
         AirLayout::from_air::<F>(air),
         domain,
         // The order lies just below 2^64: a bit less an extension degree is the safe side.
-        FIELD_BITS * EXTENSION - 1,
+        FIELD_BITS * extension - 1,
         COLLISION_BITS,
         2,
         OpeningShape::hiding(CODEWORDS),
@@ -119,4 +124,55 @@ pub fn proven_bits(air: &FullAir) -> usize {
     );
     let proven = ProvenSecurity::compute_from_proof(log_height + 1, &params);
     proven.unique_decoding_bits.max(proven.list_decoding_bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::layout::Layout;
+    use super::super::public::Public;
+    use super::super::statement::Statement;
+    use super::*;
+
+    const WANTED: usize = 100;
+    const GAUGE: &str = r#"{
+        "version": 1,
+        "encoding": "0000000000000000000000000000000000000000000000000000000000000000",
+        "registers": [{"low": 0, "high": 7}],
+        "actuators": [],
+        "lanes": [[{"source": {"register": 0}, "weight": 1}]],
+        "jumps": false, "severe": false,
+        "bounds": [], "rates": [], "couplings": [], "balances": [], "windows": [], "liveness": []
+    }"#;
+
+    fn air(height: usize) -> FullAir {
+        let statement = Statement::read(GAUGE.as_bytes()).expect("a statement");
+        let layout = Arc::new(Layout::new(&statement));
+        let public = Arc::new(Public::unbudgeted(&layout, height));
+        FullAir { layout, public }
+    }
+
+    #[test]
+    fn weaker_parameters_prove_less_than_a_hundred_bits() {
+        let ours = || parameters::fri(());
+        let mut fewer_queries = ours();
+        fewer_queries.num_queries -= 1;
+        let mut less_work = ours();
+        less_work.query_proof_of_work_bits -= 2;
+        let mut shorter_codewords = ours();
+        shorter_codewords.log_blowup -= 1;
+        for height in [256, 1 << 11, 1 << 17] {
+            let air = air(height);
+            assert!(bits_with(&air, &ours(), EXTENSION) >= WANTED);
+            for (at, weaker) in [&fewer_queries, &less_work, &shorter_codewords]
+                .into_iter()
+                .enumerate()
+            {
+                let bits = bits_with(&air, weaker, EXTENSION);
+                assert!(bits < WANTED, "{at} at {height}: {bits}");
+            }
+            assert!(bits_with(&air, &ours(), 1) < WANTED);
+        }
+    }
 }

@@ -19,7 +19,7 @@ use super::{Malformed, ORDER, Refused};
 
 const DOMAIN: &str = "sluice full proof 1";
 
-/// Why no proof was made.
+/// Why no commitment or no proof was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unproven {
     /// What was given is not what the circuit takes.
@@ -136,9 +136,11 @@ impl Circuit {
     /// The salted digest of a batch: 32 bytes.
     ///
     /// # Errors
-    /// [`Malformed`] where the batch is not one of this circuit.
-    pub fn commit(&self, batch: &Batch, salt: &[u8; 32]) -> Result<[u8; 32], Malformed> {
+    /// [`Unproven::Malformed`] where the batch is not one of this circuit, and [`Unproven::Refused`]
+    /// where a row shows what none can: no proof would speak of it.
+    pub fn commit(&self, batch: &Batch, salt: &[u8; 32]) -> Result<[u8; 32], Unproven> {
         batch.check(&self.layout)?;
+        batch.fits(&self.layout)?;
         let digest = witness::digest(&self.layout, batch, salt_elements(salt));
         Ok(self.commitment(&digest, batch.rows))
     }

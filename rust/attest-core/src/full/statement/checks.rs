@@ -1,0 +1,195 @@
+//! Whether a circuit can state it: every index is known, no lane overflows, no residual wraps.
+
+use super::super::{Malformed, ORDER};
+use super::{
+    Coupling, Flows, Interval, LARGEST_RESIDUAL, REGISTER_TOP, Residual, Source, Statement, Term,
+    VERSION,
+};
+
+const MOST_CODES: u64 = 64;
+const LONGEST: u64 = 1 << 16;
+
+impl Statement {
+    pub(super) fn check(&self) -> Result<(), Malformed> {
+        demand(self.version == VERSION, || {
+            format!("version {} is not {VERSION}", self.version)
+        })?;
+        let digits =
+            self.encoding.len() == 64 && self.encoding.bytes().all(|c| c.is_ascii_hexdigit());
+        demand(digits, || "the encoding is no hash".into())?;
+        for register in &self.registers {
+            interval([register.low, register.high])?;
+        }
+        for actuator in &self.actuators {
+            demand((1..=MOST_CODES).contains(&actuator.codes), || {
+                format!("an actuator has {} codes", actuator.codes)
+            })?;
+            let known = actuator.legal.iter().all(|code| *code < actuator.codes);
+            demand(known, || "a legal code has no index".into())?;
+        }
+        self.check_lanes()?;
+        self.check_rows()?;
+        self.couplings
+            .iter()
+            .try_for_each(|c| self.check_coupling(c))?;
+        for balance in &self.balances {
+            self.check_residual(&balance.residual, 1)?;
+            tolerance(balance.usual, balance.severe)?;
+        }
+        for window in &self.windows {
+            let rows = (2..=LONGEST).contains(&window.rows);
+            demand(rows, || format!("a window of {} rows", window.rows))?;
+            self.check_residual(&window.residual, i128::from(window.rows))?;
+            tolerance(window.usual, window.usual)?;
+        }
+        Ok(())
+    }
+
+    fn check_rows(&self) -> Result<(), Malformed> {
+        for bound in &self.bounds {
+            self.register(bound.register)?;
+            interval([bound.low, bound.high])?;
+        }
+        for rate in &self.rates {
+            self.register(rate.register)?;
+            demand(rate.usual <= rate.severe, || {
+                "a severe step is the longer one".into()
+            })?;
+        }
+        for fact in &self.liveness {
+            self.register(fact.register)?;
+            demand((1..=LONGEST).contains(&fact.rows), || {
+                format!("a block of {} rows", fact.rows)
+            })?;
+            demand(fact.least <= REGISTER_TOP, || {
+                format!("a range of {}", fact.least)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Every channel stands in one lane, once, in mixed radix below the field's order: packing is
+    /// injective, so that the digest binds every channel.
+    fn check_lanes(&self) -> Result<(), Malformed> {
+        let mut expected: Vec<Source> = (0..self.registers.len()).map(Source::Register).collect();
+        expected.extend((0..self.actuators.len()).map(Source::Actuator));
+        if self.jumps {
+            expected.push(Source::Start);
+        }
+        for lane in &self.lanes {
+            let mut product: u128 = 1;
+            for packed in lane {
+                let at = expected.iter().position(|source| *source == packed.source);
+                let at = at.ok_or_else(|| {
+                    Malformed(format!("{:?} is packed twice or unknown", packed.source))
+                })?;
+                expected.swap_remove(at);
+                demand(u128::from(packed.weight) == product, || {
+                    format!("the weight of {:?} is not {product}", packed.source)
+                })?;
+                product *= u128::from(self.radix(packed.source));
+                demand(product < u128::from(ORDER), || {
+                    "a lane overflows the field".into()
+                })?;
+            }
+        }
+        demand(expected.is_empty() && !self.lanes.is_empty(), || {
+            format!("{expected:?} is in no lane")
+        })
+    }
+
+    fn check_coupling(&self, coupling: &Coupling) -> Result<(), Malformed> {
+        self.register(coupling.flow)?;
+        demand(coupling.settle <= LONGEST, || {
+            format!("{} rows to settle", coupling.settle)
+        })?;
+        for (pump, off) in &coupling.standby {
+            self.code(*pump, *off)?;
+        }
+        let mut seen = Vec::new();
+        for steady in &coupling.steady {
+            self.code(coupling.actuator, steady.code)?;
+            demand(!seen.contains(&steady.code), || {
+                "a steady code stands twice".into()
+            })?;
+            seen.push(steady.code);
+            flows(steady.flows)?;
+        }
+        flows(coupling.envelope)
+    }
+
+    fn check_residual(&self, residual: &Residual, rows: i128) -> Result<(), Malformed> {
+        let top = i128::from(REGISTER_TOP);
+        let share = if residual.averaged { 2 } else { 1 };
+        self.register(residual.level)?;
+        let mut flows = i128::from(residual.constant).abs();
+        for term in &residual.terms {
+            flows += share
+                * match term {
+                    Term::Register { register, weight } => {
+                        self.register(*register)?;
+                        i128::from(*weight).abs() * top
+                    }
+                    Term::Indicator {
+                        actuator,
+                        codes,
+                        weight,
+                    } => {
+                        for code in codes {
+                            self.code(*actuator, *code)?;
+                        }
+                        i128::from(*weight).abs()
+                    }
+                };
+        }
+        let reach = i128::from(residual.weight).abs() * top + rows * flows;
+        demand(reach < LARGEST_RESIDUAL, || {
+            format!("a residual could reach {reach}")
+        })
+    }
+
+    fn register(&self, index: usize) -> Result<(), Malformed> {
+        demand(index < self.registers.len(), || {
+            format!("there is no register {index}")
+        })
+    }
+
+    fn code(&self, actuator: usize, code: u64) -> Result<(), Malformed> {
+        let known = self.actuators.get(actuator);
+        demand(
+            known.is_some_and(|found| found.read && code < found.codes),
+            || format!("actuator {actuator} has no code {code} that a rule may read"),
+        )
+    }
+}
+
+fn demand(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Malformed> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Malformed(otherwise()))
+    }
+}
+
+fn interval([low, high]: Interval) -> Result<(), Malformed> {
+    demand(low <= high && high <= REGISTER_TOP, || {
+        format!("{low} to {high} is no interval")
+    })
+}
+
+fn tolerance(usual: u64, severe: u64) -> Result<(), Malformed> {
+    let fits = (1..=1 << 62).contains(&severe) && (1..=severe).contains(&usual);
+    demand(fits, || format!("tolerances of {usual} and {severe}"))
+}
+
+/// The severe flows include the usual ones: a flag only ever relaxes.
+fn flows(flows: Flows) -> Result<(), Malformed> {
+    for found in [flows.usual, flows.severe].into_iter().flatten() {
+        interval(found)?;
+    }
+    let nested = match (flows.usual, flows.severe) {
+        (Some(usual), Some(severe)) => severe[0] <= usual[0] && usual[1] <= severe[1],
+        (usual, _) => usual.is_none(),
+    };
+    demand(nested, || "usual flows lie within the severe ones".into())
+}

@@ -1,0 +1,238 @@
+//! The trace: rows filled by the same gadgets that constrain them.
+
+use p3_field::{PrimeCharacteristicRing, PrimeField64};
+use p3_matrix::dense::RowMajorMatrix;
+
+use super::channels::Actuator;
+use super::columns::{Column, F, element};
+use super::digest::CHAIN;
+use super::ladder::Ladder;
+use super::layout::Layout;
+use super::public::Public;
+use super::{ORDER, Refused};
+
+mod batch;
+mod flags;
+mod rows;
+mod spending;
+
+pub use batch::Batch;
+use rows::Filling;
+
+/// A cell that is to be filled with something else, to see whether anyone notices.
+#[derive(Debug, Clone, Copy)]
+pub struct Fault {
+    /// The row.
+    pub row: usize,
+    /// The column.
+    pub column: Column,
+    /// What it holds instead.
+    pub value: F,
+}
+
+/// How a trace is filled.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manner {
+    /// Cells that are to be wrong; what depends on them follows them.
+    pub faults: [Option<Fault>; 2],
+    /// Whether to go on, with flags and digits as good as they get, where a batch does not satisfy
+    /// the statement: what a prover that lies would do.
+    pub forced: bool,
+}
+
+/// A trace as it is filled.
+#[derive(Debug)]
+pub struct Trace<'a> {
+    layout: &'a Layout,
+    public: &'a Public,
+    /// Row after row.
+    pub cells: Vec<F>,
+    manner: Manner,
+}
+
+impl<'a> Trace<'a> {
+    /// Fill a trace, if the batch satisfies the statement.
+    ///
+    /// # Errors
+    /// [`Refused`] says what does not hold.
+    pub fn fill(
+        layout: &'a Layout,
+        public: &'a Public,
+        batch: &Batch,
+        salt: [F; CHAIN],
+        manner: Manner,
+    ) -> Result<Self, Refused> {
+        let cells = F::zero_vec(layout.width * public.height);
+        let mut trace = Self {
+            layout,
+            public,
+            cells,
+            manner,
+        };
+        let fatal = |refused: Result<(), Refused>| if manner.forced { Ok(()) } else { refused };
+        fatal(batch.fits(layout))?;
+        for row in 0..public.height {
+            trace.write_channels(row, row, batch);
+            trace.carry(row);
+        }
+        for row in 0..public.rows {
+            fatal(trace.flag(row, batch))?;
+            fatal(trace.check_blocks(row))?;
+        }
+        fatal(trace.claim())?;
+        fatal(trace.balance())?;
+        for (column, value) in layout.digest.chain.into_iter().zip(salt) {
+            trace.write(0, column, value);
+        }
+        for row in 0..public.height {
+            trace.complete(row);
+        }
+        Ok(trace)
+    }
+
+    /// The trace as a matrix.
+    #[must_use]
+    pub fn matrix(self) -> RowMajorMatrix<F> {
+        RowMajorMatrix::new(self.cells, self.layout.width)
+    }
+
+    /// Write what the row shows; padding repeats the last row.
+    fn write_channels(&mut self, row: usize, source: usize, batch: &Batch) {
+        let channels = &self.layout.channels;
+        let padding = source >= batch.rows;
+        let source = source.min(batch.rows - 1);
+        let held = &batch.registers[source * channels.registers.len()..];
+        for (register, value) in channels.registers.iter().zip(held) {
+            self.split(
+                row,
+                &register.ladder,
+                F::from_u64(u64::from(*value)) - F::from_u64(register.low),
+                false,
+            );
+        }
+        let shown = &batch.codes[source * channels.actuators.len()..];
+        for (actuator, code) in channels.actuators.iter().zip(shown) {
+            match actuator {
+                Actuator::Index(column, _) => self.write(row, *column, F::from_u8(*code)),
+                Actuator::Flags(flags) => {
+                    for (index, column) in flags.iter().enumerate() {
+                        let shows = index == usize::from(*code);
+                        self.write(row, *column, F::from_bool(shows));
+                    }
+                }
+            }
+        }
+        if let Some(start) = channels.start {
+            let starts = !padding && batch.starts[source] != 0;
+            self.write(row, start, F::from_bool(starts));
+        }
+    }
+
+    /// Carry over what the row takes from the one before.
+    fn carry(&mut self, row: usize) {
+        let layout = self.layout;
+        let mut filling = Filling {
+            trace: self,
+            row,
+            stepping: row > 0,
+        };
+        if row == 0 {
+            layout.first(&mut filling);
+        } else {
+            layout.step(&mut filling);
+        }
+        filling.stepping = false;
+        layout.local(&mut filling);
+    }
+
+    /// Fill what is left: digits, counts, digest.
+    fn complete(&mut self, row: usize) {
+        let layout = self.layout;
+        let totals = &self.public.totals;
+        if row > 0 {
+            layout.judge_step(&mut Filling {
+                trace: self,
+                row,
+                stepping: true,
+            });
+        }
+        let mut filling = Filling {
+            trace: self,
+            row,
+            stepping: false,
+        };
+        layout.judge_row(&mut filling);
+        layout.judge_blocks(&mut filling);
+        layout.judge_batch(&mut filling, totals, [F::ZERO; CHAIN]);
+    }
+
+    fn cell(&self, row: usize, column: Column) -> F {
+        self.cells[row * self.layout.width + column]
+    }
+
+    fn write(&mut self, row: usize, column: Column, value: F) {
+        let faults = self.manner.faults.into_iter().flatten();
+        let mut here = faults.filter(|fault| (fault.row, fault.column) == (row, column));
+        let value = here.next().map_or(value, |fault| fault.value);
+        self.cells[row * self.layout.width + column] = value;
+    }
+
+    /// Write a value's digits; one that is out of range only comes up where the prover lies.
+    fn split(&mut self, row: usize, ladder: &Ladder, value: F, flagged: bool) {
+        let digits = match ladder.split(value.as_canonical_u64(), flagged) {
+            Some(digits) => digits.into_iter().map(F::from_u64).collect(),
+            None => ladder
+                .stuff(signed(value))
+                .into_iter()
+                .map(element)
+                .collect::<Vec<F>>(),
+        };
+        for (digit, value) in ladder.digits().zip(digits) {
+            self.write(row, digit.column, value);
+        }
+    }
+
+    fn register(&self, row: usize, index: usize) -> F {
+        let register = &self.layout.channels.registers[index];
+        let low = F::from_u64(register.low);
+        register.ladder.digits().fold(low, |sum, digit| {
+            sum + self.cell(row, digit.column) * F::from_u64(digit.weight)
+        })
+    }
+
+    fn flagged(&self, row: usize) -> bool {
+        self.cell(row, self.layout.channels.violating) == F::ONE
+    }
+}
+
+/// The integer of least size that an element stands for.
+fn signed(value: F) -> i128 {
+    let value = value.as_canonical_u64();
+    let wrapped = if value > ORDER / 2 { ORDER } else { 0 };
+    i128::from(value) - i128::from(wrapped)
+}
+
+/// The chaining value after every row of a batch: what the commitment is made of, where the batch
+/// fits.
+pub fn digest(layout: &Layout, batch: &Batch, salt: [F; CHAIN]) -> [F; CHAIN] {
+    let public = Public::unbudgeted(layout, 1);
+    let manner = Manner::default();
+    let mut trace = Trace {
+        layout,
+        public: &public,
+        cells: F::zero_vec(layout.width),
+        manner,
+    };
+    (0..batch.rows).fold(salt, |chain, row| {
+        trace.write_channels(0, row, batch);
+        for (column, value) in layout.digest.chain.into_iter().zip(chain) {
+            trace.write(0, column, value);
+        }
+        let mut filling = Filling {
+            trace: &mut trace,
+            row: 0,
+            stepping: false,
+        };
+        layout.digest.absorb(&layout.channels, &mut filling)
+    })
+}

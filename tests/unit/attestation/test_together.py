@@ -1,0 +1,148 @@
+"""Attestations taken together come out as they would one at a time."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sluice.attestation.coordinator import Awaiting
+from sluice.attestation.full import Full
+from sluice.attestation.gathering import Attested
+from sluice.attestation.log import Log
+from sluice.attestation.messages import PROOFS
+from sluice.attestation.signed import sign
+from sluice.attestation.system import Circuit, Claim
+from sluice.attestation.together import Brought, attest_together, verify_together
+from sluice.errors import VerificationError
+from sluice.telemetry import Record
+
+from .conftest import NOW, Told, World, again, copied, tell
+
+Outcome = tuple[str, str]
+Sent = Sequence[tuple[Told, bytes]]
+
+
+def bent(told: Told, proof: bytes) -> bytes:
+    return PROOFS.write(sign(replace(told.proven.message.content, proof=proof), told.plant.key))
+
+
+def flipped(told: Told, at: int) -> bytes:
+    raw = bytearray(told.proven.message.content.proof)
+    raw[at] ^= 1
+    return bent(told, bytes(raw))
+
+
+def variants(told: Told, other: Told) -> list[bytes]:
+    """What a plant may send for its commitment: only the first is a proof of it."""
+    elsewhere = replace(told.proven.message.content, circuit="0" * 64)
+    return [
+        told.proof,
+        flipped(told, 900),
+        bent(told, b""),
+        other.proof,
+        told.proof[:-1],
+        PROOFS.write(sign(elsewhere, told.plant.key)),
+    ]
+
+
+def said(outcome: Attested | VerificationError) -> Outcome:
+    if isinstance(outcome, VerificationError):
+        return outcome.step, str(outcome)
+    return outcome.client, outcome.attestation
+
+
+def alone(awaiting: Awaiting, proof: bytes) -> Attested | VerificationError:
+    try:
+        return awaiting.attest(proof, at=NOW)
+    except VerificationError as refused:
+        return refused
+
+
+def both_ways(sent: Sent, folder: Path) -> tuple[list[Outcome], list[Outcome]]:
+    """What each plant is told one at a time, and together; the logs must say the same."""
+    world = sent[0][0].world
+    logs = [copied(world, folder / f"{name}.jsonl") for name in ("alone", "together")]
+    one_by_one = [said(alone(again(told, logs[0]).awaiting, proof)) for told, proof in sent]
+    brought = [Brought(awaiting=again(told, logs[1]).awaiting, proof=raw) for told, raw in sent]
+    together = [said(outcome) for outcome in attest_together(brought, at=NOW)]
+    assert attested(logs[0], sent) == attested(logs[1], sent)
+    return one_by_one, together
+
+
+def attested(log: Log, sent: Sent) -> list[str | None]:
+    return [log.ledger.attestation(told.committed.message.content.commitment) for told, _ in sent]
+
+
+@pytest.fixture(scope="module")
+def plants(
+    line: Record, circuit: Circuit, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Told, ...]:
+    world = World(line, circuit, tmp_path_factory.mktemp("together") / "log.jsonl")
+    return tuple(tell(world, name, batch=at) for at, name in enumerate(("east", "north", "west")))
+
+
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_each_is_told_what_it_would_be_told_alone(
+    plants: tuple[Told, ...], tmp_path: Path, data: st.DataObject
+) -> None:
+    kinds = st.tuples(st.integers(0, len(plants) - 1), st.integers(0, 5))
+    drawn = data.draw(st.lists(kinds, min_size=2, max_size=6))
+    sent = [(plants[who], variants(plants[who], plants[who - 1])[what]) for who, what in drawn]
+    one_by_one, together = both_ways(sent, tmp_path)
+    assert together == one_by_one
+
+
+def test_nobody_came() -> None:
+    assert attest_together((), at=NOW) == ()
+    assert verify_together(()) == ()
+
+
+def test_a_bad_proof_among_good_ones_is_the_only_one_refused(
+    proven_in_full: tuple[Told, Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    north, south = proven_in_full
+    calls: list[int] = []
+    verify_many = Full.verify_many
+
+    def counted(
+        self: Full, circuit: Circuit, claims: Sequence[Claim]
+    ) -> tuple[VerificationError | None, ...]:
+        calls.append(len(claims))
+        return verify_many(self, circuit, claims)
+
+    monkeypatch.setattr(Full, "verify_many", counted)
+    log = copied(north.world, tmp_path / "log.jsonl")
+    brought = [
+        Brought(awaiting=again(told, log).awaiting, proof=raw)
+        for told, raw in ((north, flipped(north, 5_000)), (south, south.proof))
+    ]
+    refused, admitted = attest_together(brought, at=NOW)
+    assert isinstance(refused, VerificationError)
+    assert refused.step == "5.8"
+    assert admitted == Attested(client="south", attestation=south.proven.attestation)
+    assert calls == [2]  # one call for both
+
+
+def test_proofs_of_the_default_system_together_and_alone(
+    proven_in_full: tuple[Told, Told], tmp_path: Path
+) -> None:
+    north, south = proven_in_full
+    sent = [
+        *((north, raw) for raw in variants(north, south)[1:]),
+        (south, south.proof),
+        (north, north.proof),
+        (north, flipped(north, 1_000)),
+        (north, north.proof),
+    ]
+    one_by_one, together = both_ways(sent, tmp_path)
+    assert together == one_by_one
+    steps = [first for first, _ in together]
+    assert steps == [
+        *("5.8", "5.7", "5.2", "5.1", "5.6"), "south", "north", "5.4", "north",
+    ]  # fmt: skip
