@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluice.arrays import Bools
-from sluice.attestation.sampled import core_of, planes_of, silent_budgets
+from sluice.attestation.sampled import core_of, planes_of
+from sluice.attestation.sampled_budgets import silent_budgets
 from sluice.attestation.sampled_rows import SampledRows
 from sluice.attestation.sampled_statement import SampledStatement
 from sluice.telemetry import Record
