@@ -96,7 +96,9 @@ fn section(out: &mut Out, number: u32, bytes: usize) -> std::io::Result<()> {
 
 /// Leave zeros: levels of smaller circuits, which are not asked for.
 fn skip(out: &mut Out, bytes: usize) -> std::io::Result<()> {
-    out.seek(SeekFrom::Current(i64::try_from(bytes).expect("far below the largest offset")))?;
+    out.seek(SeekFrom::Current(
+        i64::try_from(bytes).expect("far below the largest offset"),
+    ))?;
     Ok(())
 }
 
