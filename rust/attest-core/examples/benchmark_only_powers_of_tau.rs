@@ -48,12 +48,15 @@ fn write(out: &mut Out, power: u32) -> Result<(), Box<dyn Error>> {
 
     out.write_all(b"ptau")?;
     out.write_all(&1_u32.to_le_bytes())?; // version
-    out.write_all(&8_u32.to_le_bytes())?; // sections
+    out.write_all(&9_u32.to_le_bytes())?; // sections
     section(out, 1, 44)?;
     out.write_all(&32_u32.to_le_bytes())?;
     out.write_all(&Fq::MODULUS.to_bytes_le())?;
     out.write_all(&power.to_le_bytes())?;
     out.write_all(&power.to_le_bytes())?; // of the ceremony that there was not
+    section(out, 2, (2 * size - 1) * BOTH)?;
+    let powers = std::iter::successors(Some(Fr::ONE), |power| Some(*power * tau));
+    put_first(out, &firsts(&powers.take(2 * size - 1).collect::<Vec<_>>()))?;
     for (number, secret) in [(4, alpha), (5, beta)] {
         section(out, number, BOTH)?;
         put_first(out, &firsts(&[secret]))?;

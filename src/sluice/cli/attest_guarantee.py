@@ -11,6 +11,7 @@ from sluice.attestation.guarantee import ROUNDS, Guarantee, guarantee
 from sluice.attestation.keyfolder import KeyFolder
 from sluice.attestation.sampled import SAMPLED_ROWS, Sampled, Sampling, statement_of
 from sluice.attestation.sampled_budgets import (
+    LEAST_VIOLATIONS,
     Exclusion,
     clean_share,
     exclusion,
@@ -78,7 +79,7 @@ def guarantee_of(
         budgets, share = _budgets(rules, sampling, rows=rows, rounds=rounds), clean_share(rules)
         allowed = sampling.violations
     else:
-        allowed = 2 if violations is None else violations
+        allowed = min(LEAST_VIOLATIONS, samples - 1) if violations is None else violations
     found = guarantee(
         rows, samples, allowed, clean_share=share if clean is None else clean, rounds=rounds
     )
