@@ -37,6 +37,7 @@ class Step:
 
     seconds: float
     peak_bytes: int
+    cpu_seconds: float  # of all threads, however busy the machine is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,11 @@ class RivalCost:
     def prove_seconds(self) -> float:
         """From inputs to a proof, at the least: the witness, and the proof from it."""
         return self.witness.seconds + min(step.seconds for step in self.proving)
+
+    @property
+    def prove_cpu_seconds(self) -> float:
+        """What that took of the processors."""
+        return self.witness.cpu_seconds + min(step.cpu_seconds for step in self.proving)
 
     @property
     def peak_bytes(self) -> int:
@@ -157,8 +163,8 @@ def weighed(command: list[str], folder: Path, *, accepted: tuple[int, ...] = (0,
     if done.returncode not in accepted:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise ProverError(f"{Path(command[1]).name} ended with {done.returncode}: {last}")
-    peak, _ = done.stdout.split()
-    return Step(seconds=seconds, peak_bytes=int(peak))
+    peak, cpu = done.stdout.split()
+    return Step(seconds=seconds, peak_bytes=int(peak), cpu_seconds=float(cpu))
 
 
 def _inputs(samples: int) -> dict[str, object]:
