@@ -43,6 +43,15 @@ tools: ## stock snarkjs and circomlibjs, which tests hold our proofs against (GP
 	  npm install --silent --no-audit --no-fund --prefix build/tools snarkjs@0.7.4 circomlibjs@0.1.7; \
 	  else echo "no npm: proofs are not held against snarkjs" >&2; fi
 
+.PHONY: rival
+rival: prerequisites tools ## stock circom and the paper's circuit, for bench attest-sampled (GPL, never shipped)
+	@command -v npm >/dev/null || { echo "missing: npm (node 18 or later)" >&2; exit 1; }
+	test -d build/tools/node_modules/circom2 || \
+	  npm install --silent --no-audit --no-fund --prefix build/tools circom2@0.2.23 circomlib@2.0.5
+	cargo build --locked --quiet --release -p attest-core --example benchmark_only_powers_of_tau
+	mkdir -p build/rival
+	cp benchmarks/rival/paper.circom target/release/examples/benchmark_only_powers_of_tau build/rival/
+
 .PHONY: test
 test: setup lint tools ## everything that must hold: lint, types, imports, tests, Rust
 	$(BIN)/python -m pytest
@@ -67,6 +76,7 @@ bench: setup ## speed as ratios, rival and ours side by side
 	$(BIN)/sluice bench gate
 	$(BIN)/sluice bench train
 	$(BIN)/sluice bench attest-full
+	$(BIN)/sluice bench attest-sampled
 	$(BIN)/python benchmarks/reading.py
 
 .PHONY: evaluate
@@ -92,6 +102,10 @@ kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, by
 .PHONY: red-team
 red-team: setup ## every attacker at both gates, into docs/results (a quarter of an hour)
 	$(BIN)/python benchmarks/red_team.py --out docs/results/red-team.md
+
+.PHONY: sampling
+sampling: setup ## table 8: how often drawn rows let a batch pass, into docs/results (a few minutes)
+	$(BIN)/python benchmarks/sampling.py --out docs/results/sampling.md
 
 .PHONY: format
 format: setup ## rewrite files in the house style

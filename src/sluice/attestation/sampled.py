@@ -12,15 +12,15 @@ from pathlib import Path
 from sluice import _attest
 from sluice.admission import PaperPolicy, Policy
 from sluice.attestation import system
-from sluice.attestation.guarantee import least_budget
 from sluice.attestation.packing import digest, number, packed
+from sluice.attestation.sampled_budgets import silent_budgets
 from sluice.attestation.sampled_claim import Claim, Sampling
 from sluice.attestation.sampled_rows import SampledRows
 from sluice.attestation.sampled_statement import SampledStatement, derive_sampled
 from sluice.attestation.sampling import draw_rows
 from sluice.attestation.system import Circuit
 from sluice.errors import RefusedError, SettingError, VerificationError
-from sluice.invariants import Invariant, RuleSet
+from sluice.invariants import RuleSet
 from sluice.telemetry import Record
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "core_of",
     "make_keys",
     "planes_of",
-    "silent_budgets",
     "statement_of",
 ]
 
@@ -39,10 +38,6 @@ SAMPLED_ROWS = 1_024
 """The largest batch, where nobody says otherwise: the paper's."""
 MOST_ROWS = 1 << 17
 PROOF_BYTES = 256
-EXCLUDED = 1e-5
-"""How often a clean batch may be excluded for a coupling that does not apply."""
-UNEVEN = 2.0
-"""Clean batches differ: one may show so many times the mean rate of rows without steady state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,26 +175,6 @@ def statement_of(
             f"not {rows_max:,}"
         )
     return derive_sampled(rules, samples=sampling.samples, rows_max=rows_max)
-
-
-def silent_budgets(statement: SampledStatement) -> tuple[int, ...]:
-    """Return on how many drawn rows each coupling may not apply, from what calibration saw."""
-    calibrated = statement.rules.calibration_rows
-    return tuple(
-        least_budget(statement.samples, rate=_silent_rate(each, calibrated), excluded=EXCLUDED)
-        for each in statement.couplings
-    )
-
-
-def _silent_rate(coupling: Invariant, calibrated: int) -> float:
-    judged = coupling.evidence.judged_rows
-    if judged is None or not 0 < judged <= calibrated:
-        raise SettingError(
-            f"rule {coupling.name!r} does not say on how many calibration rows it was judged, so "
-            "no budget for its silence follows; mine it again"
-        )
-    # At least one row in `calibrated`: that none was seen does not say that there is none.
-    return min(UNEVEN * max(calibrated - judged, 1) / calibrated, 1.0)
 
 
 @lru_cache(maxsize=16)

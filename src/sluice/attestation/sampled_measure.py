@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluice.arrays import Bools
-from sluice.attestation.sampled import core_of, planes_of, silent_budgets
+from sluice.attestation.sampled import core_of, planes_of
 from sluice.attestation.sampled_rows import SampledRows
 from sluice.attestation.sampled_statement import SampledStatement
 from sluice.telemetry import Record
@@ -19,7 +19,6 @@ class SampledVerdicts:
 
     violating: Bools
     silent: Bools  # a row each, a column for each coupling: where it does not apply
-    silent_max: tuple[int, ...]  # by coupling
 
 
 def measure_sampled(statement: SampledStatement, batch: Record) -> SampledVerdicts:
@@ -30,5 +29,4 @@ def measure_sampled(statement: SampledStatement, batch: Record) -> SampledVerdic
     return SampledVerdicts(
         violating=np.array([flags[0] for flags, _ in found]),
         silent=silent.reshape(len(found), len(statement.couplings)),
-        silent_max=silent_budgets(statement),
     )

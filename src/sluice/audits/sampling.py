@@ -16,6 +16,7 @@ from sluice.arrays import Bools, Ints
 from sluice.attacks import DataAttack
 from sluice.attestation.guarantee import pass_probability
 from sluice.attestation.sampled import Sampling, statement_of
+from sluice.attestation.sampled_budgets import silent_budgets
 from sluice.attestation.sampled_measure import SampledVerdicts, measure_sampled
 from sluice.audits.progress import Progress, nobody
 from sluice.errors import RecordError, RefusedError
@@ -23,7 +24,7 @@ from sluice.invariants import RuleSet
 from sluice.seeding import stream
 from sluice.telemetry import Label, Record
 
-__all__ = ["SamplingRow", "SamplingTable", "sampling"]
+__all__ = ["DRAWS", "SamplingRow", "SamplingTable", "sampling"]
 
 DRAWS = 400
 """Of each batch."""
@@ -53,9 +54,10 @@ class SamplingTable:
     rows: tuple[SamplingRow, ...]
     skipped: tuple[tuple[str, str], ...] = ()  # kind, why
 
-    def of(self, kind: str) -> SamplingRow:
-        """Return one kind's row."""
-        return next(row for row in self.rows if row.kind == kind)
+    def of(self, kind: str, draw: Sampling) -> SamplingRow:
+        """Return what one kind came to under one way to draw."""
+        told = (kind, draw.samples, draw.violations)
+        return next(row for row in self.rows if (row.kind, row.samples, row.violations) == told)
 
 
 def sampling(  # noqa: PLR0913 - the protocol's own dials
@@ -63,24 +65,27 @@ def sampling(  # noqa: PLR0913 - the protocol's own dials
     rules: RuleSet,
     attacks: Sequence[tuple[str, DataAttack]],
     *,
-    draw: Sampling,
+    draws: Sequence[Sampling],
     batches: int = 20,
     size: int = 1_024,
     seed: int = 0,
     progress: Progress = nobody,
 ) -> SamplingTable:
-    """Draw rows of honest and attacked batches, and compare with the formula."""
+    """Draw rows of honest and attacked batches in each way, and compare with the formula."""
     _refuse_unfit(record, size)
-    statement = statement_of(rules, PaperPolicy(), draw, rows_max=size)
+    statements = [statement_of(rules, PaperPolicy(), draw, rows_max=size) for draw in draws]
     rows, skipped = [], []
     kinds: list[tuple[str, DataAttack | None]] = [("honest", None), *attacks]
     for done, (kind, attack) in enumerate(kinds):
         try:
             measured = [
-                measure_sampled(statement, batch)
+                measure_sampled(statements[0], batch)  # rows are judged alike, however drawn
                 for batch in _batches(record, attack, batches=batches, size=size, seed=seed)
             ]
-            rows.append(_drawn(kind, measured, draw, seed=seed))
+            rows += [
+                _drawn(kind, measured, draw, silent_budgets(statement), seed=seed)
+                for draw, statement in zip(draws, statements, strict=True)
+            ]
         except (RecordError, RefusedError) as error:
             skipped.append((kind, str(error)))
         progress((done + 1) / len(kinds))
@@ -98,16 +103,21 @@ def _batches(
 
 
 def _drawn(
-    kind: str, measured: Sequence[SampledVerdicts], draw: Sampling, *, seed: int
+    kind: str,
+    measured: Sequence[SampledVerdicts],
+    draw: Sampling,
+    silent_max: tuple[int, ...],
+    *,
+    seed: int,
 ) -> SamplingRow:
-    random = stream(seed, "sampling audit", "draws", kind)
+    random = stream(seed, "sampling audit", "draws", kind, draw.samples)
     passed, exact, quiet, violating = [], [], [], []
     for batch in measured:
         at = _draw(random, len(batch.violating), draw.samples)
         counts = batch.violating[at].sum(axis=1)
         violating.append(counts)
         passed.append(counts <= draw.violations)
-        quiet.append(_within(batch, at))
+        quiet.append(_within(batch, at, silent_max))
         exact.append(
             pass_probability(
                 len(batch.violating) + 1,
@@ -138,9 +148,9 @@ def _draw(random: np.random.Generator, rows: int, samples: int) -> Ints:
     return np.argpartition(random.random((DRAWS, rows)), samples - 1, axis=1)[:, :samples]
 
 
-def _within(batch: SampledVerdicts, at: Ints) -> Bools:
+def _within(batch: SampledVerdicts, at: Ints, silent_max: tuple[int, ...]) -> Bools:
     silent = batch.silent[at].sum(axis=1)
-    within: Bools = (silent <= np.array(batch.silent_max, dtype=np.int64)).all(axis=1)
+    within: Bools = (silent <= np.array(silent_max, dtype=np.int64)).all(axis=1)
     return within
 
 

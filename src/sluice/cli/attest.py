@@ -9,20 +9,14 @@ import typer
 from sluice.attestation.keyfolder import KeyFolder
 from sluice.attestation.log import read_log
 from sluice.attestation.messages import CHALLENGES, COMMITS, largest_proof_document
-from sluice.attestation.sampled import SAMPLED_ROWS, Sampling
+from sluice.attestation.sampled import SAMPLED_ROWS
 from sluice.attestation.sampled_keys import SINGLE_PARTY, make_sampled
 from sluice.attestation.states import Committed, Registered
 from sluice.attestation.system import System
 from sluice.attestation.systems import DEFAULT_ROWS, SystemName, find_system
 from sluice.attestation.verifier import Verification, Verifier, steps_before
-from sluice.cli.attest_sampled import (
-    ChallengePath,
-    challenge,
-    export_proof,
-    guarantee_of,
-    read_challenge,
-    show_guarantee,
-)
+from sluice.cli.attest_guarantee import guarantee_of, sampling_of, show_guarantee
+from sluice.cli.attest_sampled import ChallengePath, challenge, export_proof, read_challenge
 from sluice.cli.console import Json, Quiet, emit, out, working
 from sluice.cli.gates import PolicyName, open_gate
 from sluice.cli.proofs import (
@@ -71,8 +65,13 @@ def setup(
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Rows that are drawn (sampled).")] = 32,
     violations: Annotated[
-        int, typer.Option(min=0, help="Drawn rows that may violate (sampled; the paper: 1).")
-    ] = 2,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Drawn rows that may violate (sampled; the paper: 1).",
+            show_default="2, or more where clean batches need it",
+        ),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -86,7 +85,8 @@ def setup(
     gate = open_gate(rules, policy, allow_empty=False)
     with working("deriving the circuit", quiet=quiet or json):
         if system is SystemName.SAMPLED:
-            most, sampling = rows or SAMPLED_ROWS, Sampling(samples=samples, violations=violations)
+            most = rows or SAMPLED_ROWS
+            sampling = sampling_of(gate.rules, samples, violations)
             found: System = make_sampled(out_path, gate.rules, gate.policy, sampling, rows_max=most)
             typer.echo(f"sluice: NOTE: {SINGLE_PARTY}", err=True)
         else:

@@ -1,13 +1,11 @@
-"""`sluice attest challenge | guarantee | export`: what the sampled system has besides."""
+"""`sluice attest challenge | export`: what the sampled system has besides."""
 
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from sluice.attestation.guarantee import ROUNDS, guarantee
 from sluice.attestation.keyfolder import KeyFolder
 from sluice.attestation.messages import (
     CHALLENGES,
@@ -19,9 +17,9 @@ from sluice.attestation.messages import (
     draw_challenge,
     largest_proof_document,
 )
-from sluice.attestation.sampled import SAMPLED_ROWS, Claim, Sampled
+from sluice.attestation.sampled import Claim, Sampled
 from sluice.attestation.snarkjs import export, write_export
-from sluice.attestation.verifier import Verification, Verifier
+from sluice.attestation.verifier import Verifier
 from sluice.cli.console import Json, emit, out
 from sluice.cli.proofs import open_keys, read_bounded
 from sluice.cli.records import refuse_overwriting
@@ -32,16 +30,12 @@ __all__ = [
     "ChallengePath",
     "challenge",
     "export_proof",
-    "guarantee_of",
     "read_challenge",
-    "show_guarantee",
 ]
 
 ChallengePath = Annotated[
     Path | None, typer.Option("--challenge", help="The coordinator's nonce (sampled only).")
 ]
-CLEAN_SHARE = 0.0032
-"""Violating rows of clean SWaT batches under the paper's wide rules."""
 
 
 class ExportFormat(StrEnum):
@@ -82,47 +76,6 @@ def challenge(
         )
 
 
-def guarantee_of(
-    rows: Annotated[int, typer.Option(min=2, help="Rows of the batch.")] = SAMPLED_ROWS,
-    samples: Annotated[int, typer.Option(min=1, help="Rows that are drawn.")] = 32,
-    violations: Annotated[int, typer.Option(min=0, help="Of which so many may violate.")] = 2,
-    clean_share: Annotated[
-        float, typer.Option(help="Share of violating rows in a clean batch.")
-    ] = CLEAN_SHARE,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a run.")] = ROUNDS,
-    json: Json = False,
-) -> None:
-    """Say exactly what sampling promises: how likely a bad batch passes and a clean one does not.
-
-    Example: [bold]sluice attest guarantee --rows 1024 --samples 32 --violations 2[/bold]
-    """
-    found = guarantee(rows, samples, violations, clean_share=clean_share, rounds=rounds)
-    if json:
-        emit(
-            {
-                "pass": [
-                    {"share": each.share, "probability": each.probability} for each in found.passes
-                ],
-                "clean_share": found.clean_share,
-                "excluded_per_round": found.excluded_per_round,
-                "excluded_per_run": found.excluded_per_run,
-                "rounds": found.rounds,
-            }
-        )
-        return
-    table = Table(title=f"{samples} of {rows:,} rows drawn, at most {violations} violating")
-    table.add_column("violating rows", justify="right")
-    table.add_column("passes", justify="right")
-    for each in found.passes:
-        table.add_row(f"{each.share:.1%}", f"{each.probability:.4f}")
-    out.print(table)
-    out.print(
-        f"A clean batch with {clean_share:.2%} violating rows is excluded with "
-        f"{found.excluded_per_round:.4%} per round, {found.excluded_per_run:.2%} per run of "
-        f"{rounds} rounds with fresh draws."
-    )
-
-
 def export_proof(
     proof: Annotated[Path, typer.Argument(metavar="PROOF", help="The proof.")],
     keys: Annotated[Path, typer.Option("--keys", help="The folder that 'attest setup' made.")],
@@ -161,23 +114,6 @@ def read_challenge(folder: KeyFolder, path: Path | None) -> bytes | None:
         word = "needs" if path is None else "takes no"
         raise SettingError(f"system {folder.system.name!r} {word} --challenge")
     return None if path is None else read_bounded(path, CHALLENGES.largest)
-
-
-def show_guarantee(folder: KeyFolder, found: Verification) -> None:
-    """Say what a proof about drawn rows leaves open; nothing where every row was proven."""
-    if not isinstance(folder.system, Sampled):
-        return
-    sampling = folder.system.sampling
-    chances = guarantee(
-        found.rows, sampling.samples, sampling.violations, clean_share=CLEAN_SHARE
-    ).passes
-    told = ", ".join(
-        f"{each.share:.0%}: {each.probability:.3f}" for each in chances if each.share >= 0.01
-    )
-    out.print(
-        f"It looked at {sampling.samples} of {found.rows:,} rows. A batch of which this share "
-        f"violates passes with probability {told}."
-    )
 
 
 def _claim(folder: KeyFolder, commit: Commit, drawn: Challenge) -> Claim:

@@ -32,7 +32,12 @@ def sampling(
         Path | None, typer.Option(help="A record with attacks, to replay and project.")
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Rows that are drawn.")] = 32,
-    violations: Annotated[int, typer.Option(min=0, help="Of which so many may violate.")] = 2,
+    violations: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=0, help="Of which so many may violate (may be repeated).", show_default="1 and 2"
+        ),
+    ] = None,
     batches: Annotated[int, typer.Option(min=1, help="How many batches of each kind.")] = 20,
     size: Annotated[int, typer.Option(min=2, help="Rows of a batch.")] = SAMPLED_ROWS,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same draws.")] = 0,
@@ -66,7 +71,7 @@ def sampling(
             loaded,
             gate.rules,
             [(name, DATA_ATTACKS[name](means)) for name in names],
-            draw=Sampling(samples=samples, violations=violations),
+            draws=[Sampling(samples=samples, violations=most) for most in violations or (1, 2)],
             batches=batches,
             size=size,
             seed=seed,
@@ -79,17 +84,18 @@ def sampling(
             }
         )
     else:
-        _show(found, samples, violations)
+        _show(found, samples)
 
 
-def _show(found: SamplingTable, samples: int, violations: int) -> None:
+def _show(found: SamplingTable, samples: int) -> None:
     drawn = table(
-        f"{samples} rows drawn, at most {violations} violating",
-        "batch", "violating rows", "passes", "exactly", "error", "within silence",
+        f"{samples} rows drawn",
+        "batch", "may violate", "violating rows", "passes", "exactly", "error", "within silence",
     )  # fmt: skip
     for row in found.rows:
         drawn.add_row(
             row.kind,
+            str(row.violations),
             f"{row.violating_share:.2%}",
             f"{row.passed:.4f}",
             f"{row.exact:.4f}",

@@ -1,10 +1,10 @@
 """`sluice bench`: how fast, beside a rival measured in the same run."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sluice.cli import bench_sampled
 from sluice.cli.bench_gate import GateBench, Timing, bench_gate
 from sluice.cli.console import Json, Quiet, counted, emit, known, out, table, working
 from sluice.errors import SettingError
@@ -44,6 +44,15 @@ def bench(
     scaling: Annotated[
         bool, typer.Option("--scaling", help="Also prove 1,024 to 65,536 rows, once each.")
     ] = False,
+    thorough: Annotated[
+        bool,
+        typer.Option(
+            "--thorough", help="Measure the rival of attest-sampled at 32 samples, not 8."
+        ),
+    ] = False,
+    rival: Annotated[
+        Path, typer.Option(help="Where 'make rival' put stock circom and snarkjs.")
+    ] = Path("build"),
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -58,7 +67,8 @@ def bench(
     attest-full: prove batches of the simulated treatment plant under its hardened rules and verify
     them, beside what the paper's toolchain and prototypes took (measured before, not in the run).
 
-    attest-sampled: keys, proof and verification of the paper's sampled rows at its size.
+    attest-sampled: keys, proof and verification of the paper's sampled rows at its size, beside
+    stock circom and snarkjs on the paper's circuit where they are installed (make rival).
 
     Example: [bold]sluice bench gate[/bold]
     """
@@ -72,7 +82,7 @@ def bench(
         each = rows[0] if rows else 4_734
         _train(each, repeats or 3, clients, rounds, json=json, quiet=quiet)
     elif name == "attest-sampled":
-        _sampled(repeats or 3, json=json, quiet=quiet)
+        _sampled(repeats or 3, rival, thorough=thorough, json=json, quiet=quiet)
     else:
         _gate(rows[0] if rows else 1_000_000, repeats or 15, json=json, quiet=quiet)
 
@@ -125,13 +135,30 @@ def _train(rows: int, repeats: int, clients: int, rounds: int, *, json: bool, qu
         bench_train.show(measured)
 
 
-def _sampled(repeats: int, *, json: bool, quiet: bool) -> None:
-    with working("making keys and proving drawn rows", quiet=quiet or json):
-        measured = bench_sampled.bench_sampled(repeats=repeats)
-    if json:
-        emit(bench_sampled.payload(measured))
+def _sampled(repeats: int, build: Path, *, thorough: bool, json: bool, quiet: bool) -> None:
+    # Imported here because no other bench proves anything.
+    from sluice.cli import bench_rival, bench_sampled, bench_sampled_table  # noqa: PLC0415
+
+    hushed, equal = quiet or json, None
+    rival = bench_rival.find_rival(build)
+    cost: bench_rival.RivalCost | bench_rival.Absent
+    with working("making keys and proving drawn rows", quiet=hushed):
+        subject = bench_sampled.subject()
+        ours = bench_sampled.bench_sampled(subject, repeats=repeats)
+    if isinstance(rival, bench_rival.Absent):
+        cost = rival
     else:
-        bench_sampled.show(measured)
+        samples = 32 if thorough else 8
+        with working(f"circom and snarkjs, {samples} samples (minutes)", quiet=hushed):
+            cost = rival.measure(samples=samples, repeats=repeats)
+            equal = ours
+            if samples != ours.samples:
+                equal = bench_sampled.bench_sampled(subject, repeats=repeats, samples=samples)
+    measured = bench_sampled_table.Beside(ours=ours, rival=cost, equal=equal)
+    if json:
+        emit(bench_sampled_table.payload(measured))
+    else:
+        bench_sampled_table.show(measured)
 
 
 def _faster_than_pandas(measured: GateBench) -> float:

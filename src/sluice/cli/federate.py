@@ -3,6 +3,7 @@
 import hashlib
 import json as jsonlib
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +13,14 @@ import typer
 from sluice.admission import Gate, HardenedPolicy, PaperPolicy, read_policy
 from sluice.aggregation import RULES
 from sluice.attestation import find_system
+from sluice.attestation.sampled import Sampling
+from sluice.attestation.sampled_budgets import violation_budget
 from sluice.cli.console import Json, Quiet, counted, emit, known, out, table, working
 from sluice.cli.records import open_record
 from sluice.detector import Descent, Kind, save_detector
 from sluice.errors import SettingError
 from sluice.evaluation import Unlabelled
-from sluice.federation import CheckpointFile
+from sluice.federation import CheckpointFile, DrawnRows, Keyless, Proofs
 from sluice.files import atomically
 from sluice.invariants import Profile, RuleSet, load_rules, mine
 from sluice.lab import MODES, Scenario, Setup, scenario
@@ -38,6 +41,7 @@ class Proof(StrEnum):
     """What clients show at the gate in place of their batch."""
 
     NONE = "none"
+    SAMPLED = "sampled"
     FULL = "full"
 
 
@@ -76,8 +80,13 @@ def federate(
         int | None, typer.Option(min=0, help="How many of them lie; default three in ten.")
     ] = None,
     proof: Annotated[
-        Proof, typer.Option(help="full: the gate sees zero-knowledge proofs, no batches.")
+        Proof,
+        typer.Option(
+            help="The gate sees zero-knowledge proofs, no batches: of all rows (full), or of rows "
+            "drawn once commitments are logged (sampled; paper policy only)."
+        ),
     ] = Proof.NONE,
+    samples: Annotated[int, typer.Option(min=2, help="Rows that are drawn (sampled).")] = 32,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 25,
     epochs: Annotated[int, typer.Option(min=1, help="Local epochs a round.")] = 2,
     batch: Annotated[
@@ -111,14 +120,16 @@ def federate(
     with working("opening the records", quiet=quiet):
         records = _open(plant, test, days=days, every=every)
     shared = scenario(records.clean, records.test, setup=setup, seed=seed)
+    if proof is Proof.SAMPLED and policy is None:
+        policy = "paper"  # the only one that drawn rows are proven under
     gate = _gate(shared, rules, policy, quiet=quiet)
     own = gate.gate if isinstance(gate.gate.policy, HardenedPolicy) else None
     trial = Trial(
         contributions=Contributions(shared, own=own),
         gate=gate,
-        system=None if proof is Proof.NONE else find_system(proof.value),
+        proofs=_proofs(proof, out_dir, gate.gate, samples=samples),
     )
-    proving = " and proves" if trial.system and MODES[mode].gated else ""
+    proving = " and proves" if trial.proofs and MODES[mode].gated else ""
     with working(f"preparing what each client brings{proving}", quiet=quiet):
         plan = trial.plan(MODES[mode], attack)
     _make(out_dir)
@@ -173,6 +184,22 @@ def _gate(shared: Scenario, rules: Path | None, policy: str | None, *, quiet: bo
     if chosen is None:
         chosen = HardenedPolicy() if ruleset.clean else PaperPolicy()
     return NamedGate(name=ruleset.profile.value, gate=Gate.of(ruleset, chosen))
+
+
+def _proofs(proof: Proof, folder: Path, gate: Gate, *, samples: int) -> Proofs | None:
+    """Return how batches are proven; drawn rows leave their keys and log in the folder."""
+    match proof:
+        case Proof.NONE:
+            return None
+        case Proof.FULL:
+            return Keyless(system=find_system(proof.value))
+        case Proof.SAMPLED:
+            violations = violation_budget(gate.rules, samples=samples)
+            return DrawnRows(
+                folder=folder,
+                sampling=Sampling(samples=samples, violations=violations),
+                clock=lambda: datetime.now(UTC),
+            )
 
 
 def _keeper(folder: Path, at: int, trial: Trial, plan: Plan, rule: str) -> CheckpointFile:

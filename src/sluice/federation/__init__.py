@@ -2,8 +2,9 @@
 
 from sluice.federation.checkpoints import CheckpointFile
 from sluice.federation.door import Decision, Door, OpenDoor, PhysicsGate
+from sluice.federation.drawn import DrawnRows, LoggedGate
 from sluice.federation.messages import Attestation, Reply, Request, Show, Shown, Train, Trained
-from sluice.federation.proofs import Attestor, ProofGate
+from sluice.federation.proofs import Attestor, Keyless, ProofGate, Proofs
 from sluice.federation.root import RootSlice
 from sluice.federation.rounds import (
     Checkpoint,
@@ -23,11 +24,15 @@ __all__ = [
     "CheckpointFile",
     "Decision",
     "Door",
+    "DrawnRows",
     "InProcess",
     "Keeper",
+    "Keyless",
+    "LoggedGate",
     "OpenDoor",
     "PhysicsGate",
     "ProofGate",
+    "Proofs",
     "Reply",
     "Request",
     "RootSlice",

@@ -1,8 +1,10 @@
 """The gate by proof: clients show a commitment and a proof, and no reading."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from sluice.admission import Policy
 from sluice.attestation import (
     Circuit,
     Examined,
@@ -10,26 +12,34 @@ from sluice.attestation import (
     SigningKey,
     System,
     Verifier,
+    circuit_for,
     verify_together,
 )
 from sluice.attestation.keyfolder import Pinned
-from sluice.attestation.messages import COMMITS, PROOFS
+from sluice.attestation.messages import COMMITS, PROOFS, Challenge
+from sluice.attestation.states import Committed
 from sluice.errors import RefusedError, VerificationError
-from sluice.federation.door import Decision
+from sluice.federation.door import Decision, Door
 from sluice.federation.messages import Attestation, Reply
+from sluice.invariants import RuleSet
 from sluice.telemetry import Record
 
-__all__ = ["Attestor", "ProofGate"]
+__all__ = ["Attestor", "Keyless", "ProofGate", "Proofs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attestor:
-    """The clients' side in one process: each has a key of its own and proves its own batch."""
+    """The clients' side in one process: each has a key of its own and proves its own batch.
+
+    Where rows are drawn, `challenge` hands a commitment in and brings the nonce back; a commitment
+    that is not taken (`VerificationError`) is not proven.
+    """
 
     federation: str
     system: System
     circuit: Circuit
     keys: dict[str, SigningKey] = field(default_factory=dict, repr=False)
+    challenge: Callable[[Committed], Challenge] | None = None
 
     def __call__(self, client: str, batch: Record) -> Attestation | None:
         """Commit and prove; what the circuit refuses cannot be proven, and nothing is sent."""
@@ -42,8 +52,11 @@ class Attestor:
         )
         try:
             committed = registered.commit(batch)
-            proven = committed.prove(batch)
-        except RefusedError:
+            if self.challenge is None:
+                proven = committed.prove(batch)
+            else:
+                proven = committed.challenged(self.challenge(committed)).prove(batch)
+        except (RefusedError, VerificationError):
             return None
         return Attestation(
             commit=COMMITS.write(committed.message), proof=PROOFS.write(proven.message)
@@ -94,3 +107,28 @@ class ProofGate:
 
 def _failing(step: str) -> Decision:
     return Decision(admitted=False, reasons=(f"its proof fails step {step}",))
+
+
+class Proofs(Protocol):
+    """How batches are proven at a gate: both sides, once the longest batch is known."""
+
+    def sides(
+        self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
+    ) -> tuple[Attestor, Door]:
+        """Return what clients prove with, and the door that verifies it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyless:
+    """Proofs of a system that needs no keys and draws no rows."""
+
+    system: System
+
+    def sides(
+        self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
+    ) -> tuple[Attestor, Door]:
+        """Derive the circuit; there is nothing else to agree on."""
+        circuit = circuit_for(self.system, rules, policy, rows_max=rows_max)
+        attest = Attestor(federation=federation, system=self.system, circuit=circuit)
+        return attest, ProofGate(federation=federation, system=self.system, circuit=circuit)

@@ -12,7 +12,6 @@ from functools import partial, reduce
 
 from sluice.aggregation import RULES, Rule
 from sluice.attacks import UPDATE_ATTACKS
-from sluice.attestation import System, circuit_for
 from sluice.detector import (
     Autoencoder,
     Detector,
@@ -34,7 +33,7 @@ from sluice.federation import (
     Keeper,
     OpenDoor,
     PhysicsGate,
-    ProofGate,
+    Proofs,
     RootSlice,
     Transport,
     admit,
@@ -91,12 +90,12 @@ class Finished:
 class Trial:
     """One scenario and the gate that judges it; the liars know its rules too.
 
-    With a proof system the gate sees proofs in place of batches.
+    With proofs the gate sees these in place of batches.
     """
 
     contributions: Contributions
     gate: NamedGate | None = None
-    system: System | None = None
+    proofs: Proofs | None = None
 
     @property
     def scenario(self) -> Scenario:
@@ -181,13 +180,11 @@ class Trial:
         if self.gate is None:
             raise SettingError("a gated mode needs rules to gate by; give --rules")
         gate, clients = self.gate.gate, tuple(invited)
-        if self.system is None:
+        if self.proofs is None:
             door: Door = PhysicsGate(gates=dict.fromkeys(invited, gate))
             return admit(clients, self._faithful_transport(invited), door)
         longest = max(len(brought.batch) for brought in invited.values())
-        circuit = circuit_for(self.system, gate.rules, gate.policy, rows_max=longest)
-        attest = Attestor(federation=FEDERATION, system=self.system, circuit=circuit)
-        door = ProofGate(federation=FEDERATION, system=self.system, circuit=circuit)
+        attest, door = self.proofs.sides(FEDERATION, gate.rules, gate.policy, rows_max=longest)
         return admit(clients, self._faithful_transport(invited, attest), door)
 
     def _invited(self, mode: Mode, attack: str | None) -> Group:

@@ -10,7 +10,7 @@ from sluice.admission import HardenedPolicy
 from sluice.attestation.coordinator import Agreement, Awaiting, Desk, Enrolled
 from sluice.attestation.entries import LogOpened
 from sluice.attestation.full import Full
-from sluice.attestation.keyfolder import Pinned
+from sluice.attestation.keyfolder import KeyFolder, Pinned
 from sluice.attestation.keys import SigningKey
 from sluice.attestation.ledger import Ledger
 from sluice.attestation.log import Log
@@ -23,6 +23,8 @@ from sluice.attestation.verifier import Verifier
 from sluice.invariants import Profile, RuleSet, mine
 from sluice.plants import simulate
 from sluice.telemetry import Record
+
+from . import drawn_plant
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SYSTEM = Unsafe(reveal_rows=True)
@@ -110,6 +112,12 @@ class Told:
     @property
     def proof(self) -> bytes:
         return PROOFS.write(self.proven.message)
+
+
+@pytest.fixture(scope="session")
+def drawn_folder(tmp_path_factory: pytest.TempPathFactory) -> KeyFolder:
+    """Keys of the `sampled` system, made once."""
+    return drawn_plant.make_folder(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture(scope="session")

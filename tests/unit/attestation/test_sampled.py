@@ -1,26 +1,19 @@
 """The `sampled` system in the protocol: what an honest plant shows, and what liars try."""
 
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sluice.admission import HardenedPolicy, PaperPolicy
-from sluice.attestation.coordinator import Agreement, Awaiting, Desk
-from sluice.attestation.entries import BatchChallenged, LogOpened
+from sluice.attestation.entries import BatchChallenged
 from sluice.attestation.keyfolder import KeyFolder, Pinned
 from sluice.attestation.keys import SigningKey
-from sluice.attestation.log import Log
 from sluice.attestation.messages import (
-    APPROVALS,
     CHALLENGES,
     COMMITS,
     PROOFS,
-    REGISTRATIONS,
-    Challenge,
-    approve,
     context_of,
     draw_challenge,
 )
@@ -28,36 +21,25 @@ from sluice.attestation.sampled import Sampled, Sampling
 from sluice.attestation.sampled_keys import make_sampled
 from sluice.attestation.signed import sign
 from sluice.attestation.snarkjs import export
-from sluice.attestation.states import Committed, Proven, Registered
 from sluice.attestation.system import Circuit
-from sluice.attestation.verifier import Verification, Verifier
+from sluice.attestation.verifier import Verifier
 from sluice.errors import DocumentError, RefusedError, SettingError, VerificationError
-from sluice.invariants import Profile, RuleSet, mine
+from sluice.invariants import RuleSet
 from sluice.plants import simulate
 from sluice.telemetry import Record
 
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-ROWS = 60
-SALT, CONTEXT = bytes(range(32)), b"c" * 32
+from . import drawn_plant
+from .drawn_plant import CONTEXT, NOW, ROWS, SALT, Told
 
 
 @pytest.fixture(scope="module")
-def line() -> Record:
-    return simulate("line", seed=0, days=8)
+def folder(drawn_folder: KeyFolder) -> KeyFolder:
+    return drawn_folder
 
 
 @pytest.fixture(scope="module")
-def rules(line: Record) -> RuleSet:
-    return mine(line.rows(0, 4_320), line.rows(4_320, 8_640), profile=Profile.PAPER_WIDE)
-
-
-@pytest.fixture(scope="module")
-def folder(rules: RuleSet, tmp_path_factory: pytest.TempPathFactory) -> KeyFolder:
-    """Keys for two drawn rows of at most 64: small, so that they are made in a moment."""
-    path = tmp_path_factory.mktemp("keys")
-    sampling = Sampling(samples=2, violations=1)
-    system = make_sampled(path, rules, PaperPolicy(), sampling, rows_max=64)
-    return KeyFolder.create(path, system, rules, PaperPolicy(), rows_max=64)
+def rules() -> RuleSet:
+    return drawn_plant.paper_rules()
 
 
 @pytest.fixture(scope="module")
@@ -72,64 +54,13 @@ def circuit(folder: KeyFolder) -> Circuit:
 
 
 @pytest.fixture(scope="module")
-def batch(line: Record) -> Record:
-    return line.rows(8_640, 8_640 + ROWS)
-
-
-@dataclass
-class Told:
-    """A plant that was challenged and has proven, before a coordinator with a log."""
-
-    log: Log
-    plant: Registered
-    committed: Committed
-    awaiting: Awaiting
-    challenge: Challenge
-    proven: Proven
-
-    def verify(self, challenge: Challenge | None = None, *, log: bool = True) -> Verification:
-        verifier = Verifier(
-            system=self.plant.system,
-            circuit=self.plant.circuit,
-            pinned=Pinned.of(self.plant.circuit),
-            ledger=self.log.ledger if log else None,
-        )
-        return verifier.verify(
-            PROOFS.write(self.proven.message),
-            COMMITS.write(self.committed.message),
-            CHALLENGES.write(challenge or self.challenge),
-        )
+def batch() -> Record:
+    return drawn_plant.batch()
 
 
 @pytest.fixture(scope="module")
-def told(
-    system: Sampled, circuit: Circuit, batch: Record, tmp_path_factory: pytest.TempPathFactory
-) -> Told:
-    coordinator, approver = SigningKey.generate(), SigningKey.generate()
-    opened = LogOpened(
-        federation="water", coordinator=coordinator.public, approvers=(approver.public,)
-    )
-    path = tmp_path_factory.mktemp("log") / "log.jsonl"
-    log = Log.create(path, opened, coordinator, at=NOW)
-    plant = Registered(
-        federation="water",
-        client="north",
-        key=SigningKey.generate(),
-        system=system,
-        circuit=circuit,
-    )
-    registration = plant.registration()
-    enrolled = Desk(log=log).register(
-        REGISTRATIONS.write(registration),
-        Agreement(system=system, circuit=circuit),
-        approvals=[APPROVALS.write(approve(registration, approver))],
-        at=NOW,
-    )
-    committed = plant.commit(batch)
-    awaiting = enrolled.receive(COMMITS.write(committed.message), at=NOW)
-    challenge = awaiting.challenge(at=NOW)
-    proven = committed.challenged(challenge).prove(batch)
-    return Told(log, plant, committed, awaiting, challenge, proven)
+def told(folder: KeyFolder, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return drawn_plant.tell(folder, tmp_path_factory.mktemp("log") / "log.jsonl")
 
 
 def test_a_batch_is_attested_once_its_rows_were_drawn(told: Told) -> None:
@@ -172,8 +103,9 @@ def test_a_commitment_is_challenged_after_it_is_logged_and_once(told: Told) -> N
         told.log.append(BatchChallenged(challenge=again), at=NOW)
     assert refused.value.step == "3"
     unlogged = replace(told.challenge, commitment="1" * 64)
-    with pytest.raises(VerificationError, match="not in the log"):
+    with pytest.raises(VerificationError, match="not in the log") as refused:
         told.log.append(BatchChallenged(challenge=unlogged), at=NOW)
+    assert refused.value.step == "3"
 
 
 def test_grinding_takes_a_commitment_that_the_log_refuses(told: Told, batch: Record) -> None:

@@ -12,10 +12,28 @@ from sluice.attestation.guarantee import (
     least_budget,
     pass_probability,
 )
+from sluice.attestation.sampled_budgets import Exclusion, clean_share, violation_budget
 from sluice.attestation.sampling import draw_rows
 from sluice.errors import SettingError
+from sluice.invariants import Invariant, Profile, RuleSet
+from sluice.invariants.relations import Balance
 
 COMMITMENT, CONTEXT = b"r" * 32, b"c" * 32
+
+
+def _rules(count: int) -> RuleSet:
+    """Levels that stand still: as many rules as are asked for."""
+    levels = [
+        Balance(name=f"L{at}", level=f"L{at}", terms=(), constant=0.0, averaged=False)
+        for at in range(count)
+    ]
+    return RuleSet(
+        plant="tanks",
+        profile=Profile.PAPER_WIDE,
+        stride_s=60.0,
+        channels=(),
+        invariants=tuple(Invariant(relation=level, tolerance=1.0) for level in levels),
+    )
 
 
 @given(
@@ -82,6 +100,25 @@ def test_budgets_follow_from_rates() -> None:
     assert exclusion_probability(32, budget, rate=0.0126) <= 1e-5
     assert exclusion_probability(32, budget - 1, rate=0.0126) > 1e-5
     assert least_budget(32, rate=1.0, excluded=1e-5) == 32
+
+
+def test_the_budget_of_violating_rows_follows_from_the_rules() -> None:
+    rules = _rules(9)
+    assert clean_share(rules) == pytest.approx(0.009)
+    assert violation_budget(rules, samples=32) == 2
+    assert (
+        exclusion_probability(32, 1, rate=0.009) > 5e-3 > exclusion_probability(32, 2, rate=0.009)
+    )
+    assert violation_budget(rules, samples=128) > violation_budget(rules, samples=64) > 2
+    assert violation_budget(rules, samples=2) == 1
+    assert violation_budget(_rules(1), samples=32) == 2, "clean violations come in pairs"
+
+
+def test_false_exclusions_add_up_over_a_run() -> None:
+    found = Exclusion(violating=0.0149, silent=0.0, rounds=25)
+    assert 1 / found.per_round == pytest.approx(67, rel=0.01)
+    assert 1 - found.per_run == pytest.approx(0.688, abs=2e-3)
+    assert Exclusion(violating=0.9, silent=0.9, rounds=1).per_run == 1.0
 
 
 @pytest.mark.parametrize(("samples", "violations"), [(0, 0), (1_024, 1), (32, 33), (32, -1)])

@@ -84,6 +84,22 @@ def test_the_guarantee_is_exact(sluice: Run) -> None:
     assert sluice("attest", "guarantee", "--rows", "10", "--samples", "32").code == 2
 
 
+def test_budgets_and_false_exclusions_follow_from_the_rules(sluice: Run, made: Path) -> None:
+    seen = sluice("attest", "guarantee", "--rules", made / "rules.json", "--json")
+    assert seen.code == 0, seen.err
+    assert seen.json["violations"] == 2
+    silent = cast("list[dict[str, object]]", seen.json["silent"])
+    assert all(cast("int", each["budget"]) < 32 for each in silent)
+    most = cast("float", seen.json["excluded_per_round_at_most"])
+    assert 0 < most < 5e-3 + 1e-5 * len(silent)
+    assert cast("float", seen.json["excluded_per_run_at_most"]) == pytest.approx(
+        1 - (1 - most) ** 25
+    )
+    shown = " ".join(sluice("attest", "guarantee", "--rules", made / "rules.json").out.split())
+    assert "a coupling may be silent" in shown
+    assert "per run of 25 rounds" in shown
+
+
 def test_hardened_rules_are_not_sampled(sluice: Run, made: Path, tmp_path: Path) -> None:
     seen = sluice(
         "attest", "setup", "--rules", made / "rules.json", "--policy", "hardened",
@@ -96,7 +112,7 @@ def test_hardened_rules_are_not_sampled(sluice: Run, made: Path, tmp_path: Path)
 def test_draws_agree_with_the_formula(sluice: Run, made: Path) -> None:
     seen = sluice(
         "audit", "sampling", made / "record.parquet", "--rules", made / "rules.json",
-        "--batches", "4", "--size", "600", "--json",
+        "--batches", "4", "--size", "600", "--violations", "2", "--json",
     )  # fmt: skip
     assert seen.code == 0, seen.err
     kinds = cast("list[dict[str, str]]", seen.json["table"])

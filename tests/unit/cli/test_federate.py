@@ -78,6 +78,34 @@ def test_a_gated_federation_says_who_was_refused_and_why(sluice: Run, tmp_path: 
     assert "recall on the attacks the liars would hide" in shown.out
 
 
+def test_drawn_rows_are_proven_after_commitments_are_logged(sluice: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    attacked = ("--attack", "channel-roll", "--mode", "gated", "--detector", "subspace")
+    drawn = ("--proof", "sampled", "--samples", 3)
+    told = sluice("federate", *SMALL, *attacked, *drawn, "--out", out, "--json")
+    assert told.code == 0, told.err
+    assert set(told.json["refused"]) == set(told.json["liars"])  # type: ignore[call-overload]
+    reasons = told.json["reasons"]
+    assert isinstance(reasons, dict)
+    assert all(why == ["it sent no proof"] for why in reasons.values())
+    assert sluice("audit-log", "verify", out / "log.jsonl").code == 0
+    lines = (out / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    kinds = [json.loads(line)["body"]["kind"] for line in lines]
+    assert kinds.count("attested") == len(told.json["admitted"])  # type: ignore[arg-type]
+    assert kinds.index("committed") < kinds.index("challenged") < kinds.index("attested")
+
+
+def test_drawn_rows_are_proven_under_the_papers_policy_only(sluice: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    told = sluice(
+        *("federate", *SMALL, "--attack", "channel-roll", "--mode", "gated", "--out", out),
+        *("--proof", "sampled", "--policy", "hardened"),
+    )
+    assert told.code == 2
+    assert "paper policy only" in told.err
+    assert not out.exists() or not list(out.iterdir())
+
+
 def test_each_plant_alone_leaves_a_model_each(sluice: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert sluice("federate", *SMALL, "--mode", "local-only", "--out", out).code == 0

@@ -145,18 +145,40 @@ impl Verifying {
     }
 }
 
-/// Read a proving key, which must be the one that the verifying key names.
+/// Read a proving key, which must be the one that the verifying key names and have the board's size.
 ///
 /// # Errors
 /// [`Malformed`] where it is another one.
-pub fn read_proving(verifying: &Verifying, bytes: &[u8]) -> Result<ProvingKey<Bn254>, Malformed> {
+pub fn read_proving(
+    verifying: &Verifying,
+    bytes: &[u8],
+    board: &Board,
+) -> Result<ProvingKey<Bn254>, Malformed> {
     if blake3::hash(bytes).as_bytes() != &verifying.proving {
         return Err(Malformed(
             "the proving key is not the one that the verifying key names".into(),
         ));
     }
-    ProvingKey::deserialize_with_mode(bytes, Compress::No, Validate::No)
-        .map_err(|error| Malformed(format!("the proving key cannot be read: {error}")))
+    let mut rest = bytes;
+    let key = ProvingKey::deserialize_with_mode(&mut rest, Compress::No, Validate::No)
+        .map_err(|error| Malformed(format!("the proving key cannot be read: {error}")))?;
+    if rest.is_empty() && fits(&key, board) {
+        Ok(key)
+    } else {
+        Err(Malformed("the proving key is not of this circuit".into()))
+    }
+}
+
+/// Whether a key has a point for everything that there is, and no other.
+fn fits(key: &ProvingKey<Bn254>, board: &Board) -> bool {
+    let (variables, publics) = (board.assignment.len(), board.publics);
+    let domain = (board.parts.len() + publics).next_power_of_two();
+    key.vk.gamma_abc_g1.len() == publics
+        && key.a_query.len() == variables
+        && key.b_g1_query.len() == variables
+        && key.b_g2_query.len() == variables
+        && key.h_query.len() == domain - 1
+        && key.l_query.len() == variables - publics
 }
 
 /// Matrices for arkworks to make keys of.

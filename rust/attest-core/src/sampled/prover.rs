@@ -168,7 +168,7 @@ impl Circuit {
                 "constraint {at} ({part}) does not hold"
             )));
         }
-        let key = read_proving(verifying, proving)?;
+        let key = read_proving(verifying, proving, &board)?;
         let masks = [b"mask r", b"mask s"].map(|name| scalar(entropy, name));
         let proof = Groth16::<Bn254>::create_proof_with_reduction_and_matrices(
             &key,

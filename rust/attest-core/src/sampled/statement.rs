@@ -19,6 +19,7 @@ pub const SCALE: i128 = 1 << 16;
 pub const LARGEST_RESIDUAL: i128 = 1 << 100;
 
 const MOST_CODES: usize = 64;
+const MOST_CHANNELS: usize = 1 << 10;
 const MOST_SAMPLES: usize = 1 << 10;
 const DEEPEST: usize = 20;
 
@@ -103,6 +104,10 @@ impl Statement {
         demand((1..=most).contains(&self.samples), || {
             format!("{} samples are not 1 to {most}", self.samples)
         })?;
+        let channels = self.readings.saturating_add(self.actuators.len());
+        demand(channels <= MOST_CHANNELS, || {
+            format!("a row of {channels} channels has more than {MOST_CHANNELS}")
+        })?;
         for codes in &self.actuators {
             let mut distinct = codes.clone();
             distinct.sort_unstable();
@@ -133,9 +138,11 @@ impl Statement {
             format!("{off} and {on} are not two of {} codes", codes.len())
         })?;
         let code = codes.iter().map(|code| i128::from(*code).abs()).max();
-        let largest = i128::from(rule.flow_weight).abs() * BIAS
-            + i128::from(rule.code_weight).abs() * SCALE * code.unwrap_or(0)
-            + i128::from(rule.constant).abs();
+        // Saturating: what would overflow is far beyond the bound, and must not wrap below it.
+        let largest = (i128::from(rule.code_weight).abs() * SCALE)
+            .saturating_mul(code.unwrap_or(0))
+            .saturating_add(i128::from(rule.flow_weight).abs() * BIAS)
+            .saturating_add(i128::from(rule.constant).abs());
         demand_bounded(largest, rule.tolerance)
     }
 
@@ -143,7 +150,7 @@ impl Statement {
         let mut largest = i128::from(rule.constant).abs();
         for (reading, weight) in rule.before.iter().chain(&rule.now) {
             self.demand_reading(*reading)?;
-            largest += i128::from(*weight).abs() * BIAS;
+            largest = largest.saturating_add(i128::from(*weight).abs() * BIAS);
         }
         demand_bounded(largest, rule.tolerance)
     }

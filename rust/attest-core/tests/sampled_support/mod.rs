@@ -1,4 +1,5 @@
 //! A valve, a flow and a tank in twelve rows, with keys.
+#![allow(dead_code)]
 
 use std::sync::OnceLock;
 
@@ -14,7 +15,7 @@ pub const CONTEXT: [u8; 32] = [0xc3; 32];
 pub const ZERO: u32 = 1 << 31;
 const SAMPLED: [usize; 2] = [3, 7];
 
-const STATEMENT: &str = r#"{"version":1,"encoding":"","samples":2,"depth":4,"readings":2,
+pub const STATEMENT: &str = r#"{"version":1,"encoding":"","samples":2,"depth":4,"readings":2,
     "actuators":[[0,1,2]],
     "couplings":[{"flow":1,"flow_weight":1,"actuator":0,"code_weight":-1,"constant":65536,
         "states":[1,2],"steady":true,"tolerance":3}],

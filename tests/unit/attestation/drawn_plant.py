@@ -1,0 +1,135 @@
+"""A plant whose rows are drawn: two of at most 64, so that keys are made in a moment."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from sluice.admission import PaperPolicy
+from sluice.attestation.coordinator import Agreement, Awaiting, Desk, Enrolled
+from sluice.attestation.entries import LogOpened
+from sluice.attestation.keyfolder import KeyFolder, Pinned
+from sluice.attestation.keys import SigningKey
+from sluice.attestation.ledger import Ledger
+from sluice.attestation.log import Log
+from sluice.attestation.messages import (
+    APPROVALS,
+    CHALLENGES,
+    COMMITS,
+    PROOFS,
+    REGISTRATIONS,
+    Challenge,
+    approve,
+)
+from sluice.attestation.sampled import Sampling
+from sluice.attestation.sampled_keys import make_sampled
+from sluice.attestation.states import Committed, Proven, Registered
+from sluice.attestation.verifier import Verification, Verifier
+from sluice.invariants import Profile, RuleSet, mine
+from sluice.plants import simulate
+from sluice.telemetry import Record
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ROWS = 60
+SALT, CONTEXT = bytes(range(32)), b"c" * 32
+
+
+@cache
+def line() -> Record:
+    return simulate("line", seed=0, days=8)
+
+
+@cache
+def paper_rules() -> RuleSet:
+    return mine(line().rows(0, 4_320), line().rows(4_320, 8_640), profile=Profile.PAPER_WIDE)
+
+
+def batch(nth: int = 0) -> Record:
+    """One of the clean batches, each of its own time."""
+    return line().rows(8_640 + nth * ROWS, 8_640 + (nth + 1) * ROWS)
+
+
+def make_folder(path: Path, *, violations: int = 1) -> KeyFolder:
+    rules, sampling = paper_rules(), Sampling(samples=2, violations=violations)
+    system = make_sampled(path, rules, PaperPolicy(), sampling, rows_max=64)
+    return KeyFolder.create(path, system, rules, PaperPolicy(), rows_max=64)
+
+
+@dataclass
+class Coordinator:
+    """A coordinator with its log, and the approver of its plants' rules."""
+
+    log: Log
+    key: SigningKey
+    approver: SigningKey
+
+    @classmethod
+    def at(cls, path: Path) -> "Coordinator":
+        key, approver = SigningKey.generate(), SigningKey.generate()
+        opened = LogOpened(federation="water", coordinator=key.public, approvers=(approver.public,))
+        return cls(Log.create(path, opened, key, at=NOW), key, approver)
+
+    def enrol(self, plant: Registered) -> Enrolled:
+        registration = plant.registration()
+        return Desk(log=self.log).register(
+            REGISTRATIONS.write(registration),
+            Agreement(system=plant.system, circuit=plant.circuit),
+            approvals=[APPROVALS.write(approve(registration, self.approver))],
+            at=NOW,
+        )
+
+
+@dataclass
+class Told:
+    """A plant that was challenged and has proven, before a coordinator with a log."""
+
+    coordinator: Coordinator
+    plant: Registered
+    committed: Committed
+    awaiting: Awaiting
+    challenge: Challenge
+    proven: Proven
+
+    @property
+    def log(self) -> Log:
+        return self.coordinator.log
+
+    @property
+    def documents(self) -> tuple[bytes, bytes, bytes]:
+        return (
+            PROOFS.write(self.proven.message),
+            COMMITS.write(self.committed.message),
+            CHALLENGES.write(self.challenge),
+        )
+
+    def verifier(self, ledger: Ledger | None = None) -> Verifier:
+        circuit = self.plant.circuit
+        return Verifier(
+            system=self.plant.system, circuit=circuit, pinned=Pinned.of(circuit), ledger=ledger
+        )
+
+    def verify(self, challenge: Challenge | None = None, *, log: bool = True) -> Verification:
+        proof, commit, drawn = self.documents
+        verifier = self.verifier(self.log.ledger if log else None)
+        return verifier.verify(proof, commit, CHALLENGES.write(challenge) if challenge else drawn)
+
+
+def registered(folder: KeyFolder, client: str = "north") -> Registered:
+    return Registered(
+        federation="water",
+        client=client,
+        key=SigningKey.generate(),
+        system=folder.system,
+        circuit=folder.circuit,
+    )
+
+
+def tell(folder: KeyFolder, path: Path) -> Told:
+    """Let a plant register, commit, be challenged and prove; nothing is attested yet."""
+    coordinator, plant = Coordinator.at(path), registered(folder)
+    enrolled = coordinator.enrol(plant)
+    committed = plant.commit(batch())
+    awaiting = enrolled.receive(COMMITS.write(committed.message), at=NOW)
+    challenge = awaiting.challenge(at=NOW)
+    proven = committed.challenged(challenge).prove(batch())
+    return Told(coordinator, plant, committed, awaiting, challenge, proven)

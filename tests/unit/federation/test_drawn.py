@@ -1,0 +1,87 @@
+"""The gate by drawn rows: commitments are logged, then rows are drawn, then proofs are verified."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from sluice.admission import PaperPolicy
+from sluice.attacks import ChannelRoll
+from sluice.attestation.log import read_log
+from sluice.attestation.sampled import Sampling
+from sluice.detector import Descent
+from sluice.errors import SettingError
+from sluice.federation import Attestation, Attestor, DrawnRows, InProcess, Shown, admit
+from sluice.federation.drawn import LoggedGate
+from sluice.invariants import Profile, RuleSet, mine
+from sluice.plants import simulate
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+PLANT = simulate("line", seed=0, days=10)
+BATCH = PLANT.rows(8_640, 8_890)
+ROWS = len(BATCH)
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    return mine(PLANT.rows(0, 4_320), PLANT.rows(4_320, 8_640), profile=Profile.PAPER_WIDE)
+
+
+@pytest.fixture(scope="module")
+def proofs(tmp_path_factory: pytest.TempPathFactory) -> DrawnRows:
+    return DrawnRows(
+        folder=tmp_path_factory.mktemp("run"),
+        sampling=Sampling(samples=3, violations=1),
+        clock=lambda: NOW,
+    )
+
+
+def sides(proofs: DrawnRows, rules: RuleSet) -> tuple[Attestor, LoggedGate, Path]:
+    attest, door = proofs.sides("lakes", rules, PaperPolicy(), rows_max=ROWS)
+    assert isinstance(door, LoggedGate)
+    return attest, door, max(proofs.folder.glob("log*.jsonl"), key=lambda path: len(path.name))
+
+
+def test_rows_are_drawn_once_the_commitment_is_logged(proofs: DrawnRows, rules: RuleSet) -> None:
+    attest, door, log = sides(proofs, rules)
+    rolled = ChannelRoll(rows=60)(BATCH, seed=0)
+    transport = InProcess(
+        batches={"a": BATCH, "b": rolled}, windows={}, descent=Descent(), seed=0, attest=attest
+    )
+    decisions = admit(("a", "b"), transport, door)
+    assert decisions["a"].admitted
+    assert decisions["b"].reasons == ("it sent no proof",)
+    kinds = [json.loads(line)["body"]["kind"] for line in log.read_text().splitlines()]
+    assert kinds[:4] == ["opened", "registered", "committed", "challenged"]
+    assert kinds[-1] == "attested"
+    assert kinds.count("attested") == 1
+    assert read_log(log).size == len(kinds)
+
+
+def test_who_skips_the_challenge_or_copies_stays_outside(proofs: DrawnRows, rules: RuleSet) -> None:
+    attest, door, _ = sides(proofs, rules)
+    shown = attest("a", BATCH)
+    assert shown is not None
+    other = attest("c", BATCH)
+    assert other is not None
+    mixed = Attestation(commit=other.commit, proof=shown.proof)
+    for client, brought, why in (
+        ("b", shown, "step 1"),  # nobody enrolled it
+        ("c", shown, "step 2"),  # the commitment of a
+        ("c", mixed, "step 5.2"),  # the proof of a, signed by a
+        ("a", Shown(batch=BATCH), "no proof"),
+    ):
+        found = door.decide(client, brought)
+        assert not found.admitted
+        assert why in found.reasons[0]
+    assert door.decide("c", other).admitted
+
+
+def test_keys_are_made_once_and_kept_to_their_rules(proofs: DrawnRows, rules: RuleSet) -> None:
+    sides(proofs, rules)
+    key = (proofs.folder / "keys" / "verifying.key").read_bytes()
+    sides(proofs, rules)
+    assert (proofs.folder / "keys" / "verifying.key").read_bytes() == key
+    with pytest.raises(SettingError, match="other draws"):
+        proofs.sides("lakes", rules, PaperPolicy(), rows_max=ROWS + 1)
