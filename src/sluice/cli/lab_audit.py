@@ -15,6 +15,7 @@ from sluice.cli.proofs import peak_mb
 from sluice.errors import EmptyRulesError
 from sluice.invariants import Kind, Profile
 from sluice.lab.scenario import scenario
+from sluice.lab.shelf import KEPT, Shelf
 from sluice.lab.sources import Opened, opened
 from sluice.lab.work import Work, work_from_json
 from sluice.lab.workbench import Workbench
@@ -51,7 +52,7 @@ def audit(
     store = Store(results, read_only=True)
     wanted = _wanted(store)
     store.close()
-    bench = Workbench(rules=results / "rules", code=provenance().code)
+    bench = Workbench(shelf=Shelf(folder=results / KEPT, code=provenance().code))
     done: list[AuditedSet] = []
     for (record, stand_in, invariants), work in wanted.items():
         with working(f"auditing {invariants} on {record}", quiet=quiet or json):
