@@ -21,6 +21,7 @@ HEIGHT = 380
 class Drawn:
     """A figure with its title and the sentence that says what it shows."""
 
+    topic: str  # the table that holds its figures and the paper's, shown below it
     title: str
     sentence: str
     figure: go.Figure
@@ -62,6 +63,7 @@ def sweep_figures(sweep: Table) -> list[Drawn]:
         _shaped(figure, yaxis={"autorange": "reversed"})
         drawn.append(
             Drawn(
+                topic="sweep",
                 title=f"What each attack takes from each rule: {plant}",
                 sentence="Points of targeted recall lost against the clean federation; below, the "
                 "share of rounds in which the rule let the liars through. No gate stands at the "
@@ -97,6 +99,7 @@ def dial_figures(cells: Sequence[StoredCell]) -> list[Drawn]:
         _shaped(figure, yaxis={"title": "damage removed, %"}, barmode="group")
         drawn.append(
             Drawn(
+                topic="dial",
                 title=f"The coverage dial: {plant}, {attack}",
                 sentence="Which share of the naive attack's damage the gate removes under each "
                 "rule set. No bar: no seed showed a point of damage.",
@@ -145,6 +148,7 @@ def _removal(key: tuple[str, str, str], found: list[Group]) -> Drawn:
     seeds = max(len(seeds_of(group, "naive")) for group in found)
     by = f", rules: {invariants}" if invariants else ""
     return Drawn(
+        topic="removal",
         title=f"Damage and what is left of it: {plant}, {attack}{by}",
         sentence=f"Bars are means over {seeds} seeds, each dash is one seed; zero is the "
         f"{reference} federation. Below zero the attacked one finds more.",

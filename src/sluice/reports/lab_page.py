@@ -6,14 +6,10 @@ from pathlib import Path
 
 from sluice.files import atomically
 from sluice.reports.audit_parts import audit_figures, audit_tables
+from sluice.reports.lab_admission import admission_table, sweep_table
 from sluice.reports.lab_figures import Drawn, dial_figures, removal_figures, sweep_figures
-from sluice.reports.lab_tables import (
-    admission_table,
-    failure_table,
-    recall_table,
-    removal_table,
-    sweep_table,
-)
+from sluice.reports.lab_quality import quality_table
+from sluice.reports.lab_tables import dial_table, failure_table, recall_table, removal_table
 from sluice.reports.tables import Table, as_csv, as_html, as_latex
 from sluice.results.audited import load_audits
 from sluice.results.provenance import Provenance
@@ -51,9 +47,11 @@ def lab_report(store: Store) -> LabReport:
     tables = (
         *audit_tables(audits),
         removal_table(cells),
+        dial_table(cells),
         admission_table(cells),
         sweep,
         recall_table(cells),
+        quality_table(cells),
         failure_table(cells),
     )
     figures = (
@@ -88,7 +86,7 @@ def write_lab_page(report: LabReport, path: Path) -> None:
         stand_ins=report.stand_ins,
         makers=report.makers,
         plotly=plotly.offline.get_plotlyjs(),
-        parts=[*_drawn(report.figures), *_tabled(report.tables)],
+        parts=_parts(report),
     )
     with atomically(path) as draft:
         draft.write_text(text, encoding="utf-8")
@@ -118,23 +116,27 @@ def _summary(cells: Sequence[StoredCell]) -> str:
     )
 
 
-def _drawn(figures: Sequence[Drawn]) -> list[_Part]:
-    return [
-        _Part(
-            title=drawn.title,
-            sentence=drawn.sentence,
-            body=drawn.figure.to_html(
-                full_html=False,
-                include_plotlyjs=False,
-                config={"responsive": True},
-                div_id=f"figure-{at}",
-            ),
-        )
-        for at, drawn in enumerate(figures)
-    ]
+def _parts(report: LabReport) -> list[_Part]:
+    """Put each table below its figures: the paper's numbers stand beside every drawing."""
+    numbered = list(enumerate(report.figures))
+    topics = {table.slug for table in report.tables}
+    parts = [_drawn(at, drawn) for at, drawn in numbered if drawn.topic not in topics]
+    for table in report.tables:
+        parts += [_drawn(at, drawn) for at, drawn in numbered if drawn.topic == table.slug]
+        parts.append(_tabled(table))
+    return parts
 
 
-def _tabled(tables: Sequence[Table]) -> list[_Part]:
-    return [
-        _Part(title=table.title, sentence=table.sentence, body=as_html(table)) for table in tables
-    ]
+def _drawn(at: int, drawn: Drawn) -> _Part:
+    body = drawn.figure.to_html(
+        full_html=False,
+        include_plotlyjs=False,
+        config={"responsive": True, "displaylogo": False},
+        div_id=f"figure-{at}",
+    )
+    return _Part(title=drawn.title, sentence=drawn.sentence, body=body)
+
+
+def _tabled(table: Table) -> _Part:
+    sentence = f"{table.sentence} {table.finding}".strip()
+    return _Part(title=table.title, sentence=sentence, body=as_html(table))

@@ -9,6 +9,7 @@ __all__ = ["Column", "Table", "Value", "as_csv", "as_html", "as_latex"]
 
 Value = str | float | int | None
 NOTHING = "-"
+SHORT = 16  # letters; a shorter text is not broken into lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,22 +29,31 @@ class Table:
     sentence: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
+    finding: str = ""  # what came out, in plain words
 
 
 def as_html(table: Table) -> str:
     """Return the table for a page; figures are rounded and set to the right."""
-    head = "".join(f"<th>{html.escape(column.name)}</th>" for column in table.columns)
+    head = "".join(
+        f"<th{_figures(column)}>{html.escape(column.name)}</th>" for column in table.columns
+    )
     body = "\n".join(
         "<tr>"
-        + "".join(
-            f"<td{' class=n' if column.digits is not None else ''}>"
-            f"{html.escape(_shown(value, column))}</td>"
-            for value, column in zip(row, table.columns, strict=True)
-        )
+        + "".join(_cell(value, column) for value, column in zip(row, table.columns, strict=True))
         + "</tr>"
         for row in table.rows
     )
     return f'<div class="scroll"><table><tr>{head}</tr>\n{body}</table></div>'
+
+
+def _cell(value: Value, column: Column) -> str:
+    shown = _shown(value, column)
+    short = " class=w" if column.digits is None and len(shown) <= SHORT else ""
+    return f"<td{_figures(column) or short}>{html.escape(shown)}</td>"
+
+
+def _figures(column: Column) -> str:
+    return "" if column.digits is None else " class=n"
 
 
 def as_csv(table: Table) -> str:
@@ -67,10 +77,11 @@ def as_latex(table: Table) -> str:
         for row in table.rows
     ]
     head = " & ".join(_escaped(column.name) for column in table.columns)
+    caption = f"{table.sentence} {table.finding}".strip()
     return "\n".join(
         (
             r"\begin{table}[htb]\centering\small",
-            rf"\caption{{{_escaped(table.sentence)}}}\label{{tab:{table.slug}}}",
+            rf"\caption{{{_escaped(caption)}}}\label{{tab:{table.slug}}}",
             rf"\begin{{tabular}}{{@{{}}{spec}@{{}}}}",
             r"\toprule",
             rf"{head} \\",
