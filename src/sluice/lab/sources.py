@@ -32,6 +32,7 @@ class RecordSource:
     every: int
     skip_s: float
     unlabelled: Unlabelled
+    sites: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,4 +138,5 @@ def _source(
         every=table.every,
         skip_s=table.skip_s,
         unlabelled=table.unlabelled,
+        sites=table.sites,
     )

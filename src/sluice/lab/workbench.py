@@ -18,11 +18,13 @@ from sluice.lab.contributions import Contributions, NamedGate
 from sluice.lab.modes import MODES
 from sluice.lab.scenario import Scenario, scenario
 from sluice.lab.shelf import Shelf
+from sluice.lab.sites import site_scenario
 from sluice.lab.sources import Opened, RecordSource, opened
 from sluice.lab.trial import Plan, Trial
 from sluice.lab.work import Layout, Work, work_from_json
 from sluice.results import Score
 from sluice.results.work import Made
+from sluice.telemetry import Record
 from sluice.workers.hands import Task
 
 __all__ = ["LabBench", "Workbench"]
@@ -68,12 +70,18 @@ class Workbench:
     def _lay(self, layout: Layout) -> _Laid:
         if self._laid is None or self._laid.layout.id != layout.id:
             self._laid = None  # before the next one is made: two may not fit
-            records = self._open(layout.record)
-            shared = scenario(records.clean, records.test, setup=layout.setup, seed=layout.seed)
+            shared = self.shared(layout)
             own = self.gate(layout, shared, Profile.HARDENED.value) if layout.screened else None
             brought = Contributions(shared, own=own.gate if own else None, shelf=self._shelf)
             self._laid = _Laid(layout=layout, shared=shared, brought=brought)
         return self._laid
+
+    def shared(self, layout: Layout) -> Scenario:
+        """Return the scenario of a layout: one record shared out, or a plant a client."""
+        if layout.record.sites:
+            return site_scenario(setup=layout.setup, seed=layout.seed)
+        records = self._open(layout.record)
+        return scenario(records.clean, records.test, setup=layout.setup, seed=layout.seed)
 
     def _open(self, source: RecordSource) -> Opened:
         if self._record is None or self._record[0] != source:
@@ -98,12 +106,21 @@ class Workbench:
         """Mine the rules, or take those that were mined from the same rows by the same code."""
 
         def make() -> RuleSet:
+            if layout.record.sites and profile is Profile.PAPER_EXPERT:
+                return _exact(shared.parts.calibration)
             return mine(shared.parts.fit, shared.parts.calibration, profile=profile)
 
         if self._shelf is None:
             return make()
         source = layout.record
-        return self._shelf.rules((source.content, source.every, source.skip_s, profile.value), make)
+        told = (source.content, source.sites, source.every, source.skip_s, profile.value)
+        return self._shelf.rules(told, make)
+
+
+def _exact(clean: Record) -> RuleSet:
+    from sluice.invariants.expert import line_rules  # noqa: PLC0415 - numba loads slowly
+
+    return line_rules(clean)
 
 
 def _federation(work: Work, plan: Plan) -> str:
