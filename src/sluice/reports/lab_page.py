@@ -10,13 +10,19 @@ from sluice.reports.lab_admission import admission_table, sweep_table
 from sluice.reports.lab_figures import Drawn, dial_figures, removal_figures, sweep_figures
 from sluice.reports.lab_quality import quality_table
 from sluice.reports.lab_tables import dial_table, failure_table, recall_table, removal_table
-from sluice.reports.tables import Table, as_csv, as_html, as_latex
+from sluice.reports.tables import Table, as_csv, as_html, as_latex, as_markdown
 from sluice.results.audited import load_audits
 from sluice.results.provenance import Provenance
 from sluice.results.reading import StoredCell, stored_cells
 from sluice.results.store import Store
 
-__all__ = ["LabReport", "lab_report", "write_lab_page", "write_lab_tables"]
+__all__ = [
+    "LabReport",
+    "lab_report",
+    "write_lab_page",
+    "write_lab_summary",
+    "write_lab_tables",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +96,28 @@ def write_lab_page(report: LabReport, path: Path) -> None:
     )
     with atomically(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+def write_lab_summary(report: LabReport, path: Path) -> None:
+    """Write the tables with what came out as one page of Markdown."""
+    records = ", ".join(dict.fromkeys(cell.asked.record for cell in report.cells))
+    made_by = "; ".join(
+        f"Sluice {maker.version}, code {maker.code[:12]}" for maker in report.makers
+    )
+    parts = [
+        f"# The grid {report.name} on {records}",
+        (
+            f"Written by `sluice lab report --summary` from the results alone ({made_by}). "
+            f"{_summary(report.cells)} Columns headed *paper* hold what the paper printed or the "
+            "reference's results files hold; differences are ours minus theirs."
+        ),
+        *(f"**{note}.** No published figure stands beside its cells." for note in report.stand_ins),
+    ]
+    for table in report.tables:
+        sentence = f"{table.sentence} **{table.finding}**" if table.finding else table.sentence
+        parts += [f"## {table.title}", sentence, as_markdown(table).rstrip()]
+    with atomically(path) as draft:
+        draft.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def write_lab_tables(report: LabReport, folder: Path) -> tuple[Path, ...]:

@@ -1,11 +1,11 @@
-"""Tables that are written three ways: on a page, as CSV, and as LaTeX."""
+"""Tables that are written four ways: on a page, as CSV, as LaTeX and as Markdown."""
 
 import csv
 import html
 import io
 from dataclasses import dataclass
 
-__all__ = ["Column", "Table", "Value", "as_csv", "as_html", "as_latex"]
+__all__ = ["Column", "Table", "Value", "as_csv", "as_html", "as_latex", "as_markdown"]
 
 Value = str | float | int | None
 NOTHING = "-"
@@ -93,6 +93,18 @@ def as_latex(table: Table) -> str:
             "",
         )
     )
+
+
+def as_markdown(table: Table) -> str:
+    """Return the table for a page of the documentation."""
+    head = [column.name for column in table.columns]
+    rules = ["---" if column.digits is None else "---:" for column in table.columns]
+    body = [
+        [_shown(value, column) for value, column in zip(row, table.columns, strict=True)]
+        for row in table.rows
+    ]
+    lines = (head, rules, *body)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _shown(value: Value, column: Column) -> str:

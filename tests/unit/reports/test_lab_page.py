@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from sluice.reports.lab_measures import groups, removal_of, wilson
-from sluice.reports.lab_page import LabReport, lab_report, write_lab_page, write_lab_tables
+from sluice.reports.lab_page import (
+    LabReport,
+    lab_report,
+    write_lab_page,
+    write_lab_summary,
+    write_lab_tables,
+)
 from sluice.reports.lab_quality import recorded_f1
 from sluice.reports.published import printed_removal, recorded_recall
 from sluice.reports.tables import Column, Table, as_csv, as_html, as_latex
@@ -202,6 +208,16 @@ def test_tables_are_written_as_csv_and_latex(tmp_path: Path) -> None:
     written = write_lab_tables(lab_report(filled(tmp_path)), tmp_path / "tables")
     assert {path.name for path in written} >= {"removal.csv", "removal.tex", "recall.csv"}
     assert "13.8" in (tmp_path / "tables" / "removal.tex").read_text()
+
+
+def test_a_summary_holds_every_table_and_what_came_out(tmp_path: Path) -> None:
+    report = lab_report(filled(tmp_path, stand_in="treatment"))
+    write_lab_summary(report, tmp_path / "summary.md")
+    text = (tmp_path / "summary.md").read_text()
+    assert text.startswith("# The grid small on swat\n")
+    assert "**treatment STANDS IN for swat.** No published figure" in text
+    assert "| treatment for swat | paper-wide | replay | fedavg | honest-only | 1 of 2 |" in text
+    assert all(f"## {table.title}\n" in text for table in report.tables)
 
 
 def test_a_table_keeps_every_digit_in_csv_and_escapes_what_it_must() -> None:
