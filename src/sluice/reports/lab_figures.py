@@ -14,6 +14,7 @@ __all__ = ["Drawn", "dial_figures", "removal_figures", "sweep_figures"]
 
 BARS = (("naive", "#d95f02"), ("physics-aware", "#e6ab02"), ("gated", "#1b9e77"))
 DIAL = {"paper-narrow": "#7fc4e8", "paper-wide": "#066091", "hardened": "#1b9e77"}
+SEED = "#1c2430"
 HEIGHT = 380
 
 
@@ -134,7 +135,7 @@ def _removal(key: tuple[str, str, str], found: list[Group]) -> Drawn:
                 ],
                 y=[point for points in lost for point in points],
                 mode="markers",
-                marker={"color": colour, "symbol": "line-ew-open", "size": 10},
+                marker={"color": SEED, "symbol": "line-ew-open", "size": 14, "line": {"width": 2}},
                 showlegend=False,
                 offsetgroup=mode,
             )
@@ -150,10 +151,14 @@ def _removal(key: tuple[str, str, str], found: list[Group]) -> Drawn:
     return Drawn(
         topic="removal",
         title=f"Damage and what is left of it: {plant}, {attack}{by}",
-        sentence=f"Bars are means over {seeds} seeds, each dash is one seed; zero is the "
+        sentence=f"Bars are means over {_counted(seeds)}, each dash is one seed; zero is the "
         f"{reference} federation. Below zero the attacked one finds more.",
         figure=figure,
     )
+
+
+def _counted(seeds: int) -> str:
+    return "1 seed" if seeds == 1 else f"{seeds} seeds"
 
 
 def _reference(group: Group) -> str | None:

@@ -10,7 +10,7 @@ from sluice.reports.lab_admission import admission_table, sweep_table
 from sluice.reports.lab_figures import Drawn, dial_figures, removal_figures, sweep_figures
 from sluice.reports.lab_quality import quality_table
 from sluice.reports.lab_tables import dial_table, failure_table, recall_table, removal_table
-from sluice.reports.tables import Table, as_csv, as_html, as_latex, as_markdown
+from sluice.reports.tables import Table, as_csv, as_html, as_latex, as_markdown, told_only
 from sluice.results.audited import load_audits
 from sluice.results.provenance import Provenance
 from sluice.results.reading import StoredCell, stored_cells
@@ -115,7 +115,7 @@ def write_lab_summary(report: LabReport, path: Path) -> None:
     ]
     for table in report.tables:
         sentence = f"{table.sentence} **{table.finding}**" if table.finding else table.sentence
-        parts += [f"## {table.title}", sentence, as_markdown(table).rstrip()]
+        parts += [f"## {table.title}", sentence, as_markdown(told_only(table)).rstrip()]
     with atomically(path) as draft:
         draft.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
@@ -159,7 +159,7 @@ def _drawn(at: int, drawn: Drawn) -> _Part:
     body = drawn.figure.to_html(
         full_html=False,
         include_plotlyjs=False,
-        config={"responsive": True, "displaylogo": False},
+        config={"responsive": True, "displayModeBar": False},
         div_id=f"figure-{at}",
     )
     return _Part(title=drawn.title, sentence=drawn.sentence, body=body)
@@ -167,4 +167,4 @@ def _drawn(at: int, drawn: Drawn) -> _Part:
 
 def _tabled(table: Table) -> _Part:
     sentence = f"{table.sentence} {table.finding}".strip()
-    return _Part(title=table.title, sentence=sentence, body=as_html(table))
+    return _Part(title=table.title, sentence=sentence, body=as_html(told_only(table)))

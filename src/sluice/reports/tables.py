@@ -3,9 +3,10 @@
 import csv
 import html
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 
-__all__ = ["Column", "Table", "Value", "as_csv", "as_html", "as_latex", "as_markdown"]
+__all__ = ["Column", "Table", "Value", "as_csv", "as_html", "as_latex", "as_markdown", "told_only"]
 
 Value = str | float | int | None
 NOTHING = "-"
@@ -30,6 +31,16 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
     finding: str = ""  # what came out, in plain words
+
+
+def told_only(table: Table) -> Table:
+    """Return the table without the columns in which no row says anything."""
+    told = [any(row[at] is not None for row in table.rows) for at in range(len(table.columns))]
+    return replace(
+        table,
+        columns=tuple(compress(table.columns, told)),
+        rows=tuple(tuple(compress(row, told)) for row in table.rows),
+    )
 
 
 def as_html(table: Table) -> str:

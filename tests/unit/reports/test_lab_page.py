@@ -17,7 +17,7 @@ from sluice.reports.lab_page import (
 )
 from sluice.reports.lab_quality import recorded_f1
 from sluice.reports.published import printed_removal, recorded_recall
-from sluice.reports.tables import Column, Table, as_csv, as_html, as_latex
+from sluice.reports.tables import Column, Table, as_csv, as_html, as_latex, told_only
 from sluice.results import Asked, CellResult, Score
 from sluice.results.provenance import Provenance
 from sluice.results.reading import stored_cells
@@ -229,6 +229,9 @@ def test_a_table_keeps_every_digit_in_csv_and_escapes_what_it_must() -> None:
         rows=(("<b>", 0.123456), ("c", None)),
     )
     assert "0.123456" in as_csv(shown)
+    silent = replace(shown, rows=(("<b>", None), ("c", None)))
+    assert [column.name for column in told_only(silent).columns] == ["a_b"]
+    assert told_only(silent).rows == (("<b>",), ("c",))
     assert "&lt;b&gt;" in as_html(shown)
     assert "<td class=n>0.1</td>" in as_html(shown)
     assert r"a\_b" in as_latex(shown)
