@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from sluice.files import atomically
 from sluice.reports.page import drawing, page
-from sluice.reports.tables import Column, Table, as_html
+from sluice.reports.tables import Column, Table, as_html, told_only
 
 __all__ = ["Plant", "StoryPage", "Way", "write_story_page"]
 
@@ -82,8 +82,8 @@ def write_story_page(story: StoryPage, path: Path) -> None:
             "<h2>At the door</h2>",
             as_html(_door(story)),
             _refusals(story),
-            "<h2>What each way to train finds</h2>",
-            as_html(_ways(story)),
+            "<h2>What each way to train finds of the hidden attacks</h2>",
+            as_html(told_only(_ways(story))),
             f"<h2>{len(story.rules)} rules of physics, mined from clean rows</h2>",
             "<ul>" + "".join(f"<li>{html.escape(rule)}</li>" for rule in story.rules) + "</ul>",
             f"<p>Seed {story.seed}, {story.rounds} rounds, one simulated plant: {CAVEAT}</p>",
@@ -195,7 +195,7 @@ def _door(story: StoryPage) -> Table:
             Column(name="plant"),
             Column(name="does"),
             Column(name="door"),
-            Column(name="rows that break a rule, %", digits=2),
+            Column(name="violating, %", digits=2),
             Column(name="proof, kB", digits=0),
             Column(name="s", digits=1),
         ),
@@ -230,20 +230,20 @@ def _ways(story: StoryPage) -> Table:
         sentence="",
         columns=(
             Column(name="trained"),
-            Column(name="that is"),
             Column(name="liars in", digits=0),
-            Column(name="recall on hidden attacks", digits=3),
-            Column(name="average precision on them", digits=3),
+            Column(name="recall", digits=3),
+            Column(name="average precision", digits=3),
             Column(name="recall on other attacks", digits=3),
+            Column(name="that is"),
         ),
         rows=tuple(
             (
                 way.name,
-                MEANINGS.get(way.name),
                 way.liars_in,
                 way.recall,
                 way.precision,
                 way.other_recall,
+                MEANINGS[way.name],
             )
             for way in story.ways
         ),

@@ -65,21 +65,22 @@ def test_liars_blind_the_detector_and_the_gate_gives_its_sight_back(told: Told) 
 
 
 def test_the_readme_shows_what_the_demonstration_says(told: Told) -> None:
-    """Words are the same; a share may differ by a hundredth, as another processor rounds."""
+    """Words and counts are the same; decimals may differ a little, as another processor rounds."""
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```text\n(\d+ rules of physics.*?)```", readme, flags=re.DOTALL)
-    share = re.compile(r"\b0\.\d{3}\b")
-    for ours, theirs in zip(shares(share, told.words), shares(share, shown), strict=True):
-        assert ours == pytest.approx(theirs, abs=0.015)
-    assert tidied(share.sub("#", shown)) == tidied(share.sub("#", told.words))
+    assert tidied(shown) == tidied(told.words)
+    assert decimals(shown) == pytest.approx(decimals(told.words), rel=0.05, abs=0.015)
 
 
-def shares(pattern: re.Pattern[str], text: str) -> list[float]:
-    return [float(found) for found in pattern.findall(text)]
+DECIMAL = re.compile(r"\d+\.\d+")
+
+
+def decimals(text: str) -> list[float]:
+    return [float(found) for found in DECIMAL.findall(text)]
 
 
 def tidied(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in text.strip().splitlines()]
+    return [" ".join(DECIMAL.sub("#", line).split()) for line in text.strip().splitlines()]
 
 
 def test_the_page_opens_with_the_picture_and_needs_no_network(told: Told) -> None:
