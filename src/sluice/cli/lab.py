@@ -15,6 +15,7 @@ from sluice.cli.lab_words import describe, payload, plan_payload, tell, tell_pla
 from sluice.errors import ResultsError
 from sluice.lab.gridfile import preset_names, read_grid
 from sluice.lab.planning import GridPlan, planned
+from sluice.lab.shelf import KEPT
 from sluice.lab.work import work_to_json
 from sluice.lab.workbench import LabBench
 from sluice.results.owner import Owner
@@ -173,7 +174,7 @@ def _run(store: Store, workers: int | None, engine: EngineName, *, json: bool, q
 def _engine(
     name: EngineName, workers: int | None, store: Store, owner: Owner, made_by: Provenance
 ) -> Engine:
-    bench = LabBench(rules=store.folder / "rules", code=made_by.code)
+    bench = LabBench(kept=store.folder / KEPT, code=made_by.code)
     if name is EngineName.LOCAL:
         return LocalHands(workers or os.cpu_count() or 1, lock=owner.path, bench=bench)
     from sluice.workers.on_ray import RayHands  # noqa: PLC0415 - an extra

@@ -14,7 +14,7 @@ from sluice.cli.lab_reading import Results
 from sluice.cli.proofs import peak_mb
 from sluice.errors import EmptyRulesError
 from sluice.invariants import Kind, Profile
-from sluice.lab.scenario import scenario
+from sluice.lab.shelf import KEPT, Shelf
 from sluice.lab.sources import Opened, opened
 from sluice.lab.work import Work, work_from_json
 from sluice.lab.workbench import Workbench
@@ -51,7 +51,7 @@ def audit(
     store = Store(results, read_only=True)
     wanted = _wanted(store)
     store.close()
-    bench = Workbench(rules=results / "rules", code=provenance().code)
+    bench = Workbench(shelf=Shelf(folder=results / KEPT, code=provenance().code))
     done: list[AuditedSet] = []
     for (record, stand_in, invariants), work in wanted.items():
         with working(f"auditing {invariants} on {record}", quiet=quiet or json):
@@ -92,7 +92,7 @@ def _wanted(store: Store) -> dict[tuple[str, str | None, str], Work]:
 
 def _gate(bench: Workbench, work: Work, invariants: str | None = None) -> tuple[Gate, Opened]:
     records = opened(work.layout.record)
-    shared = scenario(records.clean, records.test, setup=work.layout.setup, seed=work.layout.seed)
+    shared = bench.shared(work.layout)
     wanted = invariants or work.invariants
     assert wanted is not None
     return bench.gate(work.layout, shared, wanted).gate, records

@@ -58,6 +58,9 @@ def report(
     tables: Annotated[
         Path | None, typer.Option(help="Folder for the tables as CSV and LaTeX.")
     ] = None,
+    summary: Annotated[
+        Path | None, typer.Option(help="A page of Markdown with the same tables.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write one page with every table and figure, the paper's beside them.
@@ -67,6 +70,7 @@ def report(
     from sluice.reports.lab_page import (  # noqa: PLC0415 - plotly takes a while
         lab_report,
         write_lab_page,
+        write_lab_summary,
         write_lab_tables,
     )
 
@@ -75,6 +79,8 @@ def report(
     store.close()
     write_lab_page(found, out_file)
     written = write_lab_tables(found, tables) if tables else ()
+    if summary:
+        write_lab_summary(found, summary)
     done = sum(cell.result is not None for cell in found.cells)
     if json:
         emit(

@@ -8,11 +8,14 @@ from sluice.admission import Gate
 from sluice.attacks import UPDATE_ATTACKS
 from sluice.attacks.feasible import Feasible
 from sluice.attacks.knowledge import Knowledge
-from sluice.attacks.makers import projected
+from sluice.attacks.makers import PoisonMaker, projected
+from sluice.attacks.poison import Poison
 from sluice.attacks.poisons import POISONS
 from sluice.attacks.rehearsal import Training
 from sluice.errors import SettingError
+from sluice.invariants import rules_hash
 from sluice.lab.scenario import Scenario
+from sluice.lab.shelf import Shelf, content_of
 from sluice.seeding import stream
 from sluice.telemetry import Record, Windows
 
@@ -52,11 +55,15 @@ class Contributions:
 
     `own` is the gate by which faithful plants look at their own rows before training: windows that
     touch a row it finds violating are dropped, in every mode alike. Liars keep what they planted.
+    Poison that is on the `shelf` is taken from there.
     """
 
-    def __init__(self, scenario: Scenario, *, own: Gate | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, *, own: Gate | None = None, shelf: Shelf | None = None
+    ) -> None:
         self.scenario = scenario
         self._own = own
+        self._shelf = shelf
         self._made: dict[tuple[str, ...], Contribution] = {}
 
     def faithful(self, client: str) -> Contribution:
@@ -84,16 +91,35 @@ class Contributions:
         if project:
             maker = projected(maker)
         minded = onto if maker.shaped else None
-        known = Knowledge(targets=self.scenario.targets, gate=minded.gate if minded else None)
 
         def make() -> Contribution:
-            seed = int(stream(self.scenario.seed, "poison", client).integers(2**31))
-            poison = maker(self.scenario.shards[client], known, seed=seed)
+            poison = self._poison(client, attack, maker, minded)
             drawn = stream(self.scenario.seed, "exposure", client)
             cut = self.scenario.framing.windows(poison.trained)
             return Contribution(batch=poison.shown, windows=poison.windows(cut, rng=drawn))
 
         return self._kept((client, attack, minded.name if minded else ""), make)
+
+    def _poison(
+        self, client: str, attack: str, maker: PoisonMaker, minded: NamedGate | None
+    ) -> Poison:
+        """Take a liar's poison from the shelf, or make it."""
+        shard, targets = self.scenario.shards[client], self.scenario.targets
+        known = Knowledge(targets=targets, gate=minded.gate if minded else None)
+        seed = int(stream(self.scenario.seed, "poison", client).integers(2**31))
+        if self._shelf is None:
+            return maker(shard, known, seed=seed)
+        told = (
+            attack,
+            content_of(shard),
+            content_of(targets.labelled),
+            targets.stretches,
+            (rules_hash(minded.gate.rules), minded.gate.policy) if minded else None,
+            # Who rehearses does so in this very federation.
+            self.scenario.setup if isinstance(maker, Feasible) else None,
+            seed,
+        )
+        return self._shelf.poison(told, lambda: maker(shard, known, seed=seed))
 
     def _rehearsed(self, maker: Feasible) -> Feasible:
         """Let a liar who rehearses do so with the very federation it takes part in."""

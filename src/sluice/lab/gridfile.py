@@ -71,6 +71,7 @@ class RecordTable:
     test: str | None = None  # the labelled one
     plant: str | None = None  # simulated, in place of the two files
     days: float | None = None  # how long the simulated plant runs
+    sites: bool = False  # every client is a plant of its own size; of the plant `line` alone
     every: int = 1  # keep every n-th row
     skip_s: float = 0.0  # start-up, dropped from the clean record
     unlabelled: Unlabelled = Unlabelled.EXCLUDE

@@ -15,6 +15,7 @@ from sluice.invariants import Profile
 from sluice.lab.contributions import BLEND
 from sluice.lab.gridfile import Grid, RecordTable, StudyTable, nearest
 from sluice.lab.modes import MODES, Adversary
+from sluice.lab.sites import SITES_PLANT
 from sluice.lab.sources import RecordSource, resolved
 from sluice.lab.work import Layout, Work, minds_rules
 from sluice.results import Asked
@@ -142,6 +143,11 @@ def _check_record(where: str, table: RecordTable, grid: Grid) -> None:
     filed = table.clean is not None and table.test is not None
     if (table.plant is None) != filed or (table.clean is None) != (table.test is None):
         raise GridError(f"{where} needs either plant, or clean and test; give one of the two")
+    if table.sites and (table.plant != SITES_PLANT or table.days or table.every > 1):
+        raise GridError(
+            f"{where}: sites are plants {SITES_PLANT!r} of different size and fixed length; give "
+            f'plant = "{SITES_PLANT}" without days and every'
+        )
     if table.every < 1 or table.skip_s < 0:
         raise GridError(f"{where}: every is at least 1 and skip_s not negative")
     if not 0 <= table.liar_share < 1:

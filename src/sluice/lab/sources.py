@@ -8,6 +8,7 @@ from pathlib import Path
 from sluice.errors import GridError, RecordError, SettingError
 from sluice.evaluation import Unlabelled
 from sluice.lab.gridfile import RecordTable
+from sluice.lab.shelf import Shelf
 from sluice.plants import PLANTS, simulate
 from sluice.telemetry import Record, read_record
 from sluice.telemetry.source import Source, find_record_file
@@ -31,6 +32,7 @@ class RecordSource:
     every: int
     skip_s: float
     unlabelled: Unlabelled
+    sites: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +59,10 @@ def resolved(name: str, tables: Mapping[str, RecordTable], *, data: Path) -> Rec
     return resolved(table.instead, tables, data=data)
 
 
-def opened(source: RecordSource) -> Opened:
-    """Read or simulate both records."""
+def opened(source: RecordSource, *, shelf: Shelf | None = None) -> Opened:
+    """Read or simulate both records, or take simulated ones from the shelf."""
     if source.plant is not None:
-        clean = simulate(source.plant, seed=CLEAN_SEED, days=source.days)
-        test = simulate(source.plant, seed=TEST_SEED, days=source.days, attacks=True)
+        clean, test = (_run(source, shelf, attacks=attacks) for attacks in (False, True))
     else:
         assert source.clean is not None
         assert source.test is not None
@@ -74,6 +75,17 @@ def opened(source: RecordSource) -> Opened:
             )
         clean = clean.without_first(source.skip_s)
     return Opened(clean=clean.every(source.every), test=test.every(source.every))
+
+
+def _run(source: RecordSource, shelf: Shelf | None, *, attacks: bool) -> Record:
+    plant, seed = str(source.plant), TEST_SEED if attacks else CLEAN_SEED
+
+    def make() -> Record:
+        return simulate(plant, seed=seed, days=source.days, attacks=attacks)
+
+    if shelf is None or plant.endswith(".inp"):  # a user's file may change under its name
+        return make()
+    return shelf.record((plant, seed, source.days, attacks), make)
 
 
 def _simulated(name: str, table: RecordTable) -> RecordSource:
@@ -126,4 +138,5 @@ def _source(
         every=table.every,
         skip_s=table.skip_s,
         unlabelled=table.unlabelled,
+        sites=table.sites,
     )

@@ -1,8 +1,8 @@
 """The workbench: one worker's way from a piece of work to what it comes to.
 
 It keeps at hand what the next piece is likely to need: the record, the scenario of the seed, what
-its clients bring, projections included. Mined rules are also kept on disk, named by what they were
-mined from.
+its clients bring. What is slow to make it shares with other workers, and with those after them,
+through the shelf.
 """
 
 import hashlib
@@ -12,17 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sluice.admission import Gate, HardenedPolicy, PaperPolicy
-from sluice.errors import RulesFileError
-from sluice.invariants import Profile, RuleSet, load_rules, mine, save_rules
+from sluice.invariants import Profile, RuleSet, mine
 from sluice.lab.cell import result_of, score_of
 from sluice.lab.contributions import Contributions, NamedGate
 from sluice.lab.modes import MODES
 from sluice.lab.scenario import Scenario, scenario
+from sluice.lab.shelf import Shelf
+from sluice.lab.sites import site_scenario
 from sluice.lab.sources import Opened, RecordSource, opened
 from sluice.lab.trial import Plan, Trial
 from sluice.lab.work import Layout, Work, work_from_json
 from sluice.results import Score
 from sluice.results.work import Made
+from sluice.telemetry import Record
 from sluice.workers.hands import Task
 
 __all__ = ["LabBench", "Workbench"]
@@ -41,9 +43,8 @@ class _Laid:
 class Workbench:
     """Does one piece of work after the other, and quickest those of one layout in a row."""
 
-    def __init__(self, *, rules: Path | None = None, code: str = "") -> None:
-        self._rules = rules
-        self._code = code
+    def __init__(self, *, shelf: Shelf | None = None) -> None:
+        self._shelf = shelf
         self._record: tuple[RecordSource, Opened] | None = None
         self._laid: _Laid | None = None
 
@@ -69,17 +70,23 @@ class Workbench:
     def _lay(self, layout: Layout) -> _Laid:
         if self._laid is None or self._laid.layout.id != layout.id:
             self._laid = None  # before the next one is made: two may not fit
-            records = self._open(layout.record)
-            shared = scenario(records.clean, records.test, setup=layout.setup, seed=layout.seed)
+            shared = self.shared(layout)
             own = self.gate(layout, shared, Profile.HARDENED.value) if layout.screened else None
-            brought = Contributions(shared, own=own.gate if own else None)
+            brought = Contributions(shared, own=own.gate if own else None, shelf=self._shelf)
             self._laid = _Laid(layout=layout, shared=shared, brought=brought)
         return self._laid
+
+    def shared(self, layout: Layout) -> Scenario:
+        """Return the scenario of a layout: one record shared out, or a plant a client."""
+        if layout.record.sites:
+            return site_scenario(setup=layout.setup, seed=layout.seed)
+        records = self._open(layout.record)
+        return scenario(records.clean, records.test, setup=layout.setup, seed=layout.seed)
 
     def _open(self, source: RecordSource) -> Opened:
         if self._record is None or self._record[0] != source:
             self._record = None
-            self._record = (source, opened(source))
+            self._record = (source, opened(source, shelf=self._shelf))
         return self._record[1]
 
     def _trial(self, laid: _Laid, invariants: str | None) -> Trial:
@@ -96,22 +103,24 @@ class Workbench:
         return NamedGate(name=invariants, gate=Gate.of(ruleset, policy))
 
     def _mined(self, layout: Layout, shared: Scenario, profile: Profile) -> RuleSet:
-        """Mine the rules, or read those that were mined from the same rows by the same code."""
-        if self._rules is None:
+        """Mine the rules, or take those that were mined from the same rows by the same code."""
+
+        def make() -> RuleSet:
+            if layout.record.sites and profile is Profile.PAPER_EXPERT:
+                return _exact(shared.parts.calibration)
             return mine(shared.parts.fit, shared.parts.calibration, profile=profile)
+
+        if self._shelf is None:
+            return make()
         source = layout.record
-        told = (source.content, source.every, source.skip_s, profile.value, self._code)
-        digest = hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
-        kept = self._rules / f"{digest}.json"
-        if kept.exists():
-            try:
-                return load_rules(kept)
-            except RulesFileError:
-                kept.unlink()
-        found = mine(shared.parts.fit, shared.parts.calibration, profile=profile)
-        self._rules.mkdir(parents=True, exist_ok=True)
-        save_rules(found, kept)
-        return found
+        told = (source.content, source.sites, source.every, source.skip_s, profile.value)
+        return self._shelf.rules(told, make)
+
+
+def _exact(clean: Record) -> RuleSet:
+    from sluice.invariants.expert import line_rules  # noqa: PLC0415 - numba loads slowly
+
+    return line_rules(clean)
 
 
 def _federation(work: Work, plan: Plan) -> str:
@@ -124,10 +133,10 @@ def _federation(work: Work, plan: Plan) -> str:
 class LabBench:
     """The bench of a real grid."""
 
-    rules: Path
+    kept: Path  # the folder of the shelf
     code: str
 
     def __call__(self) -> Callable[[Task], Made]:
         """Set up a workbench."""
-        bench = Workbench(rules=self.rules, code=self.code)
+        bench = Workbench(shelf=Shelf(folder=self.kept, code=self.code))
         return lambda task: bench.work(work_from_json(task.settings), task.known)

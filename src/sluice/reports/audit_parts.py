@@ -66,6 +66,7 @@ def audit_figures(audits: Sequence[AuditedSet]) -> list[Drawn]:
     ]
     drawn = [
         Drawn(
+            topic="separation",
             title="Separation of clean from fabricated telemetry",
             sentence="Mean share of rows that violate at least one rule (log scale; zero drawn at "
             "0.01 %). The dashed line marks 1 % of the rows.",
@@ -81,6 +82,7 @@ def audit_figures(audits: Sequence[AuditedSet]) -> list[Drawn]:
         ]
         drawn.append(
             Drawn(
+                topic="coverage",
                 title=f"Attacks that the rules see: {plant}",
                 sentence="Share of each attack's rows that are suspect (log scale), marker area by "
                 "the attack's duration. An attack above the dashed 1 % is covered; for a short "
@@ -116,6 +118,7 @@ def _separation(audits: Sequence[AuditedSet]) -> Table:
                     100 * row.low,
                     100 * row.high,
                     None if admitted is None else 100 * admitted,
+                    None if admitted is None else 100 * (row.admitted_share - admitted),
                 )
             )
     return Table(
@@ -135,8 +138,24 @@ def _separation(audits: Sequence[AuditedSet]) -> Table:
             Column(name="from", digits=1),
             Column(name="to", digits=1),
             Column(name="paper", digits=1),
+            Column(name="difference", digits=1),
         ),
         rows=tuple(rows),
+        finding=_told_apart(audits),
+    )
+
+
+def _told_apart(audits: Sequence[AuditedSet]) -> str:
+    """Say in words which kinds pass and how many clean batches do not."""
+    rows = [row for one in audits for row in one.separation]
+    clean = [row for row in rows if row.kind == "honest"]
+    refused = sum(round((1 - row.admitted_share) * row.batches) for row in clean)
+    passing = sorted({row.kind for row in rows if row.kind != "honest" and row.admitted_share > 0})
+    told = f"{refused} of {sum(row.batches for row in clean)} clean batches are refused; "
+    return told + (
+        f"of the fabricated kinds some batches pass: {', '.join(passing)}."
+        if passing
+        else "no fabricated batch passes."
     )
 
 
@@ -156,8 +175,10 @@ def _coverage(audits: Sequence[AuditedSet]) -> Table:
                 None if one.honest_share is None else 100 * one.honest_share,
                 f"{seen} of {len(one.attacks)}",
                 f"{printed[0]} of {printed[1]}" if printed else None,
+                seen - printed[0] if printed else None,
                 f"{found:,} of {total:,}",
                 f"{printed[2]:,} of {printed[3]:,}" if printed else None,
+                found - printed[2] if printed else None,
             )
         )
     return Table(
@@ -172,10 +193,17 @@ def _coverage(audits: Sequence[AuditedSet]) -> Table:
             Column(name="clean rows suspect %", digits=2),
             Column(name="attacks covered"),
             Column(name="paper"),
+            Column(name="difference", digits=0),
             Column(name="attack rows suspect"),
             Column(name="paper"),
+            Column(name="difference", digits=0),
         ),
         rows=tuple(rows),
+        finding=" ".join(
+            f"{one.invariants} on {_plant(one)} sees {sum(a.covered for a in one.attacks)} of "
+            f"{len(one.attacks)} attacks."
+            for one in audits
+        ),
     )
 
 

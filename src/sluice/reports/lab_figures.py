@@ -14,6 +14,7 @@ __all__ = ["Drawn", "dial_figures", "removal_figures", "sweep_figures"]
 
 BARS = (("naive", "#d95f02"), ("physics-aware", "#e6ab02"), ("gated", "#1b9e77"))
 DIAL = {"paper-narrow": "#7fc4e8", "paper-wide": "#066091", "hardened": "#1b9e77"}
+SEED = "#1c2430"
 HEIGHT = 380
 
 
@@ -21,6 +22,7 @@ HEIGHT = 380
 class Drawn:
     """A figure with its title and the sentence that says what it shows."""
 
+    topic: str  # the table that holds its figures and the paper's, shown below it
     title: str
     sentence: str
     figure: go.Figure
@@ -62,6 +64,7 @@ def sweep_figures(sweep: Table) -> list[Drawn]:
         _shaped(figure, yaxis={"autorange": "reversed"})
         drawn.append(
             Drawn(
+                topic="sweep",
                 title=f"What each attack takes from each rule: {plant}",
                 sentence="Points of targeted recall lost against the clean federation; below, the "
                 "share of rounds in which the rule let the liars through. No gate stands at the "
@@ -97,6 +100,7 @@ def dial_figures(cells: Sequence[StoredCell]) -> list[Drawn]:
         _shaped(figure, yaxis={"title": "damage removed, %"}, barmode="group")
         drawn.append(
             Drawn(
+                topic="dial",
                 title=f"The coverage dial: {plant}, {attack}",
                 sentence="Which share of the naive attack's damage the gate removes under each "
                 "rule set. No bar: no seed showed a point of damage.",
@@ -131,7 +135,7 @@ def _removal(key: tuple[str, str, str], found: list[Group]) -> Drawn:
                 ],
                 y=[point for points in lost for point in points],
                 mode="markers",
-                marker={"color": colour, "symbol": "line-ew-open", "size": 10},
+                marker={"color": SEED, "symbol": "line-ew-open", "size": 14, "line": {"width": 2}},
                 showlegend=False,
                 offsetgroup=mode,
             )
@@ -145,11 +149,16 @@ def _removal(key: tuple[str, str, str], found: list[Group]) -> Drawn:
     seeds = max(len(seeds_of(group, "naive")) for group in found)
     by = f", rules: {invariants}" if invariants else ""
     return Drawn(
+        topic="removal",
         title=f"Damage and what is left of it: {plant}, {attack}{by}",
-        sentence=f"Bars are means over {seeds} seeds, each dash is one seed; zero is the "
+        sentence=f"Bars are means over {_counted(seeds)}, each dash is one seed; zero is the "
         f"{reference} federation. Below zero the attacked one finds more.",
         figure=figure,
     )
+
+
+def _counted(seeds: int) -> str:
+    return "1 seed" if seeds == 1 else f"{seeds} seeds"
 
 
 def _reference(group: Group) -> str | None:

@@ -1,5 +1,6 @@
 """What a report says of a grid: cells grouped by what they are compared in."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -17,10 +18,11 @@ from sluice.evaluation import (
 )
 from sluice.results.reading import StoredCell
 
-__all__ = ["Group", "Line", "groups", "of_mode", "removal_of", "saved_by", "seeds_of"]
+__all__ = ["Group", "Line", "groups", "of_mode", "removal_of", "saved_by", "seeds_of", "wilson"]
 
 REFERENCES = (Reference.HONEST_ONLY, Reference.CLEAN)
 BOOTSTRAP_SEED = 0
+NORMAL_975 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -100,16 +102,30 @@ def removal_of(group: Group, mode: str) -> Removal | None:
     return None
 
 
-def saved_by(group: Group, mode: str, *, against: str = "naive") -> PairedDifference | None:
-    """Return how much more of the targets a mode finds, seed by seed, with its interval."""
-    shared = _shared(group, against, mode)
+def saved_by(
+    group: Group, mode: str, *, against: str = "naive", other: Group | None = None
+) -> PairedDifference | None:
+    """Return how much more of the targets a mode finds, seed by seed, with its interval.
+
+    It is compared with a mode of the same line, or of another one.
+    """
+    recall, other_recall = seeds_of(group, mode), seeds_of(other or group, against)
+    shared = sorted(set(recall) & set(other_recall))
     if len(shared) < 2:
         return None
-    recall, other = seeds_of(group, mode), seeds_of(group, against)
     pairs = [
-        Pair(unit=_unit(group, seed), recall=recall[seed], against=other[seed]) for seed in shared
+        Pair(unit=_unit(group, seed), recall=recall[seed], against=other_recall[seed])
+        for seed in shared
     ]
     return paired_difference(pairs, seed=BOOTSTRAP_SEED)
+
+
+def wilson(count: int, of: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share that was counted (Wilson, 1927)."""
+    share, spread = count / of, NORMAL_975**2 / of
+    centre = share + spread / 2
+    reach = NORMAL_975 * math.sqrt(share * (1 - share) / of + spread / (4 * of))
+    return max(0.0, (centre - reach) / (1 + spread)), min(1.0, (centre + reach) / (1 + spread))
 
 
 def _shared(group: Group, *modes: str) -> Sequence[int]:

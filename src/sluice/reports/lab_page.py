@@ -6,21 +6,23 @@ from pathlib import Path
 
 from sluice.files import atomically
 from sluice.reports.audit_parts import audit_figures, audit_tables
+from sluice.reports.lab_admission import admission_table, sweep_table
 from sluice.reports.lab_figures import Drawn, dial_figures, removal_figures, sweep_figures
-from sluice.reports.lab_tables import (
-    admission_table,
-    failure_table,
-    recall_table,
-    removal_table,
-    sweep_table,
-)
-from sluice.reports.tables import Table, as_csv, as_html, as_latex
+from sluice.reports.lab_quality import quality_table
+from sluice.reports.lab_tables import dial_table, failure_table, recall_table, removal_table
+from sluice.reports.tables import Table, as_csv, as_html, as_latex, as_markdown, told_only
 from sluice.results.audited import load_audits
 from sluice.results.provenance import Provenance
 from sluice.results.reading import StoredCell, stored_cells
 from sluice.results.store import Store
 
-__all__ = ["LabReport", "lab_report", "write_lab_page", "write_lab_tables"]
+__all__ = [
+    "LabReport",
+    "lab_report",
+    "write_lab_page",
+    "write_lab_summary",
+    "write_lab_tables",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +53,11 @@ def lab_report(store: Store) -> LabReport:
     tables = (
         *audit_tables(audits),
         removal_table(cells),
+        dial_table(cells),
         admission_table(cells),
         sweep,
         recall_table(cells),
+        quality_table(cells),
         failure_table(cells),
     )
     figures = (
@@ -88,10 +92,32 @@ def write_lab_page(report: LabReport, path: Path) -> None:
         stand_ins=report.stand_ins,
         makers=report.makers,
         plotly=plotly.offline.get_plotlyjs(),
-        parts=[*_drawn(report.figures), *_tabled(report.tables)],
+        parts=_parts(report),
     )
     with atomically(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+def write_lab_summary(report: LabReport, path: Path) -> None:
+    """Write the tables with what came out as one page of Markdown."""
+    records = ", ".join(dict.fromkeys(cell.asked.record for cell in report.cells))
+    made_by = "; ".join(
+        f"Sluice {maker.version}, code {maker.code[:12]}" for maker in report.makers
+    )
+    parts = [
+        f"# The grid {report.name} on {records}",
+        (
+            f"Written by `sluice lab report --summary` from the results alone ({made_by}). "
+            f"{_summary(report.cells)} Columns headed *paper* hold what the paper printed or the "
+            "reference's results files hold; differences are ours minus theirs."
+        ),
+        *(f"**{note}.** No published figure stands beside its cells." for note in report.stand_ins),
+    ]
+    for table in report.tables:
+        sentence = f"{table.sentence} **{table.finding}**" if table.finding else table.sentence
+        parts += [f"## {table.title}", sentence, as_markdown(told_only(table)).rstrip()]
+    with atomically(path) as draft:
+        draft.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def write_lab_tables(report: LabReport, folder: Path) -> tuple[Path, ...]:
@@ -118,23 +144,27 @@ def _summary(cells: Sequence[StoredCell]) -> str:
     )
 
 
-def _drawn(figures: Sequence[Drawn]) -> list[_Part]:
-    return [
-        _Part(
-            title=drawn.title,
-            sentence=drawn.sentence,
-            body=drawn.figure.to_html(
-                full_html=False,
-                include_plotlyjs=False,
-                config={"responsive": True},
-                div_id=f"figure-{at}",
-            ),
-        )
-        for at, drawn in enumerate(figures)
-    ]
+def _parts(report: LabReport) -> list[_Part]:
+    """Put each table below its figures: the paper's numbers stand beside every drawing."""
+    numbered = list(enumerate(report.figures))
+    topics = {table.slug for table in report.tables}
+    parts = [_drawn(at, drawn) for at, drawn in numbered if drawn.topic not in topics]
+    for table in report.tables:
+        parts += [_drawn(at, drawn) for at, drawn in numbered if drawn.topic == table.slug]
+        parts.append(_tabled(table))
+    return parts
 
 
-def _tabled(tables: Sequence[Table]) -> list[_Part]:
-    return [
-        _Part(title=table.title, sentence=table.sentence, body=as_html(table)) for table in tables
-    ]
+def _drawn(at: int, drawn: Drawn) -> _Part:
+    body = drawn.figure.to_html(
+        full_html=False,
+        include_plotlyjs=False,
+        config={"responsive": True, "displayModeBar": False},
+        div_id=f"figure-{at}",
+    )
+    return _Part(title=drawn.title, sentence=drawn.sentence, body=body)
+
+
+def _tabled(table: Table) -> _Part:
+    sentence = f"{table.sentence} {table.finding}".strip()
+    return _Part(title=table.title, sentence=sentence, body=as_html(told_only(table)))

@@ -1,21 +1,23 @@
 """The tables of a grid, each figure beside what the paper published of it."""
 
 from collections.abc import Sequence
-from statistics import fmean
 
-from sluice.reports.lab_measures import Group, groups, of_mode, removal_of, saved_by, seeds_of
-from sluice.reports.published import (
-    ADMITTED_AFTER_PROJECTION,
-    PRINTED_DROP,
-    printed_removal,
-    recorded_recall,
-)
+from sluice.reports.lab_measures import Group, groups, of_mode, removal_of, saved_by
+from sluice.reports.published import printed_removal, recorded_recall
 from sluice.reports.tables import Column, Table, Value
 from sluice.results.reading import State, StoredCell
 
-__all__ = ["admission_table", "failure_table", "recall_table", "removal_table", "sweep_table"]
+__all__ = [
+    "NAMES",
+    "dial_table",
+    "difference",
+    "failure_table",
+    "recall_table",
+    "removal_table",
+]
 
 MODES = ("clean", "honest-only", "naive", "physics-aware", "gated", "local-only", "centralised")
+NEAR = 0.02  # a difference of two points of recall
 NAMES = (
     Column(name="record"),
     Column(name="rule set"),
@@ -37,7 +39,7 @@ def recall_table(cells: Sequence[StoredCell]) -> Table:
         row: list[Value] = [*_names(group), max(len(seeds) for seeds in group.cells.values())]
         for mode in modes:
             ours, theirs = of_mode(group, mode), _recorded(group, mode)
-            row += [ours, theirs, _difference(ours, theirs)]
+            row += [ours, theirs, difference(ours, theirs)]
         rows.append(tuple(row))
     return Table(
         slug="recall",
@@ -46,6 +48,7 @@ def recall_table(cells: Sequence[StoredCell]) -> Table:
         "beside it what the reference's results files hold, where they hold it.",
         columns=tuple(columns),
         rows=tuple(rows),
+        finding=_farthest(rows, len(NAMES) + 1, modes),
     )
 
 
@@ -80,93 +83,41 @@ def removal_table(cells: Sequence[StoredCell]) -> Table | None:
             Column(name="to", digits=1),
         ),
         rows=kept,
+        finding=_beyond_chance(kept),
     )
 
 
-def admission_table(cells: Sequence[StoredCell]) -> Table | None:
-    """Return how many liars' batches, once projected, and whose honest batches the gate lets in."""
-    rows: dict[tuple[str, ...], tuple[Value, ...]] = {}
+def dial_table(cells: Sequence[StoredCell]) -> Table | None:
+    """Return what the gate removes under each rule set, where a grid compares several."""
+    sets: dict[tuple[str, str, str], dict[str, Group]] = {}
     for group in groups(cells):
-        gated = group.cells.get("gated", {})
-        key = (group.line.plant, group.line.invariants, group.line.attack)
-        if not gated or key in rows:  # the gate decides before any rule does
-            continue
-        results = [cell.result for cell in gated.values() if cell.result]
-        liars = sum(len(result.liars) for result in results)
-        let_in = sum(result.liars_admitted for result in results)
-        faithful = sum(
-            client not in result.liars
-            for result in results
-            for client in (*result.admitted, *result.refused)
-        )
-        kept_out = sum(
-            client not in result.liars for result in results for client in result.refused
-        )
-        printed = None
-        if group.line.attack == "replay" and not group.line.stand_in:
-            printed = ADMITTED_AFTER_PROJECTION.get((group.line.record, group.line.invariants))
-        rows[key] = (
-            *key,
-            f"{let_in} of {liars}",
-            f"{printed[0]} of {printed[1]}" if printed else None,
-            (liars - let_in) / len(results),
-            f"{kept_out} of {faithful}",
-        )
+        if "gated" in group.cells:
+            line = group.line
+            sets.setdefault((line.plant, line.attack, line.rule), {})[line.invariants] = group
+    rows = [
+        _dial_row(group) for by_set in sets.values() if len(by_set) > 1 for group in by_set.values()
+    ]
     if not rows:
         return None
     return Table(
-        slug="admission",
-        title="Whom the gate lets in",
-        sentence="Batches of liars who projected them onto the rules, and of plants that do as "
-        "agreed, over all seeds.",
+        slug="dial",
+        title="The coverage dial",
+        sentence="Which share of the naive attack's damage the gate removes under each rule set "
+        "(equation 7, over seeds with at least a point of damage), and how many more points of "
+        "targeted recall the gated federation has than the naive one, over all seeds, with a 95 % "
+        "interval.",
         columns=(
-            *NAMES[:3],
-            Column(name="liars' batches admitted"),
-            Column(name="paper"),
-            Column(name="liars kept out per federation", digits=1),
-            Column(name="others refused"),
+            *NAMES,
+            Column(name="informative seeds"),
+            Column(name="gate removes %", digits=0),
+            Column(name="paper", digits=0),
+            Column(name="difference", digits=0),
+            Column(name="gated - naive", digits=1),
+            Column(name="from", digits=1),
+            Column(name="to", digits=1),
         ),
-        rows=tuple(rows.values()),
-    )
-
-
-def sweep_table(cells: Sequence[StoredCell]) -> Table | None:
-    """Return what each attack takes from each rule against the clean run, and whom it lets in."""
-    clean = {
-        (group.line.plant, group.line.rule): group
-        for group in groups(cells)
-        if "clean" in group.cells
-    }
-    rows: dict[tuple[str, str, str], tuple[Value, ...]] = {}
-    for group in groups(cells):
-        key = (group.line.plant, group.line.attack, group.line.rule)
-        reference = clean.get((group.line.plant, group.line.rule))
-        if reference is None or key in rows or "naive" not in group.cells:
-            continue
-        before, after = seeds_of(reference, "clean"), seeds_of(group, "naive")
-        drops = [100 * (before[seed] - after[seed]) for seed in after if seed in before]
-        printed = PRINTED_DROP.get((group.line.rule, group.line.attack))
-        theirs = printed if group.line.record == "swat" and not group.line.stand_in else None
-        drop = fmean(drops) if drops else None
-        rows[key] = (*key, len(drops), drop, theirs, _difference(drop, theirs), _passed(group))
-    if not rows:
-        return None
-    return Table(
-        slug="sweep",
-        title="What each attack takes from each rule",
-        sentence="Points of targeted recall lost against the clean federation, without a gate, "
-        "and the share of rounds in which the rule let the liars through.",
-        columns=(
-            NAMES[0],
-            NAMES[2],
-            NAMES[3],
-            Column(name="seeds", digits=0),
-            Column(name="points lost", digits=1),
-            Column(name="paper", digits=1),
-            Column(name="difference", digits=1),
-            Column(name="liars let through", digits=2),
-        ),
-        rows=tuple(rows.values()),
+        rows=tuple(rows),
+        finding=_beyond_chance(rows),
     )
 
 
@@ -181,6 +132,56 @@ def failure_table(cells: Sequence[StoredCell]) -> Table | None:
         sentence="They are missing from every figure above.",
         columns=(Column(name="cell"), Column(name="why")),
         rows=tuple((str(cell.asked), cell.reason) for cell in failed),
+    )
+
+
+def _dial_row(group: Group) -> tuple[Value, ...]:
+    gate, saved, line = removal_of(group, "gated"), saved_by(group, "gated"), group.line
+    printed = None
+    if not line.stand_in:
+        printed = printed_removal(line.record, line.invariants, line.attack, line.rule)
+    ours = _percent(gate.share if gate else None)
+    theirs = printed.gate_percent if printed else None
+    return (
+        *_names(group),
+        f"{len(gate.informative)} of {gate.units}" if gate else None,
+        ours,
+        theirs,
+        difference(ours, theirs),
+        _percent(saved.mean if saved else None),
+        _percent(saved.low if saved else None),
+        _percent(saved.high if saved else None),
+    )
+
+
+def _beyond_chance(rows: Sequence[tuple[Value, ...]]) -> str:
+    """Say in how many lines the interval in the last two columns leaves zero out."""
+    intervals = [(row[-2], row[-1]) for row in rows]
+    known = [(a, b) for a, b in intervals if isinstance(a, float) and isinstance(b, float)]
+    if not known:
+        return "One seed gives no interval: nothing is shown beyond chance."
+    better, worse = sum(low > 0 for low, _ in known), sum(high < 0 for _, high in known)
+    return (
+        f"The gate gives recall back beyond chance in {better} of {len(known)} lines and takes "
+        f"some in {worse}; in the others nothing is shown."
+    )
+
+
+def _farthest(rows: Sequence[tuple[Value, ...]], first: int, modes: Sequence[str]) -> str:
+    """Say which figure is farthest from the recorded one."""
+    apart = [
+        (abs(gap), f"{mode}, {row[2]}, {row[3]} on {row[0]}")
+        for row in rows
+        for at, mode in enumerate(modes)
+        if isinstance(gap := row[first + 3 * at + 2], float)
+    ]
+    if not apart:
+        return "The reference recorded none of these."
+    most, where = max(apart)
+    near = sum(gap <= NEAR for gap, _ in apart)
+    return (
+        f"Of {len(apart)} figures that the reference recorded {near} agree within {NEAR:g}; "
+        f"farthest is {where}, by {most:.3f}."
     )
 
 
@@ -207,7 +208,7 @@ def _removal_row(group: Group) -> tuple[Value, ...] | None:
         printed.projection_percent if printed else None,
         ours,
         theirs,
-        _difference(ours, theirs),
+        difference(ours, theirs),
         _percent(saved.mean if saved else None),
         _percent(saved.low if saved else None),
         _percent(saved.high if saved else None),
@@ -225,17 +226,8 @@ def _recorded(group: Group, mode: str) -> float | None:
     return recorded_recall(line.record, line.invariants, line.attack, line.rule, mode)
 
 
-def _passed(group: Group) -> float | None:
-    shares = [
-        cell.result.score.passed.get(liar, 0.0)
-        for cell in group.cells["naive"].values()
-        if cell.result
-        for liar in cell.result.liars
-    ]
-    return fmean(shares) if shares else None
-
-
-def _difference(ours: float | None, theirs: float | None) -> float | None:
+def difference(ours: float | None, theirs: float | None) -> float | None:
+    """Return ours minus theirs, where there are both."""
     return None if ours is None or theirs is None else ours - theirs
 
 

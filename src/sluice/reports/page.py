@@ -23,9 +23,14 @@ SKELETON = """<!doctype html>
  h1 {{ font-size: 1.5rem; margin: 0.2rem 0; }}
  p, li {{ max-width: 80ch; }}
  .scroll {{ overflow-x: auto; }}
+ .beside {{ display: flex; flex-wrap: wrap; gap: 0 1.5rem; }}
+ .beside > figure {{ width: calc(50% - 0.75rem); margin: 0.5rem 0; }}
+ @media (max-width: 720px) {{ .beside > figure {{ width: 100%; }} }}
  table {{ border-collapse: collapse; font-size: 13px; }}
  td, th {{ padding: 2px 12px 2px 0; text-align: left; vertical-align: top; }}
- th {{ border-bottom: 1px solid #ccd; white-space: nowrap; }}
+ th {{ border-bottom: 1px solid #ccd; vertical-align: bottom; }}
+ td.w {{ white-space: nowrap; }}
+ th.n {{ text-align: right; }}
  td.n {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
  .key {{ display: inline-block; width: 0.9em; height: 0.9em; background: {attack};
          border: 1px solid #c88; vertical-align: -0.1em; }}
@@ -41,9 +46,17 @@ def page(title: str, body: str) -> str:
     return SKELETON.format(title=html.escape(title), body=body, attack=ATTACK_COLOUR)
 
 
-def drawing(figure: go.Figure) -> str:
-    """Return a figure as HTML that needs no network."""
-    drawn = figure.to_html(full_html=False, include_plotlyjs=True, config={"responsive": True})
+def drawing(figure: go.Figure, *, first: bool = True, tools: bool = True) -> str:
+    """Return a figure as HTML that needs no network; the first of a page carries the library.
+
+    Without tools there is nothing to zoom: a picture to look at.
+    """
+    config = {
+        "responsive": True,
+        "displaylogo": False,
+        **({} if tools else {"displayModeBar": False}),
+    }
+    drawn = figure.to_html(full_html=False, include_plotlyjs=first, config=config)
     return str(drawn)
 
 

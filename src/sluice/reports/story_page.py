@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from sluice.files import atomically
 from sluice.reports.page import drawing, page
-from sluice.reports.tables import Column, Table, as_html
+from sluice.reports.tables import Column, Table, as_html, told_only
 
 __all__ = ["Plant", "StoryPage", "Way", "write_story_page"]
 
@@ -28,7 +27,7 @@ MEANINGS = {
     "physics-aware": "they move what they replay onto the rules; no gate",
     "gated": "they do so, and the gate judges them",
 }
-HEIGHT = 420
+HEIGHT = 340
 LEAST_DAMAGE = 0.01  # a point of recall, the paper's mark of damage
 CAVEAT = "a story, not evidence. A verdict speaks of telemetry, not of people."
 
@@ -76,11 +75,15 @@ def write_story_page(story: StoryPage, path: Path) -> None:
     body = "\n".join(
         (
             f"<p>{html.escape(_sentence(story))}</p>",
-            drawing(_figure(story)),
+            '<div class="beside">',
+            _shown("Rows that break a rule; the starred lie", _at_the_door(story), first=True),
+            _shown("Hidden attacks that are found", _found(story), first=False),
+            "</div>",
             "<h2>At the door</h2>",
             as_html(_door(story)),
-            "<h2>What each way to train finds</h2>",
-            as_html(_ways(story)),
+            _refusals(story),
+            "<h2>What each way to train finds of the hidden attacks</h2>",
+            as_html(told_only(_ways(story))),
             f"<h2>{len(story.rules)} rules of physics, mined from clean rows</h2>",
             "<ul>" + "".join(f"<li>{html.escape(rule)}</li>" for rule in story.rules) + "</ul>",
             f"<p>Seed {story.seed}, {story.rounds} rounds, one simulated plant: {CAVEAT}</p>",
@@ -116,46 +119,58 @@ def _sentence(story: StoryPage) -> str:
     )
 
 
-def _figure(story: StoryPage) -> go.Figure:
-    figure = make_subplots(
-        rows=1,
-        cols=2,
-        subplot_titles=("rows that break a rule (* lies)", "hidden attacks found"),
-        horizontal_spacing=0.12,
+def _shown(caption: str, figure: go.Figure, *, first: bool) -> str:
+    drawn = drawing(figure, first=first, tools=False)
+    return f"<figure><figcaption>{html.escape(caption)}</figcaption>{drawn}</figure>"
+
+
+def _at_the_door(story: StoryPage) -> go.Figure:
+    return _bars(
+        names=[_short(plant) for plant in story.plants],
+        percents=[100 * plant.violating_share for plant in story.plants],
+        colours=[_colour(plant) for plant in story.plants],
+        labels=["in" if plant.admitted else "out" for plant in story.plants],
+        hints=[plant.why or "admitted" for plant in story.plants],
     )
-    figure.add_trace(
-        go.Bar(
-            x=[_short(plant) for plant in story.plants],
-            y=[100 * plant.violating_share for plant in story.plants],
-            marker_color=[_colour(plant) for plant in story.plants],
-            text=["in" if plant.admitted else "refused" for plant in story.plants],
-            textposition="outside",
-            cliponaxis=False,
-            hovertext=[plant.why or "admitted" for plant in story.plants],
-        ),
-        row=1,
-        col=1,
+
+
+def _found(story: StoryPage) -> go.Figure:
+    return _bars(
+        names=[way.name.replace("-", "-<br>") for way in story.ways],
+        percents=[100 * way.recall for way in story.ways],
+        colours=[WAYS[way.name] for way in story.ways],
+        labels=[f"{way.recall:.0%}" for way in story.ways],
+        hints=[MEANINGS[way.name] for way in story.ways],
     )
-    figure.add_trace(
+
+
+def _bars(
+    *,
+    names: list[str],
+    percents: list[float],
+    colours: list[str],
+    labels: list[str],
+    hints: list[str],
+) -> go.Figure:
+    figure = go.Figure(
         go.Bar(
-            x=[way.name for way in story.ways],
-            y=[100 * way.recall for way in story.ways],
-            marker_color=[WAYS.get(way.name) for way in story.ways],
-            text=[f"{way.recall:.0%}" for way in story.ways],
+            x=names,
+            y=percents,
+            marker_color=colours,
+            text=labels,
             textposition="outside",
+            textangle=0,
             cliponaxis=False,
-            hovertext=[MEANINGS.get(way.name, "") for way in story.ways],
-        ),
-        row=1,
-        col=2,
+            hovertext=hints,
+        )
     )
     figure.update_yaxes(ticksuffix=" %", rangemode="tozero")
-    figure.update_xaxes(type="category")
+    figure.update_xaxes(type="category", tickangle=0)
     figure.update_layout(
         height=HEIGHT,
         showlegend=False,
         template="plotly_white",
-        margin={"l": 50, "r": 10, "t": 50, "b": 60},
+        margin={"l": 45, "r": 5, "t": 25, "b": 45},
     )
     return figure
 
@@ -180,10 +195,9 @@ def _door(story: StoryPage) -> Table:
             Column(name="plant"),
             Column(name="does"),
             Column(name="door"),
-            Column(name="rows that break a rule, %", digits=2),
+            Column(name="violating, %", digits=2),
             Column(name="proof, kB", digits=0),
             Column(name="s", digits=1),
-            Column(name="why"),
         ),
         rows=tuple(
             (
@@ -193,11 +207,20 @@ def _door(story: StoryPage) -> Table:
                 100 * plant.violating_share,
                 None if plant.proof_bytes is None else plant.proof_bytes / 1000,
                 plant.seconds,
-                plant.why or None,
             )
             for plant in story.plants
         ),
     )
+
+
+def _refusals(story: StoryPage) -> str:
+    """Say why, below the table: reasons are sentences, and a phone has no room for such a cell."""
+    told = "".join(
+        f"<li><b>{html.escape(plant.name)}</b>: {html.escape(plant.why)}</li>"
+        for plant in story.plants
+        if plant.why
+    )
+    return f"<p>Who was refused sees why, and nobody else does:</p><ul>{told}</ul>" if told else ""
 
 
 def _ways(story: StoryPage) -> Table:
@@ -207,20 +230,20 @@ def _ways(story: StoryPage) -> Table:
         sentence="",
         columns=(
             Column(name="trained"),
-            Column(name="that is"),
             Column(name="liars in", digits=0),
-            Column(name="recall on hidden attacks", digits=3),
-            Column(name="average precision on them", digits=3),
+            Column(name="recall", digits=3),
+            Column(name="average precision", digits=3),
             Column(name="recall on other attacks", digits=3),
+            Column(name="that is"),
         ),
         rows=tuple(
             (
                 way.name,
-                MEANINGS.get(way.name),
                 way.liars_in,
                 way.recall,
                 way.precision,
                 way.other_recall,
+                MEANINGS[way.name],
             )
             for way in story.ways
         ),

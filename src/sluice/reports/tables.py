@@ -1,14 +1,16 @@
-"""Tables that are written three ways: on a page, as CSV, and as LaTeX."""
+"""Tables that are written four ways: on a page, as CSV, as LaTeX and as Markdown."""
 
 import csv
 import html
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 
-__all__ = ["Column", "Table", "Value", "as_csv", "as_html", "as_latex"]
+__all__ = ["Column", "Table", "Value", "as_csv", "as_html", "as_latex", "as_markdown", "told_only"]
 
 Value = str | float | int | None
 NOTHING = "-"
+SHORT = 16  # letters; a shorter text is not broken into lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,22 +30,41 @@ class Table:
     sentence: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
+    finding: str = ""  # what came out, in plain words
+
+
+def told_only(table: Table) -> Table:
+    """Return the table without the columns in which no row says anything."""
+    told = [any(row[at] is not None for row in table.rows) for at in range(len(table.columns))]
+    return replace(
+        table,
+        columns=tuple(compress(table.columns, told)),
+        rows=tuple(tuple(compress(row, told)) for row in table.rows),
+    )
 
 
 def as_html(table: Table) -> str:
     """Return the table for a page; figures are rounded and set to the right."""
-    head = "".join(f"<th>{html.escape(column.name)}</th>" for column in table.columns)
+    head = "".join(
+        f"<th{_figures(column)}>{html.escape(column.name)}</th>" for column in table.columns
+    )
     body = "\n".join(
         "<tr>"
-        + "".join(
-            f"<td{' class=n' if column.digits is not None else ''}>"
-            f"{html.escape(_shown(value, column))}</td>"
-            for value, column in zip(row, table.columns, strict=True)
-        )
+        + "".join(_cell(value, column) for value, column in zip(row, table.columns, strict=True))
         + "</tr>"
         for row in table.rows
     )
     return f'<div class="scroll"><table><tr>{head}</tr>\n{body}</table></div>'
+
+
+def _cell(value: Value, column: Column) -> str:
+    shown = _shown(value, column)
+    short = " class=w" if column.digits is None and len(shown) <= SHORT else ""
+    return f"<td{_figures(column) or short}>{html.escape(shown)}</td>"
+
+
+def _figures(column: Column) -> str:
+    return "" if column.digits is None else " class=n"
 
 
 def as_csv(table: Table) -> str:
@@ -67,10 +88,11 @@ def as_latex(table: Table) -> str:
         for row in table.rows
     ]
     head = " & ".join(_escaped(column.name) for column in table.columns)
+    caption = f"{table.sentence} {table.finding}".strip()
     return "\n".join(
         (
             r"\begin{table}[htb]\centering\small",
-            rf"\caption{{{_escaped(table.sentence)}}}\label{{tab:{table.slug}}}",
+            rf"\caption{{{_escaped(caption)}}}\label{{tab:{table.slug}}}",
             rf"\begin{{tabular}}{{@{{}}{spec}@{{}}}}",
             r"\toprule",
             rf"{head} \\",
@@ -82,6 +104,18 @@ def as_latex(table: Table) -> str:
             "",
         )
     )
+
+
+def as_markdown(table: Table) -> str:
+    """Return the table for a page of the documentation."""
+    head = [column.name for column in table.columns]
+    rules = ["---" if column.digits is None else "---:" for column in table.columns]
+    body = [
+        [_shown(value, column) for value, column in zip(row, table.columns, strict=True)]
+        for row in table.rows
+    ]
+    lines = (head, rules, *body)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _shown(value: Value, column: Column) -> str:

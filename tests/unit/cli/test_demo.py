@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sluice.cli import demo as telling
+from sluice.cli import demo
+from sluice.cli import demo_telling as telling
 from sluice.cli.console import out
-from sluice.cli.demo import FAST, Story
+from sluice.cli.demo_telling import Story
 
 from .conftest import Outcome
 
@@ -31,11 +32,11 @@ class Told:
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     report = tmp_path_factory.mktemp("demo") / "report.html"
-    story = telling._lived(FAST, seed=0, quiet=True)
-    telling._draw(story, report)
+    story = demo._lived(demo.FAST, seed=0, quiet=True)
+    telling.draw(story, report)
     with out.capture() as captured:
-        telling._tell(story, Path("demo/report.html"))
-    return Told(story, report.read_text(), telling._payload(story, report), captured.get())
+        telling.tell(story, Path("demo/report.html"))
+    return Told(story, report.read_text(), telling.payload(story, report), captured.get())
 
 
 def test_faithful_plants_prove_and_liars_cannot(told: Told) -> None:
@@ -54,6 +55,32 @@ def test_the_detector_is_trained_in_five_ways(told: Told) -> None:
     assert isinstance(recall, dict)
     assert list(recall) == MODES
     assert all(0 <= value <= 1 for value in recall.values())
+
+
+def test_liars_blind_the_detector_and_the_gate_gives_its_sight_back(told: Told) -> None:
+    recall = told.payload["recall"]
+    assert isinstance(recall, dict)
+    assert recall["honest-only"] - recall["naive"] > 0.05
+    assert recall["gated"] - recall["naive"] > 0.05
+
+
+def test_the_readme_shows_what_the_demonstration_says(told: Told) -> None:
+    """Words and counts are the same; decimals may differ a little, as another processor rounds."""
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(\d+ rules of physics.*?)```", readme, flags=re.DOTALL)
+    assert tidied(shown) == tidied(told.words)
+    assert decimals(shown) == pytest.approx(decimals(told.words), rel=0.05, abs=0.015)
+
+
+DECIMAL = re.compile(r"\d+\.\d+")
+
+
+def decimals(text: str) -> list[float]:
+    return [float(found) for found in DECIMAL.findall(text)]
+
+
+def tidied(text: str) -> list[str]:
+    return [" ".join(DECIMAL.sub("#", line).split()) for line in text.strip().splitlines()]
 
 
 def test_the_page_opens_with_the_picture_and_needs_no_network(told: Told) -> None:

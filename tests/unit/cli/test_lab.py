@@ -1,11 +1,14 @@
 """`sluice lab` from the outside."""
 
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+
+from sluice.results.store import Store
 
 from .conftest import Outcome
 
@@ -131,3 +134,21 @@ def test_a_folder_without_results_is_refused(sluice: Run, tmp_path: Path) -> Non
         told = sluice("lab", command, tmp_path)
         assert told.code == 2
         assert "holds no results" in told.err
+
+
+def test_a_locked_database_ends_with_2_and_one_sentence(
+    sluice: Run, grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results"
+    monkeypatch.setattr("sluice.cli.lab._run", lambda store, *_, **__: store.close())
+    assert sluice("lab", "run", grid, "--out", results, "--quiet").code == 0
+    monkeypatch.setattr(Store.__init__, "__kwdefaults__", {"read_only": False, "patience_s": 0.05})
+    other = sqlite3.connect(results / "cells.sqlite", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    told = sluice("lab", "resume", results, "--failed")
+    other.execute("ROLLBACK")
+    other.close()
+    assert told.code == 2
+    assert "is locked by another program; close that, then go on with" in told.err
+    assert "Traceback" not in told.err
+    assert sluice("lab", "status", results, "--json").json["cells"] == 8

@@ -119,6 +119,8 @@ def test_work_is_named_by_content_and_not_by_path(tmp_path: Path) -> None:
         ('plant = "line"', 'clean = "a.csv"\ntest = "b.csv"', "a.csv is not under the data folder"),
         ("clients = 5", "clients = 5\nliar_share = 1.5", "liar_share is 1.5"),
         ("clients = 5", "clients = 3\nliar_share = 0.9", "3 of 3 clients cannot lie"),
+        ("days = 8.0", "days = 8.0\nsites = true", "without days and every"),
+        ('"line"', '"treatment"\nsites = true', "sites are plants 'line' of different size"),
         ("rounds = 2", "rounds = 0", "at least 1 round"),
         ("rounds = 2", 'detector = "subspace"', "sums as fedavg does, not 'median'"),
         ('attacks = ["replay", "channel-roll"]', "", "mode 'naive' needs attacks"),

@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from sluice.reports.lab_measures import groups, removal_of
-from sluice.reports.lab_page import LabReport, lab_report, write_lab_page, write_lab_tables
+from sluice.reports.lab_measures import groups, removal_of, wilson
+from sluice.reports.lab_page import (
+    LabReport,
+    lab_report,
+    write_lab_page,
+    write_lab_summary,
+    write_lab_tables,
+)
+from sluice.reports.lab_quality import recorded_f1
 from sluice.reports.published import printed_removal, recorded_recall
-from sluice.reports.tables import Column, Table, as_csv, as_html, as_latex
+from sluice.reports.tables import Column, Table, as_csv, as_html, as_latex, told_only
 from sluice.results import Asked, CellResult, Score
 from sluice.results.provenance import Provenance
 from sluice.results.reading import stored_cells
@@ -156,10 +163,61 @@ def test_the_page_is_whole_without_a_network(tmp_path: Path) -> None:
     assert text.count('class="plotly-graph-div"') == 4
 
 
+def test_every_table_stands_below_its_figures_and_says_what_came_out(tmp_path: Path) -> None:
+    report = lab_report(filled(tmp_path, sets=("paper-wide", "paper-narrow")))
+    assert all(table.finding for table in report.tables)
+    write_lab_page(report, tmp_path / "page.html")
+    headings = re.findall(r"<h2>([^<:]+)", (tmp_path / "page.html").read_text())
+    assert headings == [
+        "Damage and what is left of it",
+        "Damage and what is left of it",
+        "How much of the damage is removed",
+        "The coverage dial",
+        "The coverage dial",
+        "Whom the gate lets in",
+        "What each attack takes from each rule",
+        "What each attack takes from each rule",
+        "Recall on the attacks the liars would hide",
+        "What each federation is worth over all attacks",
+    ]
+
+
+def test_the_dial_sets_rule_sets_and_the_papers_figures_side_by_side(tmp_path: Path) -> None:
+    dial = table(lab_report(filled(tmp_path, sets=("paper-wide", "paper-narrow"))), "dial")
+    assert column(dial, "rule set") == ["paper-wide", "paper-narrow"]
+    assert column(dial, "paper") == [71, 22]
+    assert column(dial, "difference") == [pytest.approx(4), pytest.approx(53)]
+
+
+def test_f1_stands_beside_what_the_reference_recorded(tmp_path: Path) -> None:
+    quality = table(lab_report(filled(tmp_path)), "quality")
+    by_mode = dict(zip(column(quality, "mode"), column(quality, "paper"), strict=True))
+    assert by_mode["clean"] == pytest.approx(0.76718)
+    assert by_mode["gated"] is None
+    assert column(quality, "F1") == [0.4] * 5
+    assert recorded_f1("simulator", "channel-roll", "fedavg", "naive") == 0.22096
+
+
+def test_a_counted_share_has_wilsons_interval() -> None:
+    assert wilson(6, 15) == pytest.approx((0.1982, 0.6425), abs=1e-4)
+    assert wilson(0, 6)[0] == pytest.approx(0)
+    assert wilson(6, 6)[1] == pytest.approx(1)
+
+
 def test_tables_are_written_as_csv_and_latex(tmp_path: Path) -> None:
     written = write_lab_tables(lab_report(filled(tmp_path)), tmp_path / "tables")
     assert {path.name for path in written} >= {"removal.csv", "removal.tex", "recall.csv"}
     assert "13.8" in (tmp_path / "tables" / "removal.tex").read_text()
+
+
+def test_a_summary_holds_every_table_and_what_came_out(tmp_path: Path) -> None:
+    report = lab_report(filled(tmp_path, stand_in="treatment"))
+    write_lab_summary(report, tmp_path / "summary.md")
+    text = (tmp_path / "summary.md").read_text()
+    assert text.startswith("# The grid small on swat\n")
+    assert "**treatment STANDS IN for swat.** No published figure" in text
+    assert "| treatment for swat | paper-wide | replay | fedavg | honest-only | 1 of 2 |" in text
+    assert all(f"## {table.title}\n" in text for table in report.tables)
 
 
 def test_a_table_keeps_every_digit_in_csv_and_escapes_what_it_must() -> None:
@@ -171,6 +229,9 @@ def test_a_table_keeps_every_digit_in_csv_and_escapes_what_it_must() -> None:
         rows=(("<b>", 0.123456), ("c", None)),
     )
     assert "0.123456" in as_csv(shown)
+    silent = replace(shown, rows=(("<b>", None), ("c", None)))
+    assert [column.name for column in told_only(silent).columns] == ["a_b"]
+    assert told_only(silent).rows == (("<b>",), ("c",))
     assert "&lt;b&gt;" in as_html(shown)
     assert "<td class=n>0.1</td>" in as_html(shown)
     assert r"a\_b" in as_latex(shown)

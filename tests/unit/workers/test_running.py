@@ -1,5 +1,6 @@
 """Runs that are killed lose the work in flight and nothing else; one cell's trouble is its own."""
 
+import sqlite3
 import subprocess
 import sys
 import time
@@ -10,10 +11,21 @@ from sluice.results.reading import State, stored_cells
 from sluice.results.store import Store
 
 PROGRAM = Path(__file__).with_name("fake_grid.py")
+ROOM = 150_000
 
 
 def started(folder: Path, *told: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, str(PROGRAM), str(folder), *told])
+
+
+def started_with_little_room(folder: Path, *told: str) -> subprocess.Popen[bytes]:
+    """No file may grow past this: to SQLite that is a full disk."""
+    program = (
+        f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({ROOM},) * 2);"
+        f"sys.argv = {[str(PROGRAM), str(folder), *told]!r};"
+        f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
+    )
+    return subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
 
 
 def runs(folder: Path) -> Counter[str]:
@@ -65,3 +77,25 @@ def test_a_failing_cell_keeps_its_reason_and_the_others_go_on(tmp_path: Path) ->
     assert cells[3].reason is not None
     assert "ended by SIGKILL, perhaps for want of memory, at each of 3 attempts" in cells[3].reason
     assert (runs(folder)["3"], runs(folder)["4"], runs(folder)["1"]) == (3, 2, 1)
+
+
+def test_a_disk_that_fills_up_stops_a_run_in_one_sentence_and_room_lets_it_go_on(
+    tmp_path: Path,
+) -> None:
+    works = " ".join(["ok"] * 20)
+    whole, short = tmp_path / "whole", tmp_path / "short"
+    undisturbed, stopped = (
+        started(whole, "make", works),
+        started_with_little_room(short, "make", works),
+    )
+    _, told = stopped.communicate(timeout=300)
+    assert stopped.returncode == 1
+    assert b"is full or fails; make room, then go on with 'sluice lab resume" in told
+    kept = sqlite3.connect(short / "cells.sqlite")
+    assert kept.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    done = kept.execute("SELECT count(*) FROM works WHERE state = 'done'").fetchone()[0]
+    kept.close()
+    assert 0 < done < 20
+    assert started(short, "resume").wait(300) == 0
+    assert undisturbed.wait(300) == 0
+    assert (short / "cells.parquet").read_bytes() == (whole / "cells.parquet").read_bytes()
