@@ -2,11 +2,7 @@
 
 import logging
 import signal
-import socket
-import subprocess
 import sys
-import time
-from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -22,7 +18,6 @@ __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="A federation between sites: a plant's side.")
 
-RESTART_S = 2.0
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The plant's folder.")]
 
 
@@ -107,30 +102,16 @@ def run(
 
     Example: [bold]sluice plant run north[/bold]
     """
-    from sluice.network.hosting import stopped_after  # noqa: PLC0415
     from sluice.network.membership import Membership  # noqa: PLC0415
-    from sluice.network.supernode import Node, serve, start_supernode  # noqa: PLC0415
+    from sluice.network.taking_part import node_of, take_part  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, _stop)
     logging.basicConfig(format="sluice: %(message)s", level=logging.WARNING)
     held = Membership(folder)
-    terms = held.invitation.terms
-    agent = held.agent()
-    node = Node(
-        proxy=f"{terms.host}:{terms.port}",
-        authority=held.authority.resolve(),
-        key=held.node_key.resolve(),
-        port=port or _free_port(),
-        folder=(folder / "flower").resolve(),
-    )
-    until = None if for_ is None else time.monotonic() + for_
+    agent, node = held.agent(), node_of(held, port=port)
     if not quiet:
         typer.echo(f"sluice: {agent.name} connects to {node.proxy}", err=True)
-    # Flower's node gives up when the coordinator is away or does not know it yet; this does not.
-    while until is None or time.monotonic() < until:
-        with stopped_after(start_supernode(node)) as process:
-            serve(node, agent, alive=partial(_runs, process, until))
-        time.sleep(RESTART_S)
+    take_part(node, agent, seconds=for_)
 
 
 @app.command()
@@ -183,16 +164,6 @@ def export(
         emit({"plant": agent.name, "attestation": str(out_path)})
     else:
         out.print(f"{out_path}: carry it to 'sluice coordinator import'", markup=False)
-
-
-def _runs(process: subprocess.Popen[bytes], until: float | None) -> bool:
-    return process.poll() is None and (until is None or time.monotonic() < until)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _stop(*_: object) -> NoReturn:
