@@ -9,11 +9,14 @@ as a test that wants one which does not keep to the protocol, wraps or replaces 
 It then reaches the coordinator by the same node, key and certificate as the real one.
 """
 
+import logging
 import socket
 import subprocess
 import time
 from functools import partial
 
+from sluice.network.clocks import complaint, seconds_ahead
+from sluice.network.exposure import Door
 from sluice.network.hosting import stopped_after
 from sluice.network.membership import Membership
 from sluice.network.supernode import Node, serve, start_supernode
@@ -22,6 +25,7 @@ from sluice.network.wire import Answerer
 __all__ = ["node_of", "take_part"]
 
 RESTART_S = 2.0
+_log = logging.getLogger("sluice.plant")
 
 
 def node_of(held: Membership, *, port: int = 0) -> Node:
@@ -43,9 +47,17 @@ def take_part(node: Node, plant: Answerer, *, seconds: float | None = None) -> N
     """
     until = None if seconds is None else time.monotonic() + seconds
     while until is None or time.monotonic() < until:
+        _look_at_the_clock(node)
         with stopped_after(start_supernode(node)) as process:
             serve(node, plant, alive=partial(_runs, process, until))
         time.sleep(RESTART_S)
+
+
+def _look_at_the_clock(node: Node) -> None:
+    host, _, port = node.proxy.rpartition(":")
+    wrong = complaint(seconds_ahead(Door(host=host, port=int(port), authority=node.authority)))
+    if wrong:
+        _log.warning("%s", wrong)
 
 
 def _runs(process: subprocess.Popen[bytes], until: float | None) -> bool:
