@@ -53,6 +53,10 @@ test-network: setup ## a federation of real Flower processes over TLS through ng
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
 	SLUICE_NETWORK=1 $(BIN)/python -m pytest tests/integration/test_network.py
 
+.PHONY: many
+many: setup ## what 10, 20 and 50 simulated plants with full proofs cost their coordinator (several minutes)
+	$(BIN)/python benchmarks/network_many.py
+
 .PHONY: lint
 lint: setup ## formatting, lint, types, import contracts, clippy
 	$(BIN)/ruff format --check .

@@ -78,8 +78,10 @@ class Exemptions:
             raise VerificationError(STEP, f"the waiver expired on {waiver.expires}")
 
     def check_excused(self, body: BatchExcused, commit: Commit, *, at: str) -> None:
-        """A batch is excused once, under its own name, by the shadow or by a waiver for it."""
-        if body.commitment in self._excused or body.attestation != unproven_id(commit):
+        """A batch is excused once at a time, under its own name, by shadow or a waiver for it."""
+        held = self._excused.get(body.commitment)
+        again = held is not None and self.holds(held, at=at)
+        if again or body.attestation != unproven_id(commit):
             raise VerificationError(STEP, "the batch is excused already, or under another name")
         if body.waiver is None:
             if not self.shadow:

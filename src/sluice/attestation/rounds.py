@@ -66,6 +66,11 @@ class Rounds:
         return next((each.counted for each in reversed(self._rounds) if each.aggregated), 0)
 
     @property
+    def model(self) -> str | None:
+        """The model that the federation has between rounds; None before the first was finished."""
+        return self._rounds[-1].model if self._rounds and self._rounds[-1].aggregated else None
+
+    @property
     def removals(self) -> tuple[ClientRemoved, ...]:
         """The clients that were removed, and where the federation went back to."""
         return tuple(self._removed.values())

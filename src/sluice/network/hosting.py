@@ -20,7 +20,7 @@ from sluice.network.store import Store
 from sluice.network.superlink import FlowerWire, Link, bound_to_us, start_superlink
 from sluice.network.wire import Wire
 
-__all__ = ["hosted", "stopped_after", "wait_for_plants"]
+__all__ = ["hosted", "wait_for_plants"]
 
 START_S = 120.0
 
@@ -66,20 +66,6 @@ def wait_for_plants(wire: Wire, store: Store, *, seconds: float) -> frozenset[st
     while not wanted <= (present := wire.present()) and time.monotonic() < deadline:
         time.sleep(0.5)
     return present
-
-
-@contextmanager
-def stopped_after(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """End a process when its work is done: asked first, then made to."""
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _start_nginx(site: Site) -> subprocess.Popen[bytes]:

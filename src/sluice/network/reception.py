@@ -1,13 +1,21 @@
-"""Reception: a plant's batch is attested once, by the log, before it takes part in rounds."""
+"""Reception: a plant's batch is attested once, by the log, before it takes part in rounds.
+
+Without a proof it takes part only where the log excuses it: by a waiver for this batch, or because
+the gate is in shadow. All other steps are as strict as ever.
+"""
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sluice.attestation import Agreement, Desk
+from sluice.attestation import Agreement, Awaiting, Desk
+from sluice.attestation.acts import BatchExcused, GateSet, unproven_id
+from sluice.attestation.documents import instant
+from sluice.attestation.exemptions import Exemptions
 from sluice.errors import VerificationError
 from sluice.network.asking import Asking
-from sluice.network.questions import AskBatch, Batch
+from sluice.network.members import SHADOW
+from sluice.network.questions import AskBatch, Batch, CommitOnly
 
 __all__ = ["NO_PROOF", "Reception"]
 
@@ -23,33 +31,86 @@ class Reception:
     asking: Asking
     agreements: Mapping[str, Agreement]
 
+    def set_gate(self, *, shadow: bool) -> None:
+        """Say in the log whether the gate keeps plants out from now on."""
+        if self._exemptions.shadow != shadow:
+            self.desk.log.append(GateSet(enforced=not shadow), at=self.asking.clock())
+
     def invite_batches(self, *, round_: int, seconds: float) -> None:
-        """Ask the plants that are there and have no attestation yet."""
-        present = self.asking.wire.present()
+        """Ask the plants that are there and have no attestation yet, or another batch."""
+        self.desk.log.catch_up()
+        self._end_excuses(round_)
+        present, now = self.asking.wire.present(), instant(self.asking.clock())
         waiting = {
-            member.name: AskBatch()
+            member.name: AskBatch(unproven=self._exemptions.open_to(member.name, at=now))
             for member in self.asking.store.members()
-            if member.active and member.attestation is None and member.name in present
+            if member.active
+            and (member.attestation is None or member.renews)
+            and member.name in present
         }
         for plant, answer in self.asking.ask(waiting, round_=round_, seconds=seconds):
-            if isinstance(answer, Batch):
+            if isinstance(answer, Batch | CommitOnly):
                 self.decide(plant, answer, round_=round_)
             else:
                 self._refused(plant, NO_PROOF, round_)
 
-    def decide(self, plant: str, batch: Batch, *, round_: int) -> None:
-        """Steps 2 and 5: log the commitment, verify the proof, log the attestation."""
-        clock, store, began = self.asking.clock, self.asking.store, time.perf_counter()
+    def decide(self, plant: str, batch: Batch | CommitOnly, *, round_: int) -> None:
+        """Take a batch that came over the plant's own wire, or note at which step it fails."""
         try:
-            enrolled = self.desk.enrolled(plant, self.agreements[plant])
-            awaiting = enrolled.receive(batch.commit, at=clock())
-            attested = awaiting.attest(batch.proof, at=clock())
+            self.take(plant, batch, round_=round_)
         except VerificationError as error:
             self._refused(plant, error.step, round_)
+
+    def take(self, plant: str, batch: Batch | CommitOnly, *, round_: int) -> None:
+        """Steps 2 and 5: log the commitment, verify the proof, log the attestation.
+
+        Where a step fails it raises, and the plant stands as it stood: a file may be anybody's.
+        """
+        clock, store, began = self.asking.clock, self.asking.store, time.perf_counter()
+        enrolled = self.desk.enrolled(plant, self.agreements[plant])
+        awaiting = enrolled.receive(batch.commit, at=clock())
+        if isinstance(batch, CommitOnly):
+            self._excuse(awaiting, round_)
             return
+        attested = awaiting.attest(batch.proof, at=clock())
         store.admitted(plant, attested.attestation)
         lasted = time.perf_counter() - began
         store.note("verified", plant=plant, round_=round_, at=clock(), seconds=lasted)
+
+    @property
+    def _exemptions(self) -> Exemptions:
+        return self.desk.log.ledger.exemptions
+
+    def _excuse(self, awaiting: Awaiting, round_: int) -> None:
+        """Take a batch without a proof, where the log lets it; the same one twice is one entry."""
+        now, commit, exempt = self.asking.clock(), awaiting.commit.content, self._exemptions
+        named, waiver = unproven_id(commit), exempt.covering(commit, at=instant(now))
+        held = {each.commitment: each for each in exempt.excused}.get(commit.commitment)
+        if held is None or not exempt.holds(held, at=instant(now)):
+            body = BatchExcused(
+                client=commit.client,
+                commitment=commit.commitment,
+                attestation=named,
+                waiver=waiver,
+            )
+            self.desk.log.append(body, at=now)
+        else:
+            waiver = held.waiver
+        self.asking.store.admitted(commit.client, named, excuse=waiver or SHADOW)
+        kind = "waived" if waiver else "would have been refused at step 4"
+        self.asking.store.note(kind, plant=commit.client, round_=round_, at=now)
+
+    def _end_excuses(self, round_: int) -> None:
+        """Let go of plants whose waiver has expired, or whose shadow has ended."""
+        now = instant(self.asking.clock())
+        good = {
+            each.attestation
+            for each in self._exemptions.excused
+            if self._exemptions.holds(each, at=now)
+        }
+        for member in self.asking.store.members():
+            if member.excuse is not None and member.attestation not in good:
+                self._refused(member.name, NO_PROOF, round_)
 
     def _refused(self, plant: str, step: str, round_: int) -> None:
         self.asking.store.refused(plant, step)

@@ -13,11 +13,12 @@ import logging
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from sluice.network.clocks import complaint, seconds_ahead
 from sluice.network.exposure import Door
-from sluice.network.hosting import stopped_after
 from sluice.network.membership import Membership
 from sluice.network.supernode import Node, serve, start_supernode
 from sluice.network.wire import Answerer
@@ -25,6 +26,8 @@ from sluice.network.wire import Answerer
 __all__ = ["node_of", "take_part"]
 
 RESTART_S = 2.0
+GRACE_S = 3.0
+"""How long a node may take to sign off: Flower's would wait for open connections, and retry."""
 _log = logging.getLogger("sluice.plant")
 
 
@@ -48,7 +51,7 @@ def take_part(node: Node, plant: Answerer, *, seconds: float | None = None) -> N
     until = None if seconds is None else time.monotonic() + seconds
     while until is None or time.monotonic() < until:
         _look_at_the_clock(node)
-        with stopped_after(start_supernode(node)) as process:
+        with _stopped_after(start_supernode(node)) as process:
             serve(node, plant, alive=partial(_runs, process, until))
         time.sleep(RESTART_S)
 
@@ -58,6 +61,20 @@ def _look_at_the_clock(node: Node) -> None:
     wrong = complaint(seconds_ahead(Door(host=host, port=int(port), authority=node.authority)))
     if wrong:
         _log.warning("%s", wrong)
+
+
+@contextmanager
+def _stopped_after(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """End the node when its work is done: asked first, then made to. It holds nothing of ours."""
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _runs(process: subprocess.Popen[bytes], until: float | None) -> bool:

@@ -18,7 +18,8 @@ from pathlib import Path
 from sluice.attestation import Registered
 from sluice.attestation.messages import COMMITS, PROOFS
 from sluice.attestation.signed import sign
-from sluice.network.agent import LARGEST_PROOF_FILE, Agent
+from sluice.network.agent import Agent
+from sluice.network.holding import LARGEST_PROOF_FILE
 from sluice.network.membership import Membership
 from sluice.network.questions import ANSWERS, QUESTIONS, Answer, AskBatch, Batch
 from sluice.network.wire import Answerer
