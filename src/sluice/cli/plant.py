@@ -95,7 +95,7 @@ def check(
                 "rows": len(batch),
                 "windows": windows,
                 "reasons": list(verdict.reasons),
-                "gain": None if gain is None else asdict(gain),
+                "gain": asdict(gain),
                 "simulated": simulated,
             }
         )

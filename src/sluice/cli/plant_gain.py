@@ -1,6 +1,6 @@
 """What `sluice plant check` says of the gain over training alone."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,23 +13,41 @@ if TYPE_CHECKING:
     from sluice.network.gain import Gain
     from sluice.network.membership import Membership
 
-__all__ = ["gain_of", "show_gain", "show_simulated", "simulated_gain"]
+__all__ = ["Untold", "gain_of", "show_gain", "show_simulated", "simulated_gain"]
 
 CLIENTS, ROUNDS, DAYS = 5, 10, 12.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untold:
+    """The gain cannot be told, for a reason."""
+
+    reason: str
+
+
+NO_MODEL = Untold(
+    reason="No model of the federation has come here yet, so what you would gain over training "
+    "alone cannot be told; --simulate shows what a simulated consortium gains."
+)
+
+
 def gain_of(
     held: "Membership", *, clean: str | None, attacks: Path | None, quiet: bool
-) -> "Gain | None":
-    """Hold the federation's model against one of the plant's own; None where none has come yet."""
+) -> "Gain | Untold":
+    """Hold the federation's model against one of the plant's own, where there is one."""
     from sluice.network.gain import Own, measured_gain  # noqa: PLC0415 - jax takes a second
     from sluice.network.model import last_model  # noqa: PLC0415
 
     terms, share = held.invitation.terms, held.share
     seen = last_model(held.folder, count=terms.weights)
     if seen is None:
-        return None
+        return NO_MODEL
     whole = share.whole()
+    if clean is None and len(whole) == share.stop:
+        return Untold(
+            reason="The plant trains on the last rows of its record; give --clean A:B, other rows "
+            "of it, to be told what you gain over training alone."
+        )
     start, stop = range_of(clean, whole, option="--clean") if clean else (share.stop, len(whole))
     if start < share.stop and share.start < stop:
         raise SettingError(
@@ -47,14 +65,10 @@ def gain_of(
         return measured_gain(terms, seen, own, on_round=tick)
 
 
-def show_gain(gain: "Gain | None") -> None:
+def show_gain(gain: "Gain | Untold") -> None:
     """Print both models side by side, and what the figures do not say."""
-    if gain is None:
-        out.print(
-            "No model of the federation has come here yet, so what you would gain over training "
-            "alone cannot be told; --simulate shows what a simulated consortium gains.",
-            markup=False,
-        )
+    if isinstance(gain, Untold):
+        out.print(gain.reason, markup=False)
         return
     drawn = table(
         f"\nAfter {gain.rounds} rounds, on {gain.windows:,} clean windows of your own",

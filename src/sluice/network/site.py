@@ -8,6 +8,7 @@ tls/                        authority.pem, server.pem; public
 proxy/                      nginx's configuration
 private/                    coordinator.key, approver.key, server.key; mode 0600
 flower/                     the SuperLink's own database and log
+running.lock                held by the coordinator that runs
 """
 
 import fcntl

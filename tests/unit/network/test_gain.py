@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sluice.cli.plant_gain import gain_of
+from sluice.cli.plant_gain import Untold, gain_of
 from sluice.errors import SettingError
 from sluice.network.agent import Agent
-from sluice.network.gain import Own, measured_gain
+from sluice.network.gain import Gain, Own, measured_gain
 from sluice.network.membership import Membership
 from sluice.network.model import SeenModel, last_model
 from sluice.telemetry import read_record
@@ -18,7 +18,9 @@ from .test_conductor import in_process
 def test_the_model_that_came_last_is_kept(consortium: Consortium) -> None:
     count = consortium.site.terms.weights
     held = Membership(consortium.folder / "north")
-    assert gain_of(held, clean=None, attacks=None, quiet=True) is None
+    untold = gain_of(held, clean=None, attacks=None, quiet=True)
+    assert isinstance(untold, Untold)
+    assert "no model" in untold.reason.lower()
     consortium.run(rounds=1)
     assert last_model(held.folder, count=count) is None  # round 1 began with nobody's weights
     consortium.run(rounds=2)
@@ -27,7 +29,7 @@ def test_the_model_that_came_last_is_kept(consortium: Consortium) -> None:
     assert seen.round == 1
     assert np.array_equal(seen.parameters, in_process(consortium, 1))
     gain = gain_of(held, clean=None, attacks=None, quiet=True)
-    assert gain is not None
+    assert isinstance(gain, Gain)
     assert gain.rounds == 1
     assert gain.alone.recall is None
     assert gain.federation.error > 0

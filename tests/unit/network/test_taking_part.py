@@ -36,6 +36,7 @@ def test_a_node_that_does_not_sign_off_is_ended(
 
     monkeypatch.setattr(taking_part, "start_supernode", deaf)
     monkeypatch.setattr(taking_part, "serve", stopped)
+    monkeypatch.setattr(taking_part, "_look_at_the_clock", lambda _: None)
     monkeypatch.setattr(taking_part, "GRACE_S", 0.2)
     node = Node(proxy="127.0.0.1:1", authority=tmp_path, key=tmp_path, port=1, folder=tmp_path)
     began = time.monotonic()
