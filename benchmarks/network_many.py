@@ -79,7 +79,7 @@ def main() -> None:
             ).measured(told.rounds)
             for plants in told.plants
         ]
-    said.print(table(costs), markup=False)
+    said.print(table(costs), markup=False, soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,8 @@ def take(folder: Path, yardstick: Yardstick | None = None) -> Snapshot:
             history=(),
             quality=(),
         )
-    phase, until = _phase(ledger.rounds.standing, last=terms.rounds)
+    given_up = ledger.rounds.last - ledger.rounds.counted if ledger.rounds.between else 0
+    phase, until = _phase(ledger.rounds.standing, last=terms.rounds + given_up)
     models = [(row.round, row.model) for row in rounds]
     return Snapshot(
         federation=terms.federation,

@@ -8,6 +8,7 @@ import pytest
 
 from sluice.attestation import read_log
 from sluice.attestation.context import Interval
+from sluice.dashboard.snapshot import take
 from sluice.errors import SettingError
 from sluice.network.agent import Agent
 from sluice.network.founding import conductor
@@ -70,6 +71,9 @@ def test_in_shadow_the_gate_says_whom_it_would_refuse_and_keeps_nobody_out(
     ledger = read_log(spoilt.site.log)
     assert ledger.exemptions.shadow
     assert [(e.client, e.waiver) for e in ledger.exemptions.excused] == [("south", None)]
+    shown = take(spoilt.site.folder)
+    assert "in shadow" in shown.gate
+    assert "would have been refused at step 4" in [row.state for row in shown.plants][1]
 
 
 def test_a_shadow_lasts_until_the_gate_is_enforced(spoilt: Consortium) -> None:
