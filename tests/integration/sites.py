@@ -21,7 +21,7 @@ from sluice.aggregation import RULES
 from sluice.attestation import read_log
 from sluice.attestation.entries import ENTRIES, Body, ClientExcluded, ModelAggregated
 from sluice.detector.autoencoder import Parameters, initial
-from sluice.federation import Decision, InProcess, begin, take_round
+from sluice.federation import Decision, InProcess, Reply, Request, begin, take_round
 from sluice.invariants import RuleSet
 from sluice.network.founding import Plan, found
 from sluice.network.membership import Membership, Share
@@ -78,6 +78,8 @@ class Sites:
     cache: Path  # of JAX's compiler, which all share; and the clock that is off
     coordinator: subprocess.Popen[bytes] | None = None
     plants: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0  # from here to the end of the last round
 
     @property
     def site(self) -> Site:
@@ -190,6 +192,7 @@ class Sites:
         """Wait until the coordinator has done all rounds, and read its log from the first entry."""
         assert self.coordinator is not None
         assert self.coordinator.wait(timeout=LONGEST_S) == 0, self.words()
+        self.seconds = time.monotonic() - self.began
         return self.ending()
 
     # -- what came of it ----------------------------------------------------------------------
@@ -233,13 +236,7 @@ class Sites:
         """Return the weights of a federation in this process with these members in each round."""
         terms = self.site.terms
         names = sorted({name for each in members for name in each})
-        batches = {name: Membership(self.folder / name).share.read() for name in names}
-        transport = InProcess(
-            batches=batches,
-            windows={name: terms.framing.windows(batch) for name, batch in batches.items()},
-            descent=terms.descent,
-            seed=terms.seed,
-        )
+        transport = Apart({name: self._trainer(name) for name in names})
         start = initial(terms.framing.width, seed=terms.seed)
         checkpoint = begin(start, dict.fromkeys(names, Decision(admitted=True)))
         for each in members:
@@ -250,8 +247,28 @@ class Sites:
                 checkpoint = replace(checkpoint, round=checkpoint.round + 1)
         return checkpoint.parameters
 
+    def _trainer(self, name: str) -> InProcess:
+        terms, batch = self.site.terms, Membership(self.folder / name).share.read()
+        windows = {name: terms.framing.windows(batch)}
+        return InProcess(
+            batches={name: batch}, windows=windows, descent=terms.descent, seed=terms.seed
+        )
+
     def expected(self, members: tuple[tuple[str, ...], ...]) -> str:
         return model_hash(self.in_one_process(members))
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Plants in this process, each trained by itself as a plant between sites is."""
+
+    plants: Mapping[str, InProcess]
+
+    def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
+        replies: dict[str, Reply] = {}
+        for name, request in requests.items():
+            replies |= self.plants[name].exchange({name: request})
+        return replies
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import os
 import resource
 import shutil
 import signal
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -36,13 +35,12 @@ def everybody(line_draft: Draft) -> tuple[str, ...]:
     return line_draft.plants
 
 
-def ended(sites: Sites, case: str, everybody: tuple[str, ...], began: float) -> Ending:
+def ended(sites: Sites, case: str, everybody: tuple[str, ...]) -> Ending:
     """Wait for the end: the log verifies and the model is that of a federation in one process."""
     ending = sites.end()
     assert ending.model == sites.expected(ending.members)
-    lasted = time.monotonic() - began
     members = told(ending.members, everybody)
-    note(Row(case=case, members=members, entries=ending.entries, seconds=lasted))
+    note(Row(case=case, members=members, entries=ending.entries, seconds=sites.seconds))
     return ending
 
 
@@ -50,9 +48,8 @@ def ended(sites: Sites, case: str, everybody: tuple[str, ...], began: float) -> 
 def test_a_federation_of_processes_ends_with_the_model_of_one_process(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
-    began = time.monotonic()
     sites.start()
-    ending = ended(sites, "nothing", everybody, began)
+    ending = ended(sites, "nothing", everybody)
     assert ending.members == (everybody,) * 3
 
 
@@ -104,11 +101,10 @@ MOMENTS: dict[str, Callable[[Sites], None]] = {
 def test_a_process_that_is_killed_costs_neither_a_round_nor_a_plant(
     sites: Sites, everybody: tuple[str, ...], victim: str, moment: str
 ) -> None:
-    began = time.monotonic()
     sites.start()
     MOMENTS[moment](sites)
     KILLS[victim](sites)
-    ending = ended(sites, f"kill -9 of {victim} {moment}", everybody, began)
+    ending = ended(sites, f"kill -9 of {victim} {moment}", everybody)
     assert ending.members == (everybody,) * 3
 
 
@@ -120,7 +116,6 @@ def test_a_plant_that_is_cut_off_for_two_rounds_comes_back(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
     agreed(sites, rounds=7, deadline_s=30.0)
-    began = time.monotonic()
     with relayed(sites.site, [sites.folder / "west"]) as relay:
         sites.start()
         sites.await_entry("round opened", 2)
@@ -128,7 +123,7 @@ def test_a_plant_that_is_cut_off_for_two_rounds_comes_back(
         sites.await_entry("aggregated", 3)
         relay.cut = False
         case = "a plant is cut off for two rounds of seven, with 30 s to a phase"
-        ending = ended(sites, case, everybody, began)
+        ending = ended(sites, case, everybody)
     assert all("west" not in each for each in ending.members[1:3])
     assert ending.members[0] == ending.members[-1] == everybody
     assert all({"north", "south"} <= set(each) for each in ending.members)
@@ -138,14 +133,12 @@ def test_a_plant_that_is_cut_off_for_two_rounds_comes_back(
 def test_messages_that_come_twice_and_overtake_each_other_change_nothing(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
-    began = time.monotonic()
     with relayed(sites.site, [sites.folder / name for name in everybody]) as relay:
         relay.twice = True
         relay.latest_s = 1.0
         sites.start()
-        ending = ended(
-            sites, "every call comes twice, up to 1 s late and out of order", everybody, began
-        )
+        case = "every call comes twice, up to 1 s late and out of order"
+        ending = ended(sites, case, everybody)
     assert relay.repeated > 50
     assert relay.overtaken > 10
     assert ending.members == (everybody,) * 3
@@ -159,7 +152,6 @@ def test_a_plant_whose_clock_is_an_hour_off_is_left_out_until_it_is_put_right(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
     agreed(sites, rounds=6)
-    began = time.monotonic()
     sites.start_plant("north")
     sites.start_plant("south")
     sites.start_plant("west", shift_s=3_600)
@@ -169,7 +161,7 @@ def test_a_plant_whose_clock_is_an_hour_off_is_left_out_until_it_is_put_right(
     sites.plants["west"].wait()
     sites.start_plant("west")
     case = "a plant's clock is an hour ahead until round 1 is over, six rounds"
-    ending = ended(sites, case, everybody, began)
+    ending = ended(sites, case, everybody)
     assert "west" not in ending.members[0]
     assert ending.excluded[0]["west"] == "4"
     assert ending.members[-1] == everybody
@@ -180,7 +172,6 @@ def test_a_plant_whose_clock_is_an_hour_off_is_left_out_until_it_is_put_right(
 def test_a_coordinator_whose_disk_is_full_stops_and_goes_on_when_there_is_room(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
-    began = time.monotonic()
     sites.start()
     sites.await_entry("round opened", 2)
     assert sites.coordinator is not None
@@ -190,7 +181,7 @@ def test_a_coordinator_whose_disk_is_full_stops_and_goes_on_when_there_is_room(
     assert "cannot write" in sites.words() or "cannot be written" in sites.words()
     sites.start_coordinator()
     case = "the coordinator's disk is full while tokens are taken"
-    ending = ended(sites, case, everybody, began)
+    ending = ended(sites, case, everybody)
     assert ending.members == (everybody,) * 3
 
 
@@ -198,14 +189,13 @@ def test_a_coordinator_whose_disk_is_full_stops_and_goes_on_when_there_is_room(
 def test_a_plant_whose_disk_is_full_says_nothing_it_could_not_keep(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
-    began = time.monotonic()
     sites.start()
     sites.await_entry("aggregated", 1)
     whole = resource.prlimit(sites.plants["west"].pid, resource.RLIMIT_FSIZE)
     resource.prlimit(sites.plants["west"].pid, resource.RLIMIT_FSIZE, (0, whole[1]))
     sites.await_entry("pledges closed", 2)
     resource.prlimit(sites.plants["west"].pid, resource.RLIMIT_FSIZE, whole)
-    ending = ended(sites, "a plant's disk is full in round 2", everybody, began)
+    ending = ended(sites, "a plant's disk is full in round 2", everybody)
     assert ending.members == (everybody, ("north", "south"), everybody)
 
 
