@@ -9,6 +9,15 @@ from pathlib import Path
 from sluice.files import atomically
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "network.md"
+SIZES = PAGE.with_name("network-sizes.md")
+SIZES_HEAD = """# What a federation between sites takes
+
+Written by `make test-network`: ten rounds on `treatment` (51 channels), four plants with full
+proofs of 2,048 rows each and a fifth that cannot prove its batch, on one machine.
+
+| what | size |
+|---|---|
+"""
 HEAD = """# What a federation between sites stands
 
 Written by `make test-network`: real processes over TLS through nginx on one machine, Flower
@@ -66,6 +75,14 @@ def note(row: Row) -> None:
     text = HEAD.format(flower=version("flwr")) + "\n".join(rows.values()) + "\n" + FOOT
     with atomically(PAGE) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+def note_sizes(sizes: dict[str, str]) -> None:
+    """Write the page of sizes."""
+    if "SLUICE_NETWORK_PAGE" in os.environ:
+        rows = "".join(f"| {what} | {size} |\n" for what, size in sizes.items())
+        with atomically(SIZES) as draft:
+            draft.write_text(SIZES_HEAD + rows, encoding="utf-8")
 
 
 def _rows() -> list[tuple[str, str]]:

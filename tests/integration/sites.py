@@ -164,6 +164,18 @@ class Sites:
                 process.kill()
                 process.wait()
 
+    def memory_mb(self, plant: str) -> dict[str, float]:
+        """Return the most memory that each kind of process has had so far."""
+        assert self.coordinator is not None
+        asked = {
+            "coordinator": self.coordinator.pid,
+            "its SuperLink": self.superlink,
+            "its nginx": self.nginx,
+            "plant": self.plants[plant].pid,
+            "its SuperNode": self.supernode(plant),
+        }
+        return {name: _peak_mb(pid) for name, pid in asked.items()}
+
     # -- moments ------------------------------------------------------------------------------
 
     def await_said(self, words: str) -> None:
@@ -286,6 +298,11 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _peak_mb(pid: int) -> float:
+    told = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in told.splitlines() if "VmHWM" in line) / 1024
 
 
 def _pids() -> list[int]:

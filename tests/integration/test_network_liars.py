@@ -16,7 +16,7 @@ from sluice.plants import simulate
 from sluice.telemetry import Layout, write
 
 from .conftest import Ground
-from .outcomes import Row, note
+from .outcomes import Row, note, note_sizes
 from .sites import Sites, running
 
 pytestmark = pytest.mark.skipif(
@@ -56,6 +56,27 @@ def in_one_process(sites: Sites, rounds: int) -> Checkpoint:
     return checkpoint
 
 
+def sizes(sites: Sites, memory: dict[str, float]) -> dict[str, str]:
+    """Return what ten rounds with four plants took, for who plans machines."""
+    water, north = sites.site.folder, sites.folder / "north"
+    proof = next((north / "batches").glob("*/proof.json")).stat().st_size
+    update = next((north / "rounds").glob("*.update")).stat().st_size
+    told = {f"memory of the {name}, at most": f"{mb:,.0f} MB" for name, mb in memory.items()}
+    return {
+        **told,
+        "one proof of 2,048 rows": f"{proof / 1e6:.2f} MB",
+        "one update, and the model": f"{update / 1e6:.2f} MB",
+        "the log, a round and plant": f"{sites.site.log.stat().st_size / 40_000:.1f} kB",
+        "the store, a round": f"{sites.site.base.stat().st_size / 1e7:.2f} MB",
+        "the SuperLink's own folder, in all": f"{size_of(water / 'flower') / 1e6:.1f} MB",
+        "a plant's folder, a round": f"{size_of(north / 'rounds') / 1e7:.2f} MB",
+    }
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def test_ten_rounds_with_a_liar_end_with_the_model_of_one_process(
     treatment: Ground, jax_cache: Path, tmp_path: Path
 ) -> None:
@@ -71,6 +92,8 @@ def test_ten_rounds_with_a_liar_end_with_the_model_of_one_process(
     )
     with running(draft, tmp_path / "sites", jax_cache) as sites:
         sites.start()
+        sites.await_entry("aggregated", 9)
+        memory = sites.memory_mb("north")
         ending = sites.end()
         assert ending.members == (TRUE,) * 10
         assert ending.excluded == ({"liar": "4"},) * 10  # it can prove nothing of such a batch
@@ -79,6 +102,7 @@ def test_ten_rounds_with_a_liar_end_with_the_model_of_one_process(
         assert not judge(liar.read(), treatment.rules, sites.site.policy()).admitted
         apart = float(np.max(np.abs(sites.model() - same.parameters)))
         assert apart < 1e-5
+        note_sizes(sizes(sites, memory))
     case = "treatment, 5 plants with 2,048 rows each, one has attacks in its batch; 10 rounds"
     members = f"all but the liar (step 4) in 10 rounds; weights {apart:.0e} from one process"
     note(Row(case=case, members=members, entries=ending.entries, seconds=sites.seconds))
