@@ -72,6 +72,7 @@ class Reception:
         if isinstance(batch, CommitOnly):
             self._excuse(awaiting, round_)
             return
+        self._refuse_stale(plant, awaiting)
         attested = awaiting.attest(batch.proof, at=clock())
         store.admitted(plant, attested.attestation)
         lasted = time.perf_counter() - began
@@ -80,6 +81,15 @@ class Reception:
     @property
     def _exemptions(self) -> Exemptions:
         return self.desk.log.ledger.exemptions
+
+    def _refuse_stale(self, plant: str, awaiting: Awaiting) -> None:
+        """A batch is not taken up again once a later one of this plant was attested."""
+        ledger, now = self.desk.log.ledger, instant(self.asking.clock())
+        unproven = {each.attestation for each in self._exemptions.excused}
+        held = ledger.attestations(plant, step="5.4", at=now)
+        proven = [each for each in held if each not in unproven]
+        if ledger.attestation(awaiting.commit.content.commitment) in proven[:-1]:
+            raise VerificationError("5.4", f"{plant!r} has had another batch attested since")
 
     def _excuse(self, awaiting: Awaiting, round_: int) -> None:
         """Take a batch without a proof, where the log lets it; the same one twice is one entry."""

@@ -9,13 +9,14 @@ import pytest
 from sluice.attestation import read_log
 from sluice.attestation.context import Interval
 from sluice.dashboard.snapshot import take
-from sluice.errors import SettingError
+from sluice.errors import RefusedError, SettingError
 from sluice.network.agent import Agent
 from sluice.network.founding import conductor
+from sluice.network.importing import take_in
 from sluice.network.membership import Membership
 from sluice.network.share import Share
 from sluice.network.store import Store
-from sluice.network.terms import write_document
+from sluice.network.terms import Exported, write_document
 from sluice.network.waiving import Window, waive
 from sluice.network.wire import Direct
 from sluice.telemetry import Layout, read_record, write
@@ -181,6 +182,26 @@ def test_a_batch_is_renewed_while_the_federation_runs(consortium: Consortium) ->
         False,
     ]
     assert rounds.members == ("north", "south", "west")
+
+
+def test_a_stale_batch_is_not_taken_up_again(consortium: Consortium) -> None:
+    north = consortium.plants["north"]
+    assert isinstance(north, Agent)
+    old, share = north.attested_documents(), Membership(consortium.folder / "north").share
+    run(consortium, 1)
+    renewed(consortium, "north", 8_640 + 3 * ROWS)
+    run(consortium, 3)
+    # Carried in as a file, the old one changes nothing.
+    path = consortium.folder / "north.attestation"
+    told = Exported(plant="north", commit=old.commit.decode(), proof=old.proof.decode())
+    write_document(told, path)
+    with pytest.raises(RefusedError, match=r"step 5\.4"):
+        take_in(consortium.site.folder, path, at=consortium.clock())
+    # Answered by the plant itself, it leaves the plant out.
+    write_document(share, consortium.folder / "north" / "plant.json")
+    run(consortium, 4)
+    assert run(consortium, 5)["north"] == "left out at step 5.4"
+    assert run(consortium, 6)["north"] == "left out at step 5.4"
 
 
 def test_a_plant_started_anew_goes_on_with_the_batch_it_has(consortium: Consortium) -> None:
