@@ -63,7 +63,7 @@ def told(members: tuple[tuple[str, ...], ...], everybody: tuple[str, ...]) -> st
         for plant, rounds in away.items()
         if rounds
     ]
-    return f"all in {len(members)} rounds{': ' if missing else ''}{'; '.join(missing)}"
+    return f"{len(members)} rounds: {'; '.join(missing) or 'all'}"
 
 
 def note(row: Row) -> None:

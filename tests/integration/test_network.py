@@ -153,11 +153,11 @@ def test_an_impostor_who_signs_with_a_key_of_its_own_is_refused(door: Hosted) ->
 
 
 @needs_network
-@pytest.mark.parametrize(("size", "status"), [(9 * 1024 * 1024, 413), (1024, 401)])
+@pytest.mark.parametrize(("size", "status"), [(9 * 1024 * 1024, 413), (1024, 415)])
 def test_an_oversized_message_is_refused_at_the_door(door: Hosted, size: int, status: int) -> None:
     with httpx.Client(verify=ssl.create_default_context(cafile=str(door.authority))) as outside:
         answer = outside.post(f"https://{door.address}/v1/fleet/push-object", content=b"x" * size)
-    assert answer.status_code == status
+    assert answer.status_code == status  # a small one reaches Flower, which refuses its type
 
 
 @needs_network
