@@ -142,6 +142,8 @@ class LoggedTransport:
                 store.renews(plant, renews=answer.renews)
                 self._take(revealing, plant, answer.update, found)
                 self._countersign(plant, answer.head)
+        for plant in set(asks) - set(found):
+            store.seen(plant, 0)  # put back to an earlier time it knows less: it is shown all anew
         return found
 
     def _take(self, revealing: Revealing, plant: str, raw: bytes, found: dict[str, Reply]) -> None:
