@@ -101,11 +101,11 @@ class Sites:
     # -- processes ----------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start every plant, and the coordinator."""
+        """Start the coordinator, and every plant that does not run yet."""
+        self.start_coordinator()
         for entry in sorted(self.folder.iterdir()):
             if (entry / "plant.json").exists() and entry.name not in self.plants:
                 self.start_plant(entry.name)
-        self.start_coordinator()
 
     def start_coordinator(self, *, wait: float = 120, shift_s: int = 0) -> None:
         command = ("coordinator", "resume", str(self.site.folder), "--wait", str(wait))

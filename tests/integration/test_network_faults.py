@@ -49,7 +49,7 @@ def test_a_federation_of_processes_ends_with_the_model_of_one_process(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
     sites.start()
-    ending = ended(sites, "nothing", everybody)
+    ending = ended(sites, "nothing at all", everybody)
     assert ending.members == (everybody,) * 3
 
 
@@ -115,14 +115,14 @@ def test_a_process_that_is_killed_costs_neither_a_round_nor_a_plant(
 def test_a_plant_that_is_cut_off_for_two_rounds_comes_back(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
-    agreed(sites, rounds=7, deadline_s=30.0)
+    agreed(sites, rounds=8, deadline_s=30.0)
     with relayed(sites.site, [sites.folder / "west"]) as relay:
         sites.start()
         sites.await_entry("round opened", 2)
         relay.cut = True
         sites.await_entry("aggregated", 3)
         relay.cut = False
-        case = "a plant is cut off for two rounds of seven, with 30 s to a phase"
+        case = "a plant is cut off for two rounds of eight, with 30 s to a phase"
         ending = ended(sites, case, everybody)
     assert all("west" not in each for each in ending.members[1:3])
     assert ending.members[0] == ending.members[-1] == everybody
