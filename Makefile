@@ -58,9 +58,14 @@ test: setup lint tools ## everything that must hold: lint, types, imports, tests
 	cargo test --locked --quiet
 
 .PHONY: test-network
-test-network: setup ## a federation of real Flower processes over TLS through nginx (a few minutes)
+test-network: setup ## federations of real Flower processes over TLS through nginx: liars, kills, faults (half an hour)
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
-	SLUICE_NETWORK=1 $(BIN)/python -m pytest tests/integration/test_network.py
+	SLUICE_NETWORK=1 SLUICE_NETWORK_PAGE=1 $(BIN)/python -m pytest tests/integration/test_network.py \
+	  tests/integration/test_network_liars.py tests/integration/test_network_faults.py
+
+.PHONY: many
+many: setup ## what 10, 20 and 50 simulated plants with full proofs cost their coordinator (several minutes)
+	$(BIN)/python benchmarks/network_many.py
 
 .PHONY: lint
 lint: setup ## formatting, lint, types, import contracts, clippy

@@ -4,8 +4,11 @@ import json
 import os
 import re
 import shlex
+import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,10 +16,11 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from flwr.proto.control_pb2 import ListNodesRequest, StartRunRequest
+from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest, StartRunRequest
 from flwr.proto.fleet_pb2 import ActivateNodeRequest
 from flwr.supercore.control.control_http_client import ControlHttpClient
 from flwr.supernode.fleet_http_client import FleetHttpClient
+from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from sluice.network.founding import Plan, found
 from sluice.network.hosting import hosted
@@ -79,9 +83,20 @@ def test_the_how_to_leads_to_a_model_and_an_unbroken_log(tmp_path: Path) -> None
     assert verified["clients"] == ["north", "south"]
 
 
-@needs_network
-def test_plants_cannot_reach_flowers_control_interface(tmp_path: Path) -> None:
-    record = tmp_path / "line.csv"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosted:
+    """A coordinator's Flower behind its proxy, with one plant let in by its public key."""
+
+    address: str
+    trust: bytes
+    authority: Path
+    public: bytes  # of the plant's node
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+    folder = tmp_path_factory.mktemp("door")
+    record = folder / "line.csv"
     write(simulate("line", seed=0, days=1), record, Layout.CSV)
     plan = Plan(
         federation="water",
@@ -91,22 +106,62 @@ def test_plants_cannot_reach_flowers_control_interface(tmp_path: Path) -> None:
         reference=Share(record=str(record), start=0, stop=1_000),
         policy='kind = "hardened"\n',
     )
-    site = found(tmp_path / "water", plan, at=datetime.now(UTC))
+    site = found(folder / "water", plan, at=datetime.now(UTC))
     store = Store(site.base)
     key = ec.generate_private_key(ec.SECP384R1()).public_key()
     public = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    trust = site.authority.read_bytes()
     with hosted(site, store, proxy=True) as wire:  # its self-check has passed
         wire.enrol({"north": public})  # the control interface answers on loopback
-        outside = ControlHttpClient.from_server_address("127.0.0.1:18444", False, trust, [])
-        with pytest.raises(httpx.HTTPStatusError, match="404"):
-            outside.ListNodes(ListNodesRequest())
-        with pytest.raises(httpx.HTTPStatusError, match="404"):
-            outside.StartRun(StartRunRequest())
-        outside.close()
-        # A node that has the certificate, and even the public key, but not the private one.
-        fleet = FleetHttpClient.from_server_address("127.0.0.1:18444", False, trust, [])
-        with pytest.raises(httpx.HTTPStatusError, match="401"):
-            fleet.ActivateNode(ActivateNodeRequest(public_key=public, heartbeat_interval=30))
-        fleet.close()
+        yield Hosted(
+            address="127.0.0.1:18444",
+            trust=site.authority.read_bytes(),
+            authority=site.authority,
+            public=public,
+        )
     store.close()
+
+
+@needs_network
+def test_the_control_interface_cannot_be_reached_through_the_proxy(door: Hosted) -> None:
+    outside = ControlHttpClient.from_server_address(door.address, False, door.trust, [])
+    with pytest.raises(httpx.HTTPStatusError, match="404"):
+        outside.ListNodes(ListNodesRequest())
+    with pytest.raises(httpx.HTTPStatusError, match="404"):
+        outside.StartRun(StartRunRequest())
+    with pytest.raises(httpx.HTTPStatusError, match="404"):
+        outside.RegisterNode(RegisterNodeRequest(public_key=door.public))
+    outside.close()
+
+
+@needs_network
+def test_an_impostor_with_a_stolen_certificate_but_no_key_is_refused(door: Hosted) -> None:
+    # It has the certificate, and even the node's public key, but not the private one.
+    fleet = FleetHttpClient.from_server_address(door.address, False, door.trust, [])
+    with pytest.raises(httpx.HTTPStatusError, match="401"):
+        fleet.ActivateNode(ActivateNodeRequest(public_key=door.public, heartbeat_interval=30))
+    fleet.close()
+
+
+@needs_network
+def test_an_impostor_who_signs_with_a_key_of_its_own_is_refused(door: Hosted) -> None:
+    own = ec.generate_private_key(ec.SECP384R1())
+    signing = NodeAuthHttpInterceptor(own, own.public_key())
+    fleet = FleetHttpClient.from_server_address(door.address, False, door.trust, [signing])
+    with pytest.raises(httpx.HTTPStatusError, match="40[13]"):
+        fleet.ActivateNode(ActivateNodeRequest(public_key=door.public, heartbeat_interval=30))
+    fleet.close()
+
+
+@needs_network
+@pytest.mark.parametrize(("size", "status"), [(9 * 1024 * 1024, 413), (1024, 415)])
+def test_an_oversized_message_is_refused_at_the_door(door: Hosted, size: int, status: int) -> None:
+    with httpx.Client(verify=ssl.create_default_context(cafile=str(door.authority))) as outside:
+        answer = outside.post(f"https://{door.address}/v1/fleet/push-object", content=b"x" * size)
+    assert answer.status_code == status  # a small one reaches Flower, which refuses its type
+
+
+@needs_network
+def test_nobody_is_served_without_tls(door: Hosted) -> None:
+    with httpx.Client() as outside:
+        answer = outside.post(f"http://{door.address}/v1/fleet/pull-messages", content=b"")
+    assert answer.status_code == 400

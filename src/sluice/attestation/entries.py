@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Discriminator, StringConstraints
 
+from sluice.attestation.acts import Act
 from sluice.attestation.documents import STRICT, Commitment, Count, Form, Hex32, Instant, Name
 from sluice.attestation.heads import Head
 from sluice.attestation.messages import Approval, Challenge, Commit, Registration
@@ -176,7 +177,7 @@ RoundBody = (
     RoundOpened | UpdatePledged | PledgesClosed | UpdateRevealed | ClientExcluded | ModelAggregated
 )
 BatchBody = BatchCommitted | BatchChallenged | BatchAttested
-Body = LogOpened | ClientRegistered | BatchBody | RoundBody | HeadCountersigned
+Body = LogOpened | ClientRegistered | BatchBody | RoundBody | Act | HeadCountersigned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

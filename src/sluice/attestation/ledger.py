@@ -4,8 +4,7 @@ The coordinator asks it before an entry is written and anyone asks it again when
 one text decides in both cases, so a log that verifies holds nothing that had to be refused.
 """
 
-from dataclasses import dataclass
-
+from sluice.attestation.acts import BatchExcused, ClientRemoved, GateSet, WaiverGranted
 from sluice.attestation.challenging import check_challenged, needs_challenge
 from sluice.attestation.entries import (
     BatchAttested,
@@ -19,7 +18,9 @@ from sluice.attestation.entries import (
     RoundBody,
     UpdatePledged,
 )
+from sluice.attestation.exemptions import Exemptions
 from sluice.attestation.heads import EMPTY_LOG, Head
+from sluice.attestation.logged import Logged, under
 from sluice.attestation.messages import Challenge, Commit, Registration
 from sluice.attestation.registering import check_registered
 from sluice.attestation.rounds import Rounds
@@ -28,15 +29,6 @@ from sluice.attestation.tokens import Token
 from sluice.errors import VerificationError
 
 __all__ = ["Ledger", "Logged"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Logged:
-    """A commitment in the log: its place, and the registration that was in force there."""
-
-    index: int
-    registration: Registration
-    commit: Signed[Commit]
 
 
 class Ledger:
@@ -49,6 +41,7 @@ class Ledger:
         self._commits: dict[str, Logged] = {}
         self._challenges: dict[str, Challenge] = {}  # by commitment
         self._attestations: dict[str, str] = {}  # commitment -> attestation
+        self.exemptions = Exemptions()
         self.rounds = Rounds()
 
     # -- what it says -------------------------------------------------------------------------
@@ -113,13 +106,18 @@ class Ledger:
         """Return the attestation that a commitment has, if it has one."""
         return self._attestations.get(commitment)
 
-    def attestations(self, client: str, *, step: str) -> tuple[str, ...]:
-        """Return the attestations of a client under the rules that are in force for it."""
-        registration = self.client(client, step=step)
+    def attestations(self, client: str, *, step: str, at: str) -> tuple[str, ...]:
+        """Return the attestations of a client under the rules that are in force for it.
+
+        Batches that are excused from proving at this time are among them.
+        """
+        registration, exempt = self.client(client, step=step), self.exemptions
+        held = dict(self._attestations)
+        held |= {e.commitment: e.attestation for e in exempt.excused if exempt.holds(e, at=at)}
         return tuple(
             attestation
-            for commitment, attestation in self._attestations.items()
-            if _under(self._commits[commitment].commit.content, registration)
+            for commitment, attestation in held.items()
+            if under(self._commits[commitment].commit.content, registration)
         )
 
     # -- what it refuses ----------------------------------------------------------------------
@@ -137,6 +135,7 @@ class Ledger:
                 pass
             case ClientRegistered() as body:
                 check_registered(body, self.opened, self._clients.values())
+                self._refuse_removed(body.registration.content.client, step="1")
             case BatchCommitted(commit=commit):
                 self.check_committed(commit)
             case BatchChallenged(challenge=challenge):
@@ -147,6 +146,8 @@ class Ledger:
                 self._check_attested(body)
             case HeadCountersigned() as body:
                 self._check_countersigned(body)
+            case GateSet() | WaiverGranted() | BatchExcused() | ClientRemoved() as body:
+                self._check_act(body, at=entry.time)
             case body:
                 self._check_round(body, at=entry.time)
 
@@ -169,6 +170,10 @@ class Ledger:
                 self._attestations[commitment] = attestation
             case HeadCountersigned():
                 pass
+            case GateSet() | WaiverGranted() | BatchExcused() as body:
+                self.exemptions.note(body)
+            case ClientRemoved() as body:
+                self.rounds.note_removed(body)
             case body:
                 self.rounds.note(body)
         self._digests.append(digest)
@@ -178,7 +183,8 @@ class Ledger:
         commit = signed.content
         registration = self.client(commit.client, step="2")
         signed.verify(registration.key, step="2")
-        if commit.key != registration.key or not _under(commit, registration):
+        self._refuse_removed(commit.client, step="2")
+        if commit.key != registration.key or not under(commit, registration):
             raise VerificationError(
                 "2",
                 f"the commitment of {commit.client!r} is for other rules, another policy, circuit, "
@@ -195,6 +201,10 @@ class Ledger:
             raise VerificationError("2", f"the batch of {commit.client!r} is refused: {wrong}")
         if not registration.terms.overlaps:
             self._refuse_overlap(commit)
+
+    def _refuse_removed(self, client: str, *, step: str) -> None:
+        if self.rounds.removed(client):
+            raise VerificationError(step, f"{client!r} was removed from the federation")
 
     def _refuse_overlap(self, commit: Commit) -> None:
         for logged in self._commits.values():
@@ -217,22 +227,40 @@ class Ledger:
         if body.commitment in self._attestations:
             raise VerificationError("5.4", "the commitment is attested already")
 
+    def _check_act(
+        self, body: GateSet | WaiverGranted | BatchExcused | ClientRemoved, *, at: str
+    ) -> None:
+        match body:
+            case GateSet():
+                self.exemptions.check_gate(body, between=self.rounds.between)
+            case WaiverGranted(waiver=signed):
+                self.client(signed.content.client, step="4")
+                self.exemptions.check_waiver(body, self.opened, at=at)
+            case BatchExcused(client=client, commitment=commitment):
+                logged = self.committed(commitment, step="5.3").commit.content
+                if logged.client != client or commitment in self._attestations:
+                    raise VerificationError("5.3", "the batch is another's, or has a proof")
+                self.exemptions.check_excused(body, logged, at=at)
+            case ClientRemoved(client=client):
+                self.client(client, step="6")
+                self.rounds.check_removed(body)
+
     def _check_round(self, body: RoundBody, *, at: str) -> None:
         self.rounds.check(body, at=at)
         match body:
             case UpdatePledged(token=token):
-                self._check_pledged(token)
+                self._check_pledged(token, at=at)
             case ClientExcluded(client=client):
                 self.client(client, step="6")
             case _:
                 pass
 
-    def _check_pledged(self, signed: Signed[Token]) -> None:
+    def _check_pledged(self, signed: Signed[Token], *, at: str) -> None:
         token = signed.content
         signed.verify(self.client(token.client, step="6").key, step="6")
         if token.federation != self.opened.federation:
             raise VerificationError("6", f"the token is for federation {token.federation!r}")
-        if token.attestation not in self.attestations(token.client, step="6"):
+        if token.attestation not in self.attestations(token.client, step="6", at=at):
             raise VerificationError(
                 "6",
                 f"{token.client!r} has no attestation {token.attestation[:12]}... under the rules "
@@ -244,15 +272,3 @@ class Ledger:
         body.head.verify(self.client(head.signer, step="7").key, step="7")
         if head != self.head(head.signer, size=head.size):
             raise VerificationError("7", f"{head.signer!r} has signed the head of another log")
-
-
-def _under(commit: Commit, registration: Registration) -> bool:
-    """Whether a commitment is for what its client is registered with."""
-    return (
-        commit.client == registration.client
-        and commit.federation == registration.federation
-        and commit.system == registration.system
-        and commit.circuit == registration.circuit
-        and commit.rules == registration.rules
-        and commit.policy == registration.policy
-    )

@@ -58,18 +58,44 @@ class Log:
 
     def append(self, body: Body, *, at: datetime) -> Entry:
         """Check an entry against all before it, write it, and return it once it is on the disk."""
+        with _locked(self._path) as handle:
+            self._catch_up(os.fstat(handle).st_size)
+            entry = self.check(body, at=at)
+            line = ENTRIES.write(entry)
+            ENTRIES.read(line)  # what is in the log can be read
+            _write(handle, line + b"\n", self._path, length=self._length)
+            self._noted(entry, line)
+        return entry
+
+    def check(self, body: Body, *, at: datetime) -> Entry:
+        """Raise a `VerificationError` where this may not be the next entry; write nothing."""
         last = self.ledger.head(COORDINATOR).last if self.ledger.size else EMPTY_LOG
         entry = Entry(index=self.ledger.size, previous=last, time=instant(at), body=body)
         self.ledger.check(entry)
-        line = ENTRIES.write(entry)
-        ENTRIES.read(line)  # what is in the log can be read
+        return entry
+
+    def catch_up(self) -> None:
+        """Verify what another process of this coordinator has appended, such as a waiver."""
         with _locked(self._path) as handle:
-            if os.fstat(handle).st_size != self._length:
-                raise SettingError(f"{self._path} was written to by somebody else; open it anew")
-            _write(handle, line + b"\n", self._path, length=self._length)
+            self._catch_up(os.fstat(handle).st_size)
+
+    def _catch_up(self, size: int) -> None:
+        if size < self._length:
+            raise SettingError(f"{self._path} was cut short by somebody else; open it anew")
+        if size == self._length:
+            return
+        with self._path.open("rb") as opened:
+            opened.seek(self._length)
+            for line in opened:
+                if not line.endswith(b"\n"):
+                    raise VerificationError(STEP, _unfinished(self._path, line, self.ledger.size))
+                entry = _entry(line[:-1], self.ledger.size)
+                self.ledger.check(entry)
+                self._noted(entry, line[:-1])
+
+    def _noted(self, entry: Entry, line: bytes) -> None:
         self._length += len(line) + 1
         self.ledger.note(entry, entry_digest(line))
-        return entry
 
     def signed_head(self) -> Signed[Head]:
         """Return the head under the coordinator's signature, for plants to countersign."""

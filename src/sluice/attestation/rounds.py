@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from sluice.attestation.acts import ClientRemoved
 from sluice.attestation.entries import (
     ClientExcluded,
     ModelAggregated,
@@ -27,6 +28,8 @@ class _Round:
     revealed: set[str] = field(default_factory=set)
     excluded: dict[str, str] = field(default_factory=dict)
     aggregated: bool = False
+    model: str = ""  # that the federation has after it
+    counted: int = 0  # rounds that this model is made of, those given up left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +48,36 @@ class Rounds:
 
     def __init__(self) -> None:
         self._rounds: list[_Round] = []
+        self._removed: dict[str, ClientRemoved] = {}
 
     @property
     def last(self) -> int:
         """The number of the last round; 0 where none was opened. Rounds count from 1."""
         return len(self._rounds)
+
+    @property
+    def between(self) -> bool:
+        """Whether no round is going on."""
+        return not self._rounds or self._rounds[-1].aggregated
+
+    @property
+    def counted(self) -> int:
+        """How many finished rounds the model is made of; those that were given up do not count."""
+        return next((each.counted for each in reversed(self._rounds) if each.aggregated), 0)
+
+    @property
+    def model(self) -> str | None:
+        """The model that the federation has between rounds; None before the first was finished."""
+        return self._rounds[-1].model if self._rounds and self._rounds[-1].aggregated else None
+
+    @property
+    def removals(self) -> tuple[ClientRemoved, ...]:
+        """The clients that were removed, and where the federation went back to."""
+        return tuple(self._removed.values())
+
+    def removed(self, client: str) -> bool:
+        """Whether a client was removed."""
+        return client in self._removed
 
     @property
     def standing(self) -> Standing | None:
@@ -85,15 +113,14 @@ class Rounds:
     def silent(self, clients: tuple[str, ...]) -> tuple[str, ...]:
         """Return those who neither revealed an update in the last round nor were excluded."""
         current = self._rounds[-1]
-        heard = current.revealed | set(current.excluded)
+        heard = current.revealed | set(current.excluded) | set(self._removed)
         return tuple(client for client in clients if client not in heard)
 
     def check(self, body: RoundBody, *, at: str) -> None:
         """Raise a `VerificationError` where the entry comes out of order."""
         match body:
-            case RoundOpened(round=number):
-                if number != self.last + 1:
-                    raise VerificationError(STEP, f"round {number} cannot follow {self.last}")
+            case RoundOpened():
+                self._check_opened(body)
             case UpdatePledged(token=token):
                 self._check_pledged(token.content, at=at)
             case PledgesClosed(round=number):
@@ -106,6 +133,35 @@ class Rounds:
                     raise VerificationError(STEP, f"round {number} is over")
             case ModelAggregated():
                 self._check_aggregated(body)
+
+    def check_removed(self, body: ClientRemoved) -> None:
+        """A client is removed once, between rounds, and back to a model that there was."""
+        if body.client in self._removed or not self.between:
+            raise VerificationError(
+                STEP, f"{body.client!r} is removed already, or a round is going on"
+            )
+        if not body.model_of < body.since <= self.last:
+            raise VerificationError(
+                STEP, f"from round {body.since} on, after round {self.last}: there is nothing"
+            )
+        if body.model != self._model_after(body.model_of):
+            raise VerificationError(
+                STEP, f"{body.model[:12]}... is not the model after round {body.model_of}"
+            )
+
+    def _check_opened(self, body: RoundOpened) -> None:
+        """Rounds follow each other, each on the model that the federation has."""
+        if body.round != self.last + 1 or not self.between:
+            raise VerificationError(STEP, f"round {body.round} cannot follow {self.last}")
+        if self._rounds and body.model != self._rounds[-1].model:
+            raise VerificationError(
+                STEP,
+                f"round {body.round} is opened on {body.model[:12]}..., the federation's model is "
+                f"{self._rounds[-1].model[:12]}...",
+            )
+
+    def _model_after(self, round_: int) -> str:
+        return self._rounds[round_ - 1].model if round_ else self._rounds[0].opened.model
 
     def _check_pledged(self, token: Token, *, at: str) -> None:
         """A token is of the open round and its model, in time, and the client's only one."""
@@ -123,6 +179,8 @@ class Rounds:
                 f"{token.round} has {current.opened.model[:12]}...",
             )
         self._refuse_excluded(current, token.client)
+        if self.removed(token.client):
+            raise VerificationError(STEP, f"{token.client!r} was removed")
         if token.client in current.pledges:
             raise VerificationError(STEP, f"{token.client!r} has a token in round {token.round}")
 
@@ -167,8 +225,17 @@ class Rounds:
                 self._rounds[-1].revealed.add(client)
             case ClientExcluded(client=client, step=step):
                 self._rounds[-1].excluded[client] = step
-            case ModelAggregated():
-                self._rounds[-1].aggregated = True
+            case ModelAggregated(model=model):
+                before = self._rounds[-2].counted if self.last > 1 else 0
+                current = self._rounds[-1]
+                current.aggregated, current.model, current.counted = True, model, before + 1
+
+    def note_removed(self, body: ClientRemoved) -> None:
+        """Remember a removal: the federation has an earlier model again."""
+        self._removed[body.client] = body
+        self._rounds[-1].model = body.model
+        counted = self._rounds[body.model_of - 1].counted if body.model_of else 0
+        self._rounds[-1].counted = counted
 
     def _current(self, round_: int, what: str) -> _Round:
         if round_ != self.last or not self._rounds:

@@ -2,8 +2,10 @@
 
     Registered --commit--> Committed --prove--> Proven --pledge--> Pledged
                            Committed --challenged--> Challenged --prove--> Proven
+                           Committed --unproven--> Unproven --pledge--> Pledged
 
-Systems that draw rows take the second way. Each state has the one method that leads on, so that
+Systems that draw rows take the second way, and batches that the coordinator's log excuses from
+proving the third. Each state has the one method that leads on, so that
 proving before committing, or pledging an update before a proof, cannot be written down.
 """
 
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import final
 
 from sluice.admission.policy import policy_hash
+from sluice.attestation.acts import unproven_id
 from sluice.attestation.context import Interval
 from sluice.attestation.keys import SigningKey
 from sluice.attestation.messages import (
@@ -34,7 +37,7 @@ from sluice.files import atomically
 from sluice.invariants import rules_hash
 from sluice.telemetry import Record
 
-__all__ = ["Challenged", "Committed", "Pledged", "Proven", "Registered"]
+__all__ = ["Challenged", "Committed", "Pledged", "Proven", "Registered", "Unproven"]
 
 
 @final
@@ -156,6 +159,10 @@ class Committed:
             )
         return self._prove(batch, None)
 
+    def unproven(self) -> "Unproven":
+        """Go on without a proof, where a waiver or a gate in shadow lets it."""
+        return Unproven(plant=self.plant, message=self.message)
+
     def _prove(self, batch: Record, challenge: Challenge | None) -> "Proven":
         plant, commit = self.plant, self.message.content
         salt = bytes.fromhex(self.opening.salt)
@@ -207,16 +214,25 @@ class Proven:
 
     def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
         """Step 6: say by hash which update will be sent, before any update is seen."""
-        plant = self.plant
-        content = Token(
-            federation=plant.federation,
-            client=plant.client,
-            round=round_,
-            model=model,
-            attestation=self.attestation,
-            update=update_digest(plant.federation, plant.client, round_, update),
-        )
-        return Pledged(message=sign(content, plant.key), update=update)
+        return _pledged(self.plant, self.attestation, round_, model, update)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unproven:
+    """A plant whose committed batch is excused from proving; enforced, step 4 would refuse it."""
+
+    plant: Registered
+    message: Signed[Commit]
+
+    @property
+    def attestation(self) -> str:
+        """What its tokens name in the place of an attestation."""
+        return unproven_id(self.message.content)
+
+    def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
+        """Step 6, as for a batch that was proven."""
+        return _pledged(self.plant, self.attestation, round_, model, update)
 
 
 @final
@@ -226,3 +242,17 @@ class Pledged:
 
     message: Signed[Token]
     update: bytes = field(repr=False)
+
+
+def _pledged(
+    plant: Registered, attestation: str, round_: int, model: str, update: bytes
+) -> Pledged:
+    content = Token(
+        federation=plant.federation,
+        client=plant.client,
+        round=round_,
+        model=model,
+        attestation=attestation,
+        update=update_digest(plant.federation, plant.client, round_, update),
+    )
+    return Pledged(message=sign(content, plant.key), update=update)

@@ -7,6 +7,7 @@ import typer
 
 from sluice.attestation.log import read_log
 from sluice.cli.console import Json, emit, out
+from sluice.cli.waivers import told_removals, told_waivers, waiver_line
 
 __all__ = ["app"]
 
@@ -28,7 +29,11 @@ def verify(
     Example: [bold]sluice audit-log verify log.jsonl[/bold]
     """
     ledger = read_log(log)
-    head = ledger.head("coordinator")
+    head, exempt = ledger.head("coordinator"), ledger.exemptions
+    unproven = [
+        {"plant": each.client, "ground": "waiver" if each.waiver else "shadow"}
+        for each in exempt.excused
+    ]
     if json:
         emit(
             {
@@ -36,7 +41,12 @@ def verify(
                 "federation": ledger.opened.federation,
                 "entries": ledger.size,
                 "rounds": ledger.rounds.last,
+                "rounds_counted": ledger.rounds.counted,
                 "clients": list(ledger.clients),
+                "gate": "in shadow" if exempt.shadow else "enforced",
+                "unproven": unproven,
+                "waivers": told_waivers(ledger),
+                "removed": told_removals(ledger),
                 "head": head.last,
             }
         )
@@ -46,3 +56,15 @@ def verify(
             f"{ledger.rounds.last} rounds; its head is {head.last}",
             markup=False,
         )
+        if exempt.shadow:
+            out.print("The gate is in shadow: it keeps nobody out.")
+        for batch in unproven:
+            out.print(f"without a proof, by {batch['ground']}: {batch['plant']}", markup=False)
+        for waiver in told_waivers(ledger):
+            out.print(waiver_line(waiver), markup=False)
+        for gone in told_removals(ledger):
+            out.print(
+                f"removed: {gone['plant']}, from round {gone['from_round']} on; back to the model "
+                f"after round {gone['model_of_round']}",
+                markup=False,
+            )

@@ -23,6 +23,13 @@ NoProxy = Annotated[
     bool, typer.Option("--no-proxy", help="nginx is run by somebody else, as proxy/ says.")
 ]
 Wait = Annotated[float, typer.Option(min=0, help="Seconds to wait for plants to come.")]
+Shadow = Annotated[
+    bool | None,
+    typer.Option(
+        "--shadow/--enforce",
+        help="Only log whom the gate would keep out, or keep them out. Neither: as before.",
+    ),
+]
 
 
 @app.command()
@@ -140,6 +147,7 @@ def import_(
 @app.command()
 def run(
     folder: Folder,
+    shadow: Shadow = None,
     no_proxy: NoProxy = False,
     wait: Wait = 60,
     json: Json = False,
@@ -150,7 +158,11 @@ def run(
     It refuses to run while Flower's control interface can be reached from outside. A federation
     that was stopped or killed goes on where it was.
 
-    Example: [bold]sluice coordinator run water[/bold]
+    In shadow, plants that cannot prove their batch take part; log and status name the step at which
+    they would have been refused. Whoever breaks the protocol is kept out all the same. The log says
+    from which entry on the gate is in shadow, and it stays so until a run with --enforce.
+
+    Example: [bold]sluice coordinator run water --shadow[/bold]
     """
     from sluice.detector import save_detector  # noqa: PLC0415
     from sluice.network.founding import conductor, detector  # noqa: PLC0415
@@ -163,11 +175,12 @@ def run(
     terms, store = site.terms, Store(site.base)
     say = _Teller(quiet=quiet or json)
     say(f"starting Flower and the proxy at {terms.host}:{terms.port}")
-    with hosted(site, store, proxy=not no_proxy) as wire:
+    with site.alone(), hosted(site, store, proxy=not no_proxy) as wire:
         say("the control interface is out of reach; waiting for plants")
         present = wait_for_plants(wire, store, seconds=wait)
         say(f"{len(present)} plants are there: {', '.join(sorted(present)) or 'none'}")
-        done = conductor(site, store, wire, clock=lambda: datetime.now(UTC)).run(
+        held = conductor(site, store, wire, clock=lambda: datetime.now(UTC), shadow=shadow)
+        done = held.run(
             rounds=terms.rounds,
             on_round=lambda after: say(
                 f"round {after.round} of {terms.rounds}: {', '.join(after.admitted)}"
@@ -181,6 +194,11 @@ def run(
                 "rounds": done.round,
                 "admitted": list(done.admitted),
                 "refused": {c: list(done.decisions[c].reasons) for c in done.refused},
+                "unproven": {
+                    c: list(done.decisions[c].reasons)
+                    for c in done.admitted
+                    if done.decisions[c].reasons
+                },
                 "model": str(folder / "model.safetensors"),
             }
         )
@@ -195,6 +213,7 @@ def resume(
     reinstate: Annotated[
         list[str] | None, typer.Option(help="End the suspension of this plant; may be repeated.")
     ] = None,
+    shadow: Shadow = None,
     no_proxy: NoProxy = False,
     wait: Wait = 60,
     json: Json = False,
@@ -216,7 +235,7 @@ def resume(
     for plant in reinstate or []:
         store.reinstate(plant)
     store.close()
-    run(folder, no_proxy=no_proxy, wait=wait, json=json, quiet=quiet)
+    run(folder, shadow=shadow, no_proxy=no_proxy, wait=wait, json=json, quiet=quiet)
 
 
 class _Teller:

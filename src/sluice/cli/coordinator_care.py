@@ -1,6 +1,6 @@
 """`sluice coordinator status | remove | export-log`: look after a federation."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +9,7 @@ import typer
 from sluice.attestation.log import read_log
 from sluice.cli.console import Json, emit, out, table
 from sluice.cli.coordinator import Folder, app
+from sluice.cli.waivers import interval_of, told_waivers, waiver_line
 from sluice.errors import SettingError
 
 __all__ = ["app"]
@@ -21,41 +22,44 @@ def status(folder: Folder, json: Json = False) -> None:
     Example: [bold]sluice coordinator status water[/bold]
     """
     from sluice.network.site import Site  # noqa: PLC0415
-    from sluice.network.store import Member, Store  # noqa: PLC0415
-
-    def state(member: Member) -> str:
-        if member.removed:
-            return "removed"
-        if member.suspended:
-            return "suspended"
-        return "attested" if member.attestation else f"left out at step {member.step or '4'}"
+    from sluice.network.store import Store  # noqa: PLC0415
 
     site = Site(folder)
     ledger, store = read_log(site.log), Store(site.base)
     members, counts = store.members(), store.counts()
     store.close()
     standing = ledger.rounds.standing
+    gate = "in shadow" if ledger.exemptions.shadow else "enforced"
+    waivers = told_waivers(ledger)
     if json:
         emit(
             {
                 "federation": ledger.opened.federation,
                 "round": ledger.rounds.last,
                 "rounds": site.terms.rounds,
+                "rounds_counted": ledger.rounds.counted,
+                "gate": gate,
+                "waivers": waivers,
                 "finished": standing is not None and standing.aggregated,
                 "entries": ledger.size,
                 "plants": [
-                    {"plant": m.name, "state": state(m), "failed": m.failed, "seen": m.seen}
+                    {"plant": m.name, "state": m.state, "failed": m.failed, "seen": m.seen}
                     for m in members
                 ],
             }
         )
         return
-    out.print(f"round {ledger.rounds.last} of {site.terms.rounds}, {ledger.size} log entries")
+    out.print(
+        f"{ledger.rounds.counted} of {site.terms.rounds} rounds done (the last is round "
+        f"{ledger.rounds.last}), {ledger.size} log entries; the gate is {gate}"
+    )
     drawn = table("", "plant", "state", "rounds failed in a row", "malformed", "log seen")
     for m in members:
         malformed = counts.get((m.name, "malformed"), 0)
-        drawn.add_row(m.name, state(m), str(m.failed), str(malformed), str(m.seen))
+        drawn.add_row(m.name, m.state, str(m.failed), str(malformed), str(m.seen))
     out.print(drawn)
+    for waiver in waivers:
+        out.print(waiver_line(waiver), markup=False)
 
 
 @app.command()
@@ -79,6 +83,65 @@ def remove(
             f"{plant} is removed; the next round starts from the model of round {back.model_of}",
             markup=False,
         )
+
+
+@app.command()
+def waive(
+    folder: Folder,
+    plant: Annotated[str, typer.Argument(help="The plant under maintenance.")],
+    start: Annotated[str, typer.Option("--from", help="On the plant's own clock, ISO 8601.")],
+    end: Annotated[str, typer.Option("--to", help="The window's end, likewise.")],
+    reason: Annotated[str, typer.Option(help="Why; everyone who reads the log reads it.")],
+    days: Annotated[float, typer.Option(min=0, help="It expires after so many days.")] = 30,
+    json: Json = False,
+) -> None:
+    """Let a plant's batches of a maintenance window take part without a proof.
+
+    It waives step 4, the physics, for batches that lie within the window, and nothing else. Signed
+    and in the log, until it expires.
+
+    Example: [bold]sluice coordinator waive water north --from 2026-04-01T08:00 --to
+    2026-04-02T18:00 --reason "tank 2 is being painted"[/bold]
+    """
+    from sluice.network.waiving import Window  # noqa: PLC0415
+    from sluice.network.waiving import waive as grant  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    window = Window(
+        plant=plant,
+        interval=interval_of(start, end),
+        expires=now + timedelta(days=days),
+        reason=reason,
+    )
+    named = grant(folder, window, at=now)
+    if json:
+        emit({"plant": plant, "waiver": named})
+    else:
+        out.print(f"waiver {named[:12]} for {plant} is in the log", markup=False)
+
+
+@app.command()
+def readmit(
+    folder: Folder,
+    plant: Annotated[str, typer.Argument(help="A plant that was suspended.")],
+    json: Json = False,
+) -> None:
+    """End a plant's suspension; a federation that runs asks it again from the next round on.
+
+    Example: [bold]sluice coordinator readmit water north[/bold]
+    """
+    from sluice.network.site import Site  # noqa: PLC0415
+    from sluice.network.store import Store  # noqa: PLC0415
+
+    store = Store(Site(folder).base)
+    try:
+        store.reinstate(plant)
+    finally:
+        store.close()
+    if json:
+        emit({"plant": plant})
+    else:
+        out.print(f"{plant} is asked again from the next round on", markup=False)
 
 
 @app.command(name="export-log")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sluice.cli.records import open_record
 from sluice.errors import SettingError
 
 __all__ = ["dashboard"]
@@ -16,6 +17,9 @@ def dashboard(
     host: Annotated[str, typer.Option(help="Loopback, unless you put a login before it.")] = (
         "127.0.0.1"
     ),
+    labelled: Annotated[
+        Path | None, typer.Option(help="Measure each round's model on this labelled record.")
+    ] = None,
 ) -> None:
     """Show a federation as a web page, with its figures for Prometheus at /metrics.
 
@@ -30,4 +34,5 @@ def dashboard(
     if not (folder / "terms.json").exists():
         raise SettingError(f"{folder} is no coordinator's folder; it has no terms.json")
     typer.echo(f"sluice: http://{host}:{port}/", err=True)
-    uvicorn.run(serve(folder), host=host, port=port, log_level="warning")
+    record = open_record(labelled, every=1) if labelled else None
+    uvicorn.run(serve(folder, record), host=host, port=port, log_level="warning", ws="none")

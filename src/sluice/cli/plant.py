@@ -2,17 +2,15 @@
 
 import logging
 import signal
-import socket
-import subprocess
 import sys
-import time
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
 from sluice.cli.console import Json, Quiet, emit, out
+from sluice.cli.plant_gain import gain_of, show_gain, show_simulated, simulated_gain
 from sluice.cli.proofs import warn_if_unsafe
 from sluice.cli.records import open_record
 from sluice.cli.slices import range_of
@@ -22,7 +20,6 @@ __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="A federation between sites: a plant's side.")
 
-RESTART_S = 2.0
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The plant's folder.")]
 
 
@@ -59,10 +56,27 @@ def join(
 
 
 @app.command()
-def check(folder: Folder, json: Json = False) -> None:
-    """Say whether this plant's own rows would be admitted, and why not. Nothing is sent.
+def check(
+    folder: Folder,
+    clean: Annotated[
+        str | None,
+        typer.Option(help="Clean rows A:B to compare models on; those after its own unless given."),
+    ] = None,
+    attacks: Annotated[
+        Path | None, typer.Option(help="A record of the plant's own with labelled attacks.")
+    ] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Show what a simulated consortium gains (a minute).")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say whether this plant's own rows would be admitted, why not, and what it would gain.
 
-    Example: [bold]sluice plant check north[/bold]
+    The gain is over training alone: the federation's model as it came last beside one trained on
+    this plant's rows only, both on rows that it does not train on. Nothing is sent.
+
+    Example: [bold]sluice plant check north --attacks north-attacks.csv[/bold]
     """
     from sluice.admission import judge  # noqa: PLC0415
     from sluice.attestation.refusal import explanation  # noqa: PLC0415
@@ -72,6 +86,8 @@ def check(folder: Folder, json: Json = False) -> None:
     keys, batch = held.keys, held.share.read()
     verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
     windows = len(held.invitation.terms.framing.windows(batch))
+    gain = gain_of(held, clean=clean, attacks=attacks, quiet=quiet or json)
+    simulated = simulated_gain(quiet=quiet or json) if simulate else None
     if json:
         emit(
             {
@@ -79,12 +95,18 @@ def check(folder: Folder, json: Json = False) -> None:
                 "rows": len(batch),
                 "windows": windows,
                 "reasons": list(verdict.reasons),
+                "gain": asdict(gain),
+                "simulated": simulated,
             }
         )
-    elif verdict.admitted:
-        out.print(f"admitted: {len(batch):,} rows, {windows:,} windows to train on")
     else:
-        out.print(f"refused: {explanation(verdict)}", markup=False)
+        if verdict.admitted:
+            out.print(f"admitted: {len(batch):,} rows, {windows:,} windows to train on")
+        else:
+            out.print(f"refused: {explanation(verdict)}", markup=False)
+        show_gain(gain)
+        if simulated is not None:
+            show_simulated(simulated)
     if not verdict.admitted:
         raise typer.Exit(3)
 
@@ -107,30 +129,45 @@ def run(
 
     Example: [bold]sluice plant run north[/bold]
     """
-    from sluice.network.hosting import stopped_after  # noqa: PLC0415
     from sluice.network.membership import Membership  # noqa: PLC0415
-    from sluice.network.supernode import Node, serve, start_supernode  # noqa: PLC0415
+    from sluice.network.taking_part import node_of, take_part  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, _stop)
     logging.basicConfig(format="sluice: %(message)s", level=logging.WARNING)
     held = Membership(folder)
-    terms = held.invitation.terms
-    agent = held.agent()
-    node = Node(
-        proxy=f"{terms.host}:{terms.port}",
-        authority=held.authority.resolve(),
-        key=held.node_key.resolve(),
-        port=port or _free_port(),
-        folder=(folder / "flower").resolve(),
-    )
-    until = None if for_ is None else time.monotonic() + for_
+    agent, node = held.agent(), node_of(held, port=port)
     if not quiet:
         typer.echo(f"sluice: {agent.name} connects to {node.proxy}", err=True)
-    # Flower's node gives up when the coordinator is away or does not know it yet; this does not.
-    while until is None or time.monotonic() < until:
-        with stopped_after(start_supernode(node)) as process:
-            serve(node, agent, alive=partial(_runs, process, until))
-        time.sleep(RESTART_S)
+    take_part(node, agent, seconds=for_)
+
+
+@app.command()
+def renew(
+    folder: Folder,
+    rows: Annotated[str, typer.Option(help="Rows A:B to attest and train on from now on.")],
+    record: Annotated[
+        Path | None, typer.Option(help="Their record; the one it has unless given.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Name other rows to train on; a plant that runs attests them before the next round.
+
+    They must cover another time than any batch that was committed to. Until the coordinator has
+    taken them, the plant goes on with the batch it has.
+
+    Example: [bold]sluice plant renew north --rows 9240:9840[/bold]
+    """
+    from sluice.network.membership import Membership  # noqa: PLC0415
+
+    held = Membership(folder)
+    last = held.share
+    path = Path(last.record) if record is None else record.resolve()
+    start, stop = range_of(rows, open_record(path, every=last.every), option="--rows")
+    held.renew(replace(last, record=str(path), start=start, stop=stop))
+    if json:
+        emit({"plant": held.invitation.plant, "rows": [start, stop]})
+    else:
+        out.print(f"rows {start}:{stop} of {path} are attested before the next round", markup=False)
 
 
 @app.command()
@@ -183,16 +220,6 @@ def export(
         emit({"plant": agent.name, "attestation": str(out_path)})
     else:
         out.print(f"{out_path}: carry it to 'sluice coordinator import'", markup=False)
-
-
-def _runs(process: subprocess.Popen[bytes], until: float | None) -> bool:
-    return process.poll() is None and (until is None or time.monotonic() < until)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _stop(*_: object) -> NoReturn:

@@ -14,61 +14,91 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response, Streami
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from sluice.dashboard.metrics import exposition
+from sluice.dashboard.quality import Yardstick
 from sluice.dashboard.snapshot import take
+from sluice.dashboard.words import plain
+from sluice.network.site import Site
+from sluice.telemetry import Record
 
 __all__ = ["serve"]
 
-LOOK_S = 2.0
+LOOK_S = 1.0
+HERE = Path(__file__).parent
 HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "script-src 'self' 'unsafe-inline'; img-src 'self' data:",
+    # Plotly sets styles by itself; scripts come from here, and none stands in the page.
+    "Content-Security-Policy": "default-src 'none'; connect-src 'self'; script-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
 }
 
 
-def serve(folder: Path) -> FastAPI:
-    """Return the web application of one federation's folder; it changes nothing there."""
+def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
+    """Return the web application of one federation's folder; it changes nothing there.
+
+    On a labelled record the model of each round is measured as a detector.
+    """
     app = FastAPI(title="Sluice", docs_url=None, redoc_url=None, openapi_url=None)
-    pages = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=select_autoescape(),
-    )
+    yardstick = Yardstick(Site(folder), labelled)
+    pages = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape())
+    pages.filters["plain"] = plain
+
+    def drawn(template: str) -> Response:
+        state = _state(folder, yardstick)
+        text = pages.get_template(template).render(found=take(folder, yardstick), state=state)
+        return HTMLResponse(text, headers=HEADERS)
 
     @app.get("/")
     def page() -> Response:
-        text = pages.get_template("federation.html").render(found=take(folder))
-        return HTMLResponse(text, headers=HEADERS)
+        return drawn("federation.html")
+
+    @app.get("/now")
+    def now() -> Response:
+        return drawn("now.html")
 
     @app.get("/metrics")
     def metrics() -> Response:
-        return PlainTextResponse(exposition(take(folder)))
+        return PlainTextResponse(exposition(take(folder, yardstick)))
 
     @app.get("/assets/plotly.js")
     def plot() -> Response:
         return Response(plotly.offline.get_plotlyjs(), media_type="text/javascript")
 
+    @app.get("/assets/live.js")
+    def live() -> Response:
+        return Response(
+            (HERE / "assets" / "live.js").read_text("utf-8"), media_type="text/javascript"
+        )
+
+    @app.get("/assets/page.css")
+    def style() -> Response:
+        return Response((HERE / "assets" / "page.css").read_text("utf-8"), media_type="text/css")
+
     @app.get("/events")
     async def events() -> Response:
-        return StreamingResponse(_changes(folder), media_type="text/event-stream")
+        stream = _changes(folder, yardstick)
+        return StreamingResponse(stream, media_type="text/event-stream", headers=HEADERS)
 
     return app
 
 
-async def _changes(folder: Path) -> AsyncIterator[str]:
-    """Tell whenever the log has grown or the store has changed."""
+async def _changes(folder: Path, yardstick: Yardstick) -> AsyncIterator[str]:
+    """Tell whenever the log has grown, the store has changed, or more rounds are measured."""
     last = ""
     while True:
-        now = await asyncio.to_thread(_state, folder)
+        now = await asyncio.to_thread(_state, folder, yardstick)
         if now != last:
             yield f"data: {now}\n\n"
             last = now
         await asyncio.sleep(LOOK_S)
 
 
-def _state(folder: Path) -> str:
+def _state(folder: Path, yardstick: Yardstick) -> str:
     told = [
         f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}"
         for path in (folder / "log.jsonl", folder / "store.sqlite", folder / "store.sqlite-wal")
         if path.exists()
     ]
+    told.append(f"measured {yardstick.rounds}")
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]

@@ -1,7 +1,8 @@
 """The figures of a federation in the text format that Prometheus reads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from sluice.dashboard.quality import RoundQuality
 from sluice.dashboard.snapshot import Snapshot
 
 __all__ = ["exposition"]
@@ -19,14 +20,62 @@ def _lines(found: Snapshot) -> Iterator[str]:
     yield from _gauge("sluice_log_verifies", "1 where the log verifies.", int(not found.fault))
     last = found.history[-1].members if found.history else ()
     yield from _gauge("sluice_members", "Plants in the last finished round.", len(last))
-    yield "# HELP sluice_plant_failed_rounds Rounds in a row without a plant."
-    yield "# TYPE sluice_plant_failed_rounds gauge"
-    for plant in found.plants:
-        yield f'sluice_plant_failed_rounds{{plant="{plant.name}"}} {plant.failed}'
-    yield "# HELP sluice_plant_malformed_total Answers of a plant that made no sense."
-    yield "# TYPE sluice_plant_malformed_total counter"
-    for plant in found.plants:
-        yield f'sluice_plant_malformed_total{{plant="{plant.name}"}} {plant.malformed}'
+    if found.history:
+        seconds = found.history[-1].seconds
+        yield from _gauge("sluice_round_seconds", "How long the last round took.", seconds)
+    if found.quality:
+        yield from _quality(found.quality[-1])
+    yield from _by_plant(
+        "sluice_plant_takes_part",
+        "1 where a plant is attested and asked.",
+        {plant.name: int(plant.takes_part) for plant in found.plants},
+    )
+    yield from _by_plant(
+        "sluice_plant_failed_rounds",
+        "Rounds in a row without a plant.",
+        {plant.name: plant.failed for plant in found.plants},
+    )
+    yield from _by_plant(
+        "sluice_plant_malformed_total",
+        "Answers of a plant that made no sense.",
+        {plant.name: plant.malformed for plant in found.plants},
+        kind="counter",
+    )
+    yield from _by_plant(
+        "sluice_plant_prove_seconds",
+        "From the question to the proof, on the mean.",
+        {plant.name: plant.prove_s for plant in found.plants},
+    )
+    yield from _by_plant(
+        "sluice_plant_verify_seconds",
+        "Verifying a plant's proof, on the mean.",
+        {plant.name: plant.verify_s for plant in found.plants},
+    )
+    yield from _by_plant(
+        "sluice_plant_log_seen",
+        "Entries of the log that a plant has countersigned.",
+        {plant.name: plant.seen for plant in found.plants},
+    )
+
+
+def _quality(last: RoundQuality) -> Iterator[str]:
+    yield from _gauge("sluice_model_error", "Mean error on the clean reference.", last.error)
+    yield from _gauge("sluice_model_threshold", "Above it a window alarms.", last.threshold)
+    if last.auc_pr is not None:
+        yield from _gauge("sluice_model_auc_pr", "On the labelled record.", last.auc_pr)
+    if last.recall is not None:
+        yield from _gauge("sluice_model_recall", "On the labelled record.", last.recall)
+
+
+def _by_plant(
+    name: str, what: str, values: Mapping[str, float | None], *, kind: str = "gauge"
+) -> Iterator[str]:
+    # Plants' names are letters, digits, '-', '_' and '.': nothing in a label needs escaping.
+    yield f"# HELP {name} {what}"
+    yield f"# TYPE {name} {kind}"
+    for plant, value in values.items():
+        if value is not None:
+            yield f'{name}{{plant="{plant}"}} {value}'
 
 
 def _gauge(name: str, what: str, value: float) -> tuple[str, str, str]:

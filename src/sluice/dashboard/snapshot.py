@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.attestation.entries import ENTRIES, ClientExcluded, ModelAggregated
 from sluice.attestation.log import read_log
+from sluice.attestation.rounds import Standing
+from sluice.dashboard.history import RoundRow, history
+from sluice.dashboard.quality import RoundQuality, Yardstick
+from sluice.dashboard.words import plain
 from sluice.errors import SluiceError
 from sluice.network.site import Site
 from sluice.network.store import Member, Store
 
-__all__ = ["PlantRow", "RoundRow", "Snapshot", "take"]
+__all__ = ["PlantRow", "Snapshot", "take"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,20 +21,14 @@ class PlantRow:
 
     name: str
     state: str
+    why: str  # the step in words; empty where it takes part
+    takes_part: bool
     failed: int
     malformed: int
-    prove_s: float | None
+    prove_s: float | None  # from the question to the proof, the way included
     verify_s: float | None
+    train_s: float | None  # from the question to the token, the way included
     seen: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundRow:
-    """One finished round: who had a part in it, and who was left out at which step."""
-
-    round: int
-    members: tuple[str, ...]
-    excluded: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +36,21 @@ class Snapshot:
     """The whole federation."""
 
     federation: str
+    gate: str
     round: int
     rounds: int
     phase: str
+    until: str  # the deadline of the phase; empty where it has none
     entries: int
+    head: str
     fault: str  # of the log; empty where it verifies
     plants: tuple[PlantRow, ...]
     history: tuple[RoundRow, ...]
+    quality: tuple[RoundQuality, ...]
 
 
-def take(folder: Path) -> Snapshot:
-    """Verify the log and read the store."""
+def take(folder: Path, yardstick: Yardstick | None = None) -> Snapshot:
+    """Verify the log, read the store, and measure the rounds' models where asked to."""
     site = Site(folder)
     terms = site.terms
     store = Store(site.base, read_only=True)
@@ -58,61 +59,67 @@ def take(folder: Path) -> Snapshot:
     finally:
         store.close()
     try:
-        ledger = read_log(site.log)
+        ledger, rounds = read_log(site.log), history(site.log)
     except SluiceError as error:
         return Snapshot(
             federation=terms.federation,
+            gate=_gate(terms.system, shadow=False),
             round=0,
             rounds=terms.rounds,
             phase="the log does not verify",
+            until="",
             entries=0,
+            head="",
             fault=str(error),
             plants=plants,
             history=(),
+            quality=(),
         )
-    standing = ledger.rounds.standing
-    phase = "not begun"
-    if standing is not None:
-        open_phase = "updates are revealed" if standing.closed else "tokens are taken"
-        phase = "between rounds" if standing.aggregated else open_phase
+    given_up = ledger.rounds.last - ledger.rounds.counted if ledger.rounds.between else 0
+    phase, until = _phase(ledger.rounds.standing, last=terms.rounds + given_up)
+    models = [(row.round, row.model) for row in rounds]
     return Snapshot(
         federation=terms.federation,
+        gate=_gate(terms.system, shadow=ledger.exemptions.shadow),
         round=ledger.rounds.last,
         rounds=terms.rounds,
         phase=phase,
+        until=until,
         entries=ledger.size,
+        head=ledger.head("coordinator").last,
         fault="",
         plants=plants,
-        history=_history(site.log),
+        history=rounds,
+        quality=yardstick.measured(models) if yardstick else (),
     )
 
 
+def _gate(system: str, *, shadow: bool) -> str:
+    how = "in the clear" if system == "unsafe" else "by zero-knowledge proof"
+    return f"{how} ({system}){', in shadow: nobody is kept out' if shadow else ''}"
+
+
+def _phase(standing: Standing | None, *, last: int) -> tuple[str, str]:
+    if standing is None:
+        return "not begun", ""
+    if standing.aggregated:
+        return ("finished" if standing.opened.round >= last else "between rounds"), ""
+    if standing.closed:
+        return "updates are revealed", ""
+    return "tokens are taken", standing.opened.deadline
+
+
 def _plant(member: Member, store: Store) -> PlantRow:
-    state = "attested" if member.attestation else f"left out at step {member.step or '4'}"
-    if not member.active:
-        state = "removed" if member.removed else "suspended"
+    out = member.active and member.attestation is None
     return PlantRow(
         name=member.name,
-        state=state,
+        state=member.state,
+        why=plain(member.step or "4") if out else "",
+        takes_part=member.active and member.attestation is not None,
         failed=member.failed,
         malformed=store.counts().get((member.name, "malformed"), 0),
         prove_s=store.mean_seconds("answered batch").get(member.name),
         verify_s=store.mean_seconds("verified").get(member.name),
+        train_s=store.mean_seconds("answered token").get(member.name),
         seen=member.seen,
     )
-
-
-def _history(log: Path) -> tuple[RoundRow, ...]:
-    excluded: list[tuple[str, str]] = []
-    found: list[RoundRow] = []
-    for line in log.read_bytes().splitlines():
-        match ENTRIES.read(line).body:
-            case ClientExcluded(client=client, step=step):
-                excluded.append((client, step))
-            case ModelAggregated(round=number, clients=clients):
-                row = RoundRow(round=number, members=clients, excluded=tuple(excluded))
-                found.append(row)
-                excluded = []
-            case _:
-                pass
-    return tuple(found)

@@ -5,54 +5,68 @@ same again: one opening for a commitment, one update for a round, one head after
 """
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import final
 
 from sluice.attestation.heads import COORDINATOR, HEADS, Head
 from sluice.attestation.keyfolder import KeyFolder
 from sluice.attestation.log import extended
-from sluice.attestation.messages import COMMITS, PROOFS, attestation_id
 from sluice.attestation.signed import sign
-from sluice.attestation.states import Committed, Proven, Registered
+from sluice.attestation.states import Registered
 from sluice.attestation.tokens import TOKENS, update_digest
 from sluice.errors import ProverError, SettingError, SluiceError, VerificationError
 from sluice.federation import InProcess, Train, Trained
 from sluice.files import atomically
+from sluice.network.holding import Held, Holding
+from sluice.network.model import keep_model
 from sluice.network.questions import (
     ANSWERS,
     QUESTIONS,
     Answer,
+    Ask,
     AskBatch,
     AskToken,
     AskUpdate,
     Batch,
+    CommitOnly,
     Declined,
     Pledge,
     Question,
     Revelation,
+    Said,
     model_hash,
     packed_update,
     read_parameters,
 )
+from sluice.network.share import Share
 from sluice.network.terms import Terms
 from sluice.telemetry import Record
 
 __all__ = ["Agent"]
 
-LARGEST_PROOF_FILE = 64 * 1024 * 1024
 _log = logging.getLogger("sluice.plant")
 
 
 @final
 class Agent:
-    """One plant with its batch, its keys and the folder in which it remembers."""
+    """One plant with its batch, its keys and the folder in which it remembers.
+
+    `share` is asked for each batch: an operator can name other rows while the plant runs.
+    """
 
     def __init__(
-        self, *, folder: Path, name: str, terms: Terms, keys: KeyFolder, batch: Record
+        self,
+        *,
+        folder: Path,
+        name: str,
+        terms: Terms,
+        keys: KeyFolder,
+        share: Callable[[], Share],
     ) -> None:
         self._folder = folder
         self._terms = terms
-        self._batch = batch
+        self._share = share
         self._registered = Registered(
             federation=terms.federation,
             client=name,
@@ -60,14 +74,10 @@ class Agent:
             system=keys.system,
             circuit=keys.circuit,
         )
-        self._trainer = InProcess(
-            batches={name: batch},
-            windows={name: terms.framing.windows(batch)},
-            descent=terms.descent,
-            seed=terms.seed,
-        )
+        self._holding = Holding(folder / "batches", self._registered)
+        self._read_last: tuple[Share, Record] | None = None
+        self._trains_on: tuple[Share, InProcess] | None = None
         (folder / "rounds").mkdir(parents=True, exist_ok=True)
-        (folder / "batches").mkdir(parents=True, exist_ok=True)
 
     @property
     def name(self) -> str:
@@ -76,7 +86,7 @@ class Agent:
 
     def answer(self, question: bytes) -> bytes:
         """Answer a question of the coordinator this plant has joined, and nobody else's."""
-        answer: Batch | Pledge | Revelation | Declined
+        answer: Said | Declined
         try:
             answer = self._answered(self._read(question).ask)
         except SluiceError as error:
@@ -87,37 +97,43 @@ class Agent:
             answer = Declined(word="not able")
         return ANSWERS.write(Answer(answer=answer))
 
-    def attest(self) -> Proven:
+    @property
+    def batch(self) -> Record:
+        """The rows that the plant attests next, or has attested."""
+        return self._rows(self._share())
+
+    def attest(self, *, unproven: bool = False) -> Held:
         """Commit to the batch and prove it, or find what was committed and proven before."""
-        place = self._folder / "batches" / self._batch_name
-        place.mkdir(exist_ok=True)
-        commit, proof = place / "commit.json", place / "proof.json"
-        plant = self._registered
-        if commit.exists():
-            committed = Committed.load(commit, plant.key, plant.system, plant.circuit)
-        else:
-            committed = plant.commit(self._batch)
-            committed.save(commit)
-        if proof.exists():
-            message = PROOFS.read(proof.read_bytes(), largest=LARGEST_PROOF_FILE)
-            named = attestation_id(committed.message.content, message.content.proof)
-            return Proven(plant=plant, message=message, attestation=named)
-        proven = committed.prove(self._batch)
-        with atomically(proof) as draft:
-            draft.write_bytes(PROOFS.write(proven.message))
-        return proven
+        share = self._share()
+        return self._holding.attest(share, self._rows(share), unproven=unproven)
 
     def attested_documents(self) -> Batch:
         """Return commitment and proof as they travel, over the wire or as a file."""
-        proven = self.attest()
-        commit = (self._folder / "batches" / self._batch_name / "commit.json").read_bytes()
-        COMMITS.read(commit)
-        return Batch(commit=commit, proof=PROOFS.write(proven.message))
+        told = self.attest().documents
+        if isinstance(told, CommitOnly):
+            raise ProverError("the batch has no proof")
+        return told
 
-    @property
-    def _batch_name(self) -> str:
-        times = self._batch.times
-        return f"{times[0]}-{times[-1]}".replace(":", "")
+    def refuse_overlap(self, share: Share) -> None:
+        """Raise where these rows cover time that this plant has committed to before."""
+        self._holding.refuse_overlap(share.read())
+
+    def _rows(self, share: Share) -> Record:
+        if self._read_last is None or self._read_last[0] != share:
+            self._read_last = share, share.read()
+        return self._read_last[1]
+
+    def _trainer(self, share: Share) -> InProcess:
+        if self._trains_on is None or self._trains_on[0] != share:
+            batch = self._rows(share)
+            trainer = InProcess(
+                batches={self.name: batch},
+                windows={self.name: self._terms.framing.windows(batch)},
+                descent=self._terms.descent,
+                seed=self._terms.seed,
+            )
+            self._trains_on = share, trainer
+        return self._trains_on[1]
 
     def _read(self, raw: bytes) -> Question:
         signed = QUESTIONS.read(raw)
@@ -130,10 +146,10 @@ class Agent:
             )
         return asked
 
-    def _answered(self, ask: AskBatch | AskToken | AskUpdate) -> Batch | Pledge | Revelation:
+    def _answered(self, ask: Ask) -> Said:
         match ask:
-            case AskBatch():
-                return self.attested_documents()
+            case AskBatch(unproven=unproven):
+                return self.attest(unproven=unproven).documents
             case AskToken():
                 return self._pledged(ask)
             case AskUpdate():
@@ -144,22 +160,21 @@ class Agent:
         token, update = self._kept(ask.round)
         before = read_parameters(ask.parameters, count=self._terms.weights)
         if token.exists():
-            held = TOKENS.read(token.read_bytes())
-            if held.content.model != model_hash(before):
+            said = TOKENS.read(token.read_bytes())
+            if said.content.model != model_hash(before):
                 raise SettingError(
                     f"round {ask.round} was pledged on another model; the coordinator has gone "
                     "back: ask its operator, then remove the rounds after the one it went back to"
                 )
-            return Pledge(token=TOKENS.write(held))
-        proven = self.attest()
-        if proven.attestation != ask.attestation:
-            raise SettingError("the coordinator names another attestation than this batch has")
-        trained = self._trainer.exchange({self.name: Train(round=ask.round, parameters=before)})
-        reply = trained[self.name]
+            return Pledge(token=TOKENS.write(said))
+        held = self._holding.named(ask.attestation)
+        keep_model(self._folder, before, round_=ask.round - 1)
+        request = Train(round=ask.round, parameters=before)
+        reply = self._trainer(held.share).exchange({self.name: request})[self.name]
         if not isinstance(reply, Trained):
             raise ProverError("training gave no update")
         raw = packed_update(reply.update)
-        pledged = proven.pledge(ask.round, model_hash(before), raw)
+        pledged = held.state.pledge(ask.round, model_hash(before), raw)
         with atomically(update) as draft:
             draft.write_bytes(raw)
         with atomically(token) as draft:
@@ -174,7 +189,11 @@ class Agent:
         raw, held = update.read_bytes(), TOKENS.read(token.read_bytes()).content
         if update_digest(held.federation, held.client, ask.round, raw) != held.update:
             raise SettingError(f"{update} is not what was pledged; it was changed since")
-        return Revelation(update=raw, head=HEADS.write(sign(self._seen(ask), self._registered.key)))
+        return Revelation(
+            update=raw,
+            head=HEADS.write(sign(self._seen(ask), self._registered.key)),
+            renews=self._holding.named(held.attestation).share != self._share(),
+        )
 
     def _seen(self, ask: AskUpdate) -> Head:
         """Check that the log is the one seen last with entries added, and remember its head."""

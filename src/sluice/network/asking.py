@@ -7,18 +7,7 @@ from datetime import datetime
 from sluice.attestation.keys import SigningKey
 from sluice.attestation.signed import sign
 from sluice.errors import DocumentError
-from sluice.network.questions import (
-    ANSWERS,
-    QUESTIONS,
-    AskBatch,
-    AskToken,
-    AskUpdate,
-    Batch,
-    Declined,
-    Pledge,
-    Question,
-    Revelation,
-)
+from sluice.network.questions import ANSWERS, QUESTIONS, Ask, Declined, Question, Said
 from sluice.network.store import Store
 from sluice.network.wire import Wire
 
@@ -37,11 +26,11 @@ class Asking:
 
     def ask(
         self,
-        asks: Mapping[str, AskBatch | AskToken | AskUpdate],
+        asks: Mapping[str, Ask],
         *,
         round_: int,
         seconds: float,
-    ) -> Iterator[tuple[str, Batch | Pledge | Revelation]]:
+    ) -> Iterator[tuple[str, Said]]:
         """Ask each plant and give what can be read of the answers; the rest is noted as it is."""
         began = self.clock()
         questions = {plant: self._signed(plant, ask) for plant, ask in asks.items()}
@@ -55,13 +44,11 @@ class Asking:
         for plant in sorted(silent):
             self._note("silent", plant, round_)
 
-    def _signed(self, plant: str, ask: AskBatch | AskToken | AskUpdate) -> bytes:
+    def _signed(self, plant: str, ask: Ask) -> bytes:
         question = Question(federation=self.federation, client=plant, ask=ask)
         return QUESTIONS.write(sign(question, self.key))
 
-    def _read(
-        self, plant: str, raw: bytes, *, round_: int, began: datetime
-    ) -> Batch | Pledge | Revelation | None:
+    def _read(self, plant: str, raw: bytes, *, round_: int, began: datetime) -> Said | None:
         try:
             answer = ANSWERS.read(raw).answer
         except DocumentError:

@@ -29,15 +29,16 @@ class Conductor:
     reception: Reception
     transport: LoggedTransport
     root: RootTrainer | None = None
+    shadow: bool | None = None  # None: as the log has it
 
     @property
     def _store(self) -> Store:
         return self.transport.asking.store
 
     def run(self, *, rounds: int, on_round: Callable[[Checkpoint], None]) -> Checkpoint:
-        """Take rounds up to the given number, and tell of each."""
+        """Take rounds up to the given number, those given up left out, and tell of each."""
         checkpoint = self._resumed() or self._first()
-        while checkpoint.round < rounds:
+        while self.transport.desk.log.ledger.rounds.counted < rounds:
             checkpoint = self._round(checkpoint)
             on_round(checkpoint)
         return checkpoint
@@ -74,13 +75,15 @@ class Conductor:
         return standing is not None and standing.opened.round == number
 
     def _admit(self, round_: int) -> None:
+        if self.shadow is not None:
+            self.reception.set_gate(shadow=self.shadow)
         self.reception.invite_batches(round_=round_, seconds=self.transport.terms.batch_deadline_s)
 
     def _decisions(self) -> Mapping[str, Decision]:
         return {
-            member.name: Decision(admitted=True)
-            if member.attestation is not None
-            else Decision(admitted=False, reasons=(f"step {member.step or NO_PROOF}",))
+            member.name: Decision(admitted=False, reasons=(f"step {member.step or NO_PROOF}",))
+            if member.attestation is None
+            else Decision(admitted=True, reasons=(member.state,) if member.excuse else ())
             for member in self._store.members()
             if member.active
         }
@@ -120,5 +123,12 @@ class Conductor:
                 f"the log has {logged} finished rounds and the store's last checkpoint is of round "
                 f"{0 if held is None else held.round}: one was put back to an earlier time. "
                 "Restore both from one backup; plants refuse a log that was rewritten"
+            )
+        model = self.transport.desk.log.ledger.rounds.model
+        if held is not None and model not in (None, model_hash(held.parameters)):
+            raise CheckpointError(
+                f"the store's model of round {held.round} is not the one that the log names. If "
+                "'sluice coordinator remove' was cut short, run it again; else restore both from "
+                "one backup"
             )
         return held

@@ -21,7 +21,6 @@ from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import HttpGrid
 
-from sluice.errors import SettingError
 from sluice.network.wire import LARGEST_MESSAGE
 
 __all__ = ["FIELD", "LOST", "RECORD", "Link", "Run"]
@@ -66,10 +65,9 @@ class Run:
         self._client = self._grid._runtime_client  # noqa: SLF001
         told = self._client.PullTaskInput(PullTaskInputRequest())
         if told.run.run_id != number:
-            raise SettingError(
-                f"another run ({told.run.run_id}) was waiting for a runner; it is ended now, "
-                "start again"
-            )
+            # One that was begun before Flower was killed; it is taken and ends without a heartbeat.
+            self._grid.close()
+            raise ConnectionError(f"another run ({told.run.run_id}) was waiting for a runner")
         TaskIdentity.task_id = told.task_id
         TaskIdentity.run_id = told.run.run_id
         TaskIdentity.node_id = told.context.node_id

@@ -17,9 +17,9 @@ from sluice.federation import Checkpoint, RootSlice
 from sluice.files import atomically
 from sluice.network.asking import Asking
 from sluice.network.conductor import Conductor
-from sluice.network.membership import Share
 from sluice.network.reception import Reception
 from sluice.network.rounds import LoggedTransport
+from sluice.network.share import Share
 from sluice.network.site import Site
 from sluice.network.store import Store
 from sluice.network.terms import Terms, read_document, write_document
@@ -93,8 +93,18 @@ def found(folder: Path, plan: Plan, *, at: datetime) -> Site:
     return Site.create(folder, terms, link_port=plan.link_port, at=at)
 
 
-def conductor(site: Site, store: Store, wire: Wire, *, clock: Callable[[], datetime]) -> Conductor:
-    """Put the coordinator of a federation together."""
+def conductor(
+    site: Site,
+    store: Store,
+    wire: Wire,
+    *,
+    clock: Callable[[], datetime],
+    shadow: bool | None = None,
+) -> Conductor:
+    """Put the coordinator of a federation together.
+
+    `shadow` puts its gate in shadow or enforces it; None leaves it as the log has it.
+    """
     terms, desk = site.terms, site.desk()
     asking = Asking(
         federation=terms.federation,
@@ -111,6 +121,7 @@ def conductor(site: Site, store: Store, wire: Wire, *, clock: Callable[[], datet
         reception=Reception(desk=desk, asking=asking, agreements=site.agreements(store)),
         transport=LoggedTransport(terms=terms, desk=desk, asking=asking, log=site.log),
         root=root,
+        shadow=shadow,
     )
 
 

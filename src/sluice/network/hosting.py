@@ -1,6 +1,7 @@
 """The coordinator's processes: Flower's SuperLink on loopback, nginx before it, and the self-check.
 
-They end with the coordinator, even where it is killed: `setpriv` asks the system for that.
+They end with the coordinator, even where it is killed: `setpriv` asks the system for that. Where
+one of them is killed, it is started again.
 """
 
 import shutil
@@ -9,15 +10,17 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from sluice.errors import SettingError
 from sluice.network.exposure import Door, demand_unexposed
+from sluice.network.keeping import Kept
 from sluice.network.site import Site
 from sluice.network.store import Store
 from sluice.network.superlink import FlowerWire, Link, bound_to_us, start_superlink
 from sluice.network.wire import Wire
 
-__all__ = ["hosted", "stopped_after", "wait_for_plants"]
+__all__ = ["hosted", "wait_for_plants"]
 
 START_S = 120.0
 
@@ -37,14 +40,19 @@ def hosted(site: Site, store: Store, *, proxy: bool) -> Iterator[FlowerWire]:
         authority=site.authority.resolve(),
     )
     with ExitStack() as stack:
-        superlink = stack.enter_context(stopped_after(start_superlink(link)))
+        superlink = Kept("Flower's SuperLink", partial(start_superlink, link))
+        stack.callback(superlink.stop)
+        keepers = [superlink]
         if proxy:
-            stack.enter_context(stopped_after(_start_nginx(site)))
+            keepers.append(Kept("nginx", partial(_start_nginx, site)))
+            stack.callback(keepers[-1].stop)
         _await_port("127.0.0.1", port, superlink, "Flower's SuperLink (see flower/superlink.log)")
         _await_port(terms.host, terms.port, superlink, "the proxy (see proxy/error.log)")
         demand_unexposed(
             Door(host=terms.host, port=terms.port, authority=site.authority), link_port=port
         )
+        for kept in keepers:
+            kept.watch()
         wire = FlowerWire(link)
         stack.callback(wire.close)
         wire.enrol({member.name: member.node_key for member in store.members()})
@@ -60,20 +68,6 @@ def wait_for_plants(wire: Wire, store: Store, *, seconds: float) -> frozenset[st
     return present
 
 
-@contextmanager
-def stopped_after(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """End a process when its work is done: asked first, then made to."""
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
 def _start_nginx(site: Site) -> subprocess.Popen[bytes]:
     nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if nginx is None:
@@ -83,13 +77,13 @@ def _start_nginx(site: Site) -> subprocess.Popen[bytes]:
         )
     configuration = site.proxy(site.terms, site.link_port).write(site.folder / "proxy")
     command = [*bound_to_us(), nginx, "-c", str(configuration), "-p", str(configuration.parent)]
-    return subprocess.Popen(command)  # noqa: S603 - our own command, no shell
+    return subprocess.Popen(command, start_new_session=True)  # noqa: S603 - our own, no shell
 
 
-def _await_port(host: str, port: int, process: subprocess.Popen[bytes], what: str) -> None:
+def _await_port(host: str, port: int, process: Kept, what: str) -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
-        if process.poll() is not None:
+        if process.ended:
             break
         try:
             with socket.create_connection((host, port), timeout=1):

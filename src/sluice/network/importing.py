@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sluice.attestation import SigningKey
-from sluice.errors import DocumentError, RefusedError, SettingError
+from sluice.errors import DocumentError, SettingError
 from sluice.network.asking import Asking
 from sluice.network.questions import Batch
 from sluice.network.reception import Reception
@@ -51,12 +51,8 @@ def _attestation(site: Site, exported: Exported, *, at: datetime) -> Taken:
         )
         reception = Reception(desk=site.desk(), asking=asking, agreements=agreements)
         batch = Batch(commit=exported.commit.encode(), proof=exported.proof.encode())
-        reception.decide({exported.plant: batch}, round_=0)
-        member = {m.name: m for m in store.members()}[exported.plant]
-        if member.attestation is None:
-            raise RefusedError(
-                f"the attestation of {exported.plant!r} is refused at step {member.step}"
-            )
+        reception.take(exported.plant, batch, round_=0)
+        named = {member.name: member.attestation for member in store.members()}[exported.plant]
     finally:
         store.close()
-    return Taken(plant=exported.plant, what=f"attested ({member.attestation[:12]}...)")
+    return Taken(plant=exported.plant, what=f"attested ({(named or '')[:12]}...)")

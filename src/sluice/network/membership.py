@@ -6,11 +6,11 @@ plant.json          which rows of which record the plant trains on
 keys/               rules, policy, circuit; private/client.key
 private/node.key    the Flower node's key, mode 0600
 batches/, rounds/   what the plant has said: openings are mode 0600
+model.weights       the federation's model, as it came last
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -19,37 +19,18 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from pydantic import ConfigDict
 
 from sluice.admission import read_policy
 from sluice.attestation import KeyFolder, Registered, find_system
-from sluice.attestation.documents import STRICT, Count
 from sluice.attestation.messages import REGISTRATIONS
 from sluice.errors import SettingError
 from sluice.files import atomically
 from sluice.invariants import RuleSet
 from sluice.network.agent import Agent
+from sluice.network.share import Share
 from sluice.network.terms import Invitation, JoinRequest, read_document, write_document
-from sluice.telemetry import Record, read_record
 
 __all__ = ["Membership", "Share"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """The rows that a plant attests and trains on."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    schema: Literal[1] = 1
-    record: str  # its file or folder
-    start: Count
-    stop: Count
-    every: Count = 1
-
-    def read(self) -> Record:
-        """Read the rows."""
-        return read_record(Path(self.record)).every(self.every).rows(self.start, self.stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +93,11 @@ class Membership:
         """The rows that the plant attests and trains on."""
         return read_document(Share, self.folder / "plant.json")
 
+    def renew(self, share: Share) -> None:
+        """Name other rows for the batches to come; a plant that runs sees it by itself."""
+        self.agent().refuse_overlap(share)
+        write_document(share, self.folder / "plant.json")
+
     @property
     def keys(self) -> KeyFolder:
         """The plant's rules, policy and circuit."""
@@ -137,7 +123,7 @@ class Membership:
             name=invitation.plant,
             terms=invitation.terms,
             keys=self.keys,
-            batch=self.share.read(),
+            share=lambda: self.share,
         )
 
 

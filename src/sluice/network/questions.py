@@ -23,14 +23,17 @@ __all__ = [
     "ANSWERS",
     "QUESTIONS",
     "Answer",
+    "Ask",
     "AskBatch",
     "AskToken",
     "AskUpdate",
     "Batch",
+    "CommitOnly",
     "Declined",
     "Pledge",
     "Question",
     "Revelation",
+    "Said",
     "model_hash",
     "packed_update",
     "read_parameters",
@@ -48,6 +51,7 @@ class AskBatch:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["batch"] = "batch"
+    unproven: bool = False  # a commitment alone will do: a waiver, or the gate in shadow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,9 @@ class AskUpdate:
     lines: tuple[Blob, ...] = field(repr=False)
 
 
+Ask = AskBatch | AskToken | AskUpdate
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One question to one plant."""
@@ -85,7 +92,7 @@ class Question:
     protocol: Literal[1] = 1
     federation: Name
     client: Name
-    ask: Annotated[AskBatch | AskToken | AskUpdate, Discriminator("kind")]
+    ask: Annotated[Ask, Discriminator("kind")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +104,16 @@ class Batch:
     kind: Literal["batch"] = "batch"
     commit: Blob = field(repr=False)
     proof: Blob = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOnly:
+    """A commitment to a batch that the plant cannot prove, where it was told that this will do."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["commit"] = "commit"
+    commit: Blob = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +135,11 @@ class Revelation:
     kind: Literal["update"] = "update"
     update: Blob = field(repr=False)
     head: Blob
+    renews: bool = False  # another batch waits to be attested
+
+
+Said = Batch | CommitOnly | Pledge | Revelation
+"""What a plant says when it does what it was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +160,7 @@ class Answer:
 
     schema: Literal[1] = 1
     protocol: Literal[1] = 1
-    answer: Annotated[Batch | Pledge | Revelation | Declined, Discriminator("kind")]
+    answer: Annotated[Said | Declined, Discriminator("kind")]
 
 
 QUESTIONS: Form[Signed[Question]] = Form.of(Signed[Question], "question", largest=LARGEST_MESSAGE)

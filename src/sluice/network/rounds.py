@@ -16,6 +16,7 @@ from sluice.attestation.rounds import Standing
 from sluice.errors import CheckpointError, DocumentError, SettingError, VerificationError
 from sluice.federation import Reply, Request, Train, Trained
 from sluice.network.asking import Asking
+from sluice.network.members import Member
 from sluice.network.questions import (
     AskToken,
     AskUpdate,
@@ -26,7 +27,6 @@ from sluice.network.questions import (
     write_parameters,
 )
 from sluice.network.reception import NO_PROOF
-from sluice.network.store import Member
 from sluice.network.terms import Terms
 
 __all__ = ["LoggedTransport"]
@@ -123,8 +123,13 @@ class LoggedTransport:
             self._take(revealing, plant, raw, found)
         standing = ledger.rounds.standing
         excluded = standing.excluded if standing else frozenset()
+        head, lines = self.desk.log.signed_head(), self.log.read_bytes().split(b"\n")
         asks = {
-            name: self._ask_update(round_, member)
+            name: AskUpdate(
+                round=round_,
+                head=HEADS.write(head),
+                lines=tuple(lines[member.seen : head.content.size]),
+            )
             for name, member in members.items()
             if ledger.rounds.token(round_, name) is not None
             and name not in found
@@ -134,8 +139,11 @@ class LoggedTransport:
         for plant, answer in self.asking.ask(asks, round_=round_, seconds=seconds):
             if isinstance(answer, Revelation):
                 store.keep_update(plant, round_, answer.update)
+                store.renews(plant, renews=answer.renews)
                 self._take(revealing, plant, answer.update, found)
                 self._countersign(plant, answer.head)
+        for plant in set(asks) - set(found):
+            store.seen(plant, 0)  # put back to an earlier time it knows less: it is shown all anew
         return found
 
     def _take(self, revealing: Revealing, plant: str, raw: bytes, found: dict[str, Reply]) -> None:
@@ -150,11 +158,6 @@ class LoggedTransport:
             self._excluded(revealing, plant, error.step)
         else:
             found[plant] = Trained(update=update)
-
-    def _ask_update(self, round_: int, member: Member) -> AskUpdate:
-        head = self.desk.log.signed_head()
-        lines = self.log.read_bytes().split(b"\n")[member.seen : head.content.size]
-        return AskUpdate(round=round_, head=HEADS.write(head), lines=tuple(lines))
 
     def _countersign(self, plant: str, raw: bytes) -> None:
         """Log a plant's signature of the head; one that signs another log is only counted."""

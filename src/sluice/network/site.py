@@ -8,9 +8,13 @@ tls/                        authority.pem, server.pem; public
 proxy/                      nginx's configuration
 private/                    coordinator.key, approver.key, server.key; mode 0600
 flower/                     the SuperLink's own database and log
+running.lock                held by the coordinator that runs
 """
 
+import fcntl
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -128,6 +132,16 @@ class Site:
             key=(self.folder / "private" / "server.key").resolve(),
             authority=self.authority.resolve(),
         )
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from running this federation, or from going back in it."""
+        with (self.folder / "running.lock").open("ab") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise SettingError(f"a coordinator runs in {self.folder}; stop it first") from None
+            yield
 
     def desk(self) -> Desk:
         """Open the log, every entry verified, to go on with it."""

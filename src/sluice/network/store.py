@@ -9,13 +9,13 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from sluice.attestation.documents import instant
 from sluice.errors import RefusedError, SettingError
 from sluice.federation import Checkpoint, CheckpointFile
+from sluice.network.members import Member
 
 __all__ = ["Member", "Store"]
 
@@ -25,7 +25,8 @@ CREATE TABLE IF NOT EXISTS invitations (
 CREATE TABLE IF NOT EXISTS plants (
     name TEXT PRIMARY KEY, node_key BLOB NOT NULL, rules TEXT NOT NULL, joined TEXT NOT NULL,
     failed INTEGER NOT NULL DEFAULT 0, suspended TEXT, removed TEXT,
-    seen INTEGER NOT NULL DEFAULT 0, step TEXT, attestation TEXT);
+    seen INTEGER NOT NULL DEFAULT 0, step TEXT, attestation TEXT,
+    excuse TEXT, renews INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS checkpoints (
     round INTEGER PRIMARY KEY, content BLOB NOT NULL, model TEXT NOT NULL, made TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS updates (
@@ -36,24 +37,8 @@ CREATE TABLE IF NOT EXISTS events (
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A plant that has joined."""
-
-    name: str
-    node_key: bytes
-    rules: str  # the rules file's text
-    failed: int  # rounds in a row without a part in them
-    suspended: bool
-    removed: bool
-    seen: int  # entries of the log that it has countersigned
-    step: str | None  # at which its batch was refused last
-    attestation: str | None  # under which it takes part
-
-    @property
-    def active(self) -> bool:
-        """Whether it is asked at all."""
-        return not (self.suspended or self.removed)
+COLUMNS = (("excuse", "TEXT"), ("renews", "INTEGER NOT NULL DEFAULT 0"))
+"""What a store of an earlier version lacks in its table of plants."""
 
 
 class Store:
@@ -73,6 +58,7 @@ class Store:
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")
             self._base.executescript(SCHEMA)
+            self._add_columns()
         except (OSError, sqlite3.Error) as error:
             raise SettingError(f"the store {path} cannot be opened: {error}") from None
 
@@ -122,8 +108,8 @@ class Store:
     def members(self) -> tuple[Member, ...]:
         """Return the plants that have joined, by name."""
         rows = self._base.execute(
-            "SELECT name, node_key, rules, failed, suspended, removed, seen, step, attestation "
-            "FROM plants ORDER BY name"
+            "SELECT name, node_key, rules, failed, suspended, removed, seen, step, attestation, "
+            "excuse, renews FROM plants ORDER BY name"
         )
         return tuple(
             Member(
@@ -136,17 +122,25 @@ class Store:
                 seen=row[6],
                 step=row[7],
                 attestation=row[8],
+                excuse=row[9],
+                renews=bool(row[10]),
             )
             for row in rows
         )
 
-    def admitted(self, plant: str, attestation: str) -> None:
-        """Note under which attestation a plant takes part."""
-        self._set(plant, "attestation = ?, step = NULL", attestation)
+    def admitted(self, plant: str, attestation: str, *, excuse: str | None = None) -> None:
+        """Note under which attestation a plant takes part, and on what ground without a proof."""
+        self._set(
+            plant, "attestation = ?, excuse = ?, step = NULL, renews = 0", attestation, excuse
+        )
 
     def refused(self, plant: str, step: str) -> None:
         """Note at which step a plant's batch was refused."""
-        self._set(plant, "step = ?, attestation = NULL", step)
+        self._set(plant, "step = ?, attestation = NULL, excuse = NULL, renews = 0", step)
+
+    def renews(self, plant: str, *, renews: bool) -> None:
+        """Note whether a plant has another batch to attest."""
+        self._set(plant, "renews = ?", int(renews))
 
     def seen(self, plant: str, size: int) -> None:
         """Note how much of the log a plant has countersigned."""
@@ -236,15 +230,21 @@ class Store:
         )
         return {plant: seconds for plant, seconds in rows if seconds is not None}
 
-    def _set(self, plant: str, change: str, value: object) -> None:
+    def _set(self, plant: str, change: str, *values: object) -> None:
         # `change` is one of the literals above; values go as parameters.
         with self._changing() as base:
             done = base.execute(
                 f"UPDATE plants SET {change} WHERE name = ?",  # noqa: S608
-                (value, plant),
+                (*values, plant),
             )
         if done.rowcount != 1:
             raise SettingError(f"no plant {plant!r} has joined")
+
+    def _add_columns(self) -> None:
+        held = {row[1] for row in self._base.execute("PRAGMA table_info(plants)")}
+        for name, kind in COLUMNS:
+            if name not in held:
+                self._base.execute(f"ALTER TABLE plants ADD COLUMN {name} {kind}")
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:

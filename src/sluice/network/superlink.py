@@ -19,14 +19,16 @@ from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest, StartR
 from flwr.proto.fab_pb2 import Fab
 from flwr.supercore.control.control_http_client import ControlHttpClient
 
+from sluice.errors import SettingError
 from sluice.files import atomically
+from sluice.network.awaiting import Awaited
 from sluice.network.flower_run import LOST, Link, Run
 
 __all__ = ["FlowerWire", "Link", "bound_to_us", "environment", "start_superlink"]
 
 POLL_S = 0.3
-GRACE_S = 120.0
-"""How long a plant whose node has gone is asked again before the others stop waiting for it."""
+RETURN_S = 120.0
+"""How long Flower may be away before the coordinator stops; it is started again meanwhile."""
 
 _EMPTY_BUNDLE = {
     "pyproject.toml": b"""[project]
@@ -84,7 +86,11 @@ def start_superlink(link: Link) -> subprocess.Popen[bytes]:
     ]
     with (link.folder / "superlink.log").open("ab") as written:
         return subprocess.Popen(  # noqa: S603 - our own command, no shell
-            command, env=environment(link.folder), stdout=written, stderr=subprocess.STDOUT
+            command,
+            env=environment(link.folder),
+            stdout=written,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
 
 
@@ -110,34 +116,44 @@ class FlowerWire:
 
     def present(self) -> frozenset[str]:
         """Return the plants whose nodes Flower has heard of lately."""
-        with self._control() as control:
-            nodes = control.ListNodes(ListNodesRequest()).nodes_info
-        up = {node.node_id for node in nodes if node.status == "online"}
-        return frozenset(plant for plant, node in self._nodes.items() if node in up)
+        deadline = time.monotonic() + RETURN_S
+        while True:
+            try:
+                with self._control() as control:
+                    nodes = control.ListNodes(ListNodesRequest()).nodes_info
+            except LOST:
+                if time.monotonic() > deadline:
+                    raise SettingError(
+                        "Flower's SuperLink does not answer; see flower/superlink.log, then run "
+                        "'sluice coordinator resume'"
+                    ) from None
+                time.sleep(POLL_S)
+            else:
+                up = {node.node_id for node in nodes if node.status == "online"}
+                return frozenset(plant for plant, node in self._nodes.items() if node in up)
 
     def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
         """Ask each plant; one whose message got lost is asked again while there is time."""
         deadline = time.monotonic() + seconds
-        waiting = dict(questions)
+        awaited = Awaited(questions)
         sent: dict[str, str] = {}  # message -> plant
-        lost: dict[str, float] = {}  # since when Flower says that a plant is away
-        while waiting and (left := deadline - time.monotonic()) > 0:
+        while awaited.plants and (left := deadline - time.monotonic()) > 0:
             try:
                 run = self._running()
-                missing = [plant for plant in waiting if plant not in sent.values()]
-                for plant in missing:
-                    message = run.send(self._nodes[plant], waiting[plant], ttl=max(left, 5.0))
+                for plant in awaited.due(time.monotonic()):
+                    message = run.send(self._nodes[plant], questions[plant], ttl=max(left, 5.0))
                     if message:
                         sent[message] = plant
+                        awaited.asked(plant, time.monotonic())
                 for message, answer in run.replies(sent):
                     plant = sent.pop(message)
-                    since = lost.setdefault(plant, time.monotonic()) if answer is None else 0.0
-                    if answer is not None and waiting.pop(plant, None) is not None:
+                    if answer is None:
+                        awaited.lost(plant, time.monotonic())
+                    elif awaited.answered(plant):
                         yield plant, answer
-                    elif answer is None and time.monotonic() - since > GRACE_S:
-                        waiting.pop(plant, None)
             except LOST:
                 sent.clear()
+                awaited.ask_all_again()
                 self._drop()
             time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
 

@@ -6,6 +6,7 @@ import pytest
 
 from sluice.admission import HardenedPolicy
 from sluice.attestation.coordinator import Agreement
+from sluice.attestation.documents import instant
 from sluice.attestation.entries import BatchAttested
 from sluice.attestation.keyfolder import Pinned
 from sluice.attestation.keys import SigningKey
@@ -142,12 +143,14 @@ def test_looser_rules_need_two_signatures(world: World, rules: RuleSet) -> None:
 def test_new_rules_end_old_attestations_but_not_their_proofs(told: Told, rules: RuleSet) -> None:
     world = told.world
     told.awaiting.attest(told.proof, at=NOW)
-    assert world.ledger.attestations("north", step="6") == (told.proven.attestation,)
+    assert world.ledger.attestations("north", step="6", at=instant(NOW)) == (
+        told.proven.attestation,
+    )
     old = world.circuit
     world.circuit = circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=2_048)
     signed = replace(told.plant, circuit=world.circuit).registration()
     register(world, signed, approve(signed, world.approvers[0]), last=rules)
-    assert world.ledger.attestations("north", step="6") == ()
+    assert world.ledger.attestations("north", step="6", at=instant(NOW)) == ()
     verifier = Verifier(system=SYSTEM, circuit=old, pinned=Pinned.of(old), ledger=world.ledger)
     verifier.verify(told.proof, told.commit)  # it was accepted then, and the log says so
     with refused("2", "other rules, another policy, circuit"):

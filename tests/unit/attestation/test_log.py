@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sluice.attestation.entries import LogOpened, RoundOpened, entry_digest
+from sluice.attestation.entries import (
+    LogOpened,
+    ModelAggregated,
+    PledgesClosed,
+    RoundOpened,
+    entry_digest,
+)
 from sluice.attestation.heads import HEADS, Head, refuse_fork
 from sluice.attestation.keys import SigningKey
 from sluice.attestation.log import Log, extended, mend, read_log
@@ -188,9 +194,14 @@ def test_two_writers_do_not_fork_a_log(world: World) -> None:
     other = Log.open(world.path, world.coordinator)
     body = RoundOpened(round=1, model="0" * 64, deadline="2026-05-01T13:00:00.000000Z")
     world.log.append(body, at=NOW)
-    with pytest.raises(SettingError, match="written to by somebody else"):
+    with refused("6", "round 1 cannot follow 1"):
         other.append(body, at=NOW)
-    assert read_log(world.path).size == 2
+    other.append(PledgesClosed(round=1), at=NOW)
+    world.log.append(ModelAggregated(round=1, model="1" * 64, clients=()), at=NOW)
+    assert read_log(world.path).size == 4
+    world.path.write_bytes(b"".join(world.path.read_bytes().splitlines(keepends=True)[:2]))
+    with pytest.raises(SettingError, match="cut short by somebody else"):
+        world.log.append(PledgesClosed(round=1), at=NOW)
 
 
 def test_a_log_is_its_coordinators(world: World, tmp_path: Path) -> None:

@@ -33,19 +33,33 @@ def test_from_nothing_to_a_plant_that_has_joined(
     run("plant", "join", "north.invitation", *share, "--out", "north")
     run("coordinator", "import", "water", "north/request.json")
     run("coordinator", "import", "water", "north/request.json", expect=3)  # it serves once
-    run("plant", "check", "north")
+    run("plant", "check", "north", "--quiet")
+    window = ("--from", "2024-01-07T00:00", "--to", "2024-01-07T09:00")
+    run("coordinator", "waive", "water", "north", *window, "--reason", "tank 2 is painted")
+    run("coordinator", "waive", "water", "south", *window, "--reason", "no such plant", expect=3)
+    run("coordinator", "waive", "water", "north", *window[:3], "noon", "--reason", "w", expect=2)
+    run("coordinator", "readmit", "water", "north")
+    run("coordinator", "readmit", "water", "south", expect=2)
+    run("plant", "renew", "north", "--rows", "9240:9840")
     run("coordinator", "remove", "water", "north", "--from", "1", expect=2)
     run("coordinator", "export-log", "water", "--out", "log.jsonl")
     capsys.readouterr()
     run("coordinator", "status", "water", "--json")
     told = json.loads(capsys.readouterr().out)
+    assert told["gate"] == "enforced"
+    assert [waiver["reason"] for waiver in told["waivers"]] == ["tank 2 is painted"]
     assert told["plants"] == [
         {"plant": "north", "state": "left out at step 4", "failed": 0, "seen": 0}
     ]
     run("plant", "status", "north", "--json")
     assert json.loads(capsys.readouterr().out)["rounds"] == 0
     run("audit-log", "verify", "log.jsonl", "--json")
-    assert json.loads(capsys.readouterr().out)["entries"] == 2
+    told = json.loads(capsys.readouterr().out)
+    assert told["entries"] == 3
+    assert told["waivers"][0]["plant"] == "north"
+    assert (told["gate"], told["unproven"], told["removed"]) == ("enforced", [], [])
+    run("audit-log", "verify", "log.jsonl")
+    assert "tank 2 is painted" in capsys.readouterr().out.replace("\n", " ")
     changed = Path("log.jsonl").read_bytes().replace(b"north", b"nerth", 1)
     Path("log.jsonl").write_bytes(changed)
     run("audit-log", "verify", "log.jsonl", expect=3)

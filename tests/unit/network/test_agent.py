@@ -21,6 +21,7 @@ from sluice.network.questions import (
     Pledge,
     Question,
     Revelation,
+    Said,
     write_parameters,
 )
 
@@ -40,7 +41,7 @@ def asked(
     *,
     key: SigningKey | None = None,
     client: str = "north",
-) -> Batch | Pledge | Revelation | Declined:
+) -> Said | Declined:
     key = key or SigningKey.load(consortium.site.key)
     question = Question(federation="water", client=client, ask=ask)
     return ANSWERS.read(agent.answer(QUESTIONS.write(sign(question, key)))).answer

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sluice.aggregation import RULES
-from sluice.attestation import read_log
+from sluice.attestation import Log, read_log
 from sluice.detector.autoencoder import initial
-from sluice.errors import CheckpointError, RefusedError
+from sluice.errors import CheckpointError, RefusedError, SettingError
 from sluice.federation import Decision, InProcess, begin, take_round
 from sluice.network.agent import Agent
 from sluice.network.founding import conductor
@@ -50,7 +50,7 @@ class Cut(Direct):
 def in_process(consortium: Consortium, rounds: int) -> np.ndarray:
     terms = consortium.site.terms
     agents = {name: agent for name, agent in consortium.plants.items() if isinstance(agent, Agent)}
-    batches = {name: agent._batch for name, agent in agents.items()}
+    batches = {name: agent.batch for name, agent in agents.items()}
     transport = InProcess(
         batches=batches,
         windows={name: terms.framing.windows(batch) for name, batch in batches.items()},
@@ -181,12 +181,39 @@ def test_a_plant_found_compromised_is_removed_and_its_rounds_given_up(
     consortium.run(rounds=2)
     back = go_back(consortium.site.folder, "west", before=2, at=consortium.clock())
     assert (back.model_of, back.given_up) == (1, 1)
-    assert consortium.site.terms.rounds == 11
+    ledger = read_log(consortium.site.log)
+    assert (ledger.rounds.last, ledger.rounds.counted) == (2, 1)
+    assert ledger.rounds.removals[0].client == "west"
     store = Store(consortium.site.base)
     held = store.last(federation="water")
     store.close()
     assert held is not None
     assert np.array_equal(held.parameters, first.parameters)
-    done = consortium.run(rounds=3)
-    assert done.admitted == ("north", "south")
+    done = consortium.run(rounds=2)  # one round was given up, so this is round 3
+    assert (done.round, done.admitted) == (3, ("north", "south"))
     assert read_log(consortium.site.log).rounds.members == ("north", "south")
+
+
+def test_a_removal_that_was_cut_short_is_ended_by_the_same_call(
+    consortium: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consortium.run(rounds=2)
+    folder = consortium.site.folder
+    with monkeypatch.context() as killed:
+        killed.setattr(Log, "append", lambda *_, **__: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            go_back(folder, "west", before=2, at=consortium.clock())
+    with pytest.raises(CheckpointError, match="run it again"):
+        consortium.run(rounds=3)
+    back = go_back(folder, "west", before=2, at=consortium.clock())
+    assert (back.model_of, back.given_up) == (1, 1)
+    assert consortium.run(rounds=2).admitted == ("north", "south")
+
+
+def test_nobody_goes_back_while_a_coordinator_runs(consortium: Consortium) -> None:
+    consortium.run(rounds=1)
+    with (
+        consortium.site.alone(),
+        pytest.raises(SettingError, match="a coordinator runs"),
+    ):
+        go_back(consortium.site.folder, "west", before=1, at=consortium.clock())

@@ -3,9 +3,16 @@
 import pytest
 from fastapi import FastAPI
 
+from sluice.attestation.verifier import STEPS
 from sluice.dashboard.app import serve
 from sluice.dashboard.metrics import exposition
+from sluice.dashboard.quality import Yardstick
 from sluice.dashboard.snapshot import take
+from sluice.dashboard.words import plain
+from sluice.network.founding import detector
+from sluice.network.store import Store
+from sluice.plants import simulate
+from sluice.telemetry import Label
 
 from .conftest import Consortium, Founder
 
@@ -31,13 +38,42 @@ def test_page_and_figures_say_what_the_log_says(ran: Consortium) -> None:
     assert found.history[0].members == ("north",)
     assert ("south", "4") in found.history[0].excluded
     page = body(serve(ran.site.folder), "/")
-    assert "The log verifies" in page
+    assert "verifies" in page
     assert "left out at step 4" in page
+    assert "no proof came" in page
     assert "http" not in page.replace("http-equiv", "")  # nothing comes from elsewhere
     figures = body(serve(ran.site.folder), "/metrics")
-    assert figures == exposition(found)
+    measured = take(ran.site.folder, Yardstick(ran.site))
+    assert figures == exposition(measured)
+    (quality,) = measured.quality
+    assert f"sluice_model_error {quality.error}" in figures
+    assert (quality.round, quality.auc_pr) == (1, None)
     assert "sluice_log_verifies 1" in figures
     assert 'sluice_plant_failed_rounds{plant="south"} 1' in figures
+
+
+def test_the_quality_of_a_round_is_that_of_its_model(ran: Consortium) -> None:
+    ran.run(rounds=3)
+    labelled = simulate("line", seed=1, days=1, attacks=True)
+    found = take(ran.site.folder, Yardstick(ran.site, labelled))
+    assert [each.round for each in found.quality] == [1, 2, 3]
+    store = Store(ran.site.base, read_only=True)
+    last = store.last(federation="water")
+    store.close()
+    assert last is not None
+    final = detector(ran.site, last)
+    assert found.quality[-1].threshold == final.threshold.score
+    scored = final.score(labelled)
+    attack = scored.labels == Label.ATTACK
+    assert found.quality[-1].recall == float(scored.alarms[attack].mean())
+    # A folder without its reference has a page, and no quality on it.
+    (ran.site.folder / "reference.json").unlink()
+    assert take(ran.site.folder, Yardstick(ran.site)).quality == ()
+
+
+def test_every_step_of_the_protocol_has_words() -> None:
+    for step in (*"123467", *STEPS):
+        assert plain(step) != f"step {step} failed"
 
 
 def test_a_tampered_log_entry_is_shown(ran: Consortium) -> None:

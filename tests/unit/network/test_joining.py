@@ -83,6 +83,10 @@ def test_an_attestation_comes_as_a_file_too(consortium: Consortium, tmp_path: Pa
     write_document(forged, path)
     with pytest.raises(RefusedError, match="step 5.1"):
         take_in(consortium.site.folder, path, at=START)
+    # Anybody can write a file that names north: north stands as it stood.
+    store = Store(consortium.site.base)
+    assert [member.state for member in store.members()] == ["attested"]
+    store.close()
 
 
 def test_the_terms_come_back_as_they_were(consortium: Consortium, tmp_path: Path) -> None:

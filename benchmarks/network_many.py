@@ -1,0 +1,187 @@
+"""What a coordinator spends on each plant in each round, as the federation grows.
+
+Simulated plants in this process, each with keys, a folder and a `full` proof of its own, which the
+coordinator verifies; no wire. The coordinator's processor time, all threads together, is what the
+process used, less what it used while a plant was answering. Prints a table in Markdown.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from sluice.attestation import read_log
+from sluice.detector import Descent
+from sluice.invariants import Profile, load_rules, mine, save_rules
+from sluice.network.founding import Plan, conductor, found
+from sluice.network.membership import Membership, Share
+from sluice.network.questions import QUESTIONS, AskToken
+from sluice.network.site import Site
+from sluice.network.store import Store
+from sluice.network.terms import JoinRequest, read_document
+from sluice.network.wire import Answerer, Direct
+from sluice.plants import simulate
+from sluice.telemetry import Layout, read_record, write
+
+CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
+said = Console(highlight=False)
+
+
+class Metered(Direct):
+    """Plants in this process; counts what their answers take and how much they are sent."""
+
+    def __init__(self, plants: Mapping[str, Answerer]) -> None:
+        super().__init__(plants)
+        self.answering_s = 0.0
+        self.sent = 0
+        self.admitted_s = 0.0  # the coordinator's time when it asked for the first token
+
+    def spent(self) -> float:
+        """Return the processor time that was used while no plant was answering."""
+        return time.process_time() - self.answering_s
+
+    def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
+        """Ask each plant, one after the other, and note the processor time that it takes."""
+        for plant, question in questions.items():
+            if not self.admitted_s and isinstance(QUESTIONS.read(question).content.ask, AskToken):
+                self.admitted_s = self.spent()
+            began = time.process_time()
+            answers = list(super().ask({plant: question}, seconds=seconds))
+            self.answering_s += time.process_time() - began
+            self.sent += len(question)
+            yield from answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one federation cost its coordinator."""
+
+    plants: int
+    attest_s: float  # to take one commitment and verify one proof
+    round_s: float  # for one plant in one round
+    sent: float  # bytes to one plant in one round
+    logged: float  # bytes in the log for one plant in one round
+
+
+def main() -> None:
+    """Measure federations of several sizes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plants", type=int, nargs="+", default=[10, 20, 50])
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--system", default="full")
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        record, rules = _files(Path(folder), most=max(told.plants))
+        costs = [
+            Case(
+                folder=Path(folder) / f"of-{plants}",
+                plants=plants,
+                record=record,
+                rules=rules,
+                system=told.system,
+            ).measured(told.rounds)
+            for plants in told.plants
+        ]
+    said.print(table(costs), markup=False, soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A federation of so many plants, all with the same rules."""
+
+    folder: Path
+    plants: int
+    record: Path
+    rules: Path
+    system: str
+
+    def measured(self, rounds: int) -> Cost:
+        """Let the plants join, prove and take part."""
+        site = self._founded()
+        wire = Metered({f"plant-{at:02d}": self._joined(site, at) for at in range(self.plants)})
+        store = Store(site.base)
+        marks: list[tuple[float, int, int]] = []
+
+        def mark(_: object) -> None:
+            marks.append((wire.spent(), wire.sent, site.log.stat().st_size))
+            said.print(f"{self.plants} plants, round {len(marks)}", style="dim")
+
+        held = conductor(site, store, wire, clock=lambda: datetime.now(UTC))
+        began = wire.spent()
+        held.run(rounds=rounds, on_round=mark)
+        verified = len(store.mean_seconds("verified"))
+        store.close()
+        took_part = len(read_log(site.log).rounds.members)
+        if (verified, took_part) != (self.plants, self.plants):
+            raise SystemExit(f"{verified} proofs verified, {took_part} plants took part")
+        shares = self.plants * (rounds - 1)  # the first round holds proofs and compiling
+        spent, sent, logged = (marks[-1][at] - marks[0][at] for at in range(3))
+        return Cost(
+            plants=self.plants,
+            attest_s=(wire.admitted_s - began) / self.plants,
+            round_s=spent / shares,
+            sent=sent / shares,
+            logged=logged / shares,
+        )
+
+    def _founded(self) -> Site:
+        plan = Plan(
+            federation="many",
+            host="127.0.0.1",
+            port=18_443,
+            link_port=18_000,
+            reference=Share(record=str(self.record), start=CLEAN // 2, stop=CLEAN),
+            policy='kind = "hardened"\n',
+            system=self.system,
+            rows_max=ROWS,
+            descent=Descent(epochs=1, batch=256),
+        )
+        return found(self.folder / "coordinator", plan, at=datetime.now(UTC))
+
+    def _joined(self, site: Site, index: int) -> Answerer:
+        name, start = f"plant-{index:02d}", CLEAN + index * ROWS
+        held = Membership.create(
+            self.folder / name,
+            site.invite(name, at=datetime.now(UTC)),
+            load_rules(self.rules),
+            self.rules.read_text(encoding="utf-8"),
+            Share(record=str(self.record), start=start, stop=start + ROWS),
+        )
+        request = read_document(JoinRequest, held.folder / "request.json", private=True)
+        site.enrol(request, at=datetime.now(UTC))
+        return held.agent()
+
+
+def table(costs: list[Cost]) -> str:
+    """Return the costs as a table in Markdown."""
+    lines = [
+        "| plants | attest a batch | per plant and round | against the smallest | sent | logged |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {cost.plants} | {1e3 * cost.attest_s:.0f} ms | {1e3 * cost.round_s:.1f} ms "
+        f"| {cost.round_s / costs[0].round_s:.2f} x | {cost.sent / 1e3:.0f} kB "
+        f"| {cost.logged / 1e3:.1f} kB |"
+        for cost in costs
+    ]
+    return "\n".join(lines)
+
+
+def _files(folder: Path, *, most: int) -> tuple[Path, Path]:
+    """Simulate one long record and mine its rules; each plant has a stretch of it."""
+    days = 1 + (CLEAN + most * ROWS) // DAY_ROWS
+    record, rules = folder / "line.parquet", folder / "rules.json"
+    write(simulate("line", seed=0, days=days), record, Layout.PARQUET)
+    line = read_record(record)
+    mined = mine(line.rows(0, CLEAN // 2), line.rows(CLEAN // 2, CLEAN), profile=Profile.HARDENED)
+    save_rules(mined, rules)
+    return record, rules
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Federations to run as processes of their own: founded and joined once, copied for each test."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sluice.admission import HardenedPolicy, accept
+from sluice.detector import Descent
+from sluice.invariants import Profile, RuleSet, mine, save_rules
+from sluice.network.founding import Plan
+from sluice.network.membership import Share
+from sluice.plants import simulate
+from sluice.telemetry import Layout, Record, write
+
+from .sites import Draft, free_port
+
+
+@pytest.fixture(scope="session")
+def jax_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jax")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """A plant's clean record with rules mined from it, as files."""
+
+    record: Path
+    rules: RuleSet
+    rules_file: Path
+    policy: str
+    calibration: tuple[int, int]  # rows
+
+    @classmethod
+    def make(cls, folder: Path, record: Record, cuts: tuple[int, int]) -> "Ground":
+        """Fit rules before the first cut, calibrate them before the second, and accept them."""
+        fit, calibrate = cuts
+        path, rules_file = folder / "record.parquet", folder / "rules.json"
+        write(record, path, Layout.PARQUET)
+        rules = mine(record.rows(0, fit), record.rows(fit, calibrate), profile=Profile.HARDENED)
+        save_rules(rules, rules_file)
+        # Channels that no rule reads are declared, as an approver would do after asking why.
+        asked = (re.search(r"[A-Z]+\d+", why) for why in accept(rules, HardenedPolicy()))
+        named = dict.fromkeys(found.group() for found in asked if found)
+        reasons = "".join(f'{name} = "nothing meters it"\n' for name in named)
+        return cls(
+            record=path,
+            rules=rules,
+            rules_file=rules_file,
+            policy=f'kind = "hardened"\n[acceptance.reasons]\n{reasons}',
+            calibration=cuts,
+        )
+
+    def share(self, start: int, stop: int) -> Share:
+        return Share(record=str(self.record), start=start, stop=stop)
+
+    def draft(
+        self,
+        folder: Path,
+        shares: dict[str, Share],
+        *,
+        rounds: int,
+        deadline_s: float,
+        batch_deadline_s: float | None = None,
+        rows_max: int,
+    ) -> Draft:
+        plan = Plan(
+            federation="water",
+            host="127.0.0.1",
+            port=free_port(),
+            link_port=free_port(),
+            reference=self.share(*self.calibration),
+            policy=self.policy,
+            rows_max=rows_max,
+            rounds=rounds,
+            descent=Descent(epochs=1, batch=256),
+            batch_deadline_s=batch_deadline_s or deadline_s,
+            round_deadline_s=deadline_s,
+            suspend_after=50,
+        )
+        return Draft.make(folder, plan, self.rules, self.rules_file, shares)
+
+
+@pytest.fixture(scope="session")
+def line_draft(tmp_path_factory: pytest.TempPathFactory) -> Draft:
+    """Three plants on `line`, three short rounds, full proofs of 600 rows."""
+    folder = tmp_path_factory.mktemp("line")
+    ground = Ground.make(folder, simulate("line", seed=0, days=8), (4_320, 8_640))
+    starts = {name: 8_640 + at * 600 for at, name in enumerate(("north", "south", "west"))}
+    shares = {name: ground.share(start, start + 600) for name, start in starts.items()}
+    return ground.draft(folder / "draft", shares, rounds=3, deadline_s=180.0, rows_max=1_024)
+
+
+@pytest.fixture(scope="session")
+def treatment(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    """A treatment plant, a row every 10 s, of which the last 10,368 rows are the plants'."""
+    folder = tmp_path_factory.mktemp("treatment")
+    record = simulate("treatment", seed=0, days=3).every(10)
+    return Ground.make(folder, record, (7_776, 15_552))

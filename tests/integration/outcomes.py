@@ -1,0 +1,94 @@
+"""The page of cases and outcomes that a run of the network tests writes."""
+
+import os
+import re
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from sluice.files import atomically
+
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "network.md"
+SIZES = PAGE.with_name("network-sizes.md")
+SIZES_HEAD = """# What a federation between sites takes
+
+Written by `make test-network`: ten rounds on `treatment` (51 channels), four plants with full
+proofs of 2,048 rows each and a fifth that cannot prove its batch, on one machine.
+
+| what | size |
+|---|---|
+"""
+HEAD = """# What a federation between sites stands
+
+Written by `make test-network`: real processes over TLS through nginx on one machine, Flower
+{flower}. Three plants on `line` with full proofs of 600 rows take three rounds, unless a row says
+otherwise. After every case `sluice audit-log verify` reads the log from its first entry, and the
+model's hash is that of a federation in one process in which the same plants took part in each
+round.
+
+| what happened | who took part | log | seconds |
+|---|---|---|---|
+"""
+FOOT = """
+*kill -9* of the coordinator takes Flower's SuperLink and nginx with it; somebody types
+`sluice coordinator resume`, as the systemd unit does. Where a SuperLink, an nginx or a plant's
+SuperNode is killed, Sluice starts it again. A plant that was killed is started again by hand here,
+by systemd in practice. Seconds are from the first start to the last round, on a busy machine with
+two cores.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One case."""
+
+    case: str
+    members: str
+    entries: int
+    seconds: float
+
+    def __str__(self) -> str:
+        log = f"verifies, {self.entries} entries"
+        return f"| {self.case} | {self.members} | {log} | {self.seconds:.0f} |"
+
+
+def told(members: tuple[tuple[str, ...], ...], everybody: tuple[str, ...]) -> str:
+    """Say who took part in which rounds."""
+    away = {
+        plant: [str(at) for at, each in enumerate(members, start=1) if plant not in each]
+        for plant in everybody
+    }
+    missing = [
+        f"without {plant} in round{'s' * (len(rounds) > 1)} {', '.join(rounds)}"
+        for plant, rounds in away.items()
+        if rounds
+    ]
+    return f"{len(members)} rounds: {'; '.join(missing) or 'all'}"
+
+
+def note(row: Row) -> None:
+    """Put a case's outcome into the page, in the place of its last one."""
+    if "SLUICE_NETWORK_PAGE" not in os.environ:
+        return
+    rows = dict(_rows())
+    rows[row.case] = str(row)
+    text = HEAD.format(flower=version("flwr")) + "\n".join(rows.values()) + "\n" + FOOT
+    with atomically(PAGE) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def note_sizes(sizes: dict[str, str]) -> None:
+    """Write the page of sizes."""
+    if "SLUICE_NETWORK_PAGE" in os.environ:
+        rows = "".join(f"| {what} | {size} |\n" for what, size in sizes.items())
+        with atomically(SIZES) as draft:
+            draft.write_text(SIZES_HEAD + rows, encoding="utf-8")
+
+
+def _rows() -> list[tuple[str, str]]:
+    if not PAGE.exists():
+        return []
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    found = [(re.match(r"\| (.*?) \|", line), line) for line in lines]
+    skipped = {"what happened", "---"}
+    return [(m.group(1), line) for m, line in found if m and m.group(1) not in skipped]

@@ -1,0 +1,128 @@
+"""A bad network between plants and the proxy: it cuts, repeats and overtakes.
+
+TLS keeps a network from touching what passes, so this one has the coordinator's own key: it takes
+each call apart from the others and hands it on to the proxy as often and as late as it likes.
+"""
+
+import http.client
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from sluice.network.membership import Membership
+from sluice.network.site import Site
+from sluice.network.terms import write_document
+from sluice.seeding import stream
+
+
+class Relay:
+    """One address at which plants find the proxy, by way of a network that misbehaves."""
+
+    def __init__(self, site: Site, *, seed: int) -> None:
+        self._site = site
+        self._random = stream(seed, "relay")
+        self._lock = threading.Lock()
+        self._arrived = 0
+        self._last_passed = 0
+        self.cut = False
+        self.twice = False
+        self.latest_s = 0.0  # calls wait up to so long
+        self.repeated = 0
+        self.overtaken = 0
+
+    def ask(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        """Hand a call on, late and perhaps twice; the first answer counts."""
+        with self._lock:
+            self._arrived += 1
+            mine, wait = self._arrived, float(self._random.uniform(0.0, self.latest_s or 1e-9))
+        time.sleep(wait)
+        with self._lock:
+            self.overtaken += mine < self._last_passed
+            self._last_passed = max(mine, self._last_passed)
+        answer = self._hand_on(path, headers, body)
+        if self.twice:
+            self._hand_on(path, headers, body)
+            self.repeated += 1
+        return answer
+
+    def _hand_on(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        terms = self._site.terms
+        trust = ssl.create_default_context(cafile=str(self._site.authority))
+        line = http.client.HTTPSConnection(terms.host, terms.port, timeout=60, context=trust)
+        try:
+            line.request("POST", path, body=body, headers=headers)
+            answer = line.getresponse()
+            return answer.status, answer.getheader("Content-Type", ""), answer.read()
+        finally:
+            line.close()
+
+
+def _handler(relay: Relay) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            # All of a call is signed by what it carries; hop-by-hop headers stay here.
+            dropped = {"host", "connection", "content-length", "accept-encoding"}
+            headers = {k: v for k, v in self.headers.items() if k.lower() not in dropped}
+            if relay.cut:
+                self.close_connection = True
+                return
+            try:
+                status, kind, answer = relay.ask(self.path, headers, body)
+            except OSError:
+                self.close_connection = True
+                return
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Say nothing."""
+
+    return Handler
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A plant that hangs up is no news here."""
+
+
+@contextmanager
+def relayed(site: Site, plants: list[Path], *, seed: int = 0) -> Iterator[Relay]:
+    """Put a relay between these plants' folders and the proxy."""
+    relay = Relay(site, seed=seed)
+    server = _Server(("127.0.0.1", 0), _handler(relay))
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trust.load_cert_chain(site.certificate, site.folder / "private" / "server.key")
+    server.socket = trust.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
+    for folder in plants:
+        _point(folder, int(server.server_address[1]))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield relay
+    finally:
+        with suppress(OSError):
+            server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _point(folder: Path, port: int) -> None:
+    """Tell a plant that its coordinator is at another port."""
+    invitation = Membership(folder).invitation
+    moved = replace(invitation, terms=replace(invitation.terms, port=port))
+    write_document(moved, folder / "invitation.json", private=True)

@@ -1,0 +1,319 @@
+"""A federation whose coordinator and plants are processes of their own, on this machine, over TLS.
+
+`Draft` founds one and lets plants join, once; `Sites` runs a copy of it, can end any of its
+processes at a moment of the log, and says how it came out.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sluice.aggregation import RULES
+from sluice.attestation import read_log
+from sluice.attestation.entries import ENTRIES, Body, ClientExcluded, ModelAggregated
+from sluice.detector.autoencoder import Parameters, initial
+from sluice.federation import Decision, InProcess, Reply, Request, begin, take_round
+from sluice.invariants import RuleSet
+from sluice.network.founding import Plan, found
+from sluice.network.membership import Membership, Share
+from sluice.network.questions import model_hash
+from sluice.network.site import Site
+from sluice.network.store import Store
+from sluice.network.superlink import bound_to_us
+from sluice.network.terms import JoinRequest, read_document
+
+SOURCE = Path(__file__).parents[2] / "src"
+SLUICE = (sys.executable, "-c", "from sluice.cli import main; main()")
+LIAR = Path(__file__).parents[1] / "unit" / "network" / "lying_plant.py"
+CLOCK = Path(__file__).with_name("shifted_clock.c")
+LONGEST_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A federation that was founded and joined, and has not begun."""
+
+    folder: Path
+    plants: tuple[str, ...]
+
+    @classmethod
+    def make(
+        cls, folder: Path, plan: Plan, rules: RuleSet, rules_file: Path, shares: Mapping[str, Share]
+    ) -> "Draft":
+        now = datetime.now(UTC)
+        site = found(folder / "water", plan, at=now)
+        for name, share in shares.items():
+            invitation = site.invite(name, at=now)
+            text = rules_file.read_text(encoding="utf-8")
+            held = Membership.create(folder / name, invitation, rules, text, share)
+            request = read_document(JoinRequest, held.folder / "request.json", private=True)
+            site.enrol(request, at=now)
+        return cls(folder=folder, plants=tuple(shares))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a federation came out, by its log alone."""
+
+    members: tuple[tuple[str, ...], ...]  # of each round
+    excluded: tuple[dict[str, str], ...]  # of each round: plant -> step
+    model: str  # hash
+    entries: int
+
+
+@dataclass(kw_only=True)
+class Sites:
+    """A coordinator and plants that run."""
+
+    folder: Path
+    cache: Path  # of JAX's compiler, which all share; and the clock that is off
+    coordinator: subprocess.Popen[bytes] | None = None
+    plants: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0  # from here to the end of the last round
+
+    @property
+    def site(self) -> Site:
+        return Site(self.folder / "water")
+
+    @property
+    def said(self) -> Path:
+        """What the coordinator has said so far."""
+        return self.folder / "coordinator.err"
+
+    @property
+    def clock(self) -> Path:
+        """What makes a process see a clock that is off."""
+        built = self.cache / "shifted_clock.so"
+        if not built.exists():
+            subprocess.run(("cc", "-shared", "-fPIC", "-o", built, CLOCK, "-ldl"), check=True)
+        return built
+
+    # -- processes ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the coordinator, and every plant that does not run yet."""
+        self.start_coordinator()
+        for entry in sorted(self.folder.iterdir()):
+            if (entry / "plant.json").exists() and entry.name not in self.plants:
+                self.start_plant(entry.name)
+
+    def start_coordinator(self, *, wait: float = 120, shift_s: int = 0) -> None:
+        command = ("coordinator", "resume", str(self.site.folder), "--wait", str(wait))
+        self.coordinator = self._start((*SLUICE, *command), self.said, shift_s)
+
+    def start_plant(self, name: str, *, shift_s: int = 0) -> None:
+        command = (*SLUICE, "plant", "run", str(self.folder / name))
+        self.plants[name] = self._start(command, self.folder / f"{name}.err", shift_s)
+
+    def start_liar(self, name: str, lie: str, *more: str) -> None:
+        command = (sys.executable, str(LIAR), str(self.folder / name), lie, *more)
+        self.plants[name] = self._start(command, self.folder / f"{name}.err", 0)
+
+    def _start(self, command: tuple[str, ...], said: Path, shift_s: int) -> subprocess.Popen[bytes]:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(SOURCE),
+            "JAX_COMPILATION_CACHE_DIR": str(self.cache),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "OMP_NUM_THREADS": "1",
+        }
+        if shift_s:
+            environment |= {"LD_PRELOAD": str(self.clock), "SLUICE_CLOCK_SHIFT": str(shift_s)}
+        with said.open("ab") as err, said.with_suffix(".out").open("wb") as out:
+            ours = (*bound_to_us(), *command)  # gone when the tests are
+            return subprocess.Popen(ours, env=environment, stdout=out, stderr=err)
+
+    @property
+    def superlink(self) -> int:
+        """The process of Flower at the coordinator."""
+        return self._found("flower-superlink", self.site.folder)
+
+    def supernode(self, plant: str) -> int:
+        """The process of Flower at a plant."""
+        return self._found("flower-supernode", self.folder / plant)
+
+    @property
+    def nginx(self) -> int:
+        """The proxy's first process."""
+        return int((self.site.folder / "proxy" / "nginx.pid").read_text(encoding="ascii"))
+
+    def _found(self, program: str, folder: Path) -> int:
+        found = [pid for pid in _pids() if _runs(pid, program, folder)]
+        assert found, f"no {program} of {folder} runs"
+        return found[0]
+
+    def stop(self) -> None:
+        """End everything; Flower and nginx end with who started them."""
+        started = [*self.plants.values(), *([self.coordinator] if self.coordinator else [])]
+        for process in started:
+            process.terminate()
+        for process in started:
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def memory_mb(self, plant: str) -> dict[str, float]:
+        """Return the most memory that each kind of process has had so far."""
+        assert self.coordinator is not None
+        asked = {
+            "coordinator": self.coordinator.pid,
+            "its SuperLink": self.superlink,
+            "its nginx": self.nginx,
+            "plant": self.plants[plant].pid,
+            "its SuperNode": self.supernode(plant),
+        }
+        return {name: _peak_mb(pid) for name, pid in asked.items()}
+
+    # -- moments ------------------------------------------------------------------------------
+
+    def await_said(self, words: str) -> None:
+        self._await(lambda: words in self.said.read_text(encoding="utf-8"), words)
+
+    def await_entry(self, kind: str, round_: int) -> None:
+        """Wait until the log has such an entry of a round."""
+
+        def there() -> bool:
+            entries = (getattr(body, "round", None) for body in self.bodies() if body.kind == kind)
+            return round_ in entries
+
+        self._await(there, f"{kind} {round_}")
+
+    def _await(self, there: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + LONGEST_S
+        while not there():
+            assert time.monotonic() < deadline, f"{what} never came"
+            assert self.coordinator is None or self.coordinator.poll() is None, self.words()
+            time.sleep(0.02)
+
+    def words(self) -> str:
+        return self.said.read_text(encoding="utf-8")[-2_000:]
+
+    def end(self) -> Ending:
+        """Wait until the coordinator has done all rounds, and read its log from the first entry."""
+        assert self.coordinator is not None
+        assert self.coordinator.wait(timeout=LONGEST_S) == 0, self.words()
+        self.seconds = time.monotonic() - self.began
+        return self.ending()
+
+    # -- what came of it ----------------------------------------------------------------------
+
+    def bodies(self) -> list[Body]:
+        lines = self.site.log.read_bytes().split(b"\n")[:-1]
+        return [ENTRIES.read(line).body for line in lines]
+
+    def ending(self) -> Ending:
+        ledger = read_log(self.site.log)
+        verified = subprocess.run(
+            (*SLUICE, "audit-log", "verify", str(self.site.log), "--json"),
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            check=True,
+            capture_output=True,
+        )
+        assert json.loads(verified.stdout)["entries"] == ledger.size
+        rounds = [body for body in self.bodies() if isinstance(body, ModelAggregated)]
+        excluded: list[dict[str, str]] = [{} for _ in rounds]
+        for body in self.bodies():
+            if isinstance(body, ClientExcluded):
+                excluded[body.round - 1][body.client] = body.step
+        return Ending(
+            members=tuple(body.clients for body in rounds),
+            excluded=tuple(excluded),
+            model=rounds[-1].model,
+            entries=ledger.size,
+        )
+
+    def model(self) -> Parameters:
+        """Return the weights that the store holds at the end."""
+        store = Store(self.site.base)
+        try:
+            held = store.last(federation=self.site.terms.federation)
+        finally:
+            store.close()
+        assert held is not None
+        return held.parameters
+
+    def in_one_process(self, members: tuple[tuple[str, ...], ...]) -> Parameters:
+        """Return the weights of a federation in this process with these members in each round."""
+        terms = self.site.terms
+        names = sorted({name for each in members for name in each})
+        transport = Apart({name: self._trainer(name) for name in names})
+        start = initial(terms.framing.width, seed=terms.seed)
+        checkpoint = begin(start, dict.fromkeys(names, Decision(admitted=True)))
+        for each in members:
+            if each:
+                now = replace(checkpoint, decisions=dict.fromkeys(each, Decision(admitted=True)))
+                checkpoint = take_round(now, transport, RULES[terms.rule], None)
+            else:
+                checkpoint = replace(checkpoint, round=checkpoint.round + 1)
+        return checkpoint.parameters
+
+    def _trainer(self, name: str) -> InProcess:
+        terms, batch = self.site.terms, Membership(self.folder / name).share.read()
+        windows = {name: terms.framing.windows(batch)}
+        return InProcess(
+            batches={name: batch}, windows=windows, descent=terms.descent, seed=terms.seed
+        )
+
+    def expected(self, members: tuple[tuple[str, ...], ...]) -> str:
+        return model_hash(self.in_one_process(members))
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Plants in this process, each trained by itself as a plant between sites is."""
+
+    plants: Mapping[str, InProcess]
+
+    def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
+        replies: dict[str, Reply] = {}
+        for name, request in requests.items():
+            replies |= self.plants[name].exchange({name: request})
+        return replies
+
+
+@contextmanager
+def running(draft: Draft, folder: Path, cache: Path) -> Iterator[Sites]:
+    """Give a copy of a drafted federation to run, and end all of its processes at last."""
+    shutil.copytree(draft.folder, folder)
+    sites = Sites(folder=folder, cache=cache)
+    try:
+        yield sites
+    finally:
+        sites.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _peak_mb(pid: int) -> float:
+    told = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in told.splitlines() if "VmHWM" in line) / 1024
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _runs(pid: int, program: str, folder: Path) -> bool:
+    """Whether a process is this program, of this folder."""
+    try:
+        told = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    programs = {Path(os.fsdecode(part)).name for part in told[:2]}
+    return program in programs and any(os.fsencode(folder) + b"/" in part for part in told)

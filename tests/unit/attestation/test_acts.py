@@ -1,0 +1,218 @@
+"""Acts of operators: a gate in shadow, waivers with limits, removals that anyone can follow."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.attestation.acts import BatchExcused, ClientRemoved, GateSet, Waiver, WaiverGranted
+from sluice.attestation.context import Interval
+from sluice.attestation.documents import instant
+from sluice.attestation.gathering import Attested, Pledging
+from sluice.attestation.keys import SigningKey
+from sluice.attestation.log import read_log
+from sluice.attestation.messages import COMMITS
+from sluice.attestation.signed import content_digest, sign
+from sluice.attestation.states import Unproven
+from sluice.attestation.tokens import TOKENS
+from sluice.errors import VerificationError
+
+from .conftest import NOW, Told, World, later, tell
+
+MODEL, NEXT, LAST = "a" * 64, "b" * 64, "c" * 64
+UPDATE = b"an update"
+
+
+def refused(step: str, words: str) -> "pytest.RaisesExc[VerificationError]":
+    return pytest.raises(VerificationError, match=rf"step {step}: .*{words}")
+
+
+@pytest.fixture
+def told(world: World) -> Told:
+    """A plant that has committed, and proves nothing."""
+    return tell(world, "north")
+
+
+def waiver_for(told: Told) -> Waiver:
+    return Waiver(
+        federation="water",
+        client="north",
+        interval=COMMITS.read(told.commit).content.interval,
+        expires=instant(later(3_600)),
+        reason="tank 2 is being painted",
+    )
+
+
+def grant(world: World, waiver: Waiver, key: SigningKey | None = None) -> str:
+    signed = sign(waiver, key or world.coordinator)
+    world.log.append(WaiverGranted(waiver=signed), at=NOW)
+    return content_digest(waiver)
+
+
+def excuse(world: World, told: Told, waiver: str | None) -> Unproven:
+    unproven = Unproven(plant=told.plant, message=COMMITS.read(told.commit))
+    body = BatchExcused(
+        client="north",
+        commitment=unproven.message.content.commitment,
+        attestation=unproven.attestation,
+        waiver=waiver,
+    )
+    world.log.append(body, at=later(1))
+    return unproven
+
+
+def pledge(world: World, unproven: Unproven, *, minutes: int = 2) -> Pledging:
+    pledging = world.desk.open_round(MODEL, later(9_000), at=later(minutes))
+    token = TOKENS.write(unproven.pledge(1, MODEL, UPDATE).message)
+    attested = Attested(client="north", attestation=unproven.attestation)
+    pledging.pledge(attested, token, at=later(minutes))
+    return pledging
+
+
+# -- shadow ---------------------------------------------------------------------------------------
+
+
+def test_without_a_proof_nobody_takes_part_unless_the_gate_is_in_shadow(
+    world: World, told: Told
+) -> None:
+    with refused("4", "sends no proof; the gate is on"):
+        excuse(world, told, None)
+    world.log.append(GateSet(enforced=False), at=NOW)
+    unproven = excuse(world, told, None)
+    pledge(world, unproven)
+    again = read_log(world.path)
+    assert again.exemptions.shadow
+    assert [each.client for each in again.exemptions.excused] == ["north"]
+
+
+def test_once_the_gate_is_enforced_a_shadow_serves_no_longer(world: World, told: Told) -> None:
+    world.log.append(GateSet(enforced=False), at=NOW)
+    unproven = excuse(world, told, None)
+    world.log.append(GateSet(enforced=True), at=NOW)
+    with refused("6", "has no attestation"):
+        pledge(world, unproven)
+
+
+def test_the_gate_is_set_between_rounds_and_to_something_else(world: World) -> None:
+    with refused("7", "what it is already"):
+        world.log.append(GateSet(enforced=True), at=NOW)
+    world.desk.open_round(MODEL, later(60), at=NOW)
+    with refused("7", "between rounds"):
+        world.log.append(GateSet(enforced=False), at=NOW)
+
+
+def test_an_excuse_has_its_own_name_and_is_made_once(world: World, told: Told) -> None:
+    world.log.append(GateSet(enforced=False), at=NOW)
+    commit = COMMITS.read(told.commit).content
+    body = BatchExcused(
+        client="north", commitment=commit.commitment, attestation="0" * 64, waiver=None
+    )
+    with refused("4", "under another name"):
+        world.log.append(body, at=NOW)
+    excuse(world, told, None)
+    with refused("4", "excused already"):
+        excuse(world, told, None)
+    with refused("5.3", "another's"):
+        world.log.append(replace(body, client="south"), at=NOW)
+
+
+# -- waivers --------------------------------------------------------------------------------------
+
+
+def test_a_waiver_serves_for_its_plant_and_window_until_it_expires(
+    world: World, told: Told
+) -> None:
+    unproven = excuse(world, told, grant(world, waiver_for(told)))
+    pledge(world, unproven)
+    assert read_log(world.path).exemptions.waivers == (waiver_for(told),)
+
+
+def test_a_token_under_an_expired_waiver_is_refused(world: World, told: Told) -> None:
+    unproven = excuse(world, told, grant(world, waiver_for(told)))
+    with refused("6", "has no attestation"):
+        pledge(world, unproven, minutes=3_601)
+
+
+def test_an_expired_waiver_is_refused(world: World, told: Told) -> None:
+    with refused("4", "expired on"):
+        grant(world, replace(waiver_for(told), expires=instant(later(-1))))
+    short = grant(world, replace(waiver_for(told), expires=instant(NOW)))
+    with refused("4", "expired on"):
+        excuse(world, told, short)
+
+
+def test_a_waiver_of_another_plant_is_refused(world: World, told: Told) -> None:
+    with refused("4", "no client 'south'"):
+        grant(world, replace(waiver_for(told), client="south"))
+    world.enrol(world.plant("south"))
+    with refused("4", "for 'south', not for 'north'"):
+        excuse(world, told, grant(world, replace(waiver_for(told), client="south")))
+
+
+def test_a_waiver_with_a_forged_signature_is_refused(world: World, told: Told) -> None:
+    with refused("4", "signature"):
+        grant(world, waiver_for(told), key=told.plant.key)
+    with refused("4", "no such waiver"):
+        excuse(world, told, content_digest(waiver_for(told)))
+    with refused("4", "federation 'power'"):
+        grant(world, replace(waiver_for(told), federation="power"))
+
+
+def test_a_waiver_whose_window_does_not_cover_the_batch_is_refused(
+    world: World, told: Told
+) -> None:
+    whole = waiver_for(told).interval
+    moment = Interval(start=whole.start, end=whole.start)
+    narrow = grant(world, replace(waiver_for(told), interval=moment))
+    with refused("4", "the batch goes from"):
+        excuse(world, told, narrow)
+
+
+# -- removals -------------------------------------------------------------------------------------
+
+
+def take_round(world: World, number: int, on: str, model: str) -> None:
+    pledging = world.desk.open_round(on, later(60), at=NOW)
+    assert pledging.round == number
+    pledging.close(at=NOW).finish(model, at=NOW)
+
+
+def test_a_round_is_opened_on_the_model_that_the_federation_has(world: World) -> None:
+    take_round(world, 1, MODEL, NEXT)
+    with refused("6", "the federation's model is bbbb"):
+        world.desk.open_round(MODEL, later(60), at=NOW)
+
+
+def test_a_removal_goes_back_to_a_model_that_there_was(world: World, told: Told) -> None:
+    take_round(world, 1, MODEL, NEXT)
+    take_round(world, 2, NEXT, LAST)
+    body = ClientRemoved(client="north", since=2, model_of=1, model=NEXT)
+    for wrong in (
+        replace(body, model=MODEL),
+        replace(body, since=3),
+        replace(body, model_of=2),
+        replace(body, client="south"),
+    ):
+        with pytest.raises(VerificationError, match="step 6"):
+            world.log.append(wrong, at=NOW)
+    world.log.append(body, at=NOW)
+    with refused("6", "removed already"):
+        world.log.append(body, at=NOW)
+    with refused("6", "the federation's model is bbbb"):
+        world.desk.open_round(LAST, later(60), at=NOW)
+    take_round(world, 3, NEXT, MODEL)
+    again = read_log(world.path)
+    assert again.rounds.removals == (body,)
+    assert (again.rounds.last, again.rounds.counted) == (3, 2)
+
+
+def test_who_was_removed_cannot_come_back(world: World, told: Told) -> None:
+    attested = told.awaiting.attest(told.proof, at=NOW)
+    take_round(world, 1, MODEL, NEXT)
+    world.log.append(ClientRemoved(client="north", since=1, model_of=0, model=MODEL), at=NOW)
+    pledging = world.desk.open_round(MODEL, later(60), at=NOW)
+    token = TOKENS.write(told.proven.pledge(2, MODEL, UPDATE).message)
+    with refused("6", "was removed"):
+        pledging.pledge(attested, token, at=NOW)
+    commit = COMMITS.write(told.plant.commit(world.batch(1)).message)
+    with refused("2", "was removed"):
+        told.enrolled.receive(commit, at=NOW)

@@ -1,0 +1,200 @@
+"""Attackers by name: each is refused, and the federation goes on without them.
+
+Those who need a real network (the control interface, a stolen certificate at the proxy) stand in
+tests/integration/test_network.py; a reused invitation and readable secrets in test_joining.py.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sluice.attestation import Registered, SigningKey, read_log
+from sluice.attestation.messages import COMMITS, PROOFS
+from sluice.attestation.signed import sign
+from sluice.attestation.tokens import TOKENS
+from sluice.errors import CheckpointError, VerificationError
+from sluice.network.agent import Agent
+from sluice.network.founding import conductor
+from sluice.network.membership import Membership
+from sluice.network.questions import (
+    ANSWERS,
+    QUESTIONS,
+    Answer,
+    AskBatch,
+    AskToken,
+    AskUpdate,
+    Batch,
+    Pledge,
+    Revelation,
+)
+from sluice.network.store import Store
+from sluice.network.wire import LARGEST_MESSAGE, Direct
+
+from .conftest import Consortium
+
+
+class Between:
+    """Sits between the coordinator and a plant, and changes what the plant says."""
+
+    def __init__(
+        self, agent: Agent, change: Callable[[Answer, type[AskBatch | AskToken | AskUpdate]], bytes]
+    ) -> None:
+        self.agent = agent
+        self._change = change
+
+    def answer(self, question: bytes) -> bytes:
+        asked = type(QUESTIONS.read(question).content.ask)
+        return self._change(ANSWERS.read(self.agent.answer(question)), asked)
+
+
+def south(consortium: Consortium) -> Agent:
+    agent = consortium.plants["south"]
+    assert isinstance(agent, Agent)
+    return agent
+
+
+def with_answer(change: Callable[[object], object]) -> Callable[[Answer, type], bytes]:
+    def changed(answer: Answer, _: type) -> bytes:
+        return ANSWERS.write(replace(answer, answer=change(answer.answer)))  # type: ignore[arg-type]
+
+    return changed
+
+
+def excluded(consortium: Consortium, rounds: int = 1) -> str:
+    """Run, and return the step at which south was left out of the last round."""
+    consortium.run(rounds=rounds)
+    ledger = read_log(consortium.site.log)
+    assert ledger.rounds.members == ("north", "west")
+    for line in reversed(consortium.site.log.read_text(encoding="utf-8").splitlines()):
+        if '"kind":"excluded"' in line and '"client":"south"' in line:
+            return line.split('"step":"')[1].split('"')[0]
+    raise AssertionError("south was not left out")
+
+
+def test_an_impostor_with_a_stolen_certificate_and_node_key_has_no_signing_key(
+    consortium: Consortium,
+) -> None:
+    """It reaches the coordinator as south, and signs with a key of its own."""
+    held = Membership(consortium.folder / "south")
+    keys, terms, thief = held.keys, held.invitation.terms, SigningKey.generate()
+    plant = Registered(
+        federation=terms.federation,
+        client="south",
+        key=thief,
+        system=keys.system,
+        circuit=keys.circuit,
+    )
+    rows = held.share.read()
+    committed = plant.commit(rows)
+    told = Batch(
+        commit=COMMITS.write(committed.message),
+        proof=PROOFS.write(committed.prove(rows).message),
+    )
+    consortium.plants["south"] = Between(south(consortium), with_answer(lambda _: told))
+    assert excluded(consortium) == "2"
+
+
+def test_a_token_signed_by_somebody_else_is_refused(consortium: Consortium) -> None:
+    thief = SigningKey.generate()
+
+    def change(told: object) -> object:
+        if not isinstance(told, Pledge):
+            return told
+        return Pledge(token=TOKENS.write(sign(TOKENS.read(told.token).content, thief)))
+
+    consortium.plants["south"] = Between(south(consortium), with_answer(change))
+    assert excluded(consortium) == "6"
+
+
+def test_a_replayed_token_is_refused(consortium: Consortium) -> None:
+    said: list[Pledge] = []
+
+    def change(told: object) -> object:
+        if isinstance(told, Pledge):
+            said.append(told)
+            return said[0]
+        return told
+
+    consortium.plants["south"] = Between(south(consortium), with_answer(change))
+    consortium.run(rounds=1)
+    assert excluded(consortium, rounds=2) == "6"
+
+
+def test_a_replayed_update_is_refused(consortium: Consortium) -> None:
+    said: list[Revelation] = []
+
+    def change(told: object) -> object:
+        if isinstance(told, Revelation):
+            said.append(told)
+            return said[0]
+        return told
+
+    consortium.plants["south"] = Between(south(consortium), with_answer(change))
+    consortium.run(rounds=1)
+    assert excluded(consortium, rounds=2) == "6"
+
+
+def test_a_proof_from_another_plant_is_refused(consortium: Consortium) -> None:
+    north = consortium.plants["north"]
+    assert isinstance(north, Agent)
+    theirs = north.attested_documents()
+
+    def change(told: object) -> object:
+        return replace(told, proof=theirs.proof) if isinstance(told, Batch) else told
+
+    consortium.plants["south"] = Between(south(consortium), with_answer(change))
+    assert excluded(consortium) == "5.2"  # it is signed by north
+
+
+def test_an_update_other_than_the_pledged_one_is_refused(consortium: Consortium) -> None:
+    def change(told: object) -> object:
+        if not isinstance(told, Revelation):
+            return told
+        return replace(told, update=told.update[:-4] + b"\0\0\0\0")
+
+    consortium.plants["south"] = Between(south(consortium), with_answer(change))
+    assert excluded(consortium) == "6"
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [b"", b"{}", b"\x80\x04pickle", b"[" * 100_000, b"9" * (LARGEST_MESSAGE + 1)],
+    ids=["nothing", "no answer", "a pickle", "nested deep", "oversized"],
+)
+def test_malformed_and_oversized_messages_are_counted_and_refused(
+    consortium: Consortium, nonsense: bytes
+) -> None:
+    def change(answer: Answer, asked: type) -> bytes:
+        return nonsense if asked is AskToken else ANSWERS.write(answer)
+
+    consortium.plants["south"] = Between(south(consortium), change)
+    assert excluded(consortium) == "6"
+    store = Store(consortium.site.base)
+    assert store.counts()["south", "malformed"] == 1
+    store.close()
+
+
+def test_a_tampered_log_entry_stops_the_federation(consortium: Consortium) -> None:
+    consortium.run(rounds=1)
+    raw = consortium.site.log.read_bytes()
+    consortium.site.log.write_bytes(raw.replace(b'"client":"south"', b'"client":"sauth"', 1))
+    with pytest.raises(VerificationError, match="step"):
+        read_log(consortium.site.log)
+    with pytest.raises(VerificationError, match="step"):
+        consortium.run(rounds=2)
+
+
+def test_another_model_in_the_store_is_refused(consortium: Consortium) -> None:
+    """A checkpoint of the right round that the log does not know, as after a cut-short removal."""
+    done = consortium.run(rounds=2)
+    store = Store(consortium.site.base)
+    earlier = store.last(federation="water", before=2)
+    assert earlier is not None
+    store.keep(
+        replace(earlier, round=done.round), "0" * 64, federation="water", at=consortium.clock()
+    )
+    held = conductor(consortium.site, store, Direct(consortium.plants), clock=consortium.clock)
+    with pytest.raises(CheckpointError, match="not the one that the log names"):
+        held.run(rounds=3, on_round=lambda _: None)
+    store.close()

@@ -1,0 +1,54 @@
+"""A plant is told of a clock that Flower will not accept."""
+
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from sluice.network.certificates import issue
+from sluice.network.clocks import complaint, seconds_ahead
+from sluice.network.exposure import Door
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """Answers as a proxy whose clock is an hour behind."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(404)
+        self.end_headers()
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        assert timestamp is None
+        return f"{datetime.now(UTC) - timedelta(hours=1):%a, %d %b %Y %H:%M:%S GMT}"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+def test_a_clock_an_hour_ahead_is_seen(tmp_path: Path) -> None:
+    authority, server, key = (tmp_path / name for name in ("a.pem", "s.pem", "s.key"))
+    issue("127.0.0.1", authority=authority, server=server, key=key, at=datetime.now(UTC))
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trust.load_cert_chain(server, key)
+    with HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        proxy.socket = trust.wrap_socket(proxy.socket, server_side=True)
+        answering = threading.Thread(target=proxy.handle_request)
+        answering.start()
+        door = Door(host="127.0.0.1", port=proxy.server_port, authority=authority)
+        ahead = seconds_ahead(door)
+        answering.join()
+    assert ahead == pytest.approx(3_600, abs=3)
+    assert "3,60" in complaint(ahead)
+    assert "ahead of the coordinator's" in complaint(ahead)
+    assert seconds_ahead(door) is None  # the proxy is gone, and that is another's business
+
+
+@pytest.mark.parametrize(
+    ("ahead", "wrong"), [(0.0, ""), (4.0, ""), (-200.0, ""), (None, ""), (-400.0, "400 s behind")]
+)
+def test_only_what_flower_refuses_is_complained_of(ahead: float | None, wrong: str) -> None:
+    assert wrong in complaint(ahead)
+    assert bool(complaint(ahead)) == bool(wrong)

@@ -1,0 +1,223 @@
+"""A gate in shadow, waivers, renewals: who takes part without a proof, and who still does not."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sluice.attestation import read_log
+from sluice.attestation.context import Interval
+from sluice.dashboard.snapshot import take
+from sluice.errors import RefusedError, SettingError
+from sluice.network.agent import Agent
+from sluice.network.founding import conductor
+from sluice.network.importing import take_in
+from sluice.network.membership import Membership
+from sluice.network.share import Share
+from sluice.network.store import Store
+from sluice.network.terms import Exported, write_document
+from sluice.network.waiving import Window, waive
+from sluice.network.wire import Direct
+from sluice.telemetry import Layout, read_record, write
+
+from .conftest import ROWS, START, Consortium, Founder
+from .lying_plant import forged, stale
+
+
+@pytest.fixture
+def spoilt(founder: Founder, tmp_path: Path) -> Consortium:
+    """North keeps its rules; a flow meter of south reads a half too much."""
+    consortium = founder(suspend_after=50)
+    consortium.join("north", 0)
+    agent = consortium.join("south", 1)
+    line = read_record(consortium.record)
+    values = np.array(line.values)
+    values[:, line.index("F_PU1")] *= 1.5
+    write(line.with_values(values), tmp_path / "spoilt.csv", Layout.CSV)
+    share = Share(record=str(tmp_path / "spoilt.csv"), start=8_640 + ROWS, stop=8_640 + 2 * ROWS)
+    write_document(share, consortium.folder / "south" / "plant.json")
+    assert isinstance(agent, Agent)
+    return consortium
+
+
+def run(consortium: Consortium, rounds: int, *, shadow: bool | None = None) -> dict[str, str]:
+    """Take rounds, and return each plant's state after them."""
+    store = Store(consortium.site.base)
+    wire = Direct(consortium.plants)
+    try:
+        held = conductor(consortium.site, store, wire, clock=consortium.clock, shadow=shadow)
+        held.run(rounds=rounds, on_round=lambda _: None)
+        return {member.name: member.state for member in store.members()}
+    finally:
+        store.close()
+
+
+def members(consortium: Consortium) -> tuple[str, ...]:
+    return read_log(consortium.site.log).rounds.members
+
+
+# -- shadow ---------------------------------------------------------------------------------------
+
+
+def test_in_shadow_the_gate_says_whom_it_would_refuse_and_keeps_nobody_out(
+    spoilt: Consortium,
+) -> None:
+    told = run(spoilt, 1, shadow=True)
+    assert told == {
+        "north": "attested",
+        "south": "in shadow: would have been refused at step 4",
+    }
+    assert members(spoilt) == ("north", "south")
+    ledger = read_log(spoilt.site.log)
+    assert ledger.exemptions.shadow
+    assert [(e.client, e.waiver) for e in ledger.exemptions.excused] == [("south", None)]
+    shown = take(spoilt.site.folder)
+    assert "in shadow" in shown.gate
+    assert "would have been refused at step 4" in [row.state for row in shown.plants][1]
+
+
+def test_a_shadow_lasts_until_the_gate_is_enforced(spoilt: Consortium) -> None:
+    run(spoilt, 1, shadow=True)
+    run(spoilt, 2)  # neither flag: as the log has it
+    assert members(spoilt) == ("north", "south")
+    told = run(spoilt, 3, shadow=False)
+    assert told["south"] == "left out at step 4"
+    assert members(spoilt) == ("north",)
+    assert not read_log(spoilt.site.log).exemptions.shadow
+
+
+def test_in_shadow_who_breaks_the_protocol_is_kept_out_all_the_same(
+    consortium: Consortium,
+) -> None:
+    consortium.plants["south"] = forged(Membership(consortium.folder / "south"))
+    consortium.plants["west"] = stale(Membership(consortium.folder / "west"))
+    told = run(consortium, 1, shadow=True)
+    assert told["south"] == "left out at step 5.8"
+    assert told["west"] == "left out at step 2"
+    assert members(consortium) == ("north",)
+
+
+# -- waivers --------------------------------------------------------------------------------------
+
+
+def window(consortium: Consortium, plant: str = "south", **changes: object) -> Window:
+    south = consortium.plants["south"]
+    assert isinstance(south, Agent)
+    told: dict[str, object] = {
+        "plant": plant,
+        "interval": Interval.of(south.batch),
+        "expires": START + timedelta(days=1),
+        "reason": "flow meter 1 is being replaced",
+    }
+    return Window(**(told | changes))  # type: ignore[arg-type]
+
+
+def granted(consortium: Consortium, asked: Window) -> str:
+    return waive(consortium.site.folder, asked, at=consortium.clock())
+
+
+def test_a_waived_batch_takes_part_until_the_waiver_expires(spoilt: Consortium) -> None:
+    named = granted(spoilt, window(spoilt))
+    told = run(spoilt, 1)
+    assert told["south"] == f"by waiver {named[:12]}, without a proof"
+    assert members(spoilt) == ("north", "south")
+    assert not read_log(spoilt.site.log).exemptions.shadow
+    spoilt.clock.now += timedelta(days=2)
+    assert run(spoilt, 2)["south"] == "left out at step 4"
+    assert members(spoilt) == ("north",)
+
+
+def test_a_waiver_for_another_plant_or_another_time_does_not_serve(spoilt: Consortium) -> None:
+    granted(spoilt, window(spoilt, plant="north"))
+    north = spoilt.plants["north"]
+    assert isinstance(north, Agent)
+    granted(spoilt, window(spoilt, interval=Interval.of(north.batch)))
+    assert run(spoilt, 1)["south"] == "left out at step 4"
+    assert members(spoilt) == ("north",)
+
+
+def test_a_waiver_can_be_granted_while_the_federation_runs(spoilt: Consortium) -> None:
+    store = Store(spoilt.site.base)
+    held = conductor(spoilt.site, store, Direct(spoilt.plants), clock=spoilt.clock)
+    held.run(rounds=1, on_round=lambda _: None)
+    granted(spoilt, window(spoilt))  # another process
+    held.run(rounds=2, on_round=lambda _: None)
+    store.close()
+    assert members(spoilt) == ("north", "south")
+
+
+def test_a_waiver_says_why() -> None:
+    for reason in ("", "x" * 201, "tank\x1b[2J"):
+        with pytest.raises(SettingError, match="printable ASCII"):
+            Window(
+                plant="south",
+                interval=Interval(start="2026-01-01T00:00:00.000000", end="2026-01-02T00:00:00"),
+                expires=START,
+                reason=reason,
+            )
+
+
+# -- renewals -------------------------------------------------------------------------------------
+
+
+def renewed(consortium: Consortium, name: str, start: int) -> None:
+    held = Membership(consortium.folder / name)
+    held.renew(Share(record=str(consortium.record), start=start, stop=start + ROWS))
+
+
+def test_a_batch_is_renewed_while_the_federation_runs(consortium: Consortium) -> None:
+    run(consortium, 1)
+    before = read_log(consortium.site.log).rounds.token(1, "north")
+    renewed(consortium, "north", 8_640 + 3 * ROWS)
+    run(consortium, 2)  # the coordinator hears of it
+    told = run(consortium, 3)
+    assert told["north"] == "attested"
+    rounds = read_log(consortium.site.log).rounds
+    tokens = [rounds.token(number, "north") for number in (1, 2, 3)]
+    assert before is not None
+    assert [token.attestation == before.attestation for token in tokens if token] == [
+        True,
+        True,
+        False,
+    ]
+    assert rounds.members == ("north", "south", "west")
+
+
+def test_a_stale_batch_is_not_taken_up_again(consortium: Consortium) -> None:
+    north = consortium.plants["north"]
+    assert isinstance(north, Agent)
+    old, share = north.attested_documents(), Membership(consortium.folder / "north").share
+    run(consortium, 1)
+    renewed(consortium, "north", 8_640 + 3 * ROWS)
+    run(consortium, 3)
+    # Carried in as a file, the old one changes nothing.
+    path = consortium.folder / "north.attestation"
+    told = Exported(plant="north", commit=old.commit.decode(), proof=old.proof.decode())
+    write_document(told, path)
+    with pytest.raises(RefusedError, match=r"step 5\.4"):
+        take_in(consortium.site.folder, path, at=consortium.clock())
+    # Answered by the plant itself, it leaves the plant out.
+    write_document(share, consortium.folder / "north" / "plant.json")
+    run(consortium, 4)
+    assert run(consortium, 5)["north"] == "left out at step 5.4"
+    assert run(consortium, 6)["north"] == "left out at step 5.4"
+
+
+def test_a_plant_started_anew_goes_on_with_the_batch_it_has(consortium: Consortium) -> None:
+    run(consortium, 1)
+    renewed(consortium, "north", 8_640 + 3 * ROWS)
+    consortium.plants["north"] = Membership(consortium.folder / "north").agent()
+    run(consortium, 2)
+    assert members(consortium) == ("north", "south", "west")
+
+
+def test_rows_that_overlap_an_attested_batch_are_not_taken(consortium: Consortium) -> None:
+    run(consortium, 1)
+    with pytest.raises(SettingError, match="overlaps"):
+        renewed(consortium, "north", 8_640 + ROWS // 2)
+    # A plant that names them all the same is left out by the coordinator.
+    share = Share(record=str(consortium.record), start=8_700, stop=9_300)
+    write_document(share, consortium.folder / "north" / "plant.json")
+    run(consortium, 2)
+    assert run(consortium, 3)["north"] == "left out at step 2"

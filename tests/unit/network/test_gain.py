@@ -1,0 +1,62 @@
+"""What a plant gains over training alone, by its own rows."""
+
+import numpy as np
+import pytest
+
+from sluice.cli.plant_gain import Untold, gain_of
+from sluice.errors import SettingError
+from sluice.network.agent import Agent
+from sluice.network.gain import Gain, Own, measured_gain
+from sluice.network.membership import Membership
+from sluice.network.model import SeenModel, last_model
+from sluice.telemetry import read_record
+
+from .conftest import Consortium
+from .test_conductor import in_process
+
+
+def test_the_model_that_came_last_is_kept(consortium: Consortium) -> None:
+    count = consortium.site.terms.weights
+    held = Membership(consortium.folder / "north")
+    untold = gain_of(held, clean=None, attacks=None, quiet=True)
+    assert isinstance(untold, Untold)
+    assert "no model" in untold.reason.lower()
+    consortium.run(rounds=1)
+    assert last_model(held.folder, count=count) is None  # round 1 began with nobody's weights
+    consortium.run(rounds=2)
+    seen = last_model(held.folder, count=count)
+    assert seen is not None
+    assert seen.round == 1
+    assert np.array_equal(seen.parameters, in_process(consortium, 1))
+    gain = gain_of(held, clean=None, attacks=None, quiet=True)
+    assert isinstance(gain, Gain)
+    assert gain.rounds == 1
+    assert gain.alone.recall is None
+    assert gain.federation.error > 0
+    with pytest.raises(SettingError, match="which the plant trains on"):
+        gain_of(held, clean="9000:9900", attacks=None, quiet=True)
+
+
+def test_a_federation_of_one_gains_nothing(consortium: Consortium) -> None:
+    """The yardstick itself: the same training gives the same figures."""
+    north = consortium.plants["north"]
+    assert isinstance(north, Agent)
+    terms = consortium.site.terms
+    line = read_record(consortium.record)
+    own = Own(
+        plant="north",
+        batch=north.batch,
+        clean=line.rows(9_300, 10_300),
+        attacks=line.rows(0, 500),
+    )
+    rounds: list[int] = []
+    for name in ("south", "west"):
+        del consortium.plants[name]
+    alone = SeenModel(round=1, parameters=in_process(consortium, 1))
+    gain = measured_gain(terms, alone, own, on_round=lambda: rounds.append(1))
+    assert len(rounds) == 1
+    assert gain.attacked == 0
+    assert gain.alone == gain.federation
+    short = Own(plant="north", batch=north.batch, clean=line.rows(9_300, 9_400))
+    with pytest.raises(SettingError, match="too few"):
+        measured_gain(terms, alone, short, on_round=lambda: None)

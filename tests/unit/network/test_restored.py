@@ -1,0 +1,31 @@
+"""A plant that is put back from a backup takes part again."""
+
+import shutil
+
+from sluice.attestation import read_log
+from sluice.attestation.entries import ENTRIES, ModelAggregated
+from sluice.network.membership import Membership
+
+from .conftest import Consortium
+
+
+def members(consortium: Consortium) -> list[tuple[str, ...]]:
+    lines = consortium.site.log.read_bytes().splitlines()
+    bodies = [ENTRIES.read(line).body for line in lines]
+    return [body.clients for body in bodies if isinstance(body, ModelAggregated)]
+
+
+def test_a_plant_that_has_forgotten_part_of_the_log_is_shown_it_anew(
+    consortium: Consortium,
+) -> None:
+    consortium.run(rounds=1)
+    backup = consortium.folder / "backup"
+    shutil.copytree(consortium.folder / "west", backup)
+    consortium.run(rounds=2)
+    shutil.rmtree(consortium.folder / "west")
+    shutil.move(backup, consortium.folder / "west")
+    consortium.plants["west"] = Membership(consortium.folder / "west").agent()
+    consortium.run(rounds=4)
+    everybody = ("north", "south", "west")
+    assert members(consortium) == [everybody, everybody, ("north", "south"), everybody]
+    assert read_log(consortium.site.log).rounds.last == 4
