@@ -115,8 +115,9 @@ fn a_tampered_witness_breaks_the_group_it_is_about() {
                     .any(|lie| {
                         let mut assignment = board.assignment.clone();
                         assignment[*variable] = *lie;
-                        let [x, y, z] = [a, b, c].map(|matrix| product(&matrix[at], &assignment));
-                        x * y != z
+                        let [left, right, told] =
+                            [a, b, c].map(|matrix| product(&matrix[at], &assignment));
+                        left * right != told
                     })
             });
             assert!(
@@ -151,11 +152,11 @@ fn a_fractional_code_has_no_witness() {
         let mut assignment = board.assignment.clone();
         assignment[flag] = half;
         let broken = codes.iter().any(|at| {
-            let [x, y, z] = [&a[*at], &b[*at], &c[*at]].map(|row| -> Fr {
+            let [left, right, told] = [&a[*at], &b[*at], &c[*at]].map(|row| -> Fr {
                 let terms = row.iter().map(|(weight, at)| *weight * assignment[*at]);
                 terms.sum()
             });
-            x * y != z
+            left * right != told
         });
         assert!(broken, "flag {flag} may be one half");
     }
