@@ -202,7 +202,7 @@ def _door(story: StoryPage) -> Table:
         rows=tuple(
             (
                 plant.name,
-                "replays attacks" if plant.lies else "as agreed",
+                "lies" if plant.lies else "as agreed",
                 "admitted" if plant.admitted else "refused",
                 100 * plant.violating_share,
                 None if plant.proof_bytes is None else plant.proof_bytes / 1000,

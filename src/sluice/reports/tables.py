@@ -122,7 +122,7 @@ def _shown(value: Value, column: Column) -> str:
     if value is None:
         return NOTHING
     if isinstance(value, float) and column.digits is not None:
-        return f"{value:.{column.digits}f}"
+        return f"{value:z.{column.digits}f}"  # z: no minus before a zero
     return str(value)
 
 

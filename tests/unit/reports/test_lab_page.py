@@ -229,6 +229,7 @@ def test_a_table_keeps_every_digit_in_csv_and_escapes_what_it_must() -> None:
         rows=(("<b>", 0.123456), ("c", None)),
     )
     assert "0.123456" in as_csv(shown)
+    assert "<td class=n>0.0</td>" in as_html(replace(shown, rows=(("d", -0.01),)))
     silent = replace(shown, rows=(("<b>", None), ("c", None)))
     assert [column.name for column in told_only(silent).columns] == ["a_b"]
     assert told_only(silent).rows == (("<b>",), ("c",))
