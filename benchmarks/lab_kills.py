@@ -1,7 +1,8 @@
 """Kill a grid of 200 BATADAL cells ten times at random and compare it with an undisturbed run.
 
-Every kill is SIGKILL on the runner; its workers die with it. The exported cells must agree byte
-for byte, and no more work may have been repeated than was in flight.
+Every kill is SIGKILL on the runner, at a random moment after a random piece of work was finished;
+its workers die with it. The exported cells must agree byte for byte, and no more work may have been
+repeated than was in flight.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
+from sluice.results.store import Store
 from sluice.seeding import stream
 
 GRID = """
@@ -33,6 +35,7 @@ modes = ["clean", "honest-only", "naive", "physics-aware", "gated"]
 invariants = ["paper-wide"]
 seeds = [0, 1, 2, 3]
 """
+LONGEST_WAIT_S = 3.0  # from a finished piece of work to the kill
 said = Console(highlight=False)
 
 
@@ -46,6 +49,45 @@ def started(*told: object) -> subprocess.Popen[bytes]:
     )
 
 
+def finished(folder: Path) -> tuple[int, int]:
+    """Return how many pieces of work are done, and of how many; none before there is a store."""
+    if not (folder / "cells.sqlite").exists():
+        return 0, 1
+    store = Store(folder, read_only=True)
+    counts = store.counts()
+    store.close()
+    return counts.done, counts.works
+
+
+def undisturbed(grid: Path, data: Path, folder: Path) -> None:
+    """Run the grid in peace."""
+    begun = time.monotonic()
+    if started("run", grid, "--data", data, "--out", folder).wait():
+        raise SystemExit("the undisturbed run failed")
+    said.print(f"undisturbed: {time.monotonic() - begun:.0f} s")
+
+
+def disturbed(grid: Path, data: Path, folder: Path, *, kills: int, seed: int) -> int:
+    """Run the grid and kill it again and again; return how often it was killed."""
+    drawn, begun = stream(seed, "kills"), time.monotonic()
+    moments = sorted(drawn.uniform(0, 0.95, kills))  # shares of the work
+    running, done = started("run", grid, "--data", data, "--out", folder), 0
+    while done < kills and running.poll() is None:
+        finished_works, works = finished(folder)
+        if finished_works < moments[done] * works:
+            time.sleep(0.1)
+            continue
+        time.sleep(drawn.uniform(0, LONGEST_WAIT_S))
+        running.kill()
+        running.wait()
+        done += 1
+        running = started("resume", folder)
+    if running.wait():
+        raise SystemExit("the killed run did not end well")
+    said.print(f"killed: {time.monotonic() - begun:.0f} s")
+    return done
+
+
 def main() -> None:
     """Run both ways and compare."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -55,28 +97,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--seed", type=int, default=0)
     told = parser.parse_args()
-    told.folder.mkdir(parents=True)
+    told.folder.mkdir(parents=True, exist_ok=True)
     grid = told.folder / "grid.toml"
     grid.write_text(GRID.format(rounds=told.rounds), encoding="utf-8")
     whole, killed = told.folder / "whole", told.folder / "killed"
-    begun = time.monotonic()
-    if started("run", grid, "--data", told.data, "--out", whole).wait():
-        raise SystemExit("the undisturbed run failed")
-    lasted = time.monotonic() - begun
-    said.print(f"undisturbed: {lasted:.0f} s")
-    drawn = stream(told.seed, "kills")
-    running = started("run", grid, "--data", told.data, "--out", killed)
-    done = 0
-    while done < told.kills:
-        time.sleep(drawn.uniform(0.5, 2.0) * lasted / told.kills)
-        if running.poll() is not None:
-            break
-        running.kill()
-        running.wait()
-        done += 1
-        running = started("resume", killed)
-    if running.wait():
-        raise SystemExit("the killed run did not end well")
+    if not whole.exists():  # else it was run before
+        undisturbed(grid, told.data, whole)
+    done = disturbed(grid, told.data, killed, kills=told.kills, seed=told.seed)
     for folder in (whole, killed):
         if started("export", folder).wait():
             raise SystemExit(f"{folder} cannot be exported")

@@ -120,6 +120,8 @@ def test_a_cell_that_cannot_run_says_why_and_other_code_is_not_mixed_in_unless_t
     assert "7 failed" in told.out
     assert "too short for an attack" in told.out
     assert sluice("lab", "status", results, "--json").json["failed"] == 7
+    monkeypatch.setattr("sluice.results.provenance._commit", lambda _: "a page was corrected")
+    assert sluice("lab", "resume", results, "--quiet").code == 3
     monkeypatch.setattr("sluice.results.provenance._code", lambda _: "other")
     refused = sluice("lab", "resume", results)
     assert refused.code == 2
