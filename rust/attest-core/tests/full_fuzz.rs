@@ -39,8 +39,9 @@ struct Seeds {
 
 impl Seeds {
     fn new() -> Self {
-        panic::set_hook(Box::new(|_| {
+        panic::set_hook(Box::new(|panic| {
             PANICS.fetch_add(1, Ordering::Relaxed);
+            eprintln!("{panic}");
         }));
         let vector = gauge(3, 20);
         let [proof, other] = [1, 2].map(|entropy| vector.proven(entropy));
@@ -126,7 +127,8 @@ impl Seeds {
                 "a proof that stutters"
             }
             3 => {
-                changed[span].rotate_left(8);
+                let by = span.len().min(8);
+                changed[span].rotate_left(by);
                 "a proof in another order"
             }
             4 => {
