@@ -79,26 +79,6 @@ class Verifier:
         """The steps that cannot be checked without a log: who the client is, and what it did."""
         return NEED_A_LOG if self.ledger is None else ()
 
-    def verify(
-        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
-    ) -> Verification:
-        """Verify a proof of a commitment, or raise a `VerificationError` that names the step.
-
-        Systems that draw rows need the challenge too.
-        """
-        examined = self.examine(proof_document, commit_document, challenge_document)
-        claim = examined.claim
-
-        # 5.7 The proof has the shape the circuit demands. 5.8 The proof itself.
-        self.system.verify(
-            self.circuit,
-            commitment=claim.commitment,
-            rows=claim.rows,
-            context=claim.context,
-            proof=claim.proof,
-        )
-        return examined.proven()
-
     def examine(
         self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
     ) -> Examined:
@@ -139,6 +119,26 @@ class Verifier:
             proof=proof.proof,
         )
         return Examined(verifier=self, commit=commit, attestation=attestation, claim=claim)
+
+    def verify(
+        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
+    ) -> Verification:
+        """Verify a proof of a commitment, or raise a `VerificationError` that names the step.
+
+        Systems that draw rows need the challenge too.
+        """
+        examined = self.examine(proof_document, commit_document, challenge_document)
+        claim = examined.claim
+
+        # 5.7 The proof has the shape the circuit demands. 5.8 The proof itself.
+        self.system.verify(
+            self.circuit,
+            commitment=claim.commitment,
+            rows=claim.rows,
+            context=claim.context,
+            proof=claim.proof,
+        )
+        return examined.proven()
 
     def _read(self, proof: bytes, commit: bytes) -> tuple[Signed[Proof], Signed[Commit]]:
         most = largest_proof_document(self.system.largest_proof)

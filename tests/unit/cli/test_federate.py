@@ -81,10 +81,10 @@ def test_a_gated_federation_says_who_was_refused_and_why(sluice: Run, tmp_path: 
 def test_drawn_rows_are_proven_after_commitments_are_logged(sluice: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
     attacked = ("--attack", "channel-roll", "--mode", "gated", "--detector", "subspace")
-    drawn = ("--proof", "sampled", "--samples", 3)
+    drawn = ("--proof", "sampled", "--samples", 3)  # whether they find the liar is chance
     told = sluice("federate", *SMALL, *attacked, *drawn, "--out", out, "--json")
     assert told.code == 0, told.err
-    assert set(told.json["refused"]) == set(told.json["liars"])  # type: ignore[call-overload]
+    assert set(told.json["refused"]) <= set(told.json["liars"])  # type: ignore[call-overload]
     reasons = told.json["reasons"]
     assert isinstance(reasons, dict)
     assert all(why == ["it sent no proof"] for why in reasons.values())
