@@ -92,6 +92,10 @@ evaluate: setup ## what the gate tells apart, measured anew into docs/results (s
 exactness: setup ## whether gate and circuit ever disagree, measured anew into docs/results (an hour)
 	$(BIN)/python benchmarks/exactness.py --out docs/results/exactness.md
 
+.PHONY: parameters
+parameters: setup ## what other parameters of the full proof would cost, each built and timed (20 minutes)
+	$(BIN)/python benchmarks/full_parameters.py
+
 .PHONY: fuzz
 fuzz: ## a bit in every byte of a proof, then broken proofs of any sort for MINUTES (5)
 	MINUTES=$(or $(MINUTES),5) cargo test --release --locked -p attest-core --test full_fuzz -- --ignored --nocapture

@@ -5,6 +5,7 @@ that somebody. It answers questions with Sluice's own code and never opens the b
 names: no code that came over the network is run at a plant.
 """
 
+import logging
 import secrets
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from flwr.proto.runtime_pb2 import (
     SendTaskHeartbeatRequest,
 )
 from flwr.supercore.constant import TaskType
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 from flwr.supercore.interceptors import RuntimeTokenHttpInterceptor, SuperExecAuthHttpInterceptor
 from flwr.supercore.protobuf.client import ProtobufClientInterceptor
 from flwr.supercore.runtime import RuntimeHttpClient
@@ -38,6 +40,9 @@ __all__ = ["Node", "serve", "start_supernode"]
 
 POLL_S = 0.3
 HEARTBEAT_S = 10.0
+LOST = (httpx.HTTPError, ConnectionError, RuntimeError, ObjectPullError)
+"""What a call to the SuperNode ends in when it is away, has given a question up, or we have."""
+_log = logging.getLogger("sluice.plant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +82,27 @@ def start_supernode(node: Node) -> subprocess.Popen[bytes]:
 
 
 def serve(node: Node, plant: Answerer, *, alive: Callable[[], bool]) -> None:
-    """Answer questions as long as the SuperNode is alive."""
-    while alive():
+    """Answer questions as long as the SuperNode is alive and takes answers.
+
+    A SuperNode hands out one question after the other. One that hands out another has given the
+    last up, be it that the run it belonged to is over and its content will never come. One whose
+    question failed here waits for the answer for good: the caller starts it anew.
+    """
+    taken: _Taken | None = None
+    while alive() and not (taken and taken.failed):
         try:
             token = _acquire(node)
-            if token:
-                _answer(node, token, plant)
-        except (httpx.HTTPError, ConnectionError, RuntimeError):
-            pass  # what was asked is lost with it; the coordinator asks again
+        except LOST:
+            token = ""
+        if token:
+            if taken:
+                taken.give_up()
+            taken = _Taken(_client(node, RuntimeTokenHttpInterceptor(token)), plant)
         time.sleep(POLL_S)
+    if taken:
+        if taken.failed:
+            _log.warning("a question got lost at Flower's node, which is started anew")
+        taken.give_up()
 
 
 def _acquire(node: Node) -> str:
@@ -102,28 +119,47 @@ def _acquire(node: Node) -> str:
         client.close()
 
 
-def _answer(node: Node, token: str, plant: Answerer) -> None:
-    """Pull a question, answer it, and keep Flower's patience meanwhile."""
-    client = _client(node, RuntimeTokenHttpInterceptor(token))
-    done = threading.Event()
+class _Taken:
+    """A question that is answered on a thread of its own, while Flower's patience is kept."""
 
-    def beat() -> None:
-        while not done.wait(HEARTBEAT_S):
-            with suppress(httpx.HTTPError):
-                client.SendTaskHeartbeat(SendTaskHeartbeatRequest())
+    def __init__(self, client: RuntimeHttpClient, plant: Answerer) -> None:
+        self._error: BaseException | None = None
+        self._client, self._plant = client, plant
+        self._done = threading.Event()
+        self._answering = threading.Thread(target=self._answer, daemon=True, name="sluice-answer")
+        self._answering.start()
+        threading.Thread(target=self._beat, daemon=True, name="flower-heartbeat").start()
 
-    beating = threading.Thread(target=beat, daemon=True, name="flower-heartbeat")
-    beating.start()
-    try:
-        message, context, _, _ = pull_task_input(client)
-        answer = plant.answer(_question(message))
-        content = RecordDict({RECORD: ConfigRecord({FIELD: answer})})
-        push_message(client, Message(content, reply_to=message), context)
-        client.PushTaskOutput(PushTaskOutputRequest(sub_status=SubStatus.COMPLETED))
-    finally:
-        done.set()
-        beating.join()
-        client.close()
+    @property
+    def failed(self) -> bool:
+        """Whether Flower took the question back; what else went wrong is raised."""
+        if self._error and not isinstance(self._error, LOST):
+            raise self._error
+        return self._error is not None
+
+    def give_up(self) -> None:
+        """Take nothing and send nothing from now on; the plant ends what it is at."""
+        self._client.close()
+        self._answering.join()
+
+    def _answer(self) -> None:
+        client = self._client
+        try:
+            message, context, _, _ = pull_task_input(client)
+            answer = self._plant.answer(_question(message))
+            content = RecordDict({RECORD: ConfigRecord({FIELD: answer})})
+            push_message(client, Message(content, reply_to=message), context)
+            client.PushTaskOutput(PushTaskOutputRequest(sub_status=SubStatus.COMPLETED))
+        except BaseException as error:  # noqa: BLE001 - raised again in `failed`
+            self._error = error  # a question that is lost is asked again by the coordinator
+        finally:
+            self._done.set()
+            client.close()
+
+    def _beat(self) -> None:
+        while not self._done.wait(HEARTBEAT_S):
+            with suppress(*LOST):
+                self._client.SendTaskHeartbeat(SendTaskHeartbeatRequest())
 
 
 def _client(node: Node, interceptor: ProtobufClientInterceptor) -> RuntimeHttpClient:

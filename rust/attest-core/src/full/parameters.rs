@@ -4,7 +4,7 @@ use p3_blake3::Blake3;
 use p3_challenger::{HashChallenger, SerializingChallenger64};
 use p3_commit::ExtensionMmcs;
 use p3_dft::Radix2DitParallel;
-use p3_field::extension::BinomialExtensionField;
+use p3_field::extension::CubicTrinomialExtensionField;
 use p3_fri::{FriParameters, HidingFriPcs};
 use p3_merkle_tree::MerkleTreeHidingMmcs;
 use p3_symmetric::{CompressionFunctionFromHasher, SerializingHasher};
@@ -16,8 +16,8 @@ use super::columns::F;
 use super::counts::BASE;
 use super::ladder::RADIX;
 
-/// The degree of the field that challenges come from: 320 bits.
-pub const EXTENSION: usize = 5;
+/// The degree of the field that challenges come from: 192 bits.
+pub const EXTENSION: usize = 3;
 
 /// The logarithm of how much longer codewords are than traces.
 pub const LOG_BLOWUP: usize = 3;
@@ -37,6 +37,9 @@ pub const LOG_ARITY: usize = 3;
 /// The logarithm of the length of the last polynomial.
 pub const LOG_FINAL: usize = 3;
 
+/// The logarithm of how many nodes of a tree stand for its root.
+pub const LOG_CAP: usize = 0;
+
 /// Field elements of salt in each leaf: 128 bits.
 pub const SALT: usize = 2;
 
@@ -52,7 +55,7 @@ pub const LEAST_HEIGHT: usize = 256;
 const HASH_ELEMENTS: usize = 4;
 
 /// The field that challenges come from.
-pub type Challenge = BinomialExtensionField<F, EXTENSION>;
+pub type Challenge = CubicTrinomialExtensionField<F>;
 type Hash = SerializingHasher<Blake3>;
 type Compress = CompressionFunctionFromHasher<Blake3, 2, 32>;
 type Leaves<R> = MerkleTreeHidingMmcs<F, u8, Hash, Compress, R, 2, 32, SALT>;
@@ -91,7 +94,7 @@ pub fn masked<R: CryptoRng + SeedableRng + Send>(seed: &[u8], mut source: R) -> 
     let leaves = Leaves::new(
         Hash::new(Blake3 {}),
         Compress::new(Blake3 {}),
-        0,
+        LOG_CAP,
         R::from_rng(&mut source),
     );
     let layers = Layers::new(leaves.clone());
@@ -132,6 +135,7 @@ pub fn named() -> Vec<(&'static str, u64)> {
         ("least_height", LEAST_HEIGHT),
         ("log_arity", LOG_ARITY),
         ("log_blowup", LOG_BLOWUP),
+        ("log_cap", LOG_CAP),
         ("log_final", LOG_FINAL),
         ("queries", QUERIES),
         ("query_work_bits", QUERY_WORK),

@@ -1,0 +1,84 @@
+//! Prove one request of the worker's and verify the proof, so often; one line of JSON each time.
+//!
+//! `cargo run --release --example prove -- REQUEST TIMES`
+
+use std::env::args;
+use std::fs;
+use std::time::Instant;
+
+use attest_core::full::{Batch, Budgets, Circuit, Claim};
+
+/// The fields of a request, each after eight bytes of length.
+fn fields(request: &[u8]) -> Vec<&[u8]> {
+    let (mut fields, mut rest) = (Vec::new(), request);
+    while let Some((length, after)) = rest.split_first_chunk() {
+        let (field, left) = after.split_at(u64::from_be_bytes(*length) as usize);
+        fields.push(field);
+        rest = left;
+    }
+    fields
+}
+
+fn main() {
+    let path = args().nth(1).expect("a file with a request");
+    let times = args()
+        .nth(2)
+        .map_or(1, |times| times.parse().expect("a number"));
+    let request = fs::read(path).expect("a file that can be read");
+    let [
+        statement,
+        budgets,
+        rows,
+        registers,
+        codes,
+        starts,
+        flagged,
+        salt,
+        context,
+    ] = fields(&request).try_into().expect("nine fields");
+    let circuit = Circuit::new(statement).expect("a statement");
+    let budgets = Budgets::read(budgets).expect("budgets");
+    let rows = rows
+        .iter()
+        .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+    let registers: Vec<u16> = registers
+        .as_chunks()
+        .0
+        .iter()
+        .map(|bytes| u16::from_le_bytes(*bytes))
+        .collect();
+    let batch = Batch {
+        rows,
+        registers: &registers,
+        codes,
+        starts,
+        flagged,
+    };
+    let salt = salt.try_into().expect("a salt");
+    let context = context.try_into().expect("a context");
+    let commitment = circuit.commit(&batch, salt).expect("a batch that fits");
+    for time in 0..times {
+        let began = Instant::now();
+        let proof = circuit
+            .prove(&budgets, &batch, salt, context, [time; 32])
+            .expect("a batch that holds");
+        let proven = began.elapsed();
+        let began = Instant::now();
+        let claim = Claim {
+            budgets: &budgets,
+            rows,
+            commitment: &commitment,
+            context,
+            proof: &proof,
+        };
+        circuit.verify(&claim).expect("a proof that holds");
+        let line = serde_json::json!({
+            "prove_s": proven.as_secs_f64(),
+            "verify_s": began.elapsed().as_secs_f64(),
+            "proof_bytes": proof.len(),
+            "bits": circuit.proven_bits(rows),
+            "columns": circuit.width(),
+        });
+        println!("{line}");
+    }
+}
