@@ -61,7 +61,8 @@ test: setup lint tools ## everything that must hold: lint, types, imports, tests
 test-network: setup ## federations of real Flower processes over TLS through nginx: liars, kills, faults (half an hour)
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
 	SLUICE_NETWORK=1 SLUICE_NETWORK_PAGE=1 $(BIN)/python -m pytest tests/integration/test_network.py \
-	  tests/integration/test_network_liars.py tests/integration/test_network_faults.py
+	  tests/integration/test_network_liars.py tests/integration/test_network_operators.py \
+	  tests/integration/test_network_faults.py
 
 .PHONY: many
 many: setup ## what 10, 20 and 50 simulated plants with full proofs cost their coordinator (several minutes)

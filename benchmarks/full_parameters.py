@@ -81,8 +81,13 @@ class Run:
     columns: int
 
 
-def build(choice: Choice, folder: Path) -> Path:
-    """Build the core with other parameters; the program is kept under the choice's name."""
+def program(choice: Choice, folder: Path) -> Path:
+    """Return where the program of a choice is kept."""
+    return folder / re.sub(r"\W+", "-", choice.name)
+
+
+def build(choice: Choice, folder: Path) -> None:
+    """Build the core with other parameters."""
     tree = folder / "tree"
     shutil.rmtree(tree / "rust", ignore_errors=True)
     for part in ("rust", ".cargo"):
@@ -95,9 +100,7 @@ def build(choice: Choice, folder: Path) -> Path:
     made = tree / "target" / "release" / "examples" / "prove"
     command = ["cargo", "build", "--release", "--quiet", "-p", "attest-core", "--example", "prove"]
     subprocess.run(command, cwd=tree, check=True)  # noqa: S603 - our own core
-    kept = folder / re.sub(r"\W+", "-", choice.name)
-    shutil.copy(made, kept)
-    return kept
+    shutil.copy(made, program(choice, folder))
 
 
 def _edited(text: str, old: str, new: str) -> str:
@@ -107,15 +110,15 @@ def _edited(text: str, old: str, new: str) -> str:
     return changed
 
 
-def run(program: Path, request: Path) -> Run:
+def run(built: Path, request: Path) -> Run:
     """Prove once, in a process of its own."""
-    command = [str(program), str(request), "1"]
+    command = [str(built), str(request), "1"]
     began = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - built above
     assert began.stdout is not None
     line = json.loads(began.stdout.read())
     _, status, used = os.wait4(began.pid, 0)
     if status:
-        raise ValueError(f"{program.name} ended with status {status}")
+        raise ValueError(f"{built.name} ended with status {status}")
     return Run(
         seconds=line["prove_s"],
         verify_s=line["verify_s"],
@@ -144,7 +147,8 @@ def main() -> None:
     told = argparse.ArgumentParser(description=__doc__)
     told.add_argument("--folder", type=Path, default=ROOT / "build" / "parameters")
     told.add_argument("--rows", type=int, nargs="+", default=[1_024, 4_734])
-    told.add_argument("--runs", type=int, default=5)
+    told.add_argument("--runs", type=int, default=5, help="none: build only")
+    told.add_argument("--built", action="store_true", help="take what an earlier call built")
     asked = told.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     of = subject("treatment")
@@ -156,14 +160,18 @@ def main() -> None:
         requests[-1].write_bytes(request)
     programs = {}
     for choice in CHOICES:
-        said.print(f"building: {choice.name}", style="dim")
-        programs[choice.name] = build(choice, asked.folder)
+        if not asked.built:
+            said.print(f"building: {choice.name}", style="dim")
+            build(choice, asked.folder)
+        programs[choice.name] = program(choice, asked.folder)
+    if not asked.runs:
+        return
     for rows, request in zip(asked.rows, requests, strict=True):
         found: dict[str, list[Run]] = {choice.name: [] for choice in CHOICES}
         for time in range(asked.runs):
             said.print(f"{rows:,} rows: {time + 1} of {asked.runs}", style="dim")
-            for name, program in programs.items():
-                found[name].append(run(program, request))
+            for name, built in programs.items():
+                found[name].append(run(built, request))
         said.print(f"\n{rows:,} rows, medians of {asked.runs}\n")
         said.print("| parameters | columns | prove | times ours | memory | verify | proof | bits |")
         said.print("|---|---|---|---|---|---|---|---|")

@@ -29,7 +29,7 @@ from sluice.network.questions import model_hash
 from sluice.network.site import Site
 from sluice.network.store import Store
 from sluice.network.superlink import bound_to_us
-from sluice.network.terms import JoinRequest, read_document
+from sluice.network.terms import JoinRequest, read_document, write_document
 
 SOURCE = Path(__file__).parents[2] / "src"
 SLUICE = (sys.executable, "-c", "from sluice.cli import main; main()")
@@ -100,15 +100,15 @@ class Sites:
 
     # -- processes ----------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, *flags: str) -> None:
         """Start the coordinator, and every plant that does not run yet."""
-        self.start_coordinator()
+        self.start_coordinator(*flags)
         for entry in sorted(self.folder.iterdir()):
             if (entry / "plant.json").exists() and entry.name not in self.plants:
                 self.start_plant(entry.name)
 
-    def start_coordinator(self, *, wait: float = 120, shift_s: int = 0) -> None:
-        command = ("coordinator", "resume", str(self.site.folder), "--wait", str(wait))
+    def start_coordinator(self, *flags: str, wait: float = 120, shift_s: int = 0) -> None:
+        command = ("coordinator", "resume", str(self.site.folder), "--wait", str(wait), *flags)
         self.coordinator = self._start((*SLUICE, *command), self.said, shift_s)
 
     def start_plant(self, name: str, *, shift_s: int = 0) -> None:
@@ -132,6 +132,18 @@ class Sites:
         with said.open("ab") as err, said.with_suffix(".out").open("wb") as out:
             ours = (*bound_to_us(), *command)  # gone when the tests are
             return subprocess.Popen(ours, env=environment, stdout=out, stderr=err)
+
+    def type(self, *words: str) -> None:
+        """Type a command of `sluice` in the folder, as an operator would."""
+        said = subprocess.run(
+            (*SLUICE, *words),
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert said.returncode == 0, said.stderr
 
     @property
     def superlink(self) -> int:
@@ -175,6 +187,13 @@ class Sites:
             "its SuperNode": self.supernode(plant),
         }
         return {name: _peak_mb(pid) for name, pid in asked.items()}
+
+    def agree(self, *, rounds: int, deadline_s: float | None = None) -> None:
+        """Agree on another number of rounds, while the coordinator does not run."""
+        terms = replace(self.site.terms, rounds=rounds)
+        if deadline_s is not None:
+            terms = replace(terms, round_deadline_s=deadline_s, batch_deadline_s=2 * deadline_s)
+        write_document(terms, self.site.folder / "terms.json")
 
     # -- moments ------------------------------------------------------------------------------
 

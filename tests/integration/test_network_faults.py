@@ -5,12 +5,9 @@ import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from sluice.network.terms import write_document
 
 from .outcomes import Row, note, told
 from .relay import relayed
@@ -120,7 +117,7 @@ def test_a_process_that_is_killed_costs_neither_a_round_nor_a_plant(
 def test_a_plant_that_is_cut_off_for_two_rounds_comes_back(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
-    agreed(sites, rounds=8, deadline_s=30.0)
+    sites.agree(rounds=8, deadline_s=30.0)
     with relayed(sites.site, [sites.folder / "west"]) as relay:
         sites.start()
         sites.await_entry("round opened", 2)
@@ -156,7 +153,7 @@ def test_messages_that_come_twice_and_overtake_each_other_change_nothing(
 def test_a_plant_whose_clock_is_an_hour_off_is_left_out_until_it_is_put_right(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
-    agreed(sites, rounds=6)
+    sites.agree(rounds=6)
     sites.start_plant("north")
     sites.start_plant("south")
     sites.start_plant("west", shift_s=3_600)
@@ -202,11 +199,3 @@ def test_a_plant_whose_disk_is_full_says_nothing_it_could_not_keep(
     resource.prlimit(sites.plants["west"].pid, resource.RLIMIT_FSIZE, whole)
     ending = ended(sites, "a plant's disk is full in round 2", everybody)
     assert ending.members == (everybody, ("north", "south"), everybody)
-
-
-def agreed(sites: Sites, *, rounds: int, deadline_s: float | None = None) -> None:
-    """Agree on another number of rounds, before the first."""
-    terms = replace(sites.site.terms, rounds=rounds)
-    if deadline_s is not None:
-        terms = replace(terms, round_deadline_s=deadline_s, batch_deadline_s=2 * deadline_s)
-    write_document(terms, sites.site.folder / "terms.json")

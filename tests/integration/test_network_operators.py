@@ -1,0 +1,80 @@
+"""What operators do with a federation of real processes: shadow, renewal, waiver, removal."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sluice.attestation.acts import BatchExcused
+from sluice.attestation.context import Interval
+from sluice.attestation.entries import BatchAttested, ModelAggregated
+from sluice.network.membership import Membership, Share
+from sluice.network.terms import write_document
+from sluice.telemetry import Layout, write
+
+from .outcomes import Row, note
+from .sites import Draft, Sites, running
+
+pytestmark = pytest.mark.skipif(
+    "SLUICE_NETWORK" not in os.environ, reason="make test-network runs it"
+)
+
+
+def spoil(sites: Sites, plant: str) -> Interval:
+    """Have a flow meter of a plant read a half too much, and return when."""
+    held = Membership(sites.folder / plant)
+    whole = held.share.whole()
+    values = np.array(whole.values)
+    values[:, whole.index("F_PU1")] *= 1.5
+    path = sites.folder / "spoilt.parquet"
+    write(whole.with_values(values), path, Layout.PARQUET)
+    share = Share(record=str(path), start=held.share.start, stop=held.share.stop)
+    write_document(share, held.folder / "plant.json")
+    return Interval.of(share.read())
+
+
+def rounds_of(sites: Sites, upto: int, *flags: str) -> tuple[tuple[str, ...], ...]:
+    """Take rounds up to a number, and return who took part in each so far."""
+    sites.agree(rounds=upto)
+    sites.start(*flags)
+    sites.end()
+    return tuple(body.clients for body in sites.bodies() if isinstance(body, ModelAggregated))
+
+
+def test_operators_put_the_gate_in_shadow_waive_renew_and_remove(
+    line_draft: Draft, jax_cache: Path, tmp_path: Path
+) -> None:
+    everybody, others = line_draft.plants, ("north", "south")
+    with running(line_draft, tmp_path / "sites", jax_cache) as sites:
+        spoilt = spoil(sites, "west")
+        assert rounds_of(sites, 1, "--shadow") == (everybody,)
+        excused = [body for body in sites.bodies() if isinstance(body, BatchExcused)]
+        assert [(body.client, body.waiver) for body in excused] == [("west", None)]
+
+        share = Membership(sites.folder / "north").share
+        moved = f"{share.start + 1_800}:{share.stop + 1_800}"
+        sites.type("plant", "renew", "north", "--rows", moved)
+        assert rounds_of(sites, 3, "--enforce") == (everybody, others, others)
+        attested = [body.client for body in sites.bodies() if isinstance(body, BatchAttested)]
+        assert sorted(attested) == ["north", "north", "south"]
+        assert sites.ending().excluded[1:] == ({"west": "4"},) * 2
+
+        window = ("--from", spoilt.start, "--to", spoilt.end, "--reason", "a flow meter is away")
+        sites.type("coordinator", "waive", "water", "west", *window)
+        assert rounds_of(sites, 4)[-1] == everybody
+        granted = [body for body in sites.bodies() if isinstance(body, BatchExcused)][-1]
+        assert granted.client == "west"
+        assert granted.waiver is not None
+
+        sites.type("coordinator", "remove", "water", "north", "--from", "4")
+        assert rounds_of(sites, 4)[-1] == ("south", "west")
+        entries = sites.ending().entries
+    note(
+        Row(
+            case="a spoilt batch in shadow, enforced, waived; another renewed; a plant removed",
+            members="4 rounds: all, 2 without west, all; then the last again without north",
+            entries=entries,
+            seconds=sites.seconds,
+        )
+    )
