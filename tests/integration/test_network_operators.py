@@ -22,11 +22,11 @@ pytestmark = pytest.mark.skipif(
 
 
 def spoil(sites: Sites, plant: str) -> Interval:
-    """Have a flow meter of a plant read a half too much, and return when."""
+    """Have a flow meter of a plant read a quarter too much, and return when."""
     held = Membership(sites.folder / plant)
     whole = held.share.whole()
     values = np.array(whole.values)
-    values[:, whole.index("F_PU1")] *= 1.5
+    values[:, whole.index("F_PU1")] *= 1.25
     path = sites.folder / "spoilt.parquet"
     write(whole.with_values(values), path, Layout.PARQUET)
     share = Share(record=str(path), start=held.share.start, stop=held.share.stop)
