@@ -3,37 +3,13 @@
 mod sampled_support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
-use ark_bn254::{Bn254, Fr, G1Affine, G2Affine};
+use ark_bn254::{Fr, G2Affine};
 use ark_ff::{BigInteger, Field, PrimeField};
-use ark_groth16::{Groth16, Proof, ProvingKey, prepare_verifying_key};
-use ark_serialize::{CanonicalDeserialize, Compress, Validate};
 use attest_core::full::Invalid;
-use attest_core::poseidon::{self, MAX_INPUTS, PARTIAL_ROUNDS};
-use attest_core::sampled::board::{Board, Part};
-use attest_core::sampled::statement::Statement;
-use attest_core::sampled::tree::Shape;
-use attest_core::sampled::{Circuit, Told, Trapdoor, Unproven, Verifying, hashing, keys, public};
-use sampled_support::{CONTEXT, Plant, SALT, plant, swat_circuit};
-
-#[test]
-fn the_gadget_is_the_twin_of_the_hash() {
-    for inputs in 1..=MAX_INPUTS {
-        let values: Vec<Fr> = (0..inputs)
-            .map(|at| -Fr::from(at as u64 + 7).square())
-            .collect();
-        let mut board = Board::new(&[], true);
-        let wires: Vec<_> = values.iter().map(|value| board.private(*value)).collect();
-        let hashed = hashing::hash(&mut board, Part::Leaf, &wires);
-        assert_eq!(
-            hashed.value,
-            poseidon::hash(&values).expect("a known arity")
-        );
-        assert_eq!(board.parts.len(), hash_cost(inputs));
-        assert_eq!(board.broken(), None);
-    }
-}
+use attest_core::sampled::board::Part;
+use attest_core::sampled::{Circuit, Told, Unproven, Verifying, public};
+use sampled_support::{CONTEXT, Plant, plant};
 
 #[test]
 fn products_are_those_of_the_matrices() {
@@ -319,65 +295,6 @@ fn off_subgroup() -> Vec<u8> {
 }
 
 #[test]
-fn a_foreign_key_is_refused() {
-    let plant = plant();
-    let other = swat_circuit(1);
-    let refused = Verifying::read(&other, &plant.keys.verifying).expect_err("of another circuit");
-    assert!(refused.0.contains("no verifying key of this circuit"));
-    let more = keys::make(&plant.circuit, &Trapdoor::draw(&[8; 32])).expect("keys");
-    let verifying = Verifying::read(&plant.circuit, &more.verifying).expect("a key");
-    let told = Plant::told();
-    let proof = plant.prove(&told).expect("the batch keeps its rules");
-    let root = plant.root();
-    let invalid = plant.circuit.verify(&verifying, &root, &told, &proof);
-    assert!(matches!(invalid, Err(Invalid::Fails(_))));
-    let swapped = plant.circuit.prove(
-        &verifying,
-        &plant.keys.proving,
-        &plant.batch(),
-        &SALT,
-        &told,
-        &[1; 32],
-    );
-    assert!(matches!(swapped, Err(Unproven::Malformed(_))));
-}
-
-/// A key that nobody contributed to: gamma is delta, and (alpha, beta, -inputs) proves anything.
-#[test]
-fn a_key_without_a_contribution_forges_anything_and_is_refused() {
-    let plant = plant();
-    let mut trapdoor = Trapdoor::draw(&[3; 32]);
-    trapdoor.scalars[3] = trapdoor.scalars[2];
-    let forgeable = keys::make(&plant.circuit, &trapdoor).expect("keys are made of anything");
-    let mut bytes = forgeable.proving.as_slice();
-    let key = ProvingKey::<Bn254>::deserialize_with_mode(&mut bytes, Compress::No, Validate::Yes)
-        .expect("a key")
-        .vk;
-    let absurd: Vec<Fr> = (0..plant.circuit.publics())
-        .map(|at| Fr::from(123_456_789 + at as u64))
-        .collect();
-    let prepared = prepare_verifying_key(&key);
-    let inputs = Groth16::<Bn254>::prepare_inputs(&prepared, &absurd).expect("inputs");
-    let forged = Proof {
-        a: key.alpha_g1,
-        b: key.beta_g2,
-        c: G1Affine::from(-inputs),
-    };
-    let accepted = Groth16::<Bn254>::verify_proof(&prepared, &forged, &absurd);
-    assert!(
-        accepted.expect("it can be computed"),
-        "the universal forgery"
-    );
-    let refused = Verifying::read(&plant.circuit, &forgeable.verifying).expect_err("forgeable");
-    assert!(refused.0.contains("gamma equals delta"));
-    for known in [-trapdoor.scalars[2], Fr::ONE] {
-        trapdoor.scalars[3] = known;
-        let forgeable = keys::make(&plant.circuit, &trapdoor).expect("keys");
-        assert!(Verifying::read(&plant.circuit, &forgeable.verifying).is_err());
-    }
-}
-
-#[test]
 fn a_salt_hides_equal_batches_and_rows() {
     let plant = plant();
     let other = plant
@@ -392,81 +309,6 @@ fn a_salt_hides_equal_batches_and_rows() {
     };
     let [first, second] = [0, 1].map(|row| flat.leaf(row));
     assert_ne!(first, second, "equal rows have leaves of their own");
-}
-
-#[test]
-fn costs_are_those_of_the_constraints() {
-    for samples in [1, 3] {
-        let circuit = swat_circuit(samples);
-        let board = sampled_support::blank_rows(&circuit);
-        for (part, cost) in circuit.costs() {
-            assert_eq!(cost, board.cost(part), "{part:?}");
-        }
-    }
-}
-
-/// The committed table: a change in cost is a change of this file.
-#[test]
-fn the_cost_table_is_up_to_date() {
-    let circuit = swat_circuit(32);
-    let (samples, costs) = (circuit.statement().samples, circuit.costs());
-    let total: usize = costs.iter().map(|(_, cost)| cost).sum();
-    assert!(total * 100 <= PAPER * 60, "{total} constraints");
-    let mut table = String::from("component,covers,per_sample,constraints\n");
-    for (part, cost) in &costs {
-        let each = match part {
-            Part::Budgets | Part::Context => String::new(),
-            _ => (cost / samples).to_string(),
-        };
-        let covers = covers(*part, circuit.statement());
-        writeln!(table, "\"{}\",\"{covers}\",{each},{cost}", part.name()).expect("a string");
-    }
-    let share = total * 1000 / PAPER;
-    let share = format!("{}.{} % of the paper's {PAPER}", share / 10, share % 10);
-    writeln!(table, "total,\"{share}\",,{total}").expect("a string");
-    let committed = include_str!("../../../benchmarks/constraints.csv");
-    assert_eq!(
-        committed, table,
-        "put this into benchmarks/constraints.csv:\n{table}"
-    );
-}
-
-/// What the paper's circuit has for as many samples.
-const PAPER: usize = 297_736;
-
-/// What a part of the circuit is about, for whoever reads the table.
-fn covers(part: Part, statement: &Statement) -> String {
-    let (readings, actuators) = (statement.readings, statement.actuators.len());
-    let shape = Shape::of(statement).expect("a shape");
-    let elements = shape.elements.len();
-    let salt = hash_cost(elements + 1) - hash_cost(elements);
-    let (couplings, balances) = (statement.couplings.len(), statement.balances.len());
-    match part {
-        Part::Indices => format!("two rows, {} bits and a sum each", statement.depth),
-        Part::Readings => format!("{readings} channels of each row"),
-        Part::Codes => {
-            let codes: usize = statement.actuators.iter().map(Vec::len).sum();
-            format!("{actuators} channels of each row with {codes} codes")
-        }
-        Part::Packing => {
-            let channels = readings + actuators;
-            format!("all {channels} channels in {elements} elements")
-        }
-        Part::Leaf => format!("{elements} elements and the salt ({salt} for the salt of each row)"),
-        Part::Tree => format!("nodes of {:?} children and the root", shape.arities),
-        Part::Place => "which child a node is".into(),
-        Part::Applicability => format!("{couplings} couplings"),
-        Part::Tolerances => format!("{couplings} couplings and {balances} balances"),
-        Part::Flags => "whether a row violates".into(),
-        Part::Budgets => {
-            format!("a counter of violating rows and {couplings} of silent couplings")
-        }
-        Part::Context => "two halves".into(),
-    }
-}
-
-const fn hash_cost(inputs: usize) -> usize {
-    3 * (8 * (inputs + 1) + PARTIAL_ROUNDS[inputs - 1]) - 3
 }
 
 #[test]

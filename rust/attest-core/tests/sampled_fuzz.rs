@@ -2,6 +2,7 @@
 
 mod sampled_support;
 
+use std::io::Cursor;
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -101,9 +102,14 @@ fn proving_keys_of_any_bytes_are_refused() {
         naming[PROVING..POINTS].copy_from_slice(blake3::hash(&wrong).as_bytes());
         let verifying = Verifying::read(&plant.circuit, &naming).expect("its points are right");
         let batch = plant.batch();
-        let proven = plant
-            .circuit
-            .prove(&verifying, &wrong, &batch, &SALT, &told, &[1; 32]);
+        let proven = plant.circuit.prove(
+            &verifying,
+            Cursor::new(&wrong),
+            &batch,
+            &SALT,
+            &told,
+            &[1; 32],
+        );
         match proven {
             Ok(proof) => {
                 // Points that this batch multiplies by zero may be any: the proof holds all the same.

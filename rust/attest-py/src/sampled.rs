@@ -1,6 +1,8 @@
-//! The `sampled` system: bytes in, bytes out. Long work lets go of the interpreter.
+//! The `sampled` system: bytes in, bytes out, but for the proving key, which is a file. Long work lets go of the interpreter.
 
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use attest_core::full::Invalid;
@@ -172,16 +174,17 @@ impl SampledVerifier {
         Ok(Self { circuit, key })
     }
 
-    /// Prove a claim about the batch in the commitment under this salt.
+    /// Prove a claim about the batch in the commitment under this salt; the proving key is a file.
     fn prove<'py>(
         &self,
         py: Python<'py>,
-        proving_key: &[u8],
+        proving_key: PathBuf,
         batch: &SampledBatch,
         salt: &[u8],
         claim: &SampledClaim,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (salt, entropy) = (exactly(salt, "salt")?, entropy()?);
+        let proving_key = File::open(proving_key)?;
         let proof = guarded(py, || {
             let (batch, told) = (batch.batch(), claim.told());
             self.circuit

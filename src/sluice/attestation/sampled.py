@@ -108,16 +108,14 @@ class Sampled:
         statement = self._statement(circuit)
         planes = planes_of(SampledRows.of(statement, batch))
         commitment = core_of(statement.content).commit(planes, salt)
+        claim = self.claim(circuit, commitment, len(batch), context)
+        verifier = _verifier(statement.content, self.verifying_key)
         try:
-            key = self.proving_key.read_bytes()
+            return verifier.prove(self.proving_key, planes, salt, claim.core)
         except OSError as error:
             raise SettingError(
                 f"the proving key {self.proving_key} cannot be read: {error.strerror}"
             ) from None
-        claim = self.claim(circuit, commitment, len(batch), context)
-        verifier = _verifier(statement.content, self.verifying_key)
-        try:
-            return verifier.prove(key, planes, salt, claim.core)
         except _attest.RefusedBatchError as refused:
             raise RefusedError(
                 f"batch {batch.name!r} does not satisfy its circuit: {refused}"

@@ -107,8 +107,10 @@ def test_proving_keys(core: Core, mutation: Mutation, raw: bytes) -> None:
     for wrong in (mutation(key), raw):
         if wrong == key:
             continue
+        path = core.system.proving_key.with_suffix(".wrong")
+        path.write_bytes(wrong)
         with pytest.raises(ValueError, match="not the one that the verifying key names"):
-            verifier.prove(wrong, core.planes, SALT, core.claim.core)
+            verifier.prove(path, core.planes, SALT, core.claim.core)
 
 
 @MANY

@@ -4,6 +4,8 @@
 //! dropped here, but nobody else can check that. Keys in which gamma is delta let anybody forge
 //! without them, and are refused.
 
+use std::io::{BufReader, Read, Result as Readable, Seek};
+
 use ark_bn254::{Bn254, Fr, G1Projective, G2Affine, G2Projective};
 use ark_ec::{AffineRepr, PrimeGroup};
 use ark_ff::{AdditiveGroup, PrimeField};
@@ -147,25 +149,59 @@ impl Verifying {
 
 /// Read a proving key, which must be the one that the verifying key names and have the board's size.
 ///
+/// It is long, so that it is never held as bytes: it is hashed, then read a second time. Nothing is
+/// parsed of another key, and one that changed between the two is another key.
+///
 /// # Errors
 /// [`Malformed`] where it is another one.
-pub fn read_proving(
+pub fn read_proving<R: Read + Seek>(
     verifying: &Verifying,
-    bytes: &[u8],
+    mut source: R,
     board: &Board,
 ) -> Result<ProvingKey<Bn254>, Malformed> {
-    if blake3::hash(bytes).as_bytes() != &verifying.proving {
-        return Err(Malformed(
+    let unread = |error: &dyn std::fmt::Display| {
+        Malformed(format!("the proving key cannot be read: {error}"))
+    };
+    let named = |found: &blake3::Hasher| {
+        if found.finalize().as_bytes() == &verifying.proving {
+            return Ok(());
+        }
+        Err(Malformed(
             "the proving key is not the one that the verifying key names".into(),
-        ));
-    }
-    let mut rest = bytes;
-    let key = ProvingKey::deserialize_with_mode(&mut rest, Compress::No, Validate::No)
-        .map_err(|error| Malformed(format!("the proving key cannot be read: {error}")))?;
-    if rest.is_empty() && fits(&key, board) {
+        ))
+    };
+    let mut first = blake3::Hasher::new();
+    first
+        .update_reader(&mut source)
+        .map_err(|error| unread(&error))?;
+    named(&first)?;
+    source.rewind().map_err(|error| unread(&error))?;
+    let mut second = Passing {
+        source: BufReader::new(source),
+        passed: blake3::Hasher::new(),
+    };
+    let key = ProvingKey::deserialize_with_mode(&mut second, Compress::No, Validate::No)
+        .map_err(|error| unread(&error))?;
+    let rest = second.read(&mut [0]).map_err(|error| unread(&error))?;
+    named(&second.passed)?;
+    if rest == 0 && fits(&key, board) {
         Ok(key)
     } else {
         Err(Malformed("the proving key is not of this circuit".into()))
+    }
+}
+
+/// Hashes what is read through it.
+struct Passing<R> {
+    source: R,
+    passed: blake3::Hasher,
+}
+
+impl<R: Read> Read for Passing<R> {
+    fn read(&mut self, into: &mut [u8]) -> Readable<usize> {
+        let size = self.source.read(into)?;
+        self.passed.update(&into[..size]);
+        Ok(size)
     }
 }
 

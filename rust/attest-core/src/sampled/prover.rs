@@ -1,5 +1,7 @@
 //! Proving and verifying.
 
+use std::io::{Read, Seek};
+
 use ark_bn254::{Bn254, Fr};
 use ark_ff::AdditiveGroup;
 use ark_groth16::{Groth16, Proof};
@@ -131,10 +133,10 @@ impl Circuit {
     ///
     /// # Errors
     /// [`Unproven`] where it does not, or where key, batch, rows or budgets are not of this circuit.
-    pub fn prove(
+    pub fn prove<R: Read + Seek>(
         &self,
         verifying: &Verifying,
-        proving: &[u8],
+        proving: R,
         batch: &Batch<'_>,
         salt: &[u8; 32],
         told: &Told<'_>,

@@ -1,6 +1,7 @@
 //! A valve, a flow and a tank in twelve rows, with keys.
 #![allow(dead_code)]
 
+use std::io::Cursor;
 use std::sync::OnceLock;
 
 use ark_bn254::Fr;
@@ -86,7 +87,7 @@ impl Plant {
     }
 
     pub fn prove_with(&self, told: &Told<'_>, entropy: &[u8; 32]) -> Result<Vec<u8>, Unproven> {
-        let proving = &self.keys.proving;
+        let proving = Cursor::new(&self.keys.proving);
         self.circuit.prove(
             &self.verifying,
             proving,
