@@ -180,10 +180,10 @@ class Sites:
         """Return the most memory that each kind of process has had so far."""
         assert self.coordinator is not None
         asked = {
-            "coordinator": self.coordinator.pid,
+            "the coordinator": self.coordinator.pid,
             "its SuperLink": self.superlink,
             "its nginx": self.nginx,
-            "plant": self.plants[plant].pid,
+            "a plant": self.plants[plant].pid,
             "its SuperNode": self.supernode(plant),
         }
         return {name: _peak_mb(pid) for name, pid in asked.items()}

@@ -61,7 +61,7 @@ def sizes(sites: Sites, memory: dict[str, float]) -> dict[str, str]:
     water, north = sites.site.folder, sites.folder / "north"
     proof = next((north / "batches").glob("*/proof.json")).stat().st_size
     update = next((north / "rounds").glob("*.update")).stat().st_size
-    told = {f"memory of the {name}, at most": f"{mb:,.0f} MB" for name, mb in memory.items()}
+    told = {f"memory of {name}, at most": f"{mb:,.0f} MB" for name, mb in memory.items()}
     return {
         **told,
         "one proof of 2,048 rows": f"{proof / 1e6:.2f} MB",
