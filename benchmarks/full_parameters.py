@@ -32,6 +32,8 @@ class Choice:
 
     name: str
     edits: tuple[tuple[str, str, str], ...] = ()
+    build: tuple[tuple[str, str], ...] = ()  # the environment it is built in, and run in
+    run: tuple[tuple[str, str], ...] = ()
 
 
 def const(name: str, value: int, *, file: str = "parameters.rs") -> tuple[str, str, str]:
@@ -65,6 +67,8 @@ CHOICES = (
     Choice("67 queries, no work", (const("QUERIES", 67), const("QUERY_WORK", 0))),
     Choice("blow-up 16, 43 queries", BLOWUP_16),
     Choice("radix 4", (RADIX_4,)),
+    Choice("no vector unit", build=(("RUSTFLAGS", "-C target-cpu=x86-64"),)),
+    Choice("one thread", run=(("RAYON_NUM_THREADS", "1"),)),
     Choice("radix 16, blow-up 16, 43 queries", (RADIX_16, *BLOWUP_16)),
 )
 
@@ -99,7 +103,8 @@ def build(choice: Choice, folder: Path) -> None:
         path.write_text(_edited(path.read_text(), old, new))
     made = tree / "target" / "release" / "examples" / "prove"
     command = ["cargo", "build", "--release", "--quiet", "-p", "attest-core", "--example", "prove"]
-    subprocess.run(command, cwd=tree, check=True)  # noqa: S603 - our own core
+    env = {**os.environ, **dict(choice.build)}
+    subprocess.run(command, cwd=tree, env=env, check=True)  # noqa: S603 - our own core
     shutil.copy(made, program(choice, folder))
 
 
@@ -110,15 +115,16 @@ def _edited(text: str, old: str, new: str) -> str:
     return changed
 
 
-def run(built: Path, request: Path) -> Run:
+def run(choice: Choice, folder: Path, request: Path) -> Run:
     """Prove once, in a process of its own."""
-    command = [str(built), str(request), "1"]
-    began = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - built above
+    command = [str(program(choice, folder)), str(request), "1"]
+    env = {**os.environ, **dict(choice.run)}
+    began = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)  # noqa: S603 - built above
     assert began.stdout is not None
     line = json.loads(began.stdout.read())
     _, status, used = os.wait4(began.pid, 0)
     if status:
-        raise ValueError(f"{built.name} ended with status {status}")
+        raise ValueError(f"{choice.name!r} ended with status {status}")
     return Run(
         seconds=line["prove_s"],
         verify_s=line["verify_s"],
@@ -148,7 +154,7 @@ def main() -> None:
     told.add_argument("--folder", type=Path, default=ROOT / "build" / "parameters")
     told.add_argument("--rows", type=int, nargs="+", default=[1_024, 4_734])
     told.add_argument("--runs", type=int, default=5, help="none: build only")
-    told.add_argument("--built", action="store_true", help="take what an earlier call built")
+    told.add_argument("--built", action="store_true", help="build only what was not built before")
     asked = told.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     of = subject("treatment")
@@ -158,20 +164,18 @@ def main() -> None:
         request = Full().request(of.unseen.rows(0, rows), circuit, salt=SALT, context=CONTEXT)
         requests.append(asked.folder / f"{rows}.request")
         requests[-1].write_bytes(request)
-    programs = {}
     for choice in CHOICES:
-        if not asked.built:
+        if not (asked.built and program(choice, asked.folder).exists()):
             said.print(f"building: {choice.name}", style="dim")
             build(choice, asked.folder)
-        programs[choice.name] = program(choice, asked.folder)
     if not asked.runs:
         return
     for rows, request in zip(asked.rows, requests, strict=True):
         found: dict[str, list[Run]] = {choice.name: [] for choice in CHOICES}
         for time in range(asked.runs):
             said.print(f"{rows:,} rows: {time + 1} of {asked.runs}", style="dim")
-            for name, built in programs.items():
-                found[name].append(run(built, request))
+            for choice in CHOICES:
+                found[choice.name].append(run(choice, asked.folder, request))
         said.print(f"\n{rows:,} rows, medians of {asked.runs}\n")
         said.print("| parameters | columns | prove | times ours | memory | verify | proof | bits |")
         said.print("|---|---|---|---|---|---|---|---|")

@@ -33,8 +33,11 @@ FOOT = """
 *kill -9* of the coordinator takes Flower's SuperLink and nginx with it; somebody types
 `sluice coordinator resume`, as the systemd unit does. Where a SuperLink, an nginx or a plant's
 SuperNode is killed, Sluice starts it again. A plant that was killed is started again by hand here,
-by systemd in practice. Seconds are from the first start to the last round, on a busy machine with
-two cores.
+by systemd in practice. Where a call comes twice, Flower loses what was in hand: a stray copy of an
+answer's first call voids the rest of it, and a message is handed out once. Sluice asks again. TLS
+keeps strangers from doubling calls; in this test the network has the coordinator's key.
+
+Seconds are from the first start to the last round, on a busy machine with two cores.
 """
 
 

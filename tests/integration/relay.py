@@ -30,24 +30,30 @@ class Relay:
         self._arrived = 0
         self._last_passed = 0
         self.cut = False
-        self.twice = False
+        self.doubled = 0.0  # the share of calls that come twice
         self.latest_s = 0.0  # calls wait up to so long
         self.repeated = 0
         self.overtaken = 0
 
     def ask(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
-        """Hand a call on, late and perhaps twice; the first answer counts."""
+        """Hand a call on, late and perhaps twice.
+
+        Either the first answer counts, and the second call was a stray copy, or the second does,
+        and the first answer got lost on its way.
+        """
         with self._lock:
             self._arrived += 1
             mine, wait = self._arrived, float(self._random.uniform(0.0, self.latest_s or 1e-9))
+            twice, stray = self._random.random() < self.doubled, self._random.random() < 0.5
         time.sleep(wait)
         with self._lock:
             self.overtaken += mine < self._last_passed
             self._last_passed = max(mine, self._last_passed)
         answer = self._hand_on(path, headers, body)
-        if self.twice:
-            self._hand_on(path, headers, body)
+        if twice:
+            again = self._hand_on(path, headers, body)
             self.repeated += 1
+            return answer if stray else again
         return answer
 
     def _hand_on(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
