@@ -20,6 +20,7 @@ from rich.console import Console
 from sluice.admission import HardenedPolicy
 from sluice.attestation.full import Full
 from sluice.cli.bench_attest import CONTEXT, SALT, subject
+from sluice.cli.bench_rival import weighed
 
 ROOT = Path(__file__).parent.parent
 FULL = "rust/attest-core/src/full"
@@ -32,8 +33,8 @@ class Choice:
 
     name: str
     edits: tuple[tuple[str, str, str], ...] = ()
-    build: tuple[tuple[str, str], ...] = ()  # the environment it is built in, and run in
-    run: tuple[tuple[str, str], ...] = ()
+    flags: str | None = None  # of the compiler
+    threads: int | None = None
 
 
 def const(name: str, value: int, *, file: str = "parameters.rs") -> tuple[str, str, str]:
@@ -67,8 +68,8 @@ CHOICES = (
     Choice("67 queries, no work", (const("QUERIES", 67), const("QUERY_WORK", 0))),
     Choice("blow-up 16, 43 queries", BLOWUP_16),
     Choice("radix 4", (RADIX_4,)),
-    Choice("no vector unit", build=(("RUSTFLAGS", "-C target-cpu=x86-64"),)),
-    Choice("one thread", run=(("RAYON_NUM_THREADS", "1"),)),
+    Choice("no vector unit", flags="-C target-cpu=x86-64"),
+    Choice("one thread", threads=1),
     Choice("radix 16, blow-up 16, 43 queries", (RADIX_16, *BLOWUP_16)),
 )
 
@@ -79,7 +80,6 @@ class Run:
 
     seconds: float
     verify_s: float
-    peak_bytes: int
     proof_bytes: int
     bits: int
     columns: int
@@ -95,7 +95,8 @@ def build(choice: Choice, folder: Path) -> None:
     tree = folder / "tree"
     shutil.rmtree(tree / "rust", ignore_errors=True)
     for part in ("rust", ".cargo"):
-        shutil.copytree(ROOT / part, tree / part, dirs_exist_ok=True)
+        # With times of their own, lest cargo takes a file that was put back for one it has built.
+        shutil.copytree(ROOT / part, tree / part, dirs_exist_ok=True, copy_function=shutil.copyfile)
     for part in ("Cargo.toml", "Cargo.lock"):
         shutil.copy(ROOT / part, tree / part)
     for name, old, new in choice.edits:
@@ -103,7 +104,7 @@ def build(choice: Choice, folder: Path) -> None:
         path.write_text(_edited(path.read_text(), old, new))
     made = tree / "target" / "release" / "examples" / "prove"
     command = ["cargo", "build", "--release", "--quiet", "-p", "attest-core", "--example", "prove"]
-    env = {**os.environ, **dict(choice.build)}
+    env = {**os.environ, **({"RUSTFLAGS": choice.flags} if choice.flags else {})}
     subprocess.run(command, cwd=tree, env=env, check=True)  # noqa: S603 - our own core
     shutil.copy(made, program(choice, folder))
 
@@ -115,27 +116,26 @@ def _edited(text: str, old: str, new: str) -> str:
     return changed
 
 
-def run(choice: Choice, folder: Path, request: Path) -> Run:
+def proving(choice: Choice, folder: Path, request: Path) -> list[str]:
+    """Return the command that proves once."""
+    threads = [f"RAYON_NUM_THREADS={choice.threads}"] if choice.threads else []
+    return ["/usr/bin/env", *threads, str(program(choice, folder)), str(request), "1"]
+
+
+def run(command: list[str]) -> Run:
     """Prove once, in a process of its own."""
-    command = [str(program(choice, folder)), str(request), "1"]
-    env = {**os.environ, **dict(choice.run)}
-    began = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)  # noqa: S603 - built above
-    assert began.stdout is not None
-    line = json.loads(began.stdout.read())
-    _, status, used = os.wait4(began.pid, 0)
-    if status:
-        raise ValueError(f"{choice.name!r} ended with status {status}")
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603 - built above
+    line = json.loads(done.stdout)
     return Run(
         seconds=line["prove_s"],
         verify_s=line["verify_s"],
-        peak_bytes=used.ru_maxrss * 1024,
         proof_bytes=line["proof_bytes"],
         bits=line["bits"],
         columns=line["columns"],
     )
 
 
-def row(choice: Choice, runs: Sequence[Run], ours: Sequence[Run]) -> str:
+def row(choice: Choice, runs: Sequence[Run], ours: Sequence[Run], peak_bytes: int) -> str:
     """Write a line of the table."""
     seconds = sorted(each.seconds for each in runs)
     median, beside = (statistics.median(each.seconds for each in some) for some in (runs, ours))
@@ -143,7 +143,7 @@ def row(choice: Choice, runs: Sequence[Run], ours: Sequence[Run]) -> str:
     last = runs[-1]
     return (
         f"| {choice.name} | {last.columns} | {median:.2f} s ({seconds[0]:.2f} to {seconds[-1]:.2f})"
-        f" | {median / beside:.2f} | {last.peak_bytes / 1e6:,.0f} MB | {1e3 * verify:.1f} ms "
+        f" | {median / beside:.2f} | {peak_bytes / 1e6:,.0f} MB | {1e3 * verify:.1f} ms "
         f"| {last.proof_bytes / 1e3:,.0f} kB | {last.bits} |"
     )
 
@@ -175,12 +175,14 @@ def main() -> None:
         for time in range(asked.runs):
             said.print(f"{rows:,} rows: {time + 1} of {asked.runs}", style="dim")
             for choice in CHOICES:
-                found[choice.name].append(run(choice, asked.folder, request))
+                found[choice.name].append(run(proving(choice, asked.folder, request)))
         said.print(f"\n{rows:,} rows, medians of {asked.runs}\n")
         said.print("| parameters | columns | prove | times ours | memory | verify | proof | bits |")
         said.print("|---|---|---|---|---|---|---|---|")
         for choice in CHOICES:
-            said.print(row(choice, found[choice.name], found[CHOICES[0].name]), soft_wrap=True)
+            peak = weighed(proving(choice, asked.folder, request), asked.folder).peak_bytes
+            line = row(choice, found[choice.name], found[CHOICES[0].name], peak)
+            said.print(line, soft_wrap=True, markup=False)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from sluice.admission import HardenedPolicy, judge
 from sluice.attestation import read_log
 from sluice.detector import Descent
 from sluice.invariants import Profile, load_rules, mine, save_rules
@@ -76,13 +77,14 @@ def main() -> None:
     parser.add_argument("--system", default="full")
     told = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        record, rules = _files(Path(folder), most=max(told.plants))
+        record, rules, starts = _files(Path(folder), most=max(told.plants))
         costs = [
             Case(
                 folder=Path(folder) / f"of-{plants}",
                 plants=plants,
                 record=record,
                 rules=rules,
+                starts=starts,
                 system=told.system,
             ).measured(told.rounds)
             for plants in told.plants
@@ -98,6 +100,7 @@ class Case:
     plants: int
     record: Path
     rules: Path
+    starts: tuple[int, ...]  # the first row of each plant
     system: str
 
     def measured(self, rounds: int) -> Cost:
@@ -144,7 +147,7 @@ class Case:
         return found(self.folder / "coordinator", plan, at=datetime.now(UTC))
 
     def _joined(self, site: Site, index: int) -> Answerer:
-        name, start = f"plant-{index:02d}", CLEAN + index * ROWS
+        name, start = f"plant-{index:02d}", self.starts[index]
         held = Membership.create(
             self.folder / name,
             site.invite(name, at=datetime.now(UTC)),
@@ -172,15 +175,26 @@ def table(costs: list[Cost]) -> str:
     return "\n".join(lines)
 
 
-def _files(folder: Path, *, most: int) -> tuple[Path, Path]:
-    """Simulate one long record and mine its rules; each plant has a stretch of it."""
-    days = 1 + (CLEAN + most * ROWS) // DAY_ROWS
+def _files(folder: Path, *, most: int) -> tuple[Path, Path, tuple[int, ...]]:
+    """Simulate one long record and mine its rules; each plant has a stretch that the gate admits.
+
+    `sluice plant check` tells a plant whether its rows are such a stretch before it joins.
+    """
+    stretches = 2 * most
+    days = 1 + (CLEAN + stretches * ROWS) // DAY_ROWS
     record, rules = folder / "line.parquet", folder / "rules.json"
     write(simulate("line", seed=0, days=days), record, Layout.PARQUET)
     line = read_record(record)
     mined = mine(line.rows(0, CLEAN // 2), line.rows(CLEAN // 2, CLEAN), profile=Profile.HARDENED)
     save_rules(mined, rules)
-    return record, rules
+    starts = [CLEAN + at * ROWS for at in range(stretches)]
+    fit = [
+        start
+        for start in starts
+        if judge(line.rows(start, start + ROWS), mined, HardenedPolicy()).admitted
+    ]
+    said.print(f"{len(fit)} of {stretches} clean stretches are admitted", style="dim")
+    return record, rules, tuple(fit)
 
 
 if __name__ == "__main__":
