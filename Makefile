@@ -58,15 +58,15 @@ test: setup lint tools ## everything that must hold: lint, types, imports, tests
 	cargo test --locked --quiet
 
 .PHONY: test-network
-test-network: setup ## federations of real Flower processes over TLS through nginx: liars, kills, faults (half an hour)
+test-network: setup ## federations of real Flower processes over TLS through nginx: liars, kills, faults (50 minutes)
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
 	SLUICE_NETWORK=1 SLUICE_NETWORK_PAGE=1 $(BIN)/python -m pytest tests/integration/test_network.py \
 	  tests/integration/test_network_liars.py tests/integration/test_network_operators.py \
 	  tests/integration/test_network_faults.py
 
 .PHONY: many
-many: setup ## what 10, 20 and 50 simulated plants with full proofs cost their coordinator (several minutes)
-	$(BIN)/python benchmarks/network_many.py
+many: setup ## what 10, 20 and 50 plants cost their coordinator, into docs/results (2 minutes)
+	$(BIN)/python benchmarks/network_many.py --out docs/results/many.md
 
 .PHONY: lint
 lint: setup ## formatting, lint, types, import contracts, clippy
@@ -94,8 +94,8 @@ exactness: setup ## whether gate and circuit ever disagree, measured anew into d
 	$(BIN)/python benchmarks/exactness.py --out docs/results/exactness.md
 
 .PHONY: parameters
-parameters: setup ## what other parameters of the full proof would cost, each built and timed (20 minutes)
-	$(BIN)/python benchmarks/full_parameters.py
+parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (20 minutes)
+	$(BIN)/python benchmarks/full_parameters.py --out docs/results/parameters.md
 
 .PHONY: fuzz
 fuzz: ## a bit in every byte of a proof, then broken proofs of any sort for MINUTES (5)

@@ -1,7 +1,7 @@
 """What other parameters of the `full` system would cost: each built and timed on the same batch.
 
 A copy of the Rust core is built once for each choice, all of them are then run in turn, round after
-round, so that a busy minute of the machine falls on all alike. Prints a table in Markdown.
+round, so that a busy minute of the machine falls on all alike. Writes a page of tables.
 """
 
 import argparse
@@ -21,9 +21,22 @@ from sluice.admission import HardenedPolicy
 from sluice.attestation.full import Full
 from sluice.cli.bench_attest import CONTEXT, SALT, subject
 from sluice.cli.bench_rival import weighed
+from sluice.files import atomically
 
 ROOT = Path(__file__).parent.parent
 FULL = "rust/attest-core/src/full"
+HEAD = """# What other parameters of the full proof would cost
+
+Written by `make parameters`: the core is built once for each choice, and a batch of `treatment`
+under hardened rules is proven with each in turn. Library calls, medians of {runs} (least to most);
+memory is that of a process that proves once. {processors} processors, load {load:.1f} at first.
+"""
+COLUMNS = """
+## {rows:,} rows
+
+| parameters | columns | prove | times ours | memory | verify | proof | bits |
+|---|---|---|---|---|---|---|---|
+"""
 said = Console(highlight=False)
 
 
@@ -151,8 +164,9 @@ def row(choice: Choice, runs: Sequence[Run], ours: Sequence[Run], peak_bytes: in
 def main() -> None:
     """Build every choice, run them in turn, print the tables."""
     told = argparse.ArgumentParser(description=__doc__)
+    told.add_argument("--out", type=Path, required=True)
     told.add_argument("--folder", type=Path, default=ROOT / "build" / "parameters")
-    told.add_argument("--rows", type=int, nargs="+", default=[1_024, 4_734])
+    told.add_argument("--rows", type=int, nargs="+", default=[4_734])
     told.add_argument("--runs", type=int, default=5, help="none: build only")
     told.add_argument("--built", action="store_true", help="build only what was not built before")
     asked = told.parse_args()
@@ -170,19 +184,20 @@ def main() -> None:
             build(choice, asked.folder)
     if not asked.runs:
         return
+    page = HEAD.format(runs=asked.runs, processors=os.cpu_count(), load=os.getloadavg()[0])
     for rows, request in zip(asked.rows, requests, strict=True):
         found: dict[str, list[Run]] = {choice.name: [] for choice in CHOICES}
         for time in range(asked.runs):
             said.print(f"{rows:,} rows: {time + 1} of {asked.runs}", style="dim")
             for choice in CHOICES:
                 found[choice.name].append(run(proving(choice, asked.folder, request)))
-        said.print(f"\n{rows:,} rows, medians of {asked.runs}\n")
-        said.print("| parameters | columns | prove | times ours | memory | verify | proof | bits |")
-        said.print("|---|---|---|---|---|---|---|---|")
+        page += COLUMNS.format(rows=rows)
         for choice in CHOICES:
             peak = weighed(proving(choice, asked.folder, request), asked.folder).peak_bytes
-            line = row(choice, found[choice.name], found[CHOICES[0].name], peak)
-            said.print(line, soft_wrap=True, markup=False)
+            page += row(choice, found[choice.name], found[CHOICES[0].name], peak) + "\n"
+    with atomically(asked.out) as draft:
+        draft.write_text(page, encoding="utf-8")
+    said.print(f"{asked.out} written", markup=False)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Simulated plants in this process, each with keys, a folder and a `full` proof of its own, which the
 coordinator verifies; no wire. The coordinator's processor time, all threads together, is what the
-process used, less what it used while a plant was answering. Prints a table in Markdown.
+process used, less what it used while a plant was answering. Writes a page.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from rich.console import Console
 from sluice.admission import HardenedPolicy, judge
 from sluice.attestation import read_log
 from sluice.detector import Descent
+from sluice.files import atomically
 from sluice.invariants import Profile, load_rules, mine, save_rules
 from sluice.network.founding import Plan, conductor, found
 from sluice.network.membership import Membership, Share
@@ -30,6 +31,13 @@ from sluice.plants import simulate
 from sluice.telemetry import Layout, read_record, write
 
 CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
+HEAD = """# What many plants cost their coordinator
+
+Written by `make many`: simulated plants in one process, each with a `{system}` proof of {rows} rows
+of `line`, which the coordinator verifies; {rounds} rounds. The coordinator's processor time is what
+the process used, less what it used while a plant was answering. Rounds after the first.
+
+"""
 said = Console(highlight=False)
 
 
@@ -75,6 +83,7 @@ def main() -> None:
     parser.add_argument("--plants", type=int, nargs="+", default=[10, 20, 50])
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--system", default="full")
+    parser.add_argument("--out", type=Path, required=True)
     told = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         record, rules, starts = _files(Path(folder), most=max(told.plants))
@@ -89,7 +98,10 @@ def main() -> None:
             ).measured(told.rounds)
             for plants in told.plants
         ]
-    said.print(table(costs), markup=False, soft_wrap=True)
+    page = HEAD.format(system=told.system, rows=ROWS, rounds=told.rounds) + table(costs) + "\n"
+    with atomically(told.out) as draft:
+        draft.write_text(page, encoding="utf-8")
+    said.print(f"{told.out} written", markup=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,5 @@
-//! The `sampled` system: bytes in, bytes out, but for the proving key, which is a file. Long work lets go of the interpreter.
+//! The `sampled` system: bytes in, bytes out, but for the proving key, which is a file. Long work lets
+//! go of the interpreter.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
