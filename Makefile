@@ -66,7 +66,7 @@ test-network: setup ## federations of real Flower processes over TLS through ngi
 
 .PHONY: many
 many: setup ## what 10, 20 and 50 plants cost their coordinator, into docs/results (2 minutes)
-	$(BIN)/python benchmarks/network_many.py --out docs/results/many.md
+	$(BIN)/python -m benchmarks many --out docs/results/many.md
 
 .PHONY: lint
 lint: setup ## formatting, lint, types, import contracts, clippy
@@ -79,23 +79,23 @@ lint: setup ## formatting, lint, types, import contracts, clippy
 
 .PHONY: bench
 bench: setup ## speed as ratios, rival and ours side by side
-	$(BIN)/sluice bench gate
-	$(BIN)/sluice bench train
-	$(BIN)/sluice bench attest-full
-	$(BIN)/sluice bench attest-sampled
-	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python -m benchmarks gate
+	$(BIN)/python -m benchmarks train
+	$(BIN)/python -m benchmarks attest-full
+	$(BIN)/python -m benchmarks attest-sampled
+	$(BIN)/python -m benchmarks reading
 
 .PHONY: evaluate
 evaluate: setup ## what the gate tells apart, measured anew into docs/results (several minutes)
-	$(BIN)/python benchmarks/gate_evaluation.py --out docs/results/gate.md
+	$(BIN)/python -m benchmarks evaluation --out docs/results/gate.md
 
 .PHONY: exactness
 exactness: setup ## whether gate and circuit ever disagree, measured anew into docs/results (an hour)
-	$(BIN)/python benchmarks/exactness.py --out docs/results/exactness.md
+	$(BIN)/python -m benchmarks exactness --out docs/results/exactness.md
 
 .PHONY: parameters
 parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (20 minutes)
-	$(BIN)/python benchmarks/full_parameters.py --out docs/results/parameters.md
+	$(BIN)/python -m benchmarks parameters --out docs/results/parameters.md
 
 .PHONY: fuzz
 fuzz: ## a bit in every byte of a proof, then broken proofs of any sort for MINUTES (5)
@@ -103,19 +103,19 @@ fuzz: ## a bit in every byte of a proof, then broken proofs of any sort for MINU
 
 .PHONY: evidence
 evidence: setup ## poisoning with and without the gate, all modes and rules, into docs/results (hours)
-	$(BIN)/python benchmarks/evidence.py --out docs/results/evidence.md
+	$(BIN)/python -m benchmarks evidence --out docs/results/evidence.md
 
 .PHONY: kills
 kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, byte for byte (30 min)
-	$(BIN)/python benchmarks/lab_kills.py --folder kills
+	$(BIN)/python -m benchmarks kills --folder kills
 
 .PHONY: red-team
 red-team: setup ## every attacker at both gates, into docs/results (a quarter of an hour)
-	$(BIN)/python benchmarks/red_team.py --out docs/results/red-team.md
+	$(BIN)/python -m benchmarks red-team --out docs/results/red-team.md
 
 .PHONY: sampling
 sampling: setup ## table 8: how often drawn rows let a batch pass, into docs/results (a few minutes)
-	$(BIN)/python benchmarks/sampling.py --out docs/results/sampling.md
+	$(BIN)/python -m benchmarks sampling --out docs/results/sampling.md
 
 .PHONY: format
 format: setup ## rewrite files in the house style

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
-from sluice.results.store import Store
+from sluice.lab.results import Store
 from sluice.seeding import stream
 
 GRID = """

@@ -16,19 +16,18 @@ from pathlib import Path
 from rich.console import Console
 
 from sluice.admission import HardenedPolicy, judge
-from sluice.attestation import read_log
+from sluice.attestation.log import read_log
 from sluice.detector import Descent
 from sluice.files import atomically
-from sluice.invariants import Profile, load_rules, mine, save_rules
-from sluice.network.founding import Plan, conductor, found
-from sluice.network.membership import Membership, Share
-from sluice.network.questions import QUESTIONS, AskToken
-from sluice.network.site import Site
-from sluice.network.store import Store
-from sluice.network.terms import JoinRequest, read_document
-from sluice.network.wire import Answerer, Direct
-from sluice.plants import simulate
-from sluice.telemetry import Layout, read_record, write
+from sluice.invariants import Profile, load_rules, save_rules
+from sluice.invariants.mining import mine
+from sluice.lab.plants import simulate
+from sluice.network import JoinRequest, read_document
+from sluice.network.coordinator import Plan, Site, Store, conductor, found
+from sluice.network.plant import Membership, Share
+from sluice.network.wire import QUESTIONS, Answerer, AskToken, Direct
+from sluice.telemetry import read_record
+from sluice.telemetry.writers import Layout, write
 
 CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
 HEAD = """# What many plants cost their coordinator

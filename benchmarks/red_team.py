@@ -7,19 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from evidence_study import STUDIES, Study, gates
 from rich.console import Console
 
+from benchmarks.evidence.study import STUDIES, Study, gates
 from sluice.admission import EmptyRulesWarning, HardenedPolicy, PaperPolicy
-from sluice.attacks.knowledge import Knowledge
-from sluice.attacks.loosening import LOOSENINGS
-from sluice.attacks.makers import projected
-from sluice.attacks.poisons import POISONS
-from sluice.audits.loosening import loosening
 from sluice.errors import SluiceError
 from sluice.files import atomically
-from sluice.lab import Scenario, scenario
-from sluice.lab.contributions import NamedGate
+from sluice.lab.attacks import LOOSENINGS, POISONS, Knowledge, projected
+from sluice.lab.audits import loosening
+from sluice.lab.trials import NamedGate, Scenario, scenario
 from sluice.seeding import stream
 
 said = Console(stderr=True, highlight=False)

@@ -5,20 +5,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate_plants import Effort, Subject, absent, subject
 from rich.console import Console
 
+from benchmarks.gate.plants import Effort, Subject, absent, subject
 from sluice.admission import PaperPolicy
-from sluice.attacks import DataAttack
-from sluice.attacks.fabrications import RollLasting
-from sluice.attacks.projection import Projected
-from sluice.attacks.replay import ReplayFrom
-from sluice.attestation.guarantee import ROUNDS, pass_probability
-from sluice.attestation.sampled import SAMPLED_ROWS, Sampling
-from sluice.attestation.sampled_budgets import clean_share, violation_budget
-from sluice.audits.sampling import DRAWS, SamplingRow, SamplingTable, sampling
+from sluice.attestation.systems.sampled import (
+    ROUNDS,
+    SAMPLED_ROWS,
+    Sampling,
+    clean_share,
+    pass_probability,
+    violation_budget,
+)
 from sluice.files import atomically
-from sluice.invariants import Profile, RuleSet, mine
+from sluice.invariants import Profile, RuleSet
+from sluice.invariants.mining import mine
+from sluice.lab.attacks import DataAttack, ReplayFrom, RollLasting
+from sluice.lab.attacks.projection import Projected
+from sluice.lab.audits import DRAWS, SamplingRow, SamplingTable, sampling
 from sluice.telemetry import Record
 
 said = Console(stderr=True, highlight=False)

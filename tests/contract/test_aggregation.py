@@ -9,17 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice import aggregation
-from sluice.aggregation import (
-    RULES,
-    Aggregate,
-    Fresh,
-    NearestNeighbourMixing,
-    RootUpdate,
-    Rule,
-    State,
-    TrimmedMean,
-    Update,
-)
+from sluice.aggregation.coordinates import TrimmedMean
+from sluice.aggregation.mixing import NearestNeighbourMixing
+from sluice.aggregation.registry import RULES
+from sluice.aggregation.rule import Aggregate, Fresh, RootUpdate, Rule, State
+from sluice.aggregation.update import Update
 from sluice.arrays import Floats
 from sluice.errors import SettingError
 

@@ -15,19 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.aggregation import (
-    RULES,
-    Aggregate,
-    CoordinateMedian,
-    FedAvg,
-    Fresh,
-    Krum,
-    MultiKrum,
-    Rule,
-    Share,
-    TrimmedMean,
-    Update,
-)
+from sluice.aggregation.allowance import Share
+from sluice.aggregation.averages import FedAvg
+from sluice.aggregation.coordinates import CoordinateMedian, TrimmedMean
+from sluice.aggregation.registry import RULES
+from sluice.aggregation.rule import Aggregate, Fresh, Rule
+from sluice.aggregation.selection import Krum, MultiKrum
+from sluice.aggregation.update import Update
 from sluice.arrays import Floats
 
 IN_FLOWER = {"fedavg", "krum", "median", "multi-krum", "trimmed-mean"}

@@ -6,11 +6,13 @@ import sys
 import numpy as np
 import pytest
 
-from sluice.attacks import DATA_ATTACKS, DataAttack, Means
 from sluice.errors import InputError
-from sluice.invariants import Profile, RuleSet, mine
-from sluice.plants import simulate
-from sluice.telemetry import Record
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.attacks.data_attack import DataAttack
+from sluice.lab.attacks.registry import DATA_ATTACKS, Means
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
 
 MOVES_NOTHING_AT_RANDOM = {"channel-roll", "scaling"}
 KEEPS_ACTUATORS = {"scaling", "perturbation"}

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from sluice.telemetry import FORMATS, Format, Layout, layout_for, write
+from sluice.telemetry.formats import FORMATS
+from sluice.telemetry.formats.format import Format
 from sluice.telemetry.source import Source
+from sluice.telemetry.writers.layout import Layout, layout_for
+from sluice.telemetry.writers.write import write
 
 from ..unit.telemetry.test_record import filling_tank  # noqa: TID252
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from sluice.errors import SettingError
-from sluice.plants import PLANTS, simulate
-from sluice.telemetry import Label, Role
+from sluice.lab.plants.catalogue import PLANTS, simulate
+from sluice.telemetry.channel import Role
+from sluice.telemetry.record import Label
 
 NAMES = [plant.name.replace("NAME", "Net1") for plant in PLANTS]
 

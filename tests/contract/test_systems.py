@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.admission import HardenedPolicy
-from sluice.attestation import Circuit, System, circuit_for, find_system
-from sluice.attestation.system import Claim, each_alone
-from sluice.attestation.systems import SystemName
+from sluice.admission.policy import HardenedPolicy
+from sluice.attestation.systems.registry import SystemName, circuit_for, find_system
+from sluice.attestation.systems.system import Circuit, Claim, System, each_alone
 from sluice.errors import EmptyRulesError, RefusedError, VerificationError
-from sluice.invariants import Profile, RuleSet, mine
-from sluice.plants import simulate
-from sluice.telemetry import Record
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
 
 SALT, CONTEXT = bytes(range(32)), b"c" * 32
 ROWS = 400

@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission import HardenedPolicy, accept
-from sluice.detector import Descent
-from sluice.invariants import Profile, RuleSet, mine, save_rules
-from sluice.network.founding import Plan
-from sluice.network.membership import Share
-from sluice.plants import simulate
-from sluice.telemetry import Layout, Record, write
+from sluice.admission.acceptance import accept
+from sluice.admission.policy import HardenedPolicy
+from sluice.detector.autoencoder import Descent
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.invariants.rulesfile import save_rules
+from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator.founding import Plan
+from sluice.network.plant.folder import Share
+from sluice.telemetry.record import Record
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
 
 from .sites import Draft, free_port
 

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from sluice.aggregation import RULES
-from sluice.detector import Descent
-from sluice.detector.autoencoder import initial
-from sluice.federation import Checkpoint, CheckpointFile, Decision, InProcess, begin, run
+from sluice.aggregation.registry import RULES
+from sluice.detector.autoencoder import Descent, initial
+from sluice.federation.admission_check import Decision
+from sluice.federation.checkpoints import CheckpointFile
+from sluice.federation.rounds import Checkpoint, begin, run
+from sluice.federation.transport import InProcess
 from sluice.seeding import stream
-from sluice.telemetry import Windows
+from sluice.telemetry.windows import Windows
 
 ROWS, CHANNELS, LENGTH, ROUNDS = 200, 4, 5, 600
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from sluice.network.membership import Membership
-from sluice.network.site import Site
+from sluice.network.coordinator.folder import Site
+from sluice.network.plant.folder import Membership
 from sluice.network.terms import write_document
 from sluice.seeding import stream
 

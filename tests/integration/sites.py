@@ -17,19 +17,22 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sluice.aggregation import RULES
-from sluice.attestation import read_log
-from sluice.attestation.entries import ENTRIES, Body, ClientExcluded, ModelAggregated
+from sluice.aggregation.registry import RULES
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.log.entries import ENTRIES, Body, ClientExcluded, ModelAggregated
 from sluice.detector.autoencoder import Parameters, initial
-from sluice.federation import Decision, InProcess, Reply, Request, begin, take_round
-from sluice.invariants import RuleSet
-from sluice.network.founding import Plan, found
-from sluice.network.membership import Membership, Share
-from sluice.network.questions import model_hash
-from sluice.network.site import Site
-from sluice.network.store import Store
-from sluice.network.superlink import bound_to_us
+from sluice.federation.admission_check import Decision
+from sluice.federation.messages import Reply, Request
+from sluice.federation.rounds import begin, take_round
+from sluice.federation.transport import InProcess
+from sluice.invariants.ruleset import RuleSet
+from sluice.network.coordinator.folder import Site
+from sluice.network.coordinator.founding import Plan, found
+from sluice.network.coordinator.store import Store
+from sluice.network.plant.folder import Membership, Share
 from sluice.network.terms import JoinRequest, read_document, write_document
+from sluice.network.wire.questions import model_hash
+from sluice.network.wire.superlink import bound_to_us
 
 SOURCE = Path(__file__).parents[2] / "src"
 SLUICE = (sys.executable, "-c", "from sluice.cli import main; main()")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.attestation.verifier import STEPS
-from sluice.cli import main
+from sluice.attestation.protocol.verifier import STEPS
+from sluice.cli.app import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

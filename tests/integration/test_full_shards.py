@@ -9,23 +9,26 @@ import numpy as np
 import pytest
 
 from sluice import _attest
-from sluice.admission import HardenedPolicy
 from sluice.admission.gate import Gate
-from sluice.attacks import (
+from sluice.admission.policy import HardenedPolicy
+from sluice.attestation.systems.full.statement import derive
+from sluice.attestation.systems.full.system import Full
+from sluice.attestation.systems.full.witness import Witness
+from sluice.attestation.systems.system import Circuit
+from sluice.errors import RefusedError, VerificationError
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.relations import Bound, Coupling
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.attacks.data_attack import DataAttack
+from sluice.lab.attacks.fabrications import (
     ConservationScaling,
-    DataAttack,
     RegimePermutation,
     RegimeSplicing,
     RollLasting,
 )
-from sluice.attestation.full import Full
-from sluice.attestation.statement import derive
-from sluice.attestation.system import Circuit
-from sluice.attestation.witness import Witness
-from sluice.errors import RefusedError, VerificationError
-from sluice.invariants import Bound, Coupling, Profile, RuleSet, mine
-from sluice.plants import simulate
-from sluice.telemetry import Record, read_record
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.record import Record
 
 PlantData = Callable[..., Path]
 

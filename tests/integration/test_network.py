@@ -22,12 +22,13 @@ from flwr.supercore.control.control_http_client import ControlHttpClient
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
-from sluice.network.founding import Plan, found
-from sluice.network.hosting import hosted
-from sluice.network.membership import Share
-from sluice.network.store import Store
-from sluice.plants import simulate
-from sluice.telemetry import Layout, write
+from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator.founding import Plan, found
+from sluice.network.coordinator.hosting import hosted
+from sluice.network.coordinator.store import Store
+from sluice.network.plant.folder import Share
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "federation.md"

@@ -6,14 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.admission import judge
-from sluice.aggregation import RULES
-from sluice.attestation import circuit_for, find_system
+from sluice.admission.gate import judge
+from sluice.aggregation.registry import RULES
+from sluice.attestation.systems.registry import circuit_for, find_system
 from sluice.detector.autoencoder import initial
-from sluice.federation import Attestor, Checkpoint, InProcess, ProofGate, admit, begin, take_round
-from sluice.network.membership import Membership, Share
-from sluice.plants import simulate
-from sluice.telemetry import Layout, write
+from sluice.federation.proofs import Attestor, ProofGate
+from sluice.federation.rounds import Checkpoint, admit, begin, take_round
+from sluice.federation.transport import InProcess
+from sluice.lab.plants.catalogue import simulate
+from sluice.network.plant.folder import Membership, Share
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
 
 from .conftest import Ground
 from .outcomes import Row, note, note_sizes

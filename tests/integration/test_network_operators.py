@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.attestation.acts import BatchExcused
-from sluice.attestation.context import Interval
-from sluice.attestation.entries import BatchAttested, ModelAggregated
-from sluice.network.membership import Membership, Share
+from sluice.attestation.log.entries import BatchAttested, BatchExcused, ModelAggregated
+from sluice.attestation.messages.context import Interval
+from sluice.network.plant.folder import Membership, Share
 from sluice.network.terms import write_document
-from sluice.telemetry import Layout, write
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
 
 from .outcomes import Row, note
 from .sites import Draft, Sites, running

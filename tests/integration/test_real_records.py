@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.telemetry import Label, Record, read_record
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.record import Label, Record
 
 pytestmark = pytest.mark.data
 PlantData = Callable[..., Path]

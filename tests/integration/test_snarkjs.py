@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from sluice import _attest
-from sluice.admission import PaperPolicy
-from sluice.attestation.sampled import Sampling, core_of, planes_of, statement_of
-from sluice.attestation.sampled_keys import make_sampled
-from sluice.attestation.sampled_rows import SampledRows
-from sluice.attestation.snarkjs import export, write_export
-from sluice.invariants import Profile, RuleSet, mine
-from sluice.plants import simulate
-from sluice.telemetry import Record
+from sluice.admission.policy import PaperPolicy
+from sluice.attestation.systems.sampled.keys import make_sampled
+from sluice.attestation.systems.sampled.rows import SampledRows
+from sluice.attestation.systems.sampled.snarkjs import export, write_export
+from sluice.attestation.systems.sampled.system import Sampling, core_of, planes_of, statement_of
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
 
 TOOLS = Path(__file__).parents[2] / "build" / "tools"
 ROWS, SALT, CONTEXT = 60, bytes(range(32)), b"c" * 32

@@ -5,8 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.plants import simulate
-from sluice.telemetry import Layout, Record, read_record, write
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.record import Record
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
 
 
 @pytest.fixture(scope="module")

@@ -7,30 +7,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.admission import HardenedPolicy
 from sluice.admission.gate import Gate
-from sluice.invariants import (
+from sluice.admission.policy import HardenedPolicy
+from sluice.invariants.encoding import encode
+from sluice.invariants.integers import evaluate
+from sluice.invariants.measure import measure
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.relations import (
     Balance,
     Bound,
     Coupling,
     Invariant,
     Kind,
-    Profile,
     Rate,
     Relation,
-    RuleSet,
     State,
     Term,
     Transition,
     Window,
-    encode,
-    evaluate,
-    measure,
-    mine,
-    residuals,
 )
-from sluice.plants import simulate
-from sluice.telemetry import Channel, Codes, Record, Role, Span
+from sluice.invariants.residuals import residuals
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.channel import Channel, Codes, Role, Span
+from sluice.telemetry.record import Record
 
 START = np.datetime64("2024-03-01T00:00:00", "us")
 

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.errors import InputError
-from sluice.telemetry import Record, read_record
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.record import Record
 
 HEADERS = (
     "time,LIT101,FIT101",

@@ -18,9 +18,11 @@ from sluice.invariants import (
     Kind,
     RuleSet,
     Window,
+    amount,
     encode,
+    number,
+    unit_of,
 )
-from sluice.invariants.words import amount, number, unit_of
 from sluice.telemetry import Role, Span
 
 __all__ = ["accept", "unsound"]

@@ -13,9 +13,9 @@ from sluice.invariants import (
     Judged,
     Rate,
     Window,
+    amount,
     residuals,
 )
-from sluice.invariants.words import amount
 from sluice.telemetry import Record
 
 __all__ = ["finding_of", "operator_sentence", "worst_rows"]

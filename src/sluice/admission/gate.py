@@ -15,14 +15,15 @@ from sluice.invariants import (
     Budgets,
     Encoding,
     Measurement,
+    RuleRows,
     RuleSet,
+    block_starts,
     budgets_for,
     encode,
     measure,
     residuals,
+    violations,
 )
-from sluice.invariants.measure import block_starts
-from sluice.invariants.rowcheck import RuleRows, violations
 from sluice.telemetry import Record
 
 __all__ = ["EmptyRulesWarning", "Gate", "judge"]

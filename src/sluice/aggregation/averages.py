@@ -6,12 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.aggregation.geometry import (
-    MedianLength,
-    Threshold,
-    check_threshold,
-    clip_factors,
-)
+from sluice.aggregation.geometry import MedianLength, Threshold, check_threshold, clip_factors
 from sluice.aggregation.rule import Aggregate, Centre, Fresh, State, aggregated, expect_fresh
 from sluice.aggregation.update import Update, stacked
 from sluice.arrays import Floats

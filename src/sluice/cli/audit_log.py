@@ -7,7 +7,7 @@ import typer
 
 from sluice.attestation.log import read_log
 from sluice.cli.console import Json, emit, out
-from sluice.cli.waivers import told_removals, told_waivers, waiver_line
+from sluice.cli.coordinator import told_removals, told_waivers, waiver_line
 
 __all__ = ["app"]
 

@@ -6,23 +6,24 @@ from typing import Annotated
 import typer
 
 from sluice.admission import Finding, Verdict
+from sluice.cli.attest import prove_into
 from sluice.cli.console import Json, Quiet, emit, out, table, working
-from sluice.cli.gates import AllowEmpty, PolicyName, open_gate
-from sluice.cli.proofs import prove_into
-from sluice.cli.records import (
+from sluice.cli.options import (
+    AllowEmpty,
     Every,
     FillWith,
     FormatName,
     PlantPath,
+    PolicyName,
     RecordPath,
     SkipSeconds,
+    open_gate,
     open_record,
+    range_of,
 )
-from sluice.cli.slices import range_of
 from sluice.errors import SettingError
-from sluice.invariants import Kind, RuleSet
-from sluice.invariants.words import amount, number, unit_of
-from sluice.reports.verdict_page import write_verdict_figure, write_verdict_page
+from sluice.invariants import Kind, RuleSet, amount, number, unit_of
+from sluice.reports import write_verdict_figure, write_verdict_page
 from sluice.telemetry import Record
 
 __all__ = ["check"]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli.records import open_record
+from sluice.cli.options import open_record
 from sluice.errors import SettingError
 
 __all__ = ["dashboard"]
@@ -27,9 +27,9 @@ def dashboard(
 
     Example: [bold]sluice dashboard water[/bold]
     """
-    import uvicorn  # noqa: PLC0415 - a web server is needed here alone
+    import uvicorn
 
-    from sluice.dashboard.app import serve  # noqa: PLC0415
+    from sluice.reports.dashboard import serve
 
     if not (folder / "terms.json").exists():
         raise SettingError(f"{folder} is no coordinator's folder; it has no terms.json")

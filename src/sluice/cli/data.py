@@ -1,14 +1,14 @@
 """`sluice data`: simulated plants, and what Sluice makes of any plant's record."""
 
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sluice.cli.commands import CommandGroup
 from sluice.cli.console import Json, Quiet, emit, out, table, working
-from sluice.cli.records import (
+from sluice.cli.options import (
     Every,
     FillWith,
     FormatName,
@@ -18,25 +18,17 @@ from sluice.cli.records import (
     open_record,
 )
 from sluice.errors import SettingError
-from sluice.plants import PLANTS, simulate
-from sluice.reports.record_page import write_record_page
-from sluice.telemetry import FORMATS, Layout, layout_for, summarise, write, write_plant_file
-from sluice.telemetry.summary import Summary
+from sluice.plugins import load_all
+from sluice.reports import write_record_page
+from sluice.telemetry import Summary, summarise, write_plant_file
+from sluice.telemetry.formats import FORMATS
+from sluice.telemetry.writers import layout_for, write
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="Simulated plants and plant records.")
-
-
-class As(StrEnum):
-    """The layouts a simulated plant can be written in."""
-
-    SWAT = "swat"
-    WADI = "wadi"
-    BATADAL = "batadal"
-    CSV = "csv"
-    PARQUET = "parquet"
-    IPAL = "ipal"
+app = typer.Typer(
+    cls=CommandGroup, no_args_is_help=True, help="Simulated plants and plant records."
+)
 
 
 @app.command("list")
@@ -45,12 +37,13 @@ def list_plants(json: Json = False) -> None:
 
     Example: [bold]sluice data list[/bold]
     """
+    plants = [plant for known in load_all("sluice.plants").values() for plant in known]
     if json:
-        plants = [{"name": p.name, "title": p.title, "days": p.days} for p in PLANTS]
-        emit({"plants": plants, "formats": [{"name": f.name, "title": f.title} for f in FORMATS]})
+        listed = [{"name": p.name, "title": p.title, "days": p.days} for p in plants]
+        emit({"plants": listed, "formats": [{"name": f.name, "title": f.title} for f in FORMATS]})
         return
     drawn = table("Simulated plants (sluice data make NAME)", "name", "days", "what it is")
-    for plant in PLANTS:
+    for plant in plants:
         drawn.add_row(plant.name, f"{plant.days:g}", plant.title)
     out.print(drawn)
     known = table("Record formats (sniffed; --format to force)", "name", "what it reads")
@@ -58,36 +51,6 @@ def list_plants(json: Json = False) -> None:
         known.add_row(format_.name, format_.title)
     known.add_row("plain", "any CSV or Parquet with a time column, wide or long")
     out.print(known)
-
-
-@app.command()
-def make(
-    plant: Annotated[str, typer.Argument(help="line, treatment, or network:NAME (see data list).")],
-    out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
-    days: Annotated[float | None, typer.Option(help="How long; default: the plant's own.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same bytes.")] = 0,
-    attacks: Annotated[bool, typer.Option("--attacks", help="With labelled attacks.")] = False,
-    as_: Annotated[As | None, typer.Option("--as", help="Layout; default: by the suffix.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Simulate a plant and write its record.
-
-    Example: [bold]sluice data make treatment --attacks --as swat --out attack.csv[/bold]
-    """
-    layout = Layout(as_.value) if as_ else layout_for(out_path)
-    with working(f"simulating {plant}", quiet=quiet or json):
-        record = simulate(plant, seed=seed, days=days, attacks=attacks)
-    with working(f"writing {out_path}", quiet=quiet or json):
-        write(record, out_path, layout)
-    attacked = len(record.attack_segments)
-    if json:
-        emit({"rows": len(record), "channels": len(record.channels), "attacks": attacked})
-    else:
-        out.print(
-            f"{out_path}: {len(record):,} rows of {len(record.channels)} channels every "
-            f"{record.stride_s:g} s, {attacked} attacks"
-        )
 
 
 @app.command()

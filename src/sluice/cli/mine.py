@@ -9,7 +9,7 @@ import typer
 
 from sluice.arrays import Run
 from sluice.cli.console import Json, Quiet, emit, out, working
-from sluice.cli.records import (
+from sluice.cli.options import (
     Every,
     FillWith,
     FormatName,
@@ -17,14 +17,23 @@ from sluice.cli.records import (
     RecordPath,
     SkipSeconds,
     open_record,
+    slice_of,
 )
 from sluice.cli.rules import change_payload, rule_payload, show_rules
-from sluice.cli.slices import slice_of
 from sluice.errors import SettingError
-from sluice.invariants import Profile, RuleSet, load_rules, save_rules
-from sluice.invariants import mine as mine_rules
-from sluice.invariants.drift import Change, Moved, Redefined, What, drift
-from sluice.invariants.update import Kept, keep_tolerances
+from sluice.invariants import (
+    Change,
+    Moved,
+    Profile,
+    Redefined,
+    RuleSet,
+    What,
+    drift,
+    load_rules,
+    save_rules,
+)
+from sluice.invariants.mining import Kept, keep_tolerances
+from sluice.invariants.mining import mine as mine_rules
 from sluice.telemetry import Label, Record
 
 __all__ = ["mine"]

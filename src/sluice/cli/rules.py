@@ -9,18 +9,24 @@ from typing import Annotated
 
 import typer
 
-from sluice.admission.acceptance import accept as judge_rules
-from sluice.admission.acceptance import unsound
-from sluice.admission.policy import BUILT_IN, PaperPolicy, policy_hash, read_policy, write_policy
+from sluice.admission import BUILT_IN, PaperPolicy, policy_hash, read_policy, unsound, write_policy
+from sluice.admission import accept as judge_rules
 from sluice.cli.console import Json, emit, out, table
 from sluice.errors import RulesFileError, SettingError
-from sluice.invariants import Invariant, RuleSet, load_rules, rules_hash, seal_rules
-from sluice.invariants.drift import Change, Moved, Redefined, drift
-from sluice.invariants.words import (
+from sluice.invariants import (
+    Change,
+    Invariant,
+    Moved,
+    Redefined,
+    RuleSet,
+    drift,
     duration,
     evidence_in_words,
+    load_rules,
     power_in_words,
     rule_in_words,
+    rules_hash,
+    seal_rules,
     unit_of,
 )
 

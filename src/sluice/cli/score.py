@@ -8,7 +8,7 @@ import polars as pl
 import typer
 
 from sluice.cli.console import Json, Quiet, emit, out, table, working
-from sluice.cli.records import (
+from sluice.cli.options import (
     Every,
     FillWith,
     FormatName,
@@ -21,7 +21,7 @@ from sluice.cli.records import (
 from sluice.detector import AlarmStretch, Scored, load_detector
 from sluice.errors import SettingError
 from sluice.files import atomically
-from sluice.reports.score_page import write_score_page
+from sluice.reports import write_score_page
 
 __all__ = ["score"]
 

@@ -1,32 +1,8 @@
 """The detector learns what clean windows look like and alarms where one does not.
 
-Training is imported from where it lives (`sluice.detector.training`, `sluice.detector.alone`), and
-so is `sluice.detector.export`: scoring a record takes neither jax nor onnx.
+Only training imports jax and only export imports onnx: scoring a record needs neither.
 """
 
-from sluice.detector.alarms import AlarmStretch, Scored
-from sluice.detector.autoencoder import Autoencoder, Descent
-from sluice.detector.calibration import Detector, Framing, Training, calibrated
-from sluice.detector.model import Kind, Model
-from sluice.detector.modelfile import load_detector, save_detector
-from sluice.detector.subspace import Moments, Subspace, fit_subspace
-from sluice.detector.threshold import Threshold
+import lazy_loader
 
-__all__ = [
-    "AlarmStretch",
-    "Autoencoder",
-    "Descent",
-    "Detector",
-    "Framing",
-    "Kind",
-    "Model",
-    "Moments",
-    "Scored",
-    "Subspace",
-    "Threshold",
-    "Training",
-    "calibrated",
-    "fit_subspace",
-    "load_detector",
-    "save_detector",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

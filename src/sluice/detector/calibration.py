@@ -9,8 +9,7 @@ from sluice.detector.autoencoder import Descent
 from sluice.detector.model import Model
 from sluice.detector.threshold import QUANTILE, Threshold
 from sluice.errors import RecordError, SettingError
-from sluice.telemetry import Label, Record, Scaler, Windows, windows
-from sluice.telemetry.windows import WINDOW_ROWS
+from sluice.telemetry import WINDOW_ROWS, Label, Record, Scaler, Windows, windows
 
 __all__ = ["Detector", "Framing", "Training", "calibrated"]
 

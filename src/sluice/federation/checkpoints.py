@@ -17,7 +17,7 @@ from safetensors.numpy import save
 from sluice.aggregation import Centre, Fresh, Memory, State
 from sluice.arrays import frozen
 from sluice.errors import CheckpointError
-from sluice.federation.door import Decision
+from sluice.federation.admission_check import Decision
 from sluice.federation.rounds import Checkpoint
 from sluice.files import atomically
 

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from sluice.admission import Policy
-from sluice.admission.policy import policy_hash
-from sluice.attestation import Agreement, Circuit, Desk, Log, SigningKey
-from sluice.attestation.entries import LogOpened
-from sluice.attestation.keyfolder import KeyFolder
-from sluice.attestation.messages import APPROVALS, COMMITS, REGISTRATIONS, Challenge, approve
-from sluice.attestation.sampled import Sampling
-from sluice.attestation.sampled_keys import make_sampled
-from sluice.attestation.states import Committed
+from sluice.admission import Policy, policy_hash
+from sluice.attestation.log import Log, LogOpened
+from sluice.attestation.messages import (
+    APPROVALS,
+    COMMITS,
+    REGISTRATIONS,
+    Challenge,
+    SigningKey,
+    approve,
+)
+from sluice.attestation.protocol import Agreement, Committed, Desk, KeyFolder
+from sluice.attestation.systems import Circuit
+from sluice.attestation.systems.sampled import Sampling, make_sampled
 from sluice.errors import SettingError, VerificationError
-from sluice.federation.door import Decision, Door
+from sluice.federation.admission_check import Decision, Door
 from sluice.federation.messages import Attestation, Reply
 from sluice.federation.proofs import Attestor
 from sluice.invariants import RuleSet, rules_hash

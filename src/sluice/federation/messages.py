@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from sluice.aggregation import Update
-from sluice.detector.autoencoder import Parameters
+from sluice.detector import Parameters
 from sluice.telemetry import Record
 
 __all__ = ["Attestation", "Reply", "Request", "Show", "Shown", "Train", "Trained"]

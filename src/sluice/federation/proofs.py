@@ -5,21 +5,18 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice.admission import Policy
-from sluice.attestation import (
-    Circuit,
+from sluice.attestation.messages import COMMITS, PROOFS, Challenge, SigningKey
+from sluice.attestation.protocol import (
+    Committed,
     Examined,
+    Pinned,
     Registered,
-    SigningKey,
-    System,
     Verifier,
-    circuit_for,
     verify_together,
 )
-from sluice.attestation.keyfolder import Pinned
-from sluice.attestation.messages import COMMITS, PROOFS, Challenge
-from sluice.attestation.states import Committed
+from sluice.attestation.systems import Circuit, System, circuit_for
 from sluice.errors import RefusedError, VerificationError
-from sluice.federation.door import Decision, Door
+from sluice.federation.admission_check import Decision, Door
 from sluice.federation.messages import Attestation, Reply
 from sluice.invariants import RuleSet
 from sluice.telemetry import Record

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sluice.detector import Descent
-from sluice.detector.autoencoder import Parameters
+from sluice.detector import Descent, Parameters
 from sluice.seeding import stream
 from sluice.telemetry import Windows
 

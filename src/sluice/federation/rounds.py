@@ -14,9 +14,9 @@ import numpy as np
 
 from sluice.aggregation import Fresh, RootUpdate, Rule, State, Update
 from sluice.arrays import frozen
-from sluice.detector.autoencoder import Parameters
+from sluice.detector import Parameters
 from sluice.errors import RefusedError, SettingError
-from sluice.federation.door import Decision, Door
+from sluice.federation.admission_check import Decision, Door
 from sluice.federation.messages import Show, Train, Trained
 from sluice.federation.transport import Transport
 

@@ -15,8 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sluice.arrays import Ints
-from sluice.detector.autoencoder import Descent, Parameters
-from sluice.detector.training import batches, padded, walk
+from sluice.detector import Descent, Parameters, batches, padded, walk
 from sluice.errors import SettingError
 from sluice.telemetry import Windows
 

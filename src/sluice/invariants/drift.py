@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from sluice.invariants.invariant import Invariant
-from sluice.invariants.relations import Balance, Bound, Coupling, Kind, Relation, Window
+from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Kind, Relation, Window
 from sluice.invariants.ruleset import CleanFacts, Liveness, RuleSet
 from sluice.invariants.words import amount, number, rule_in_words, unit_of
 

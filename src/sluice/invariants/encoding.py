@@ -11,8 +11,7 @@ import numpy as np
 
 from sluice.arrays import Floats, Ints
 from sluice.errors import RulesFileError
-from sluice.invariants.invariant import Invariant
-from sluice.invariants.relations import Balance, Bound, Coupling, Rate, Window
+from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Rate, Window
 from sluice.invariants.ruleset import RuleSet
 from sluice.telemetry import Channel
 

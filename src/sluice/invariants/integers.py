@@ -20,7 +20,7 @@ from sluice.invariants.encoding import (
     IntegerRule,
     held,
 )
-from sluice.invariants.invariant import Invariant
+from sluice.invariants.relations import Invariant
 from sluice.invariants.residuals import anchors, transition_rows
 from sluice.telemetry import Record
 

@@ -20,8 +20,7 @@ from threading import Lock
 import numpy as np
 
 from sluice.arrays import Bools, Floats, Ints
-from sluice.invariants.invariant import Invariant
-from sluice.invariants.relations import Balance, Coupling, Transition
+from sluice.invariants.relations import Balance, Coupling, Invariant, Transition
 from sluice.invariants.residuals import residuals
 from sluice.invariants.ruleset import RuleSet
 from sluice.telemetry import Record

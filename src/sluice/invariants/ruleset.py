@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sluice.invariants.invariant import Invariant
-from sluice.invariants.relations import Kind
+from sluice.invariants.relations import Invariant, Kind
 from sluice.telemetry import Channel, Record
 
 __all__ = ["CleanFacts", "Dropped", "Liveness", "Profile", "RuleSet", "Share"]

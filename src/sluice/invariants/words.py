@@ -2,11 +2,11 @@
 
 import math
 
-from sluice.invariants.invariant import Invariant
 from sluice.invariants.relations import (
     Balance,
     Bound,
     Coupling,
+    Invariant,
     Rate,
     Relation,
     Term,

@@ -12,10 +12,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from sluice.attestation.documents import STRICT, Count, Hex32, Name
-from sluice.attestation.keys import read_private
-from sluice.detector import Descent, Framing
-from sluice.detector.autoencoder import parameter_count
+from sluice.attestation.messages import STRICT, Count, Hex32, Name, read_private
+from sluice.detector import Descent, Framing, parameter_count
 from sluice.errors import DocumentError, SettingError
 from sluice.files import atomically
 from sluice.telemetry import Scaler

@@ -1,1 +1,5 @@
 """Reports turn records and results into pages, figures and tables."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

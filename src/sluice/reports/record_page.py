@@ -8,8 +8,7 @@ from plotly.subplots import make_subplots
 
 from sluice.files import atomically
 from sluice.reports.page import attack_shapes, drawing, page, thinned
-from sluice.telemetry import Record, Role
-from sluice.telemetry.summary import Summary
+from sluice.telemetry import Record, Role, Summary
 
 __all__ = ["write_record_page"]
 

@@ -12,8 +12,16 @@ from plotly.subplots import make_subplots
 from sluice.admission import Finding, HardenedPolicy, Policy, Verdict
 from sluice.arrays import Bools, Floats, Run
 from sluice.files import atomically
-from sluice.invariants import Invariant, RuleSet, Window, encode, evaluate, residuals
-from sluice.invariants.words import rule_in_words, unit_of
+from sluice.invariants import (
+    Invariant,
+    RuleSet,
+    Window,
+    encode,
+    evaluate,
+    residuals,
+    rule_in_words,
+    unit_of,
+)
 from sluice.reports.page import drawing, page
 from sluice.telemetry import Channel, Record
 

@@ -14,7 +14,7 @@ from platformdirs import user_cache_path
 
 from sluice.errors import SettingError
 from sluice.files import atomically
-from sluice.telemetry.formats.format import Format
+from sluice.telemetry.formats import Format
 from sluice.telemetry.record import Note
 from sluice.telemetry.source import Container, Source
 from sluice.telemetry.table import Table

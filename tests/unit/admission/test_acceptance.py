@@ -8,22 +8,11 @@ import pytest
 
 from sluice.admission.acceptance import accept, unsound
 from sluice.admission.policy import Acceptance, HardenedPolicy
-from sluice.invariants import (
-    Balance,
-    Bound,
-    CleanFacts,
-    Coupling,
-    Dropped,
-    Invariant,
-    Profile,
-    Rate,
-    RuleSet,
-    Share,
-    Window,
-    mine,
-)
-from sluice.plants import simulate
-from sluice.telemetry import Role, Span
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Rate, Window
+from sluice.invariants.ruleset import CleanFacts, Dropped, Profile, RuleSet, Share
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.channel import Role, Span
 
 Edit = Callable[[RuleSet], RuleSet]
 

@@ -5,14 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sluice.admission import HardenedPolicy, PaperPolicy, Verdict
 from sluice.admission.gate import Gate
+from sluice.admission.policy import HardenedPolicy, PaperPolicy
+from sluice.admission.verdict import Verdict
 from sluice.arrays import Floats
-from sluice.attacks import ChannelRoll, RegimeSplicing
 from sluice.errors import MissingChannelError, RecordError
-from sluice.invariants import Profile, RuleSet, Window, mine
-from sluice.plants import simulate
-from sluice.telemetry import Record
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.relations import Window
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.attacks.fabrications import ChannelRoll, RegimeSplicing
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
 
 ROWS = 1_000
 

@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sluice.admission import HardenedPolicy, judge
 from sluice.admission.evidence import operator_sentence, worst_rows
+from sluice.admission.gate import judge
+from sluice.admission.policy import HardenedPolicy
 from sluice.arrays import Bools
-from sluice.invariants import Invariant, Kind, Profile, RuleSet, mine
-from sluice.plants import simulate
-from sluice.telemetry import Record
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.relations import Invariant, Kind
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
 
 
 @pytest.fixture(scope="module")

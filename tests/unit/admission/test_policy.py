@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission import HardenedPolicy, PaperPolicy, read_policy
-from sluice.admission.policy import Acceptance, Policy, policy_hash, write_policy
+from sluice.admission.policy import (
+    Acceptance,
+    HardenedPolicy,
+    PaperPolicy,
+    Policy,
+    policy_hash,
+    read_policy,
+    write_policy,
+)
 from sluice.errors import RulesFileError
-from sluice.invariants import Margins
+from sluice.invariants.budgets import Margins
 
 EDITED = HardenedPolicy(
     rows_min=500,

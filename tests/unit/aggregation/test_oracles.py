@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.aggregation import RULES, Fresh, RootUpdate, State, Update
+from sluice.aggregation.registry import RULES
+from sluice.aggregation.rule import Fresh, RootUpdate, State
+from sluice.aggregation.update import Update
 
 Vec = list[float]
 Oracle = Callable[[list[Vec], list[float]], Vec]

@@ -6,28 +6,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sluice.aggregation import (
-    Centre,
-    CentredClipping,
-    CoordinateMedian,
-    FedAvg,
-    FLTrust,
-    FoolsGold,
-    Fresh,
-    GeometricMedian,
-    Krum,
-    MedianLength,
-    Memory,
-    MultiKrum,
-    NearestNeighbourMixing,
-    NormClipping,
-    RootUpdate,
-    Rule,
-    Share,
-    State,
-    TrimmedMean,
-    Update,
-)
+from sluice.aggregation.allowance import Share
+from sluice.aggregation.averages import CentredClipping, FedAvg, NormClipping
+from sluice.aggregation.coordinates import CoordinateMedian, TrimmedMean
+from sluice.aggregation.fltrust import FLTrust
+from sluice.aggregation.foolsgold import FoolsGold
+from sluice.aggregation.geometric import GeometricMedian
+from sluice.aggregation.geometry import MedianLength
+from sluice.aggregation.mixing import NearestNeighbourMixing
+from sluice.aggregation.rule import Centre, Fresh, Memory, RootUpdate, Rule, State
+from sluice.aggregation.selection import Krum, MultiKrum
+from sluice.aggregation.update import Update
 from sluice.arrays import Floats
 from sluice.errors import SettingError
 

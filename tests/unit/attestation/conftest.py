@@ -6,23 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission import HardenedPolicy
-from sluice.attestation.coordinator import Agreement, Awaiting, Desk, Enrolled
-from sluice.attestation.entries import LogOpened
-from sluice.attestation.full import Full
-from sluice.attestation.keyfolder import KeyFolder, Pinned
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.ledger import Ledger
-from sluice.attestation.log import Log
-from sluice.attestation.messages import APPROVALS, COMMITS, PROOFS, REGISTRATIONS, approve
-from sluice.attestation.states import Committed, Proven, Registered
-from sluice.attestation.system import Circuit, System
-from sluice.attestation.systems import circuit_for
-from sluice.attestation.unsafe import Unsafe
-from sluice.attestation.verifier import Verifier
-from sluice.invariants import Profile, RuleSet, mine
-from sluice.plants import simulate
-from sluice.telemetry import Record
+from sluice.admission.policy import HardenedPolicy
+from sluice.attestation.log.chain import Log
+from sluice.attestation.log.entries import LogOpened
+from sluice.attestation.log.ledger import Ledger
+from sluice.attestation.messages.messages import APPROVALS, COMMITS, PROOFS, REGISTRATIONS, approve
+from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.protocol.coordinator import Agreement, Awaiting, Desk, Enrolled
+from sluice.attestation.protocol.key_folder import KeyFolder, Pinned
+from sluice.attestation.protocol.plant import Committed, Proven, Registered
+from sluice.attestation.protocol.verifier import Verifier
+from sluice.attestation.systems.full.system import Full
+from sluice.attestation.systems.registry import circuit_for
+from sluice.attestation.systems.system import Circuit, System
+from sluice.attestation.systems.unsafe import Unsafe
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
 
 from . import drawn_plant
 

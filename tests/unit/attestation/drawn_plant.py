@@ -5,14 +5,11 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from sluice.admission import PaperPolicy
-from sluice.attestation.coordinator import Agreement, Awaiting, Desk, Enrolled
-from sluice.attestation.entries import LogOpened
-from sluice.attestation.keyfolder import KeyFolder, Pinned
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.ledger import Ledger
-from sluice.attestation.log import Log
-from sluice.attestation.messages import (
+from sluice.admission.policy import PaperPolicy
+from sluice.attestation.log.chain import Log
+from sluice.attestation.log.entries import LogOpened
+from sluice.attestation.log.ledger import Ledger
+from sluice.attestation.messages.messages import (
     APPROVALS,
     CHALLENGES,
     COMMITS,
@@ -21,13 +18,17 @@ from sluice.attestation.messages import (
     Challenge,
     approve,
 )
-from sluice.attestation.sampled import Sampling
-from sluice.attestation.sampled_keys import make_sampled
-from sluice.attestation.states import Committed, Proven, Registered
-from sluice.attestation.verifier import Verification, Verifier
-from sluice.invariants import Profile, RuleSet, mine
-from sluice.plants import simulate
-from sluice.telemetry import Record
+from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.protocol.coordinator import Agreement, Awaiting, Desk, Enrolled
+from sluice.attestation.protocol.key_folder import KeyFolder, Pinned
+from sluice.attestation.protocol.plant import Committed, Proven, Registered
+from sluice.attestation.protocol.verifier import Verification, Verifier
+from sluice.attestation.systems.sampled.keys import make_sampled
+from sluice.attestation.systems.sampled.system import Sampling
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ROWS = 60

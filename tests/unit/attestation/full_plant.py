@@ -4,28 +4,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sluice.admission import HardenedPolicy
+from sluice.admission.policy import HardenedPolicy
 from sluice.arrays import Bools
-from sluice.invariants import (
+from sluice.invariants.budgets import Margins
+from sluice.invariants.measure import measure
+from sluice.invariants.relations import (
     Balance,
     Bound,
-    CleanFacts,
     Coupling,
     Invariant,
-    Liveness,
-    Margins,
-    Profile,
     Rate,
     Relation,
-    RuleSet,
-    Share,
     State,
     Term,
     Transition,
     Window,
-    measure,
 )
-from sluice.telemetry import Channel, Codes, Record, Role, Span
+from sluice.invariants.ruleset import CleanFacts, Liveness, Profile, RuleSet, Share
+from sluice.telemetry.channel import Channel, Codes, Role, Span
+from sluice.telemetry.record import Record
 
 START = np.datetime64("2024-03-01T00:00:00", "us")
 STRIDE = np.timedelta64(5, "s")
@@ -230,7 +227,7 @@ class Shown:
 
 def shown(rules: RuleSet, policy: HardenedPolicy, batch: Record) -> Shown:
     """Ask the normative evaluator."""
-    from sluice.attestation.statement import derive  # noqa: PLC0415
+    from sluice.attestation.systems.full.statement import derive  # noqa: PLC0415
 
     budgets = derive(rules, policy).budgets(len(batch))
     measured = measure(rules, batch)

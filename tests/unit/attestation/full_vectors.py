@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluice import _attest
-from sluice.attestation.statement import derive
-from sluice.attestation.witness import Witness
-from sluice.telemetry import Record
+from sluice.attestation.systems.full.statement import derive
+from sluice.attestation.systems.full.witness import Witness
+from sluice.telemetry.record import Record
 
 from .full_plant import Wiring, clean_batch, policy_of, rules_of, shown, with_cell, with_jump
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "full.json"
 PROVENANCE = (
     "Batches of a small simulated plant with one rule of every kind, encoded by "
-    "sluice.attestation.statement and witness. `admitted` is what the integer evaluator "
+    "sluice.attestation.systems.full. `admitted` is what the integer evaluator "
     "(sluice.invariants.measure) says of the batch under the budgets; the commitment is what the "
     "circuit's digest gives under the salt."
 )

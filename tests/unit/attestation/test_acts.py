@@ -4,16 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.attestation.acts import BatchExcused, ClientRemoved, GateSet, Waiver, WaiverGranted
-from sluice.attestation.context import Interval
-from sluice.attestation.documents import instant
-from sluice.attestation.gathering import Attested, Pledging
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.log import read_log
-from sluice.attestation.messages import COMMITS
-from sluice.attestation.signed import content_digest, sign
-from sluice.attestation.states import Unproven
-from sluice.attestation.tokens import TOKENS
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.log.entries import (
+    BatchExcused,
+    ClientRemoved,
+    GateSet,
+    Waiver,
+    WaiverGranted,
+)
+from sluice.attestation.messages.context import Interval
+from sluice.attestation.messages.documents import instant
+from sluice.attestation.messages.messages import COMMITS
+from sluice.attestation.messages.signing import SigningKey, content_digest, sign
+from sluice.attestation.messages.tokens import TOKENS
+from sluice.attestation.protocol.coordinator import Attested, Pledging
+from sluice.attestation.protocol.plant import Unproven
 from sluice.errors import VerificationError
 
 from .conftest import NOW, Told, World, later, tell

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.attestation.context import Context, Interval
+from sluice.attestation.messages.context import Context, Interval
 from sluice.attestation.packing import digest, packed
 
 VECTORS: dict[str, Any] = json.loads(

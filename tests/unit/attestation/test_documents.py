@@ -7,8 +7,8 @@ from datetime import datetime
 
 import pytest
 
-from sluice.attestation.documents import instant
-from sluice.attestation.messages import COMMITS, PROOFS, largest_proof_document
+from sluice.attestation.messages.documents import instant
+from sluice.attestation.messages.messages import COMMITS, PROOFS, largest_proof_document
 from sluice.errors import DocumentError, SettingError
 
 from .conftest import NOW, Told

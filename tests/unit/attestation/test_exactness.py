@@ -16,7 +16,7 @@ CHECKS = {"segments", "severe rows", "stillness", "transition", "violating rows"
 def sampled(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object], str]:
     """What a short run found, and the page it wrote."""
     written = tmp_path_factory.mktemp("exactness") / "exactness.md"
-    command = [sys.executable, str(REPOSITORY / "benchmarks" / "exactness.py"), "--json"]
+    command = [sys.executable, "-m", "benchmarks", "exactness", "--json"]
     told = ["--batches", "500", "--proofs", "4", "--shards", "0", "--workers", "1"]
     done = subprocess.run(
         [*command, *told, "--out", str(written)],

@@ -5,15 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission import HardenedPolicy, PaperPolicy, judge
-from sluice.attestation import Registered, SigningKey, worker
-from sluice.attestation import full as full_module
-from sluice.attestation.full import Full
-from sluice.attestation.system import Circuit, Claim, System
-from sluice.attestation.systems import find_system
+from sluice.admission.gate import judge
+from sluice.admission.policy import HardenedPolicy, PaperPolicy
+from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.protocol.plant import Registered
+from sluice.attestation.systems.full import system as full_module
+from sluice.attestation.systems.full import worker
+from sluice.attestation.systems.full.system import Full
+from sluice.attestation.systems.registry import find_system
+from sluice.attestation.systems.system import Circuit, Claim, System
 from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
-from sluice.invariants import RuleSet
-from sluice.telemetry import Record
+from sluice.invariants.ruleset import RuleSet
+from sluice.telemetry.record import Record
 
 from .full_plant import Wiring, clean_batch, policy_of, rules_of, with_cell, with_jump
 

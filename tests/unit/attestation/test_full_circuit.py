@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from sluice import _attest
-from sluice.attestation.statement import derive
-from sluice.attestation.witness import Witness
-from sluice.telemetry import Record
+from sluice.attestation.systems.full.statement import derive
+from sluice.attestation.systems.full.witness import Witness
+from sluice.telemetry.record import Record
 
 from .full_plant import Shown, Wiring, clean_batch, policy_of, rules_of, shown, with_cell, with_jump
 

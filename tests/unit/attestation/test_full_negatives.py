@@ -5,23 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission import HardenedPolicy
-from sluice.attestation.coordinator import Desk
-from sluice.attestation.entries import RoundOpened
-from sluice.attestation.full import Full
-from sluice.attestation.heads import refuse_fork
-from sluice.attestation.keyfolder import Pinned
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.ledger import Ledger
-from sluice.attestation.log import read_log
-from sluice.attestation.messages import COMMITS, PROOFS
-from sluice.attestation.signed import sign
-from sluice.attestation.system import Circuit, Claim
-from sluice.attestation.systems import circuit_for
-from sluice.attestation.tokens import TOKENS
-from sluice.attestation.verifier import STEPS, Verifier
+from sluice.admission.policy import HardenedPolicy
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.log.entries import RoundOpened
+from sluice.attestation.log.heads import refuse_fork
+from sluice.attestation.log.ledger import Ledger
+from sluice.attestation.messages.messages import COMMITS, PROOFS
+from sluice.attestation.messages.signing import SigningKey, sign
+from sluice.attestation.messages.tokens import TOKENS
+from sluice.attestation.protocol.coordinator import Desk
+from sluice.attestation.protocol.key_folder import Pinned
+from sluice.attestation.protocol.verifier import STEPS, Verifier
+from sluice.attestation.systems.full.system import Full
+from sluice.attestation.systems.registry import circuit_for
+from sluice.attestation.systems.system import Circuit, Claim
 from sluice.errors import VerificationError
-from sluice.invariants import RuleSet
+from sluice.invariants.ruleset import RuleSet
 
 from .conftest import NOW, Told, World, copied, later
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.attestation.context import Interval
-from sluice.attestation.log import read_log
-from sluice.attestation.messages import COMMITS, PROOFS, Commit, Proof
-from sluice.attestation.signed import sign
-from sluice.attestation.system import Circuit
-from sluice.attestation.verifier import STEPS
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.messages.context import Interval
+from sluice.attestation.messages.messages import COMMITS, PROOFS, Commit, Proof
+from sluice.attestation.messages.signing import sign
+from sluice.attestation.protocol.verifier import STEPS
+from sluice.attestation.systems.system import Circuit
 from sluice.errors import DocumentError, VerificationError
-from sluice.telemetry import Record
+from sluice.telemetry.record import Record
 
 from .conftest import SYSTEM, Told, World, tell
 

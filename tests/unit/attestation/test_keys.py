@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from sluice.attestation.keys import SigningKey, check_signature
+from sluice.attestation.messages.signing import SigningKey, check_signature
 from sluice.errors import SettingError, VerificationError
 
 

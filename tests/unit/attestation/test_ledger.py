@@ -4,15 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.admission import HardenedPolicy
-from sluice.attestation.coordinator import Agreement
-from sluice.attestation.documents import instant
-from sluice.attestation.entries import BatchAttested
-from sluice.attestation.keyfolder import Pinned
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.ledger import Ledger
-from sluice.attestation.log import read_log
-from sluice.attestation.messages import (
+from sluice.admission.policy import HardenedPolicy
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.log.entries import BatchAttested
+from sluice.attestation.log.ledger import Ledger
+from sluice.attestation.messages.documents import instant
+from sluice.attestation.messages.messages import (
     APPROVALS,
     COMMITS,
     REGISTRATIONS,
@@ -20,11 +17,13 @@ from sluice.attestation.messages import (
     Registration,
     approve,
 )
-from sluice.attestation.signed import Signed, sign
-from sluice.attestation.systems import circuit_for
-from sluice.attestation.verifier import Verifier
+from sluice.attestation.messages.signing import Signed, SigningKey, sign
+from sluice.attestation.protocol.coordinator import Agreement
+from sluice.attestation.protocol.key_folder import Pinned
+from sluice.attestation.protocol.verifier import Verifier
+from sluice.attestation.systems.registry import circuit_for
 from sluice.errors import SettingError, VerificationError
-from sluice.invariants import RuleSet
+from sluice.invariants.ruleset import RuleSet
 
 from .conftest import NOW, SYSTEM, Told, World
 

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from sluice.attestation.entries import (
+from sluice.attestation.log.chain import Log, extended, mend, read_log
+from sluice.attestation.log.entries import (
     LogOpened,
     ModelAggregated,
     PledgesClosed,
     RoundOpened,
     entry_digest,
 )
-from sluice.attestation.heads import HEADS, Head, refuse_fork
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.log import Log, extended, mend, read_log
-from sluice.attestation.signed import sign
+from sluice.attestation.log.heads import HEADS, Head, refuse_fork
+from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.errors import DocumentError, SettingError, VerificationError
 
 from .conftest import NOW, Told, World, later, tell

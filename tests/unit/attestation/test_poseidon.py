@@ -7,7 +7,7 @@ from typing import TypedDict
 import pytest
 
 from sluice import _attest
-from sluice.attestation import poseidon
+from sluice.attestation.systems.sampled.system import poseidon
 from sluice.errors import SettingError
 
 

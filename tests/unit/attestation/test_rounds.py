@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.attestation.coordinator import Agreement
-from sluice.attestation.entries import (
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.log.entries import (
     ClientExcluded,
     ModelAggregated,
     PledgesClosed,
@@ -14,11 +14,9 @@ from sluice.attestation.entries import (
     UpdatePledged,
     UpdateRevealed,
 )
-from sluice.attestation.gathering import Attested, Pledging, Revealing
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.log import read_log
-from sluice.attestation.signed import sign
-from sluice.attestation.tokens import TOKENS, Token, update_digest
+from sluice.attestation.messages.signing import SigningKey, sign
+from sluice.attestation.messages.tokens import TOKENS, Token, update_digest
+from sluice.attestation.protocol.coordinator import Agreement, Attested, Pledging, Revealing
 from sluice.errors import VerificationError
 
 from .conftest import NOW, Told, World, later, tell

@@ -6,27 +6,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.admission import HardenedPolicy, PaperPolicy
-from sluice.attestation.entries import BatchChallenged
-from sluice.attestation.keyfolder import KeyFolder, Pinned
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.messages import (
+from sluice.admission.policy import HardenedPolicy, PaperPolicy
+from sluice.attestation.log.entries import BatchChallenged
+from sluice.attestation.messages.messages import (
     CHALLENGES,
     COMMITS,
     PROOFS,
     context_of,
     draw_challenge,
 )
-from sluice.attestation.sampled import Sampled, Sampling
-from sluice.attestation.sampled_keys import make_sampled
-from sluice.attestation.signed import sign
-from sluice.attestation.snarkjs import export
-from sluice.attestation.system import Circuit
-from sluice.attestation.verifier import Verifier
+from sluice.attestation.messages.signing import SigningKey, sign
+from sluice.attestation.protocol.key_folder import KeyFolder, Pinned
+from sluice.attestation.protocol.verifier import Verifier
+from sluice.attestation.systems.sampled.keys import make_sampled
+from sluice.attestation.systems.sampled.snarkjs import export
+from sluice.attestation.systems.sampled.system import Sampled, Sampling
+from sluice.attestation.systems.system import Circuit
 from sluice.errors import DocumentError, RefusedError, SettingError, VerificationError
-from sluice.invariants import RuleSet
-from sluice.plants import simulate
-from sluice.telemetry import Record
+from sluice.invariants.ruleset import RuleSet
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
 
 from . import drawn_plant
 from .drawn_plant import CONTEXT, NOW, ROWS, SALT, Told

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sluice import _attest
-from sluice.attestation.keyfolder import KeyFolder
-from sluice.attestation.messages import CHALLENGES
-from sluice.attestation.opening import load_opening, save_opening
-from sluice.attestation.sampled import Claim, Sampled, planes_of
-from sluice.attestation.sampled_rows import SampledRows
+from sluice.attestation.messages.messages import CHALLENGES
+from sluice.attestation.protocol.key_folder import KeyFolder
+from sluice.attestation.protocol.plant import load_opening, save_opening
+from sluice.attestation.systems.sampled.rows import SampledRows
+from sluice.attestation.systems.sampled.system import Claim, Sampled, planes_of
 from sluice.errors import InputError, VerificationError
 
 from .drawn_plant import CONTEXT, ROWS, SALT, Told, batch, tell

@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 
 from sluice import _attest
-from sluice.admission import HardenedPolicy
-from sluice.attestation.context import Interval
-from sluice.attestation.coordinator import Desk
-from sluice.attestation.guarantee import pass_probability
-from sluice.attestation.heads import refuse_fork
-from sluice.attestation.keyfolder import KeyFolder, Pinned
-from sluice.attestation.log import Log, read_log
-from sluice.attestation.messages import CHALLENGES, COMMITS, PROOFS
-from sluice.attestation.sampled import Claim, Sampled, Sampling
-from sluice.attestation.sampling import draw_rows
-from sluice.attestation.signed import sign
-from sluice.attestation.tokens import TOKENS
+from sluice.admission.policy import HardenedPolicy
+from sluice.attestation.log.chain import Log, read_log
+from sluice.attestation.log.heads import refuse_fork
+from sluice.attestation.messages.context import Interval
+from sluice.attestation.messages.messages import CHALLENGES, COMMITS, PROOFS
+from sluice.attestation.messages.signing import sign
+from sluice.attestation.messages.tokens import TOKENS
+from sluice.attestation.protocol.coordinator import Desk
+from sluice.attestation.protocol.key_folder import KeyFolder, Pinned
+from sluice.attestation.systems.sampled.guarantee import pass_probability
+from sluice.attestation.systems.sampled.system import Claim, Sampled, Sampling, draw_rows
 from sluice.errors import VerificationError
 from sluice.seeding import stream
 

@@ -7,12 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.attestation.sampled_rows import SampledRows
-from sluice.attestation.sampled_statement import SampledStatement, derive_sampled
+from sluice.attestation.systems.sampled.rows import SampledRows
+from sluice.attestation.systems.sampled.statement import SampledStatement, derive_sampled
 from sluice.errors import RefusedError, SettingError
-from sluice.invariants import Evidence, Invariant, Profile, RuleSet
-from sluice.invariants.relations import Balance, Coupling, State, Term, Transition
-from sluice.telemetry import Channel, Codes, Label, Record, Role
+from sluice.invariants.relations import (
+    Balance,
+    Coupling,
+    Evidence,
+    Invariant,
+    State,
+    Term,
+    Transition,
+)
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.telemetry.channel import Channel, Codes, Role
+from sluice.telemetry.record import Label, Record
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "vectors" / "sampled_swat.json").read_text(encoding="utf-8")

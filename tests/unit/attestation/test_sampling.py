@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.attestation.guarantee import (
+from sluice.attestation.systems.sampled.budgets import Exclusion, clean_share, violation_budget
+from sluice.attestation.systems.sampled.guarantee import (
     exclusion_probability,
     guarantee,
     least_budget,
     pass_probability,
 )
-from sluice.attestation.sampled_budgets import Exclusion, clean_share, violation_budget
-from sluice.attestation.sampling import draw_rows
+from sluice.attestation.systems.sampled.system import draw_rows
 from sluice.errors import SettingError
-from sluice.invariants import Invariant, Profile, RuleSet
-from sluice.invariants.relations import Balance
+from sluice.invariants.relations import Balance, Invariant
+from sluice.invariants.ruleset import Profile, RuleSet
 
 COMMITMENT, CONTEXT = b"r" * 32, b"c" * 32
 

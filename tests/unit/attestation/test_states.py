@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission import judge
-from sluice.attestation.messages import COMMITS, REGISTRATIONS
-from sluice.attestation.opening import beside
-from sluice.attestation.refusal import explanation
-from sluice.attestation.states import Committed, Pledged, Proven, Registered
-from sluice.attestation.tokens import TOKENS
-from sluice.attestation.unsafe import Unsafe
+from sluice.admission.gate import judge
+from sluice.attestation.messages.messages import COMMITS, REGISTRATIONS
+from sluice.attestation.messages.tokens import TOKENS
+from sluice.attestation.protocol.plant import (
+    Committed,
+    Pledged,
+    Proven,
+    Registered,
+    beside,
+    explanation,
+)
+from sluice.attestation.systems.unsafe import Unsafe
 from sluice.errors import RecordError, RefusedError, SettingError
 
 from .conftest import NOW, SYSTEM, Told

@@ -8,16 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.attestation.coordinator import Awaiting
-from sluice.attestation.full import Full
-from sluice.attestation.gathering import Attested
-from sluice.attestation.log import Log
-from sluice.attestation.messages import PROOFS
-from sluice.attestation.signed import sign
-from sluice.attestation.system import Circuit, Claim
-from sluice.attestation.together import Brought, attest_together, verify_together
+from sluice.attestation.log.chain import Log
+from sluice.attestation.messages.messages import PROOFS
+from sluice.attestation.messages.signing import sign
+from sluice.attestation.protocol.coordinator import Attested, Awaiting
+from sluice.attestation.protocol.together import Brought, attest_together, verify_together
+from sluice.attestation.systems.full.system import Full
+from sluice.attestation.systems.system import Circuit, Claim
 from sluice.errors import VerificationError
-from sluice.telemetry import Record
+from sluice.telemetry.record import Record
 
 from .conftest import NOW, Told, World, again, copied, tell
 

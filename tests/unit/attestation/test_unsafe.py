@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sluice.admission import HardenedPolicy, PaperPolicy
-from sluice.attestation.revealed import Table
-from sluice.attestation.system import Circuit, System
-from sluice.attestation.systems import SystemName, circuit_for, find_system
-from sluice.attestation.unsafe import Unsafe
+from sluice.admission.policy import HardenedPolicy, PaperPolicy
+from sluice.attestation.systems.registry import SystemName, circuit_for, find_system
+from sluice.attestation.systems.system import Circuit, System
+from sluice.attestation.systems.unsafe import Table, Unsafe
 from sluice.errors import (
     EmptyRulesError,
     RefusedError,
@@ -17,8 +16,11 @@ from sluice.errors import (
     SettingError,
     VerificationError,
 )
-from sluice.invariants import Liveness, Profile, RuleSet, encode, evaluate, measure
-from sluice.telemetry import Record
+from sluice.invariants.encoding import encode
+from sluice.invariants.integers import evaluate
+from sluice.invariants.measure import measure
+from sluice.invariants.ruleset import Liveness, Profile, RuleSet
+from sluice.telemetry.record import Record
 
 from .conftest import SYSTEM
 

@@ -4,17 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.admission import HardenedPolicy
-from sluice.attestation.context import Interval
-from sluice.attestation.keyfolder import Pinned
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.ledger import Ledger
-from sluice.attestation.messages import COMMITS, PROOFS, Commit, Proof
-from sluice.attestation.signed import sign
-from sluice.attestation.systems import circuit_for
-from sluice.attestation.verifier import STEPS, Verifier, steps_before
+from sluice.admission.policy import HardenedPolicy
+from sluice.attestation.log.ledger import Ledger
+from sluice.attestation.messages.context import Interval
+from sluice.attestation.messages.messages import COMMITS, PROOFS, Commit, Proof
+from sluice.attestation.messages.signing import SigningKey, sign
+from sluice.attestation.protocol.key_folder import Pinned
+from sluice.attestation.protocol.verifier import STEPS, Verifier, steps_before
+from sluice.attestation.systems.registry import circuit_for
 from sluice.errors import RefusedError, VerificationError
-from sluice.invariants import RuleSet
+from sluice.invariants.ruleset import RuleSet
 
 from .conftest import NOW, SYSTEM, Told, tell
 
@@ -216,8 +215,10 @@ def test_5_8_rows_that_break_the_rules(told: Told, monkeypatch: pytest.MonkeyPat
     forged = told.world.forged()
     committed = told.plant.commit(forged)
     with monkeypatch.context() as taken_out:
-        taken_out.setattr("sluice.attestation.states.refuse_unless_admitted", lambda *_: None)
-        taken_out.setattr("sluice.attestation.unsafe._broken", lambda *_: iter(()))
+        taken_out.setattr(
+            "sluice.attestation.protocol.plant.refuse_unless_admitted", lambda *_: None
+        )
+        taken_out.setattr("sluice.attestation.systems.unsafe._broken", lambda *_: iter(()))
         proven = committed.prove(forged)
     documents = PROOFS.write(proven.message), COMMITS.write(committed.message)
     assert "do not satisfy" in refused("5.8", told.world.verifier(), *documents)

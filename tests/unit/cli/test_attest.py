@@ -11,18 +11,20 @@ from typing import cast
 
 import pytest
 
-from sluice.attestation.coordinator import Agreement, Desk
-from sluice.attestation.entries import LogOpened
-from sluice.attestation.keyfolder import KeyFolder
-from sluice.attestation.keys import SigningKey
-from sluice.attestation.log import Log
-from sluice.attestation.messages import APPROVALS, REGISTRATIONS, approve
-from sluice.attestation.states import Registered
-from sluice.invariants import Profile, load_rules, mine, save_rules
-from sluice.plants import simulate
-from sluice.telemetry import Layout, write
-
-from .conftest import Outcome
+from sluice.attestation.log.chain import Log
+from sluice.attestation.log.entries import LogOpened
+from sluice.attestation.messages.messages import APPROVALS, REGISTRATIONS, approve
+from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.protocol.coordinator import Agreement, Desk
+from sluice.attestation.protocol.key_folder import KeyFolder
+from sluice.attestation.protocol.plant import Registered
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile
+from sluice.invariants.rulesfile import load_rules, save_rules
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
+from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -6,11 +6,13 @@ from typing import cast
 
 import pytest
 
-from sluice.invariants import Profile, mine, save_rules
-from sluice.plants import simulate
-from sluice.telemetry import Layout, write
-
-from .conftest import Outcome
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile
+from sluice.invariants.rulesfile import save_rules
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
+from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
 

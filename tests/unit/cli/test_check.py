@@ -8,11 +8,14 @@ from typing import cast
 
 import pytest
 
-from sluice.invariants import Profile, load_rules, mine, save_rules
-from sluice.plants import simulate
-from sluice.telemetry import Layout, Record, write
-
-from .conftest import Outcome
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile
+from sluice.invariants.rulesfile import load_rules, save_rules
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
+from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from sluice.cli import main
-from sluice.invariants import Profile, mine, save_rules
-from sluice.plants import simulate
-from sluice.telemetry import Layout, write
+from sluice.cli.app import main
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile
+from sluice.invariants.rulesfile import save_rules
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
 
 
 def run(*arguments: str, expect: int = 0) -> None:

@@ -9,9 +9,8 @@ from typing import cast
 
 import pytest
 
-from sluice.telemetry import read_record
-
-from .conftest import Outcome
+from sluice.telemetry.reading import read_record
+from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
 

@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from sluice.invariants import load_rules, rules_hash, save_rules
-from sluice.plants import simulate
-from sluice.telemetry import Layout, write
-
-from .conftest import Outcome
+from sluice.invariants.rulesfile import load_rules, rules_hash, save_rules
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
+from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
 HALVES = ("--fit", "0.5", "--calibrate", "0.5")

@@ -7,11 +7,12 @@ from typing import cast
 
 import pytest
 
-from sluice.admission import HardenedPolicy, read_policy
-from sluice.invariants import Profile, RuleSet, load_rules, mine, rules_hash, save_rules
-from sluice.plants import simulate
-
-from .conftest import Outcome
+from sluice.admission.policy import HardenedPolicy, read_policy
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.invariants.rulesfile import load_rules, rules_hash, save_rules
+from sluice.lab.plants.catalogue import simulate
+from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
 

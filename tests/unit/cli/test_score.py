@@ -9,12 +9,14 @@ from typing import cast
 import polars as pl
 import pytest
 
-from sluice.detector import Kind, save_detector
 from sluice.detector.alone import fit_alone
-from sluice.plants import simulate
-from sluice.telemetry import Label, Layout, Record, write
-
-from .conftest import Outcome
+from sluice.detector.model import Kind
+from sluice.detector.modelfile import save_detector
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Label, Record
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
+from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
 

@@ -2,10 +2,13 @@
 
 import pytest
 
-from sluice.detector import Descent, Detector, Framing, Kind
 from sluice.detector.alone import fit_alone
-from sluice.plants import simulate
-from sluice.telemetry import Record, Scaler, Windows, feature_names
+from sluice.detector.autoencoder import Descent
+from sluice.detector.calibration import Detector, Framing
+from sluice.detector.model import Kind
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
+from sluice.telemetry.windows import Scaler, Windows, feature_names
 
 
 @pytest.fixture(scope="session")

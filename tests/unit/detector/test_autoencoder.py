@@ -19,7 +19,7 @@ from sluice.detector.autoencoder import (
 from sluice.detector.training import _loss, batches, descend, padded, train
 from sluice.errors import SettingError
 from sluice.seeding import stream
-from sluice.telemetry import Windows
+from sluice.telemetry.windows import Windows
 
 
 def shuffled() -> np.random.Generator:

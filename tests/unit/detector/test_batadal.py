@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from sluice.detector import Descent, Kind
 from sluice.detector.alone import fit_alone
-from sluice.telemetry import Label, read_record
+from sluice.detector.autoencoder import Descent
+from sluice.detector.model import Kind
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.record import Label
 
 pytestmark = pytest.mark.data
 PlantData = Callable[..., Path]

@@ -6,20 +6,15 @@ from typing import cast
 import numpy as np
 import pytest
 
-from sluice.detector import (
-    Autoencoder,
-    Detector,
-    Framing,
-    Kind,
-    Scored,
-    Threshold,
-    Training,
-    calibrated,
-)
+from sluice.detector.alarms import Scored
 from sluice.detector.alone import fit_alone
-from sluice.detector.autoencoder import initial
+from sluice.detector.autoencoder import Autoencoder, initial
+from sluice.detector.calibration import Detector, Framing, Training, calibrated
+from sluice.detector.model import Kind
+from sluice.detector.threshold import Threshold
 from sluice.errors import MissingChannelError, RecordError, SettingError
-from sluice.telemetry import Label, Record, Windows
+from sluice.telemetry.record import Label, Record
+from sluice.telemetry.windows import Windows
 
 START = np.datetime64("2024-03-01T10:00:00", "us")
 TRAINING = Training(records=("plant",), windows=10, seed=0)

@@ -9,10 +9,11 @@ import onnxruntime  # type: ignore[import-untyped]
 import pytest
 from safetensors.numpy import load, save
 
-from sluice.detector import Detector, load_detector, save_detector
+from sluice.detector.calibration import Detector
 from sluice.detector.export import export_onnx
+from sluice.detector.modelfile import load_detector, save_detector
 from sluice.errors import ModelFileError
-from sluice.telemetry import Record
+from sluice.telemetry.record import Record
 
 Card = dict[str, object]
 

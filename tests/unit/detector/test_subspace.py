@@ -5,9 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sluice.detector import Framing, Moments, Subspace, fit_subspace
+from sluice.detector.calibration import Framing
+from sluice.detector.subspace import Moments, Subspace, fit_subspace
 from sluice.errors import SettingError
-from sluice.telemetry import Record, Windows, shards
+from sluice.telemetry.record import Record
+from sluice.telemetry.split import shards
+from sluice.telemetry.windows import Windows
 
 
 def test_merged_moments_are_the_pooled_ones(plant: Record, framing: Framing) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sluice.arrays import Ints
-from sluice.evaluation import Outcome
+from sluice.evaluation.outcome import Outcome
 
 Make = Callable[..., Outcome]
 

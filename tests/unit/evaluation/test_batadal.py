@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from sluice.detector import Kind, Scored
+from sluice.detector.alarms import Scored
 from sluice.detector.alone import fit_alone
+from sluice.detector.model import Kind
 from sluice.errors import SettingError
-from sluice.evaluation import Outcome, Unlabelled, evaluate, vus_pr
-from sluice.telemetry import Label, read_record
+from sluice.evaluation.outcome import Outcome, Unlabelled
+from sluice.evaluation.quality import evaluate
+from sluice.evaluation.vus import vus_pr
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.record import Label
 
 pytestmark = pytest.mark.data
 PlantData = Callable[..., Path]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.errors import SettingError
-from sluice.evaluation import etapr
+from sluice.evaluation.etapr import etapr
 
 from .conftest import Make
 

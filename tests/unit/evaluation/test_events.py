@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.detector import Scored, Threshold
+from sluice.detector.alarms import Scored
+from sluice.detector.threshold import Threshold
 from sluice.errors import SettingError
-from sluice.evaluation import Outcome, Unlabelled, attacks_found, false_alarms_per_day
-from sluice.telemetry import Label
+from sluice.evaluation.events import attacks_found, false_alarms_per_day
+from sluice.evaluation.outcome import Outcome, Unlabelled
+from sluice.telemetry.record import Label
 
 from .conftest import Make
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.errors import SettingError
-from sluice.evaluation import Pair, Unit, paired_difference
+from sluice.evaluation.paired import Pair, Unit, paired_difference
 
 
 def pair(seed: int, difference: float, *, targets: str = "a", record: str = "swat") -> Pair:

@@ -8,16 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.arrays import Bools
-from sluice.detector import Scored, Threshold
+from sluice.detector.alarms import Scored
+from sluice.detector.threshold import Threshold
 from sluice.errors import SettingError
-from sluice.evaluation import (
-    DetectionQuality,
-    Outcome,
-    Unlabelled,
-    evaluate,
-    point_adjusted_f1,
-)
-from sluice.telemetry import Label
+from sluice.evaluation.outcome import Outcome, Unlabelled
+from sluice.evaluation.point_adjust import point_adjusted_f1
+from sluice.evaluation.quality import DetectionQuality, evaluate
+from sluice.telemetry.record import Label
 
 from .conftest import Make
 

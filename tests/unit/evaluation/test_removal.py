@@ -7,16 +7,8 @@ from typing import Any
 import pytest
 
 from sluice.errors import SettingError
-from sluice.evaluation import (
-    Federation,
-    Pair,
-    Reference,
-    Removal,
-    RemovalCase,
-    Unit,
-    paired_difference,
-    removal,
-)
+from sluice.evaluation.paired import Pair, Unit, paired_difference
+from sluice.evaluation.removal import Federation, Reference, Removal, RemovalCase, removal
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "removal.json").read_text(encoding="utf-8")

@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.errors import SettingError
-from sluice.evaluation import Outcome, average_precision, vus, vus_pr
+from sluice.evaluation import vus
+from sluice.evaluation.outcome import Outcome
+from sluice.evaluation.vus import vus_pr
+from sluice.evaluation.windows import average_precision
 
 from .conftest import Make
 

@@ -14,7 +14,7 @@ from sklearn.metrics import (
 
 from sluice.arrays import Bools, Floats
 from sluice.errors import SettingError
-from sluice.evaluation import average_precision, hits, oracle_best_f1, recall
+from sluice.evaluation.windows import average_precision, hits, oracle_best_f1, recall
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -6,16 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission import PaperPolicy
-from sluice.attacks import ChannelRoll
-from sluice.attestation.log import read_log
-from sluice.attestation.sampled import Sampling
-from sluice.detector import Descent
+from sluice.admission.policy import PaperPolicy
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.systems.sampled.system import Sampling
+from sluice.detector.autoencoder import Descent
 from sluice.errors import SettingError
-from sluice.federation import Attestation, Attestor, DrawnRows, InProcess, Shown, admit
-from sluice.federation.drawn import LoggedGate
-from sluice.invariants import Profile, RuleSet, mine
-from sluice.plants import simulate
+from sluice.federation.drawn import DrawnRows, LoggedGate
+from sluice.federation.messages import Attestation, Shown
+from sluice.federation.proofs import Attestor
+from sluice.federation.rounds import admit
+from sluice.federation.transport import InProcess
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.attacks.fabrications import ChannelRoll
+from sluice.lab.plants.catalogue import simulate
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 PLANT = simulate("line", seed=0, days=10)

@@ -7,21 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.aggregation import RULES, Update
+from sluice.aggregation.registry import RULES
+from sluice.aggregation.update import Update
 from sluice.detector.autoencoder import Parameters
 from sluice.errors import CheckpointError, RefusedError, SettingError
-from sluice.federation import (
-    Checkpoint,
-    CheckpointFile,
-    Decision,
-    Reply,
-    Request,
-    Train,
-    Trained,
-    begin,
-    run,
-    take_round,
-)
+from sluice.federation.admission_check import Decision
+from sluice.federation.checkpoints import CheckpointFile
+from sluice.federation.messages import Reply, Request, Train, Trained
+from sluice.federation.rounds import Checkpoint, begin, run, take_round
 from sluice.seeding import stream
 
 SIZE = 12

@@ -8,15 +8,14 @@ import jax
 import numpy as np
 import pytest
 
-from sluice.detector import Descent
-from sluice.detector.autoencoder import Parameters, initial
+from benchmarks.speed.ceiling import ceiling, needed_flop, training_flop
+from sluice.detector.autoencoder import Descent, Parameters, initial
 from sluice.detector.training import descend, train
 from sluice.errors import SettingError
 from sluice.federation import trainer
-from sluice.federation.ceiling import ceiling, needed_flop, training_flop
 from sluice.federation.trainer import Fleet
 from sluice.seeding import stream
-from sluice.telemetry import Windows
+from sluice.telemetry.windows import Windows
 
 CHANNELS, LENGTH = 4, 3
 DESCENT = Descent(epochs=2, batch=150)

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.invariants import Balance, Bound, Coupling, Invariant, Profile, RuleSet, Window, mine
 from sluice.invariants.drift import Appeared, Change, Moved, Redefined, Vanished, What, drift
-from sluice.invariants.update import keep_tolerances
-from sluice.plants import simulate
-from sluice.telemetry import Record, Span
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.mining.renewal import keep_tolerances
+from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Window
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.channel import Span
+from sluice.telemetry.record import Record
 
 
 @pytest.fixture(scope="module")

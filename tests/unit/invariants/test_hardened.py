@@ -7,11 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.admission import HardenedPolicy
 from sluice.admission.gate import Gate
-from sluice.invariants import Balance, Coupling, Kind, Profile, RuleSet, measure, mine
-from sluice.plants import simulate
-from sluice.telemetry import Channel, Codes, Record, Role, read_record
+from sluice.admission.policy import HardenedPolicy
+from sluice.invariants.measure import measure
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.relations import Balance, Coupling, Kind
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.channel import Channel, Codes, Role
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.record import Record
 
 PlantData = Callable[..., Path]
 

@@ -6,10 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.admission import PaperPolicy, judge
+from sluice.admission.gate import judge
+from sluice.admission.policy import PaperPolicy
 from sluice.errors import EmptyRulesError
-from sluice.invariants import Coupling, Kind, Profile, RuleSet, mine
-from sluice.telemetry import Record, read_record, split
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.relations import Coupling, Kind
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.record import Record
+from sluice.telemetry.split import split
 
 pytestmark = pytest.mark.data
 PlantData = Callable[..., Path]

@@ -7,24 +7,24 @@ from hypothesis import strategies as st
 
 from sluice.arrays import Bools, Floats
 from sluice.errors import MissingChannelError
-from sluice.invariants import (
+from sluice.invariants import rowcheck
+from sluice.invariants.relations import (
     Balance,
     Bound,
     Coupling,
     Invariant,
-    Profile,
     Rate,
     Relation,
-    RuleSet,
     State,
     Term,
     Transition,
     Window,
-    residuals,
-    rowcheck,
 )
+from sluice.invariants.residuals import residuals
 from sluice.invariants.rowcheck import violations
-from sluice.telemetry import Channel, Record, Role
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.telemetry.channel import Channel, Role
+from sluice.telemetry.record import Record
 
 ACTUATORS = ("P1", "P2", "MV1")
 READINGS = ("F1", "F2", "L1", "L2")

@@ -9,28 +9,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.errors import RulesFileError
-from sluice.invariants import (
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.relations import (
     Balance,
     Bound,
     Coupling,
-    Dropped,
     Evidence,
     Invariant,
-    Profile,
     Rate,
-    RuleSet,
     State,
     Term,
     Transition,
     Window,
-    load_rules,
-    mine,
-    rules_hash,
-    save_rules,
-    seal_rules,
 )
-from sluice.plants import simulate
-from sluice.telemetry import Channel, Codes, Role, Span
+from sluice.invariants.ruleset import Dropped, Profile, RuleSet
+from sluice.invariants.rulesfile import load_rules, rules_hash, save_rules, seal_rules
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.channel import Channel, Codes, Role, Span
 
 NAME = st.text(max_size=6)
 COUNT = st.integers(0, 2**40)

@@ -2,21 +2,20 @@
 
 import pytest
 
-from sluice.invariants import (
+from sluice.invariants.relations import (
     Balance,
     Bound,
     Coupling,
     Evidence,
     Invariant,
-    Profile,
     Rate,
     Relation,
-    RuleSet,
     State,
     Term,
     Transition,
     Window,
 )
+from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.invariants.words import (
     duration,
     evidence_in_words,
@@ -25,7 +24,7 @@ from sluice.invariants.words import (
     rule_in_words,
     unit_of,
 )
-from sluice.telemetry import Channel, Codes, Role, Span
+from sluice.telemetry.channel import Channel, Codes, Role, Span
 
 VALVE = Codes(off=1, on=(2,), moving=(0,))
 RAISE = Term(channel="FIT101", coefficient=0.95)

@@ -7,18 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from sluice.detector import Descent
-from sluice.federation import Checkpoint
-from sluice.invariants import Profile, load_rules, mine, save_rules
-from sluice.network.agent import Agent
-from sluice.network.founding import Plan, conductor, found
-from sluice.network.membership import Membership, Share
-from sluice.network.site import Site
-from sluice.network.store import Store
+from sluice.detector.autoencoder import Descent
+from sluice.federation.rounds import Checkpoint
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile
+from sluice.invariants.rulesfile import load_rules, save_rules
+from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator.folder import Site
+from sluice.network.coordinator.founding import Plan, conductor, found
+from sluice.network.coordinator.store import Store
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.folder import Membership, Share
 from sluice.network.terms import JoinRequest, read_document
-from sluice.network.wire import Answerer, Direct
-from sluice.plants import simulate
-from sluice.telemetry import Layout, read_record, write
+from sluice.network.wire.wire import Answerer, Direct
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ROWS = 600

@@ -15,14 +15,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sluice.attestation import Registered
-from sluice.attestation.messages import COMMITS, PROOFS
-from sluice.attestation.signed import sign
-from sluice.network.agent import Agent
-from sluice.network.holding import LARGEST_PROOF_FILE
-from sluice.network.membership import Membership
-from sluice.network.questions import ANSWERS, QUESTIONS, Answer, AskBatch, Batch
-from sluice.network.wire import Answerer
+from sluice.attestation.messages.messages import COMMITS, PROOFS
+from sluice.attestation.messages.signing import sign
+from sluice.attestation.protocol.plant import Registered
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.batch_archive import LARGEST_PROOF_FILE
+from sluice.network.plant.folder import Membership
+from sluice.network.wire.questions import ANSWERS, QUESTIONS, Answer, AskBatch, Batch
+from sluice.network.wire.wire import Answerer
 
 WAIT_S = 300.0
 
@@ -99,7 +99,7 @@ def stale(held: Membership) -> Liar:
 
 
 def main(folder: Path, lie: str, other: Path | None) -> None:
-    from sluice.network.taking_part import node_of, take_part  # noqa: PLC0415 - Flower
+    from sluice.network.plant.participation import node_of, take_part  # noqa: PLC0415 - Flower
 
     held = Membership(folder)
     plants: dict[str, Callable[[Membership], Answerer]] = {

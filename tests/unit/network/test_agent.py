@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.attestation import SigningKey
-from sluice.attestation.heads import HEADS
-from sluice.attestation.signed import sign
-from sluice.attestation.tokens import TOKENS
+from sluice.attestation.log.heads import HEADS
+from sluice.attestation.messages.signing import SigningKey, sign
+from sluice.attestation.messages.tokens import TOKENS
 from sluice.detector.autoencoder import initial
-from sluice.network.agent import Agent
-from sluice.network.questions import (
+from sluice.network.plant.agent import Agent
+from sluice.network.wire.questions import (
     ANSWERS,
     QUESTIONS,
     AskBatch,
@@ -105,7 +104,7 @@ def test_a_rewritten_log_is_refused(one: tuple[Consortium, Agent]) -> None:
     # A shorter log, signed by the coordinator itself, is another one.
     other = consortium.site.log.with_name("other.jsonl")
     other.write_bytes(lines[0] + b"\n")
-    from sluice.attestation import Log  # noqa: PLC0415 - only here
+    from sluice.attestation.log.chain import Log  # noqa: PLC0415 - only here
 
     back = Log.open(other, SigningKey.load(consortium.site.key)).signed_head()
     shorter = AskUpdate(round=1, head=HEADS.write(back), lines=lines[:1])

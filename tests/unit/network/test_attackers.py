@@ -9,15 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.attestation import Registered, SigningKey, read_log
-from sluice.attestation.messages import COMMITS, PROOFS
-from sluice.attestation.signed import sign
-from sluice.attestation.tokens import TOKENS
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.messages.messages import COMMITS, PROOFS
+from sluice.attestation.messages.signing import SigningKey, sign
+from sluice.attestation.messages.tokens import TOKENS
+from sluice.attestation.protocol.plant import Registered
 from sluice.errors import CheckpointError, VerificationError
-from sluice.network.agent import Agent
-from sluice.network.founding import conductor
-from sluice.network.membership import Membership
-from sluice.network.questions import (
+from sluice.network.coordinator.founding import conductor
+from sluice.network.coordinator.store import Store
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.folder import Membership
+from sluice.network.wire.questions import (
     ANSWERS,
     QUESTIONS,
     Answer,
@@ -28,8 +30,7 @@ from sluice.network.questions import (
     Pledge,
     Revelation,
 )
-from sluice.network.store import Store
-from sluice.network.wire import LARGEST_MESSAGE, Direct
+from sluice.network.wire.wire import LARGEST_MESSAGE, Direct
 
 from .conftest import Consortium
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice.network.certificates import issue
-from sluice.network.clocks import complaint, seconds_ahead
-from sluice.network.exposure import Door
+from sluice.network.wire.certificates import issue
+from sluice.network.wire.clocks import complaint, seconds_ahead
+from sluice.network.wire.exposure import Door
 
 
 class Proxy(BaseHTTPRequestHandler):

@@ -5,18 +5,20 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pytest
 
-from sluice.aggregation import RULES
-from sluice.attestation import Log, read_log
+from sluice.aggregation.registry import RULES
+from sluice.attestation.log.chain import Log, read_log
 from sluice.detector.autoencoder import initial
 from sluice.errors import CheckpointError, RefusedError, SettingError
-from sluice.federation import Decision, InProcess, begin, take_round
-from sluice.network.agent import Agent
-from sluice.network.founding import conductor
-from sluice.network.membership import Membership
-from sluice.network.questions import ANSWERS, Answer, Batch, Declined
-from sluice.network.removing import go_back
-from sluice.network.store import Store
-from sluice.network.wire import Answerer, Direct
+from sluice.federation.admission_check import Decision
+from sluice.federation.rounds import begin, take_round
+from sluice.federation.transport import InProcess
+from sluice.network.coordinator.founding import conductor
+from sluice.network.coordinator.operations import go_back
+from sluice.network.coordinator.store import Store
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.folder import Membership
+from sluice.network.wire.questions import ANSWERS, Answer, Batch, Declined
+from sluice.network.wire.wire import Answerer, Direct
 
 from .conftest import Consortium, Founder
 

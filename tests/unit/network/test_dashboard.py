@@ -3,16 +3,16 @@
 import pytest
 from fastapi import FastAPI
 
-from sluice.attestation.verifier import STEPS
-from sluice.dashboard.app import serve
-from sluice.dashboard.metrics import exposition
-from sluice.dashboard.quality import Yardstick
-from sluice.dashboard.snapshot import take
-from sluice.dashboard.words import plain
-from sluice.network.founding import detector
-from sluice.network.store import Store
-from sluice.plants import simulate
-from sluice.telemetry import Label
+from sluice.attestation.protocol.verifier import STEPS
+from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator.founding import detector
+from sluice.network.coordinator.store import Store
+from sluice.reports.dashboard.app import serve
+from sluice.reports.dashboard.metrics import exposition
+from sluice.reports.dashboard.quality import Yardstick
+from sluice.reports.dashboard.snapshot import take
+from sluice.reports.dashboard.step_names import plain
+from sluice.telemetry.record import Label
 
 from .conftest import Consortium, Founder
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from sluice.dashboard.app import serve
-from sluice.network.store import Store
-from sluice.plants import simulate
+from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator.store import Store
+from sluice.reports.dashboard.app import serve
 
 from .browser import CHROMIUM, chromium
 from .conftest import START, Consortium, Founder

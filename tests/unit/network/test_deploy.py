@@ -9,7 +9,7 @@ import pytest
 import typer.main
 import yaml  # type: ignore[import-untyped]
 
-from sluice.cli import app
+from sluice.cli.app import app
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))

@@ -6,20 +6,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.attestation import read_log
-from sluice.attestation.context import Interval
-from sluice.dashboard.snapshot import take
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.messages.context import Interval
 from sluice.errors import RefusedError, SettingError
-from sluice.network.agent import Agent
-from sluice.network.founding import conductor
-from sluice.network.importing import take_in
-from sluice.network.membership import Membership
-from sluice.network.share import Share
-from sluice.network.store import Store
+from sluice.network.coordinator.founding import conductor
+from sluice.network.coordinator.importing import take_in
+from sluice.network.coordinator.operations import Window, waive
+from sluice.network.coordinator.store import Store
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.folder import Membership
 from sluice.network.terms import Exported, write_document
-from sluice.network.waiving import Window, waive
-from sluice.network.wire import Direct
-from sluice.telemetry import Layout, read_record, write
+from sluice.network.training_rows import Share
+from sluice.network.wire.wire import Direct
+from sluice.reports.dashboard.snapshot import take
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
 
 from .conftest import ROWS, START, Consortium, Founder
 from .lying_plant import forged, stale

@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import RefusedError, SettingError
-from sluice.network.certificates import issue
-from sluice.network.exposure import (
+from sluice.network.wire.certificates import issue
+from sluice.network.wire.exposure import (
     FORBIDDEN,
     Door,
     demand_unexposed,
     listening_addresses,
     own_addresses,
 )
-from sluice.network.proxy import Proxy, fleet_paths
+from sluice.network.wire.proxy import Proxy, fleet_paths
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from sluice.cli.plant_gain import Untold, gain_of
+from sluice.cli.plant.gain import Untold, gain_of
 from sluice.errors import SettingError
-from sluice.network.agent import Agent
-from sluice.network.gain import Gain, Own, measured_gain
-from sluice.network.membership import Membership
-from sluice.network.model import SeenModel, last_model
-from sluice.telemetry import read_record
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.folder import Membership
+from sluice.network.plant.gain import Gain, Own, measured_gain
+from sluice.network.plant.model import SeenModel, last_model
+from sluice.telemetry.reading import read_record
 
 from .conftest import Consortium
 from .test_conductor import in_process

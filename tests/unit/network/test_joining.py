@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import DocumentError, RefusedError, SettingError
-from sluice.network.importing import take_in
-from sluice.network.membership import Membership
-from sluice.network.questions import packed_update, read_update
-from sluice.network.store import Store
+from sluice.network.coordinator.importing import take_in
+from sluice.network.coordinator.store import Store
+from sluice.network.plant.folder import Membership
 from sluice.network.terms import Exported, Terms, read_document, write_document
+from sluice.network.wire.questions import packed_update, read_update
 
 from .conftest import START, Consortium, Founder
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from sluice.network.awaiting import ASK_AGAIN_S, GRACE_S, RETRY_S, Awaited
-from sluice.network.keeping import Kept
+from sluice.network.coordinator.hosting import Kept
+from sluice.network.wire.superlink import ASK_AGAIN_S, GRACE_S, RETRY_S, Awaited
 
 
 def test_a_plant_that_stays_silent_is_asked_again_after_twice_as_long() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sluice.attestation import read_log
-from sluice.network.agent import Agent
-from sluice.network.membership import Membership
+from sluice.attestation.log.chain import read_log
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.folder import Membership
 
 from .conftest import Consortium
 from .lying_plant import Liar, copied, forged, stale

@@ -2,9 +2,9 @@
 
 import shutil
 
-from sluice.attestation import read_log
-from sluice.attestation.entries import ENTRIES, ModelAggregated
-from sluice.network.membership import Membership
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.log.entries import ENTRIES, ModelAggregated
+from sluice.network.plant.folder import Membership
 
 from .conftest import Consortium
 

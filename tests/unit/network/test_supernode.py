@@ -8,9 +8,9 @@ import pytest
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.app.metadata import Metadata
 
-from sluice.network import supernode
-from sluice.network.flower_run import FIELD, RECORD
-from sluice.network.supernode import Node, serve
+from sluice.network.wire import supernode
+from sluice.network.wire.flower_run import FIELD, RECORD
+from sluice.network.wire.supernode import Node, serve
 
 GHOST, GOOD = "a run that is over", "a question"
 

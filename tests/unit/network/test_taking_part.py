@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice.network import taking_part
-from sluice.network.supernode import Node
-from sluice.network.taking_part import take_part
+from sluice.network.plant import participation as taking_part
+from sluice.network.plant.participation import take_part
+from sluice.network.wire.supernode import Node
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 

@@ -7,7 +7,11 @@ import polars as pl
 import pytest
 
 from sluice.errors import InputError, RecordError, SettingError, UnknownFormatError
-from sluice.telemetry import Fill, Label, PlantFile, Role, read_record
+from sluice.telemetry.channel import Role
+from sluice.telemetry.formats.format import Fill
+from sluice.telemetry.plantfile import PlantFile
+from sluice.telemetry.reading import read_record
+from sluice.telemetry.record import Label
 
 HEADER = "time,LIT101,FIT101,MV101\n"
 ROWS = (

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import PlantFileError
-from sluice.telemetry import Codes, Role, Span, read_plant_file, read_record, write_plant_file
+from sluice.telemetry.channel import Codes, Role, Span
+from sluice.telemetry.plantfile import read_plant_file, write_plant_file
+from sluice.telemetry.reading import read_record
 
 RECORD = "when,A,B,C\n2024-03-01 10:00:00,500,0,7\n2024-03-01 10:00:05,501.5,3,7.5\n"
 

@@ -5,7 +5,8 @@ import pytest
 
 from sluice.arrays import Run
 from sluice.errors import MissingChannelError, PlantFileError, RecordError, SettingError
-from sluice.telemetry import Channel, Codes, Gap, Label, Record, Role
+from sluice.telemetry.channel import Channel, Codes, Role
+from sluice.telemetry.record import Gap, Label, Record
 
 START = np.datetime64("2024-03-01T10:00:00", "us")
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from sluice.errors import SettingError
-from sluice.telemetry import Channel, Record, Role, Shares, shards, split
+from sluice.telemetry.channel import Channel, Role
+from sluice.telemetry.record import Record
+from sluice.telemetry.split import Shares, shards, split
 
 START = np.datetime64("2015-12-22T16:00:00", "us")
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from sluice.errors import MissingChannelError, RecordError
-from sluice.telemetry import Channel, Codes, Label, Record, Role, Scaler, feature_names, windows
+from sluice.telemetry.channel import Channel, Codes, Role
+from sluice.telemetry.record import Label, Record
+from sluice.telemetry.windows import Scaler, feature_names, windows
 
 START = np.datetime64("2024-03-01T10:00:00", "us")
 

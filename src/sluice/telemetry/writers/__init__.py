@@ -1,6 +1,5 @@
 """Writers put a record into a file of a known make, whole or not at all."""
 
-from sluice.telemetry.writers.layout import Layout, layout_for
-from sluice.telemetry.writers.write import write
+import lazy_loader
 
-__all__ = ["Layout", "layout_for", "write"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 
-from sluice.telemetry import Channel, Codes, Label, Record, Role
+from sluice.telemetry.channel import Channel, Codes, Role
+from sluice.telemetry.record import Label, Record
 from sluice.telemetry.source import Source
 
 Cell = str | float | datetime | date | time | None

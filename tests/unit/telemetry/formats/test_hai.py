@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sluice.errors import RecordError
-from sluice.telemetry import Label
 from sluice.telemetry.formats.hai import HAI
+from sluice.telemetry.record import Label
 from sluice.telemetry.source import Source
 
 from .conftest import Put

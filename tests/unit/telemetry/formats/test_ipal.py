@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import RecordError
-from sluice.telemetry import Label
 from sluice.telemetry.formats.ipal import IPAL
+from sluice.telemetry.record import Label
 
 from .conftest import Put
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sluice.errors import RecordError
-from sluice.telemetry import Label
 from sluice.telemetry.formats.swat import START_UP_S, STRIDE, SWAT
+from sluice.telemetry.record import Label
 
 from .conftest import Cell, Put, Workbook
 

@@ -7,10 +7,10 @@ import pytest
 
 from sluice.arrays import runs
 from sluice.errors import RecordError
-from sluice.telemetry import Label
 from sluice.telemetry.formats.format import Fill
 from sluice.telemetry.formats.wadi import WADI
 from sluice.telemetry.formats.wadi_attacks import PUBLISHED, Attack, attacks_in
+from sluice.telemetry.record import Label
 
 from .conftest import Cell, Put, Workbook
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sluice.errors import RecordError
-from sluice.telemetry import Label
 from sluice.telemetry.formats.wdt import WDT
+from sluice.telemetry.record import Label
 from sluice.telemetry.source import Source
 
 from .conftest import Put

@@ -8,15 +8,17 @@ import polars as pl
 import pytest
 
 from sluice.errors import InputError, SettingError
-from sluice.telemetry import Channel, Codes, Label, Record, Role
+from sluice.telemetry.channel import Channel, Codes, Role
 from sluice.telemetry.formats.batadal import BATADAL
 from sluice.telemetry.formats.format import Format
 from sluice.telemetry.formats.ipal import IPAL
 from sluice.telemetry.formats.swat import SWAT
 from sluice.telemetry.formats.wadi import WADI
+from sluice.telemetry.record import Label, Record
 from sluice.telemetry.source import Source
 from sluice.telemetry.table import Table
-from sluice.telemetry.writers import Layout, layout_for, write
+from sluice.telemetry.writers.layout import Layout, layout_for
+from sluice.telemetry.writers.write import write
 
 from .conftest import Recorded
 

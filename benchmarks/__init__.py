@@ -1,0 +1,1 @@
+"""Benchmarks measure speed and evidence; they are not part of the wheel."""

@@ -1,0 +1,1 @@
+"""Cost of proofs, beside stock circom and snarkjs."""

@@ -1,0 +1,192 @@
+"""`attest-full`: what it costs to prove a whole batch, and to verify the proof.
+
+A proof is timed as the product makes one: from a record to the proof's bytes, through a prover
+process that is started for it. What others took for less stands beside it, with its source.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.attest import weigh
+from sluice.admission import HardenedPolicy
+from sluice.attestation.systems import Circuit
+from sluice.attestation.systems.full import Full, worker
+from sluice.errors import ProverError, SettingError
+from sluice.invariants import Kind, Profile, RuleSet
+from sluice.invariants.mining import mine
+from sluice.lab.plants import simulate
+from sluice.telemetry import Record
+
+__all__ = ["DEFAULT_ROWS", "PLANTS", "SCALING", "AttestBench", "Subject", "bench_attest", "subject"]
+
+DEFAULT_ROWS = (1_024, 4_734)  # the paper's batch, and the paper's shard
+SCALING = tuple(1 << power for power in range(10, 17))
+MOVING = "treatment-moving"
+"""`treatment` without the channels that never move, as the paper's SWaT set is."""
+PLANTS = ("treatment", MOVING, "line")
+STARTUP_S = 21_600
+SALT, CONTEXT = b"s" * 32, b"c" * 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A plant's rules, and clean rows that none of them was mined from."""
+
+    plant: str
+    rules: RuleSet
+    unseen: Record
+    moving_channels: int  # of all, those that clean rows do not show constant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """What a prover process took of the machine, however busy that was."""
+
+    peak_bytes: int
+    cpu_s: float  # of all threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one batch cost."""
+
+    rows: int
+    prove_s: tuple[float, ...]  # of each run
+    commit_s: float
+    verify_s: tuple[float, ...]
+    weight: Weight
+    proof_bytes: int
+    proven_bits: int
+
+    @property
+    def seconds(self) -> float:
+        """The median time to prove."""
+        return statistics.median(self.prove_s)
+
+    @property
+    def verify_seconds(self) -> float:
+        """The median time to verify."""
+        return statistics.median(self.verify_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttestBench:
+    """The circuit of one plant, and its cost by number of rows."""
+
+    plant: str
+    channels: int
+    moving_channels: int
+    rules: tuple[tuple[Kind, int], ...]
+    columns: int
+    constraints: int
+    processors: int
+    load: float  # of the machine when the bench began, over one minute
+    costs: tuple[Cost, ...]
+
+    def at(self, rows: int) -> Cost | None:
+        """Return the cost of so many rows, if it was measured."""
+        return next((cost for cost in self.costs if cost.rows == rows), None)
+
+
+def subject(plant: str) -> Subject:
+    """Simulate a plant, mine hardened rules, and keep what comes after the mined rows."""
+    if plant == "line":
+        record = simulate(plant, seed=0, days=8)
+        mined = 4_320
+    else:
+        record = simulate("treatment", seed=0).without_first(STARTUP_S).every(5)
+        mined = 14_202
+    if plant == MOVING:
+        record = record.select(moving(record))
+    rules = mine(record.rows(0, mined), record.rows(mined, 2 * mined), profile=Profile.HARDENED)
+    return Subject(
+        plant=plant,
+        rules=rules,
+        unseen=record.rows(2 * mined, len(record)),
+        moving_channels=len(moving(record)),
+    )
+
+
+def moving(record: Record) -> tuple[str, ...]:
+    """Name the channels that do not show the same value throughout."""
+    spans = np.ptp(record.values, axis=0)
+    return tuple(name for name, span in zip(record.names, spans, strict=True) if span > 0)
+
+
+def bench_attest(
+    of: Subject, *, rows: tuple[int, ...], runs: tuple[int, ...], tell: Callable[[], None]
+) -> AttestBench:
+    """Prove and verify batches of so many rows, each so many times; `tell` follows each proof."""
+    policy = HardenedPolicy()
+    least, most = policy.rows_min, len(of.unseen)
+    for wanted in rows:
+        if not least <= wanted <= most:
+            raise SettingError(
+                f"the bench proves {least:,} to {most:,} rows of {of.plant!r}, got {wanted:,}"
+            )
+    load = os.getloadavg()[0]
+    circuit = Full().circuit(of.rules, policy, rows_max=max(rows))
+    costs = tuple(
+        _cost(of.unseen.rows(0, wanted), circuit, runs=each, tell=tell)
+        for wanted, each in zip(rows, runs, strict=True)
+    )
+    kinds = [rule.kind for rule in of.rules.invariants]
+    return AttestBench(
+        plant=of.plant,
+        channels=len(of.rules.channels),
+        moving_channels=of.moving_channels,
+        rules=tuple((kind, kinds.count(kind)) for kind in Kind if kind in kinds),
+        columns=circuit.columns,
+        constraints=circuit.constraints,
+        processors=os.cpu_count() or 1,
+        load=load,
+        costs=costs,
+    )
+
+
+def _cost(batch: Record, circuit: Circuit, *, runs: int, tell: Callable[[], None]) -> Cost:
+    system = Full()
+    began = time.perf_counter()
+    commitment = system.commit(batch, circuit, salt=SALT)
+    committed = time.perf_counter() - began
+    proofs, prove_s, verify_s = [], [], []
+    for _ in range(runs):
+        began = time.perf_counter()
+        proofs.append(system.prove(batch, circuit, salt=SALT, context=CONTEXT))
+        prove_s.append(time.perf_counter() - began)
+        tell()
+    for proof in proofs * max(1, 5 // runs):
+        began = time.perf_counter()
+        system.verify(circuit, commitment=commitment, rows=len(batch), context=CONTEXT, proof=proof)
+        verify_s.append(time.perf_counter() - began)
+    sized = Full().circuit(circuit.rules, circuit.policy, rows_max=len(batch))
+    weight = _weigh(system.request(batch, circuit, salt=SALT, context=CONTEXT))
+    tell()
+    return Cost(
+        rows=len(batch),
+        prove_s=tuple(prove_s),
+        commit_s=committed,
+        verify_s=tuple(verify_s),
+        weight=weight,
+        proof_bytes=round(statistics.median(len(proof) for proof in proofs)),
+        proven_bits=sized.proven_bits,
+    )
+
+
+def _weigh(request: bytes) -> Weight:
+    """Have a prover answer one request, and weigh it."""
+    ours = [sys.executable, "-I"]
+    weighing = [*ours, str(Path(weigh.__file__)), *ours, str(Path(worker.__file__))]
+    done = subprocess.run(weighing, input=request, capture_output=True, check=False)  # noqa: S603 - our own interpreter and scripts
+    if done.returncode != 0:
+        raise ProverError(f"the prover ended with code {done.returncode} while it was weighed")
+    peak, seconds = done.stdout.split()
+    return Weight(peak_bytes=int(peak), cpu_s=float(seconds))

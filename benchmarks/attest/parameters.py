@@ -1,0 +1,204 @@
+"""What other parameters of the `full` system would cost: each built and timed on the same batch.
+
+A copy of the Rust core is built once for each choice, all of them are then run in turn, round after
+round, so that a busy minute of the machine falls on all alike. Writes a page of tables.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.attest.full import CONTEXT, SALT, subject
+from benchmarks.attest.rival import weighed
+from sluice.admission import HardenedPolicy
+from sluice.attestation.systems.full import Full
+from sluice.files import atomically
+
+ROOT = Path(__file__).parents[2]
+FULL = "rust/attest-core/src/full"
+HEAD = """# What other parameters of the full proof would cost
+
+Written by `make parameters`: the core is built once for each choice, and a batch of `treatment`
+under hardened rules is proven with each in turn. Library calls, medians of {runs} (least to most);
+memory is that of a process that proves once. {processors} processors, load {load:.1f} at first.
+"""
+COLUMNS = """
+## {rows:,} rows
+
+| parameters | columns | prove | times ours | memory | verify | proof | bits |
+|---|---|---|---|---|---|---|---|
+"""
+said = Console(highlight=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Parameters in place of ours: what stands in a file, and what is put there."""
+
+    name: str
+    edits: tuple[tuple[str, str, str], ...] = ()
+    flags: str | None = None  # of the compiler
+    threads: int | None = None
+
+
+def const(name: str, value: int, *, file: str = "parameters.rs") -> tuple[str, str, str]:
+    """Give a constant another value."""
+    return f"{FULL}/{file}", rf"(pub const {name}: \w+ =) \d+;", rf"\1 {value};"
+
+
+RADIX_4, RADIX_16 = (const("RADIX", value, file="ladder.rs") for value in (4, 16))
+BLOWUP_16 = (const("LOG_BLOWUP", 4), const("QUERIES", 43))
+QUINTIC = (
+    (f"{FULL}/parameters.rs", "extension::CubicTrinomial", "extension::Binomial"),
+    (f"{FULL}/parameters.rs", "CubicTrinomialExtensionField<F>", "BinomialExtensionField<F, 5>"),
+    const("EXTENSION", 5),
+)
+KECCAK = (
+    (f"{FULL}/parameters.rs", "use p3_blake3::Blake3;", "use p3_keccak::Keccak256Hash as Blake3;"),
+    (f"{FULL}/parameters.rs", r"Blake3 \{\}", "Blake3"),
+    ("rust/attest-core/Cargo.toml", r"\[dependencies\]", '[dependencies]\np3-keccak = "0.8"'),
+)
+CHOICES = (
+    Choice("ours"),
+    Choice("extension of degree 5", QUINTIC),
+    Choice("Keccak for BLAKE3", KECCAK),
+    Choice("folding by 2", (const("LOG_ARITY", 1),)),
+    Choice("folding by 4", (const("LOG_ARITY", 2),)),
+    Choice("folding by 16", (const("LOG_ARITY", 4), const("LOG_FINAL", 4))),
+    Choice("last polynomial of 64", (const("LOG_FINAL", 6),)),
+    Choice("caps of 8 nodes", (const("LOG_CAP", 3),)),
+    Choice("caps of 64 nodes", (const("LOG_CAP", 6),)),
+    Choice("54 queries, 20 bits of work", (const("QUERIES", 54), const("QUERY_WORK", 20))),
+    Choice("67 queries, no work", (const("QUERIES", 67), const("QUERY_WORK", 0))),
+    Choice("blow-up 16, 43 queries", BLOWUP_16),
+    Choice("radix 4", (RADIX_4,)),
+    Choice("no vector unit", flags="-C target-cpu=x86-64"),
+    Choice("one thread", threads=1),
+    Choice("radix 16, blow-up 16, 43 queries", (RADIX_16, *BLOWUP_16)),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One proof by one choice."""
+
+    seconds: float
+    verify_s: float
+    proof_bytes: int
+    bits: int
+    columns: int
+
+
+def program(choice: Choice, folder: Path) -> Path:
+    """Return where the program of a choice is kept."""
+    return folder / re.sub(r"\W+", "-", choice.name)
+
+
+def build(choice: Choice, folder: Path) -> None:
+    """Build the core with other parameters."""
+    tree = folder / "tree"
+    shutil.rmtree(tree / "rust", ignore_errors=True)
+    for part in ("rust", ".cargo"):
+        # With times of their own, lest cargo takes a file that was put back for one it has built.
+        shutil.copytree(ROOT / part, tree / part, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    for part in ("Cargo.toml", "Cargo.lock"):
+        shutil.copy(ROOT / part, tree / part)
+    for name, old, new in choice.edits:
+        path = tree / name
+        path.write_text(_edited(path.read_text(), old, new))
+    made = tree / "target" / "release" / "examples" / "prove"
+    command = ["cargo", "build", "--release", "--quiet", "-p", "attest-core", "--example", "prove"]
+    env = {**os.environ, **({"RUSTFLAGS": choice.flags} if choice.flags else {})}
+    subprocess.run(command, cwd=tree, env=env, check=True)  # noqa: S603 - our own core
+    shutil.copy(made, program(choice, folder))
+
+
+def _edited(text: str, old: str, new: str) -> str:
+    changed, count = re.subn(old, new, text)
+    if not count:
+        raise ValueError(f"nothing in the core reads {old!r} any longer")
+    return changed
+
+
+def proving(choice: Choice, folder: Path, request: Path) -> list[str]:
+    """Return the command that proves once."""
+    threads = [f"RAYON_NUM_THREADS={choice.threads}"] if choice.threads else []
+    return ["/usr/bin/env", *threads, str(program(choice, folder)), str(request), "1"]
+
+
+def run(command: list[str]) -> Run:
+    """Prove once, in a process of its own."""
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603 - built above
+    line = json.loads(done.stdout)
+    return Run(
+        seconds=line["prove_s"],
+        verify_s=line["verify_s"],
+        proof_bytes=line["proof_bytes"],
+        bits=line["bits"],
+        columns=line["columns"],
+    )
+
+
+def row(choice: Choice, runs: Sequence[Run], ours: Sequence[Run], peak_bytes: int) -> str:
+    """Write a line of the table."""
+    seconds = sorted(each.seconds for each in runs)
+    median, beside = (statistics.median(each.seconds for each in some) for some in (runs, ours))
+    verify = statistics.median(each.verify_s for each in runs)
+    last = runs[-1]
+    return (
+        f"| {choice.name} | {last.columns} | {median:.2f} s ({seconds[0]:.2f} to {seconds[-1]:.2f})"
+        f" | {median / beside:.2f} | {peak_bytes / 1e6:,.0f} MB | {1e3 * verify:.1f} ms "
+        f"| {last.proof_bytes / 1e3:,.0f} kB | {last.bits} |"
+    )
+
+
+def main() -> None:
+    """Build every choice, run them in turn, print the tables."""
+    told = argparse.ArgumentParser(description=__doc__)
+    told.add_argument("--out", type=Path, required=True)
+    told.add_argument("--folder", type=Path, default=ROOT / "build" / "parameters")
+    told.add_argument("--rows", type=int, nargs="+", default=[4_734])
+    told.add_argument("--runs", type=int, default=5, help="none: build only")
+    told.add_argument("--built", action="store_true", help="build only what was not built before")
+    asked = told.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    of = subject("treatment")
+    requests = []
+    for rows in asked.rows:
+        circuit = Full().circuit(of.rules, HardenedPolicy(), rows_max=rows)
+        request = Full().request(of.unseen.rows(0, rows), circuit, salt=SALT, context=CONTEXT)
+        requests.append(asked.folder / f"{rows}.request")
+        requests[-1].write_bytes(request)
+    for choice in CHOICES:
+        if not (asked.built and program(choice, asked.folder).exists()):
+            said.print(f"building: {choice.name}", style="dim")
+            build(choice, asked.folder)
+    if not asked.runs:
+        return
+    page = HEAD.format(runs=asked.runs, processors=os.cpu_count(), load=os.getloadavg()[0])
+    for rows, request in zip(asked.rows, requests, strict=True):
+        found: dict[str, list[Run]] = {choice.name: [] for choice in CHOICES}
+        for time in range(asked.runs):
+            said.print(f"{rows:,} rows: {time + 1} of {asked.runs}", style="dim")
+            for choice in CHOICES:
+                found[choice.name].append(run(proving(choice, asked.folder, request)))
+        page += COLUMNS.format(rows=rows)
+        for choice in CHOICES:
+            peak = weighed(proving(choice, asked.folder, request), asked.folder).peak_bytes
+            page += row(choice, found[choice.name], found[CHOICES[0].name], peak) + "\n"
+    with atomically(asked.out) as draft:
+        draft.write_text(page, encoding="utf-8")
+    said.print(f"{asked.out} written", markup=False)
+
+
+if __name__ == "__main__":
+    main()

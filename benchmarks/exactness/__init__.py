@@ -1,0 +1,1 @@
+"""Whether gate and circuit ever disagree."""

@@ -1,0 +1,220 @@
+"""Cases: a drawn plant whose budgets are as tight as its own rows, or one off."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.exactness.plants import Plant, draw_plant
+from sluice.admission import Gate, HardenedPolicy
+from sluice.arrays import Ints
+from sluice.attestation.systems.full import Statement, derive
+from sluice.invariants import (
+    Budgets,
+    CleanFacts,
+    Coupling,
+    Liveness,
+    Margins,
+    Measurement,
+    RuleSet,
+    Share,
+    Window,
+    block_ranges,
+    budgets_for,
+    measure,
+)
+from sluice.telemetry import Role
+
+__all__ = ["Case", "draw_case"]
+
+OFF_BY = {-1: 0.03, 0: 0.45, 1: 0.24, 2: 0.14, 5: 0.14}  # budgets less what the rows show
+ROOM = (-1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 4, 4, 4, 8, 8)  # the same, violating rows
+TINY = 1e-9  # time jumps a row: one may be
+NO_LIMIT = 1_000_000  # the circuit does not state repeated stretches: let the gate pass them over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A plant, and the policy that its batches are held to."""
+
+    plant: Plant
+    rules: RuleSet
+    policy: HardenedPolicy
+    statement: Statement
+    budgets: Budgets
+
+    @property
+    def jumps(self) -> bool:
+        """Whether a batch may hold time jumps, so that the statement has a column for them."""
+        assert self.rules.clean is not None
+        return self.rules.clean.segments_per_row > 0 or self.policy.margins.segments_extra > 0
+
+    @property
+    def gate(self) -> Gate:
+        """The gate; that some rules are drawn without any physics is as it should be."""
+        return Gate(rules=self.rules, policy=self.policy, encoding=self.statement.encoding)
+
+    def fitted(self, rng: np.random.Generator, measured: Measurement) -> "Case":
+        """Return the case with budgets that a batch just keeps, or with one of them one less.
+
+        So every row counts: were circuit and evaluator to differ on one, the verdict would turn.
+        Now and then the budgets stay as they are.
+        """
+        if rng.random() < 0.15:
+            return self
+        counts = _counts(self, measured)
+        can = [name for name, count in counts.items() if count > 0]
+        less = can[rng.integers(len(can))] if can and rng.random() < 0.4 else ""
+        return self._with({name: count - (name == less) for name, count in counts.items()})
+
+    def _with(self, counts: dict[str, int]) -> "Case":
+        """Return the case with budgets of just so much; what is not named stays as it is."""
+        assert self.rules.clean is not None
+        rows, facts, margins = self.plant.rows.count, self.rules.clean, self.policy.margins
+        spans = {
+            rule.name: rule.relation.rows
+            for rule in self.rules.invariants
+            if isinstance(rule.relation, Window)
+        }
+        facts = replace(
+            facts,
+            segments_per_row=TINY if "segments" in counts else facts.segments_per_row,
+            envelope=tuple(
+                replace(each, share=_share(counts[each.rule], rows)) for each in facts.envelope
+            ),
+            anchors=tuple(
+                replace(each, share=_share(counts[each.rule], rows) * spans[each.rule] / 2)
+                for each in facts.anchors
+            ),
+        )
+        margins = replace(
+            margins,
+            alpha=_share(counts["violating"], rows),
+            severe_rows=counts.get("severe", margins.severe_rows),
+            segments_extra=counts.get("segments", margins.segments_extra),
+        )
+        rules, policy = replace(self.rules, clean=facts), replace(self.policy, margins=margins)
+        statement = replace(self.statement, rules=rules, policy=policy)
+        budgets = statement.budgets(rows)
+        return replace(self, rules=rules, policy=policy, statement=statement, budgets=budgets)
+
+    def with_alpha(self, violating: int) -> "Case":
+        """Return the case with a budget of so many violating rows."""
+        margins = replace(self.policy.margins, alpha=_share(violating, self.plant.rows.count))
+        policy = replace(self.policy, margins=margins)
+        statement = derive(self.rules, policy)
+        budgets = statement.budgets(self.plant.rows.count)
+        return replace(self, policy=policy, statement=statement, budgets=budgets)
+
+
+def _counts(case: Case, measured: Measurement) -> dict[str, int]:
+    """Return what a batch shows of all that has a budget which the statement leaves open."""
+    assert case.rules.clean is not None
+    counted = {each.rule for each in (*case.rules.clean.envelope, *case.rules.clean.anchors)}
+    counts = {"violating": int(measured.violating.sum())}
+    for found in measured.judged:
+        if found.rule.name in counted:
+            shows = found.violating[found.anchors] if found.anchors.size else found.envelope
+            counts[found.rule.name] = int(shows.sum())
+    severe = _severe(measured, case.budgets)
+    if case.budgets.severe_rows > 0 and severe > 1:
+        counts["severe"] = severe
+    if case.jumps:
+        counts["segments"] = max(0, measured.segments - 2)  # beyond the least that allows any
+    return counts
+
+
+def draw_case(rng: np.random.Generator) -> Case:
+    """Draw a plant and fit budgets to its rows."""
+    plant = draw_plant(rng)
+    count = plant.rows.count
+    measured = measure(plant.rules, plant.record(plant.rows))
+    facts = _facts(rng, plant, measured)
+    margins = Margins(
+        alpha=_share(int(measured.violating.sum()) + int(rng.choice(ROOM)), count),
+        severe_multiple=float(rng.choice([1.0, 1.0, 1.7, 3.0, 20.0])),
+        envelope_factor=1.0,
+        envelope_points=0.0,
+        anchor_factor=1.0,
+        anchor_extra=0,
+        liveness_share=0.5,
+        repeat_rows=NO_LIMIT,
+        segments_extra=int(rng.choice([0, 0, 0, 1])),
+    )
+    rules = replace(plant.rules, clean=facts)
+    severe = _severe(measured, budgets_for(rules, facts, margins, rows=count))
+    room = int(rng.choice([0, 0, 1, 4])) if severe == 0 else _off_by(rng)
+    margins = replace(margins, severe_rows=max(0, severe + room))
+    policy = HardenedPolicy(rows_min=2, margins=margins)
+    statement = derive(rules, policy)
+    return Case(
+        plant=plant,
+        rules=rules,
+        policy=policy,
+        statement=statement,
+        budgets=statement.budgets(count),
+    )
+
+
+def _off_by(rng: np.random.Generator) -> int:
+    return int(rng.choice(list(OFF_BY), p=list(OFF_BY.values())))
+
+
+def _share(count: int, rows: int) -> float:
+    """Return the share of rows whose floor is a count: in the middle, away from rounding."""
+    return (max(0, count) + 0.5) / rows
+
+
+def _severe(measured: Measurement, budgets: Budgets) -> int:
+    severe = np.zeros(measured.rows, bool)
+    for found in measured.judged:
+        if not isinstance(found.rule.relation, Window):
+            severe |= found.size > budgets.severe[found.rule.name]
+    return int(severe.sum())
+
+
+def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> CleanFacts:
+    rows = measured.rows
+    envelope, anchors, severe = [], [], []
+    for found in measured.judged:
+        relation, name = found.rule.relation, found.rule.name
+        if isinstance(relation, Window):
+            broken = int(found.violating[found.anchors].sum()) + _off_by(rng)
+            share = (max(0, broken) + 0.5) * relation.rows / (2 * rows)
+            anchors.append(Share(rule=name, share=share))
+            continue
+        excess = float(found.excess.max()) * float(rng.choice([0.0, 0.5, 0.7, 1.0]))
+        severe.append(Share(rule=name, share=excess))
+        if isinstance(relation, Coupling) and rng.random() < 0.9:
+            waiting = int(found.envelope.sum()) + _off_by(rng)
+            envelope.append(Share(rule=name, share=_share(waiting, rows)))
+    levels = [found.name for found in plant.rules.channels if found.role is Role.LEVEL]
+    return CleanFacts(
+        batch_rows=rows,
+        batches=100,
+        effective_batches=10,
+        refused_share=0.0,
+        refused_upper=0.3,
+        violating_share=0.0,
+        segments_per_row=float(rng.choice([0.0, 0.0, 0.0, 1 / 64, 3 / 64])),
+        severe=tuple(severe),
+        envelope=tuple(envelope),
+        anchors=tuple(anchors),
+        liveness=tuple(fact for level in levels for fact in _liveness(rng, plant, level)),
+        repeats=tuple(Share(rule=level, share=0.0) for level in levels),
+    )
+
+
+def _liveness(rng: np.random.Generator, plant: Plant, level: str) -> list[Liveness]:
+    registers: Ints = plant.rows.registers[:, plant.register(level)]
+    step = plant.encoding.registers[plant.register(level)].step
+    blocks = rng.choice(np.arange(2, 41), size=rng.integers(0, 3), replace=False)
+    facts = []
+    for block in blocks:
+        ranges = block_ranges(registers.astype(np.float64), int(block))
+        least = int(ranges.min()) if ranges.size else 9
+        least += int(
+            rng.choice([0, 0, 0, -1, -3, -least // 2, 1], p=[0.2] * 3 + [0.12] * 3 + [0.04])
+        )
+        smallest = 2 * (max(0, least) + 0.5) * step
+        facts.append(Liveness(level=level, rows=int(block), smallest_range=smallest))
+    return facts

@@ -1,0 +1,231 @@
+"""Ask gate and circuit about one batch each, and count where they agree."""
+
+import re
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from benchmarks.exactness.batches import draw_batch
+from benchmarks.exactness.cases import Case, draw_case
+from benchmarks.exactness.core import committed, examined, planes_of
+from benchmarks.exactness.shards import Shards, shards_of
+from benchmarks.exactness.shown import shown
+from sluice import _attest
+from sluice.admission import Gate, HardenedPolicy
+from sluice.attestation.systems.full import Full
+from sluice.errors import RulesFileError, SettingError, SluiceError
+from sluice.invariants import Measurement, measure
+from sluice.seeding import stream
+from sluice.telemetry import Record
+
+__all__ = [
+    "Drawn",
+    "Proven",
+    "Tally",
+    "check_case",
+    "check_proof",
+    "check_shard",
+    "shards_held",
+]
+
+BATCHES = 25  # of one case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """Which case to draw."""
+
+    seed: int
+    index: int
+    batches: int = BATCHES
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Batches by kind and verdict, and everything that must not be."""
+
+    cases: int = 0
+    unstatable: Counter[str] = field(default_factory=Counter)  # why the circuit takes no such rules
+    verdicts: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)  # refused batches by check
+    alone: Counter[str] = field(default_factory=Counter)  # by the only check that refuses them
+    forced: int = 0  # refused batches whose forced trace breaks a constraint
+    too_short: int = 0  # batches with more bits of budgets than rows, which no circuit states
+    outside: int = 0  # refused for a time jump that the statement has no column for
+    uncommitted: int = 0  # whose forced trace is that of other readings; no commitment is to them
+    disagreements: list[str] = field(default_factory=list)
+    unbroken: list[str] = field(default_factory=list)
+
+    def add(self, other: "Tally") -> None:
+        """Take in what another one counted."""
+        self.cases += other.cases
+        self.forced += other.forced
+        self.outside += other.outside
+        self.uncommitted += other.uncommitted
+        self.too_short += other.too_short
+        for ours, theirs in (
+            (self.unstatable, other.unstatable),
+            (self.failed, other.failed),
+            (self.alone, other.alone),
+        ):
+            ours.update(theirs)
+        self.verdicts.update(other.verdicts)
+        self.disagreements += other.disagreements
+        self.unbroken += other.unbroken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proven:
+    """One batch with proofs, and what went wrong, if anything did."""
+
+    rows: int
+    violating: int
+    proof_bytes: int
+    wrong: str = ""
+
+
+def check_case(drawn: Drawn) -> Tally:
+    """Draw a case and batches around its edges, and ask both about each."""
+    rng = stream(drawn.seed, "exactness", drawn.index)
+    tally = Tally(cases=1)
+    try:
+        case = draw_case(rng)
+        core = _core(case, case.plant.record(case.plant.rows))
+    except (RulesFileError, SettingError, ValueError) as unstatable:
+        tally.unstatable[re.sub(r"\d+", "N", str(unstatable))] += 1
+        return tally
+    for batch in range(drawn.batches):
+        kind, rows = draw_batch(rng, case)
+        record = case.plant.record(rows)
+        measured = measure(case.rules, record, encoding=case.statement.encoding)
+        asked = Asked(case=case.fitted(rng, measured), core=core, record=record, measured=measured)
+        where = f"seed {drawn.seed}, case {drawn.index}, batch {batch} ({kind})"
+        asked.compare(tally, kind, where=where)
+    return tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A batch, and what gate and circuit hold it to."""
+
+    case: Case
+    core: _attest.FullCircuit
+    record: Record
+    measured: Measurement
+
+    def compare(self, tally: Tally, kind: str, *, where: str) -> None:
+        """Ask both about the batch; have the trace of a refused one forced."""
+        case, statement = self.case, self.case.statement
+        admitted = case.gate.judge(self.record).admitted
+        planes, budgets = (
+            planes_of(statement, self.record),
+            statement.budget_content(len(self.record)),
+        )
+        try:
+            taken, why = examined(self.core, budgets, planes)
+        except ValueError:
+            tally.too_short += 1
+            return
+        tally.verdicts[kind, admitted] += 1
+        if taken != admitted:
+            tally.disagreements.append(f"{where}: the gate admits: {admitted}; the circuit: {why}")
+        if admitted:
+            return
+        found = shown(case, self.measured)
+        assert found.checks, f"{where}: refused for a reason that is not told here"
+        tally.failed.update(found.checks)
+        if len(found.checks) == 1:
+            tally.alone.update(found.checks)
+        jumping = found.segments > 1 and not case.jumps
+        if not jumping and self.core.forced(budgets, planes) > 0:
+            tally.forced += 1
+        elif committed(self.core, planes):
+            tally.unbroken.append(f"{where}: refused for {sorted(found.checks)}")
+        elif jumping:
+            tally.outside += 1
+        else:
+            tally.uncommitted += 1
+
+
+def check_proof(drawn: Drawn) -> Proven:
+    """Prove a batch at the edge of alpha; one row less of budget, and it must not be provable."""
+    rng = stream(drawn.seed, "exactness with proofs", drawn.index)
+    case, record, violating = _at_the_edge(rng)
+    at, beyond = case.with_alpha(violating), case.with_alpha(violating - 1)
+    wrong = ""
+    if beyond.gate.judge(record).admitted:
+        wrong = "the gate admits one row too many"
+    salt, context = rng.bytes(32), rng.bytes(32)
+    core = _attest.FullCircuit(at.statement.content)
+    planes = planes_of(at.statement, record)
+    enough, less = (each.statement.budget_content(len(record)) for each in (at, beyond))
+    commitment, proof = core.commit(planes, salt), b""
+    try:
+        proof = core.prove(enough, planes, salt, context)
+        core.verify(enough, len(record), commitment, context, proof)
+    except (_attest.RefusedBatchError, _attest.InvalidProofError) as refused:
+        wrong = f"at its budget: {refused}"
+    try:
+        core.prove(less, planes, salt, context)
+        wrong = "one row beyond its budget a proof is made"
+    except _attest.RefusedBatchError:
+        pass
+    try:
+        core.verify(less, len(record), commitment, context, proof)
+        wrong = "a proof holds for a smaller budget than its own"
+    except _attest.InvalidProofError:
+        pass
+    where = f"seed {drawn.seed}, proof {drawn.index}: {wrong}" if wrong else ""
+    return Proven(rows=len(record), violating=violating, proof_bytes=len(proof), wrong=where)
+
+
+def _at_the_edge(rng: np.random.Generator) -> tuple[Case, Record, int]:
+    """Draw until a batch is admitted with a budget of just its violating rows."""
+    while True:
+        case = draw_case(rng)
+        _, rows = draw_batch(rng, case)
+        record = case.plant.record(rows)
+        violating = int(measure(case.rules, record).violating.sum())
+        at = case.with_alpha(violating)
+        if violating > int(rng.integers(0, 4)) and at.gate.judge(record).admitted:
+            with suppress(ValueError):
+                _core(at, record)
+                return case, record, violating
+
+
+def check_shard(plant: str, index: int) -> Proven:
+    """Prove an honest shard as a plant does, and verify it."""
+    shards = shards_held(plant)
+    shard = shards.honest[index]
+    policy, system = HardenedPolicy(), Full()
+    verdict = Gate.of(shards.rules, policy).judge(shard)
+    circuit = system.circuit(shards.rules, policy, rows_max=len(shard))
+    rng = stream(index, "shard", plant)
+    salt, context = rng.bytes(32), rng.bytes(32)
+    wrong, proof = "" if verdict.admitted else f"{plant}, shard {index}: {verdict.reasons}", b""
+    try:
+        commitment = system.commit(shard, circuit, salt=salt)
+        proof = system.prove(shard, circuit, salt=salt, context=context)
+        system.verify(circuit, commitment=commitment, rows=len(shard), context=context, proof=proof)
+    except SluiceError as refused:
+        wrong = f"{plant}, shard {index}: {refused}"
+    return Proven(
+        rows=len(shard), violating=verdict.violating_rows, proof_bytes=len(proof), wrong=wrong
+    )
+
+
+@cache
+def shards_held(plant: str) -> Shards:
+    """Return a plant's shards, mined once in each process."""
+    return shards_of(plant)
+
+
+def _core(case: Case, record: Record) -> _attest.FullCircuit:
+    """Return the circuit; a `ValueError` where it cannot state the case for so many rows."""
+    core = _attest.FullCircuit(case.statement.content)
+    with suppress(_attest.RefusedBatchError):
+        core.examine(case.statement.budget_content(len(record)), planes_of(case.statement, record))
+    return core

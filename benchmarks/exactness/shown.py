@@ -1,0 +1,56 @@
+"""Why a batch is refused: every check that it fails, told apart as the gate's sentences do not."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.exactness.cases import Case
+from sluice.invariants import Measurement
+
+__all__ = ["Shown", "shown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What fails in a batch by the evaluator's measure: names of checks, and of what caused it."""
+
+    checks: frozenset[str]
+    violating: int
+    segments: int
+
+
+def shown(case: Case, measured: Measurement) -> Shown:
+    """Name every check that a batch fails, and for counts of rows the families that spend them."""
+    budgets, rows = case.budgets, measured.rows
+    failed: set[str] = set()
+    if measured.segments > budgets.segments:
+        failed.add("segments")
+    severe = np.zeros(rows, bool)
+    families, extreme = set(), set()
+    for found in measured.judged:
+        name, kind = found.rule.name, found.rule.kind.value
+        if found.anchors.size:
+            if found.violating[found.anchors].sum() > budgets.anchors[name]:
+                failed.add("windows")
+            continue
+        beyond = found.size > budgets.severe[name]
+        severe |= beyond
+        families |= {kind} if found.violating.any() else set()
+        extreme |= {kind} if beyond.any() else set()
+        if found.envelope.sum() > budgets.envelope_rows.get(name, rows):
+            failed.add("transition")
+    families |= {"illegal code"} if measured.illegal.any() else set()
+    families |= {"missing reading"} if measured.missing.any() else set()
+    violating = int(measured.violating.sum())
+    if violating > budgets.violating_rows:
+        failed.add(f"violating rows: {_one(families)}")
+    if severe.sum() > budgets.severe_rows:
+        failed.add(f"severe rows: {_one(extreme)}")
+    for fact, ranges in measured.quietest:
+        if (ranges < budgets.quietest[fact.level, fact.rows]).any():
+            failed.add("stillness")
+    return Shown(checks=frozenset(failed), violating=violating, segments=measured.segments)
+
+
+def _one(families: set[str]) -> str:
+    return next(iter(families), "segment starts") if len(families) < 2 else "several kinds"

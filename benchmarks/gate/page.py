@@ -1,0 +1,347 @@
+"""The evaluation as one page: a table each, what it says and what it does not."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from benchmarks.gate.outcome import CHANCE, Outcome
+from sluice.lab.audits import FREEZE_JITTER, Honest, Proportion
+
+__all__ = ["page"]
+
+ALPHA = 0.01
+REASONS = 2
+LISTED = 12  # refusals shown in full; the rest is in --json
+
+
+def page(outcomes: Sequence[Outcome], skipped: Sequence[str], *, quick: bool) -> str:
+    """Return the page as Markdown."""
+    parts = [
+        "# What the gate tells apart",
+        (
+            "Written by `benchmarks/gate_evaluation.py`; do not edit. Every number is from its "
+            "run, and the same code and data give the same page. Rules are mined and calibrated "
+            "on the clean rows named here and frozen before anything is judged; intervals are "
+            "Wilson's at 95 %."
+        ),
+        (
+            "The miner and its margins were shaped while looking at these plants and seeds (mostly "
+            "1 to 4), at BATADAL's second half-year and at its labelled attacks: this page is no "
+            "blind test of the design, only of the rules mined with it."
+        ),
+    ]
+    if quick:
+        parts.append("**A quick run: one seed and few batches. Its numbers are no result.**")
+    parts += skipped
+    parts += [
+        _table(
+            ("plant", "mined and calibrated on", "rules", "rules hash"),
+            (
+                (o.plant, o.mined_on, str(o.coverage[0].rules), f"`{o.rules_hash}`")
+                for o in outcomes
+            ),
+        ),
+        *_must_hold(outcomes),
+        *_coverage(outcomes),
+        *_honest(outcomes),
+        *_fabrications(outcomes),
+        *_freezes(outcomes),
+        *_ramps(outcomes),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _must_hold(outcomes: Sequence[Outcome]) -> list[str]:
+    lines = []
+    for outcome in outcomes:
+        hardened, wide = outcome.coverage
+        found = []
+        if hardened.covered < wide.covered:
+            found.append(f"hardened covers {hardened.covered}, paper-wide {wide.covered}")
+        for season in outcome.seasons:
+            refused = season.honest.refused
+            if refused.low > ALPHA:
+                found.append(f"honest refusals above 1 % ({season.season}: {_share(refused)})")
+        unmatched = sum(len(each.unmatched) for each in outcome.fabrications)
+        if unmatched:
+            kinds = ", ".join(
+                f"{len(each.unmatched)} {each.name} by {each.reach.value}"
+                for each in outcome.fabrications
+                if each.unmatched
+            )
+            found.append(f"admitted without matching states: {kinds}")
+        lines.append(f"- {outcome.plant}: " + ("; ".join(found) if found else "all hold") + ".")
+    return [
+        "## What must hold",
+        (
+            "The hardened rules cover no fewer attacks than the paper's wide ones; no season's "
+            "share of refused honest batches lies above 1 % beyond its interval; no fabricated "
+            "batch is admitted unless it is a splice whose pieces meet in one state."
+        ),
+        "\n".join(lines),
+    ]
+
+
+def _coverage(outcomes: Sequence[Outcome]) -> list[str]:
+    rows = [
+        (
+            outcome.plant,
+            each.profile,
+            str(each.rules),
+            f"{each.covered} / {each.attacks}",
+            str(each.beyond_chance),
+            f"{each.honest_share:.3%} of {each.honest_rows:,}",
+        )
+        for outcome in outcomes
+        for each in outcome.coverage
+    ]
+    sources = "; ".join(
+        f"{o.plant}: attacks {o.labelled_as}, clean rows {o.clean_as}" for o in outcomes
+    )
+    missed = [
+        f"- {outcome.plant}, {each.profile}: {', '.join(each.missed)}"
+        for outcome in outcomes
+        for each in outcome.coverage
+        if each.missed
+    ]
+    columns = (
+        "plant",
+        "profile",
+        "rules",
+        "attacks covered",
+        "beyond chance",
+        "suspect share of clean rows",
+    )
+    parts = [
+        "## 1. Coverage of labelled attacks",
+        f"Records: {sources}.",
+        _table(columns, rows),
+        (
+            "An attack is covered when more than 1 % of its rows are suspect; beyond chance when "
+            f"fewer than {CHANCE:.0%} of the clean record's stretches of that length have as "
+            "many. It says which of these attacks leave a trace that the rules see; it does not "
+            "say that a batch which holds one is refused, nor anything of attacks nobody "
+            "labelled. The treatment plant's attacks are staged on the seed it was mined on, in "
+            "another week."
+        ),
+    ]
+    if missed:
+        parts += ["Not covered (number in the record, first row, length):", "\n".join(missed)]
+    return parts
+
+
+def _honest(outcomes: Sequence[Outcome]) -> list[str]:
+    rows = [
+        (
+            outcome.plant,
+            f"`{outcome.rules_hash}`",
+            season.season,
+            f"{season.batch_rows:,}",
+            *_counted(season.honest.refused),
+            _causes(season.honest),
+        )
+        for outcome in outcomes
+        for season in outcome.seasons
+    ]
+    every = [
+        (outcome.plant, season.season, refusal)
+        for outcome in outcomes
+        for season in outcome.seasons
+        for refusal in season.honest.refusals
+    ]
+    judged = sum(season.honest.refused.of for o in outcomes for season in o.seasons)
+    total = Proportion.counted(len(every), judged)
+    rows.append(("all", "", "", "", *_counted(total), ""))
+    columns = ("plant", "rules", "season", "rows", "batches", "refused", "share", "interval", "why")
+    parts = [
+        "## 2. Honest batches",
+        _table(columns, rows),
+        (
+            "Disjoint batches of records that no rule was mined or calibrated on. It says how "
+            "often a plant that behaves as this simulator (or as BATADAL's second half-year) is "
+            "turned away; it says nothing of a plant that changes its set-points, loses an "
+            "instrument or is mined from too short a record. A batch may be refused for several "
+            "reasons. The batches of one seed share its weather, so the intervals are somewhat "
+            "too narrow."
+        ),
+    ]
+    if every:
+        shown = [
+            f"- {plant}, {season}, {refusal.where}: {_briefly(refusal.reasons)}"
+            + (f" [furthest: {refusal.furthest}]" if refusal.furthest else "")
+            for plant, season, refusal in every[:LISTED]
+        ]
+        more = len(every) - len(shown)
+        parts += [
+            "Refused" + (f", the first {LISTED} of {len(every)}:" if more else ":"),
+            "\n".join(shown),
+        ]
+    return parts
+
+
+def _fabrications(outcomes: Sequence[Outcome]) -> list[str]:
+    rows = [
+        (
+            outcome.plant,
+            each.name,
+            each.reach.value,
+            f"{each.admitted.of}",
+            f"{each.admitted.count}",
+            f"{each.state_matched}",
+            f"{len(each.unmatched)}",
+            _interval(each.admitted),
+        )
+        for outcome in outcomes
+        for each in outcome.fabrications
+    ]
+    originals = "; ".join(
+        f"{o.plant}: {o.originals} batches of {o.batch_rows:,} rows from {o.fabricated_from}"
+        + (f" ({o.originals_refused} more were refused as they are)" if o.originals_refused else "")
+        for o in outcomes
+    )
+    columns = (
+        "plant",
+        "fabrication",
+        "worked on",
+        "changed",
+        "admitted",
+        "state-matched",
+        "not matched",
+        "interval of admitted",
+    )
+    listed = [
+        f"- {outcome.plant}, {each.name}, by {each.reach.value}: {where}"
+        for outcome in outcomes
+        for each in outcome.fabrications
+        for where in each.unmatched
+    ]
+    parts = [
+        "## 3. Fabrications",
+        f"Originals that the gate admits as they are: {originals}.",
+        _table(columns, rows),
+        (
+            "Rolls and scalings take every original once; splices and permutations are drawn at "
+            "random until there are enough (or no more change anything). Only batches whose "
+            "readings truly changed count, each once: a roll over rows in which nothing "
+            "switches, a permutation that leaves every state in place and a splice in its old "
+            "order are no fabrications, and of a record that was spliced as a whole only batches "
+            "that hold a join count. State-matched: an admitted splice with every row rule "
+            "within tolerance at every join, that is, pieces of true telemetry that met in the "
+            "same state. It says how the gate fares against these lies at random places; an "
+            "adversary who searches for matching states finds them, and every row of such a "
+            "splice is still true telemetry of the plant."
+        ),
+    ]
+    if listed:
+        first = f", the first {LISTED} of {len(listed)}" if len(listed) > LISTED else ""
+        parts += [
+            (
+                f"Admitted without matching states{first} (the rules beyond tolerance at a join, "
+                "or what reads otherwise):"
+            ),
+            "\n".join(listed[:LISTED]),
+        ]
+    return parts
+
+
+def _freezes(outcomes: Sequence[Outcome]) -> list[str]:
+    rows = []
+    for outcome in outcomes:
+        for level in dict.fromkeys(each.level for each in outcome.freezes):
+            of_level = [each for each in outcome.freezes if each.level == level]
+            cells = [f"{_share(each.refused)}; {each.moved:.3g}" for each in of_level]
+            rows.append((outcome.plant, level, str(of_level[0].refused.of), *cells))
+    lengths = list(dict.fromkeys(each.rows for o in outcomes for each in o.freezes))
+    columns = (
+        "plant",
+        "level",
+        "batches",
+        *(f"found, {length} rows; truly moved" for length in lengths),
+    )
+    return [
+        "## 4. Frozen levels",
+        _table(columns, rows),
+        (
+            "One level stands at its last reading from a random row on, under jitter with a "
+            f"standard deviation of {FREEZE_JITTER:.0%} of its row-to-row steps'; found means "
+            "that the batch is refused, truly moved is the level's median range over those rows "
+            "in its own unit. Batches are the originals of table 3. A tank that stands still by "
+            "itself for so long cannot be told from a frozen one, and a level without a balance "
+            "is watched by its range over a block alone."
+        ),
+    ]
+
+
+def _ramps(outcomes: Sequence[Outcome]) -> list[str]:
+    rows = []
+    for outcome in outcomes:
+        for level in dict.fromkeys(each.level for each in outcome.ramps):
+            of_level = [each for each in outcome.ramps if each.level == level]
+            once = next(each for each in of_level if each.multiple == 1)
+            rows.append(
+                (
+                    outcome.plant,
+                    level,
+                    once.rule,
+                    f"{once.per_row:.3g}",
+                    str(once.refused.of),
+                    *(f"{_share(each.refused)}, {each.by_window}" for each in of_level),
+                )
+            )
+    multiples = list(dict.fromkeys(each.multiple for o in outcomes for each in o.ramps))
+    columns = (
+        "plant",
+        "level",
+        "window rule",
+        "smallest ramp a row",
+        "batches",
+        *(f"found, {multiple:g} x; by window" for multiple in multiples),
+    )
+    unwatched = "; ".join(
+        f"{outcome.plant}: {', '.join(outcome.unwatched)}"
+        for outcome in outcomes
+        if outcome.unwatched
+    )
+    parts = [
+        "## 5. Slow ramps",
+        _table(columns, rows),
+        (
+            "One level drifts away for two windows and back for two, through the whole batch, by "
+            "a multiple of the smallest ramp that its window rule states (tolerance over rows, "
+            "in the level's unit a row). Found means that the batch is refused; by window, in "
+            "how many of them a window of this level does not balance: where a tolerance is "
+            "wide, the drift leaves the tank's range before a window sees it. At the stated ramp "
+            "the residual reaches the tolerance, and honest noise decides on which side a window "
+            "falls; half of it is to be taken as invisible, which bounds what a patient liar can "
+            "hide."
+        ),
+    ]
+    if unwatched:
+        parts.append(f"Levels without a window rule, on which no ramp was tried: {unwatched}.")
+    return parts
+
+
+def _briefly(reasons: Sequence[str]) -> str:
+    more = len(reasons) - REASONS
+    return "; ".join(reasons[:REASONS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _causes(honest: Honest) -> str:
+    counts = Counter(cause.value for refusal in honest.refusals for cause in refusal.causes)
+    return ", ".join(f"{cause} {count}" for cause, count in counts.most_common())
+
+
+def _counted(found: Proportion) -> tuple[str, str, str, str]:
+    return f"{found.of:,}", f"{found.count:,}", f"{found.share:.2%}", _interval(found)
+
+
+def _interval(found: Proportion) -> str:
+    return f"{found.low:.2%} to {found.high:.2%}"
+
+
+def _share(found: Proportion) -> str:
+    return f"{found.share:.0%} ({found.low:.0%} to {found.high:.0%})"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

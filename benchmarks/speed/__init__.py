@@ -1,0 +1,1 @@
+"""Speed of reading, judging and training, each beside a rival."""

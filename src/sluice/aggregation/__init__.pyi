@@ -1,0 +1,38 @@
+from .allowance import Share
+from .averages import CentredClipping, FedAvg, NormClipping
+from .coordinates import CoordinateMedian, TrimmedMean
+from .fltrust import FLTrust
+from .foolsgold import FoolsGold
+from .geometric import GeometricMedian
+from .geometry import MedianLength
+from .mixing import NearestNeighbourMixing
+from .registry import RULES
+from .rule import Aggregate, Centre, Fresh, Memory, RootUpdate, Rule, State
+from .selection import Krum, MultiKrum
+from .update import Update, Vector
+
+__all__ = [
+    "RULES",
+    "Aggregate",
+    "Centre",
+    "CentredClipping",
+    "CoordinateMedian",
+    "FLTrust",
+    "FedAvg",
+    "FoolsGold",
+    "Fresh",
+    "GeometricMedian",
+    "Krum",
+    "MedianLength",
+    "Memory",
+    "MultiKrum",
+    "NearestNeighbourMixing",
+    "NormClipping",
+    "RootUpdate",
+    "Rule",
+    "Share",
+    "State",
+    "TrimmedMean",
+    "Update",
+    "Vector",
+]

@@ -1,0 +1,54 @@
+from .log.chain import Log, read_log
+from .messages.context import Context, Interval
+from .messages.signing import SigningKey
+from .packing import digest
+from .protocol.coordinator import (
+    Agreement,
+    Attested,
+    Awaiting,
+    Desk,
+    Enrolled,
+    Pledging,
+    Revealed,
+    Revealing,
+)
+from .protocol.key_folder import KeyFolder
+from .protocol.plant import Committed, Pledged, Proven, Registered
+from .protocol.together import Brought, attest_together, verify_together
+from .protocol.verifier import Examined, Verification, Verifier
+from .systems.registry import circuit_for, find_system
+from .systems.sampled.system import poseidon
+from .systems.system import Circuit, System
+
+__all__ = [
+    "Agreement",
+    "Attested",
+    "Awaiting",
+    "Brought",
+    "Circuit",
+    "Committed",
+    "Context",
+    "Desk",
+    "Enrolled",
+    "Examined",
+    "Interval",
+    "KeyFolder",
+    "Log",
+    "Pledged",
+    "Pledging",
+    "Proven",
+    "Registered",
+    "Revealed",
+    "Revealing",
+    "SigningKey",
+    "System",
+    "Verification",
+    "Verifier",
+    "attest_together",
+    "circuit_for",
+    "digest",
+    "find_system",
+    "poseidon",
+    "read_log",
+    "verify_together",
+]

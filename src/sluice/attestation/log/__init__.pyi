@@ -1,0 +1,58 @@
+from .chain import Log, extended, mend, read_log
+from .entries import (
+    ENTRIES,
+    BatchAttested,
+    BatchChallenged,
+    BatchCommitted,
+    BatchExcused,
+    ClientExcluded,
+    ClientRegistered,
+    ClientRemoved,
+    GateSet,
+    HeadCountersigned,
+    LogOpened,
+    ModelAggregated,
+    PledgesClosed,
+    RoundOpened,
+    UpdatePledged,
+    UpdateRevealed,
+    Waiver,
+    WaiverGranted,
+    unproven_id,
+)
+from .exemptions import Exemptions
+from .heads import COORDINATOR, HEADS, Head
+from .ledger import Ledger
+from .rounds import Standing
+
+__all__ = [
+    "COORDINATOR",
+    "ENTRIES",
+    "HEADS",
+    "BatchAttested",
+    "BatchChallenged",
+    "BatchCommitted",
+    "BatchExcused",
+    "ClientExcluded",
+    "ClientRegistered",
+    "ClientRemoved",
+    "Exemptions",
+    "GateSet",
+    "Head",
+    "HeadCountersigned",
+    "Ledger",
+    "Log",
+    "LogOpened",
+    "ModelAggregated",
+    "PledgesClosed",
+    "RoundOpened",
+    "Standing",
+    "UpdatePledged",
+    "UpdateRevealed",
+    "Waiver",
+    "WaiverGranted",
+    "extended",
+    "mend",
+    "read_log",
+    "unproven_id",
+]

@@ -1,0 +1,209 @@
+"""The log: append-only, hash-chained JSON lines, which anyone can verify offline.
+
+One line is one `Entry` in canonical form. An append is on the disk before it is believed. A crash
+in the middle of one leaves a torn last line, which is reported and never dropped in silence:
+`mend` puts it aside for a person to see.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from sluice.attestation.log.entries import ENTRIES, Body, Entry, LogOpened, entry_digest
+from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, Head
+from sluice.attestation.log.ledger import Ledger
+from sluice.attestation.messages import Signed, SigningKey, instant, sign
+from sluice.errors import DocumentError, SettingError, VerificationError
+
+__all__ = ["Log", "extended", "mend", "read_log"]
+
+STEP = "7"
+
+
+class Log:
+    """A log that can be appended to, by the one coordinator whose key it names."""
+
+    def __init__(self, path: Path, ledger: Ledger, length: int, key: SigningKey) -> None:
+        self._path = path
+        self._length = length  # bytes
+        self._key = key
+        self.ledger = ledger
+
+    @classmethod
+    def create(cls, path: Path, opened: LogOpened, key: SigningKey, *, at: datetime) -> "Log":
+        """Begin a log; an existing file is not touched."""
+        if opened.coordinator != key.public:
+            raise SettingError("a log is opened by the coordinator whose key it names")
+        try:
+            path.touch(exist_ok=False)
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise SettingError(f"cannot begin the log {path}: {error.strerror}") from None
+        log = cls(path, Ledger(), 0, key)
+        log.append(opened, at=at)
+        return log
+
+    @classmethod
+    def open(cls, path: Path, key: SigningKey) -> "Log":
+        """Verify a log from its first entry to its last, and go on with it."""
+        ledger, length = _read(path)
+        if ledger.opened.coordinator != key.public:
+            raise SettingError(f"the log {path} is another coordinator's")
+        return cls(path, ledger, length, key)
+
+    def append(self, body: Body, *, at: datetime) -> Entry:
+        """Check an entry against all before it, write it, and return it once it is on the disk."""
+        with _locked(self._path) as handle:
+            self._catch_up(os.fstat(handle).st_size)
+            entry = self.check(body, at=at)
+            line = ENTRIES.write(entry)
+            ENTRIES.read(line)  # what is in the log can be read
+            _write(handle, line + b"\n", self._path, length=self._length)
+            self._noted(entry, line)
+        return entry
+
+    def check(self, body: Body, *, at: datetime) -> Entry:
+        """Raise a `VerificationError` where this may not be the next entry; write nothing."""
+        last = self.ledger.head(COORDINATOR).last if self.ledger.size else EMPTY_LOG
+        entry = Entry(index=self.ledger.size, previous=last, time=instant(at), body=body)
+        self.ledger.check(entry)
+        return entry
+
+    def catch_up(self) -> None:
+        """Verify what another process of this coordinator has appended, such as a waiver."""
+        with _locked(self._path) as handle:
+            self._catch_up(os.fstat(handle).st_size)
+
+    def _catch_up(self, size: int) -> None:
+        if size < self._length:
+            raise SettingError(f"{self._path} was cut short by somebody else; open it anew")
+        if size == self._length:
+            return
+        with self._path.open("rb") as opened:
+            opened.seek(self._length)
+            for line in opened:
+                if not line.endswith(b"\n"):
+                    raise VerificationError(STEP, _unfinished(self._path, line, self.ledger.size))
+                entry = _entry(line[:-1], self.ledger.size)
+                self.ledger.check(entry)
+                self._noted(entry, line[:-1])
+
+    def _noted(self, entry: Entry, line: bytes) -> None:
+        self._length += len(line) + 1
+        self.ledger.note(entry, entry_digest(line))
+
+    def signed_head(self) -> Signed[Head]:
+        """Return the head under the coordinator's signature, for plants to countersign."""
+        return sign(self.ledger.head(COORDINATOR), self._key)
+
+
+def read_log(path: Path) -> Ledger:
+    """Verify a whole log offline and return what it says."""
+    return _read(path)[0]
+
+
+def extended(head: Head, lines: Iterable[bytes]) -> Head:
+    """Return the head after these lines; each must follow the one before, from `head` on.
+
+    So a plant that keeps the last head it signed sees whether the log it is shown now is that one
+    with entries added, and not another.
+    """
+    size, last = head.size, head.last
+    for line in lines:
+        entry = _entry(line, size)
+        if entry.index != size or entry.previous != last:
+            raise VerificationError(
+                STEP, f"entry {size} does not follow the head that {head.signer!r} has seen"
+            )
+        size, last = size + 1, entry_digest(line)
+    return Head(federation=head.federation, signer=head.signer, size=size, last=last)
+
+
+def mend(path: Path) -> Path | None:
+    """Move a torn last line into a file beside the log and return that file, if there was one."""
+    with _locked(path) as handle:
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole == len(content):
+            return None
+        aside = path.with_name(f"{path.name}.torn-{whole}")
+        with aside.open("xb") as torn:
+            torn.write(content[whole:])
+            torn.flush()
+            os.fsync(torn.fileno())
+        _sync_folder(path.parent)
+        os.ftruncate(handle, whole)
+        os.fsync(handle)
+    return aside
+
+
+def _read(path: Path) -> tuple[Ledger, int]:
+    ledger, length = Ledger(), 0
+    try:
+        with path.open("rb") as opened:
+            while line := opened.readline(ENTRIES.largest + 2):
+                if not line.endswith(b"\n"):
+                    raise VerificationError(STEP, _unfinished(path, line, ledger.size))
+                entry = _entry(line[:-1], ledger.size)
+                ledger.check(entry)
+                ledger.note(entry, entry_digest(line[:-1]))
+                length += len(line)
+    except OSError as error:
+        raise SettingError(f"the log {path} cannot be read: {error.strerror}") from None
+    if ledger.size == 0:
+        raise VerificationError(STEP, f"the log {path} is empty; its first entry says whose it is")
+    return ledger, length
+
+
+def _unfinished(path: Path, line: bytes, index: int) -> str:
+    if len(line) > ENTRIES.largest:
+        return f"entry {index} has more than {ENTRIES.largest:,} bytes"
+    return (
+        f"the last line of {path} is torn: {len(line)} bytes after entry {index - 1} that are no "
+        "whole entry. An append was cut short, or bytes were lost: put them aside with "
+        "sluice.attestation.log.mend and see whether the message came again"
+    )
+
+
+def _entry(line: bytes, index: int) -> Entry:
+    try:
+        return ENTRIES.read(line)
+    except DocumentError as error:
+        raise VerificationError(STEP, f"entry {index}: {error}") from None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """Give the log's file, held against other processes."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND)
+    except OSError as error:
+        raise SettingError(f"cannot write the log {path}: {error.strerror}") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _write(handle: int, line: bytes, path: Path, *, length: int) -> None:
+    """Write a line whole or take it back, and leave it on the disk."""
+    rest = memoryview(line)
+    try:
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        os.fsync(handle)
+    except OSError as error:
+        os.ftruncate(handle, length)
+        raise SettingError(f"cannot write the log {path}: {error.strerror}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

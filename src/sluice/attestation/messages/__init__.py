@@ -1,0 +1,5 @@
+"""Messages are the signed documents that plant and coordinator exchange."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,235 @@
+"""What plant and coordinator say to each other, each as a signed document of one kind.
+
+Nothing here has room for a reading, a residual or a reason: what is said of a batch is its
+commitment, its number of rows, the time it covers, and the proof.
+"""
+
+import secrets
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import ConfigDict
+
+from sluice.admission import HardenedPolicy
+from sluice.attestation.messages.context import Context, Interval
+from sluice.attestation.messages.documents import (
+    STRICT,
+    Blob,
+    Commitment,
+    Count,
+    Form,
+    Hex32,
+    Name,
+)
+from sluice.attestation.messages.signing import Signed, SigningKey, content_digest, sign
+from sluice.attestation.packing import digest
+from sluice.attestation.systems import Circuit
+
+__all__ = [
+    "APPROVALS",
+    "CHALLENGES",
+    "COMMITS",
+    "PROOFS",
+    "REGISTRATIONS",
+    "Approval",
+    "Challenge",
+    "Commit",
+    "Proof",
+    "Registration",
+    "Terms",
+    "approve",
+    "attestation_id",
+    "context_of",
+    "draw_challenge",
+    "largest_proof_document",
+]
+
+ENVELOPE = 4_096
+"""Bytes that a proof's document may have besides the proof."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the coordinator demands of a client's commitments."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    rows_min: Count
+    rows_max: Count
+    stride_us: Count  # microseconds from row to row
+    overlaps: bool  # whether one stretch of time may be attested twice
+
+    @classmethod
+    def of(cls, circuit: Circuit, *, overlaps: bool = False) -> "Terms":
+        """Return what a circuit and its policy demand."""
+        policy = circuit.policy
+        least = policy.rows_min if isinstance(policy, HardenedPolicy) else 1
+        most = policy.rows_max if isinstance(policy, HardenedPolicy) else circuit.rows_max
+        return cls(
+            rows_min=least,
+            rows_max=min(most, circuit.rows_max),
+            stride_us=round(circuit.rules.stride_s * 1e6),
+            overlaps=overlaps,
+        )
+
+    def objection(self, rows: int, interval: Interval) -> str:
+        """Say why a batch of so many rows over this interval is refused; nothing where it is not.
+
+        Rows are half a stride apart at the very least, or they would not be rows of one record.
+        """
+        if not self.rows_min <= rows <= self.rows_max:
+            return f"it has {rows:,} rows; the policy takes {self.rows_min:,} to {self.rows_max:,}"
+        if 2 * interval.microseconds < (rows - 1) * self.stride_us:
+            return (
+                f"{rows:,} rows of {self.stride_us / 1e6:g} s each do not fit between "
+                f"{interval.start} and {interval.end}"
+            )
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """Step 1: a client, its key, and the rules and circuit by which its batches are proven."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    TAG: ClassVar[str] = "registration"
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    federation: Name
+    client: Name
+    key: Hex32
+    system: Name
+    circuit: Hex32
+    rules: Hex32
+    policy: Hex32
+    terms: Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """An approver's word on a registration: these rules may gate this plant."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    TAG: ClassVar[str] = "approval"
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    approver: Hex32
+    registration: Hex32  # its digest
+    looser: bool  # than the last accepted rules; then it takes two approvers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Step 2: a hiding commitment to a batch, how many rows it has and what time it covers."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    TAG: ClassVar[str] = "commit"
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    federation: Name
+    client: Name
+    key: Hex32
+    system: Name
+    circuit: Hex32
+    rules: Hex32
+    policy: Hex32
+    commitment: Commitment
+    rows: Count
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """Step 3: a nonce drawn after the commitment was logged. The log, not a signature, holds it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    federation: Name
+    client: Name
+    commitment: Commitment
+    nonce: Hex32
+
+    def answers(self, commit: Commit) -> bool:
+        """Whether it was drawn for this commitment."""
+        told = (self.federation, self.client, self.commitment)
+        return told == (commit.federation, commit.client, commit.commitment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Step 4: the proof, and which commitment it answers. The context is not in it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    TAG: ClassVar[str] = "proof"
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    federation: Name
+    client: Name
+    system: Name
+    circuit: Hex32
+    commitment: Commitment
+    proof: Blob
+
+
+REGISTRATIONS: Form[Signed[Registration]] = Form.of(
+    Signed[Registration], "registration", largest=8_192
+)
+APPROVALS: Form[Signed[Approval]] = Form.of(Signed[Approval], "approval", largest=2_048)
+COMMITS: Form[Signed[Commit]] = Form.of(Signed[Commit], "commitment", largest=8_192)
+CHALLENGES: Form[Challenge] = Form.of(Challenge, "challenge", largest=2_048)
+PROOFS: Form[Signed[Proof]] = Form.of(Signed[Proof], "proof", largest=ENVELOPE)
+
+
+def draw_challenge(commit: Commit) -> Challenge:
+    """Draw a nonce for a commitment from the operating system."""
+    return Challenge(
+        federation=commit.federation,
+        client=commit.client,
+        commitment=commit.commitment,
+        nonce=secrets.token_bytes(32).hex(),
+    )
+
+
+def approve(
+    registration: Signed[Registration], key: SigningKey, *, looser: bool = False
+) -> Signed[Approval]:
+    """Say, as an approver, that these rules may gate this plant, looser than its last or not."""
+    content = Approval(
+        approver=key.public, registration=content_digest(registration.content), looser=looser
+    )
+    return sign(content, key)
+
+
+def largest_proof_document(proof_bytes: int) -> int:
+    """Return how long a proof's document may be where the proof may have so many bytes."""
+    return ENVELOPE + 4 * (proof_bytes // 3 + 1)
+
+
+def context_of(commit: Commit, circuit: Circuit, challenge: Challenge | None = None) -> Context:
+    """Recompute the context from what was committed to, the nonce, and the pinned circuit."""
+    return Context(
+        protocol=commit.protocol,
+        system=circuit.system,
+        federation=commit.federation,
+        client_key=bytes.fromhex(commit.key),
+        rules=bytes.fromhex(commit.rules),
+        policy=bytes.fromhex(commit.policy),
+        circuit=bytes.fromhex(circuit.identity),
+        parameters=circuit.parameters,
+        rows_max=circuit.rows_max,
+        commitment=bytes.fromhex(commit.commitment),
+        rows=commit.rows,
+        interval=commit.interval,
+        nonce=bytes.fromhex(challenge.nonce) if challenge else b"",
+    )
+
+
+def attestation_id(commit: Commit, proof: bytes) -> str:
+    """Return the name of a batch attestation in tokens and log."""
+    return digest("attestation", bytes.fromhex(content_digest(commit)), proof).hex()

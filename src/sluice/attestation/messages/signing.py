@@ -1,0 +1,144 @@
+"""Signed documents: a content, and one signature over its kind and canonical bytes."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from pydantic import ConfigDict
+
+from sluice.attestation.messages.documents import STRICT, Form, Hex64
+from sluice.attestation.packing import digest, packed
+from sluice.errors import SettingError, VerificationError
+from sluice.files import atomically
+
+__all__ = ["Signed", "SigningKey", "check_signature", "content_digest", "read_private", "sign"]
+
+SIGNATURE_DOMAIN = b"sluice signature v1"
+LARGEST_PRIVATE = 1 << 16
+
+
+@final
+class SigningKey:
+    """A private key. It signs messages of a named kind and shows nothing of itself."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+
+    @classmethod
+    def generate(cls) -> "SigningKey":
+        """Draw a fresh key from the operating system."""
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def load(cls, path: Path) -> "SigningKey":
+        """Read a private key; one that others can read is refused."""
+        try:
+            key = load_pem_private_key(read_private(path, "private key"), password=None)
+        except (ValueError, TypeError):
+            raise SettingError(f"{path} is not an unencrypted PEM private key") from None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise SettingError(f"{path} is a {type(key).__name__}; Sluice signs with Ed25519")
+        return cls(key)
+
+    def save(self, path: Path) -> None:
+        """Write the key with mode 0600; an existing file is never replaced."""
+        if path.exists():
+            raise SettingError(f"{path} exists; a private key is not written over")
+        pem = self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        with atomically(path, private=True) as draft:
+            draft.write_bytes(pem)
+
+    @property
+    def public(self) -> str:
+        """The public key, as 64 hex digits: the name under which a signer is known."""
+        return self._key.public_key().public_bytes_raw().hex()
+
+    def sign(self, tag: str, message: bytes) -> str:
+        """Sign a message of the kind `tag`; as 128 hex digits."""
+        return self._key.sign(_signed_bytes(tag, message)).hex()
+
+    def __repr__(self) -> str:
+        return f"SigningKey(public={self.public})"
+
+
+def check_signature(key: str, signature: str, tag: str, message: bytes, *, step: str) -> None:
+    """Raise a `VerificationError` of the given step unless the key signed this very message."""
+    try:
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        public.verify(bytes.fromhex(signature), _signed_bytes(tag, message))
+    except (InvalidSignature, ValueError):
+        raise VerificationError(
+            step, f"the signature of the {tag} is not one of key {key[:12]}..."
+        ) from None
+
+
+def read_private(path: Path, what: str) -> bytes:
+    """Read a file that only its owner may read."""
+    try:
+        mode = path.stat().st_mode
+        if mode & 0o077:
+            raise SettingError(
+                f"{what} {path} can be read by others (mode {mode & 0o777:04o}); run "
+                f"'chmod 600 {path}', and replace it if they may have read it"
+            )
+        with path.open("rb") as opened:
+            return opened.read(LARGEST_PRIVATE)
+    except OSError as error:
+        raise SettingError(f"{what} {path} cannot be read: {error.strerror}") from None
+
+
+def _signed_bytes(tag: str, message: bytes) -> bytes:
+    return packed(SIGNATURE_DOMAIN, tag.encode(), message)
+
+
+class Content(Protocol):
+    """What can be signed: a document that names its kind, so that no other kind passes for it."""
+
+    TAG: ClassVar[str]
+
+
+SomeContent = TypeVar("SomeContent", bound=Content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed(Generic[SomeContent]):
+    """A content and a signature over it; that it could be read does not mean that it holds."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    content: SomeContent
+    signature: Hex64
+
+    def verify(self, key: str, *, step: str) -> None:
+        """Raise a `VerificationError` of the given step unless the key signed this content."""
+        raw = _form(type(self.content)).write(self.content)
+        check_signature(key, self.signature, self.content.TAG, raw, step=step)
+
+
+def sign(content: SomeContent, key: SigningKey) -> Signed[SomeContent]:
+    """Sign a content, after making sure that others will be able to read it."""
+    form = _form(type(content))
+    raw = form.write(content)
+    form.read(raw, largest=len(raw))
+    return Signed(content=content, signature=key.sign(content.TAG, raw))
+
+
+def content_digest(content: Content) -> str:
+    """Return the hash that names a content in other documents."""
+    return digest(content.TAG, _form(type(content)).write(content)).hex()
+
+
+@cache
+def _form(kind: type[Content]) -> Form[Any]:
+    return Form.of(kind, kind.TAG, largest=0)

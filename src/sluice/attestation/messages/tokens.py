@@ -1,0 +1,44 @@
+"""Round tokens: a client says by hash which update it will send, before any update is seen."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import ConfigDict
+
+from sluice.attestation.messages.documents import STRICT, Count, Form, Hex32, Name
+from sluice.attestation.messages.signing import Signed
+from sluice.attestation.packing import digest, number
+
+__all__ = ["TOKENS", "Token", "update_digest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """One client in one round: the model it starts from, its attestation, the hash of its update.
+
+    It does not say that the update was computed from the attested batch: nothing proves that.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    TAG: ClassVar[str] = "token"
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    federation: Name
+    client: Name
+    round: Count
+    model: Hex32
+    attestation: Hex32
+    update: Hex32
+
+
+TOKENS: Form[Signed[Token]] = Form.of(Signed[Token], "token", largest=4_096)
+
+
+def update_digest(federation: str, client: str, round_: int, update: bytes) -> str:
+    """Return the hash of an update.
+
+    It names the client and the round, so that nobody can pledge another's hash and send the same
+    update once that one has been revealed.
+    """
+    return digest("update", federation.encode(), client.encode(), number(round_), update).hex()

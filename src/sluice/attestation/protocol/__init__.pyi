@@ -1,0 +1,29 @@
+from .coordinator import Agreement, Attested, Awaiting, Desk, Pledge, Pledging, Revealing
+from .key_folder import KeyFolder, Pinned
+from .plant import Committed, Proven, Registered, Unproven, explanation
+from .together import Brought, attest_together, verify_together
+from .verifier import Examined, Verification, Verifier, steps_before
+
+__all__ = [
+    "Agreement",
+    "Attested",
+    "Awaiting",
+    "Brought",
+    "Committed",
+    "Desk",
+    "Examined",
+    "KeyFolder",
+    "Pinned",
+    "Pledge",
+    "Pledging",
+    "Proven",
+    "Registered",
+    "Revealing",
+    "Unproven",
+    "Verification",
+    "Verifier",
+    "attest_together",
+    "explanation",
+    "steps_before",
+    "verify_together",
+]

@@ -1,0 +1,171 @@
+"""The folder behind `--keys`: the circuit that plant and coordinator have agreed on.
+
+    keys/circuit.json          system, identity, parameters; pinned: proofs of no other one verify
+    keys/rules.json            the rules and
+    keys/policy.toml           the policy it is derived from
+    keys/private/client.key    the plant's signing key, mode 0600; never leaves the plant
+
+All but `private` is public. `full` has no trusted set-up, so nothing else is secret; `sampled` has
+keys of its own (sampled_keys.py).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import ConfigDict
+
+from sluice.admission import Policy, policy_hash, read_policy, write_policy
+from sluice.attestation.messages import STRICT, Count, Form, Hex32, Name, SigningKey
+from sluice.attestation.systems import Circuit, System, SystemName, circuit_for, find_system
+from sluice.attestation.systems.sampled import VERIFYING, open_sampled
+from sluice.errors import DocumentError, SettingError
+from sluice.files import atomically
+from sluice.invariants import RuleSet, load_rules, rules_hash, save_rules
+
+__all__ = ["KeyFolder", "Pinned"]
+
+CIRCUIT, RULES, POLICY = "circuit.json", "rules.json", "policy.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """What circuit.json says: the circuit that was agreed on, by its hashes."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    system: Name
+    circuit: Hex32
+    parameters: dict[Name, Count]
+    rows_max: Count
+    proven_bits: Count
+    columns: Count
+    constraints: Count
+    rules: Hex32
+    policy: Hex32
+
+    @classmethod
+    def of(cls, circuit: Circuit) -> "Pinned":
+        """Pin a circuit."""
+        return cls(
+            system=circuit.system,
+            circuit=circuit.identity,
+            parameters=dict(circuit.parameters),
+            rows_max=circuit.rows_max,
+            proven_bits=circuit.proven_bits,
+            columns=circuit.columns,
+            constraints=circuit.constraints,
+            rules=rules_hash(circuit.rules),
+            policy=policy_hash(circuit.policy),
+        )
+
+    def names(self, circuit: Circuit) -> bool:
+        """Whether this is what pins a circuit: all that decides which proofs verify."""
+        derived = Pinned.of(circuit)
+        return (
+            self.system == derived.system
+            and self.circuit == derived.circuit
+            and self.parameters == derived.parameters
+            and self.rows_max == derived.rows_max
+            and self.rules == derived.rules
+            and self.policy == derived.policy
+        )
+
+
+PINNED: Form[Pinned] = Form.of(Pinned, "circuit file", largest=65_536)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFolder:
+    """A key folder that was read: what is pinned, and the circuit derived from its rules."""
+
+    path: Path
+    pinned: Pinned
+    system: System
+    circuit: Circuit
+
+    @classmethod
+    def create(
+        cls, path: Path, system: System, rules: RuleSet, policy: Policy, *, rows_max: int
+    ) -> "KeyFolder":
+        """Derive a circuit and write the public part; another circuit is not written over."""
+        circuit = circuit_for(system, rules, policy, rows_max=rows_max)
+        pinned = Pinned.of(circuit)
+        held = path / CIRCUIT
+        if held.exists() and held.read_bytes() != PINNED.write(pinned):
+            raise SettingError(f"{path} holds another circuit; choose an empty folder")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingError(f"cannot make the folder {path}: {error.strerror}") from None
+        save_rules(rules, path / RULES)
+        write_policy(policy, path / POLICY)
+        with atomically(held) as draft:
+            draft.write_bytes(PINNED.write(pinned))
+        return cls(path=path, pinned=pinned, system=system, circuit=circuit)
+
+    @classmethod
+    def open(cls, path: Path) -> "KeyFolder":
+        """Read the public part and derive the circuit anew from rules and policy."""
+        try:
+            raw = (path / CIRCUIT).read_bytes()
+        except OSError as error:
+            raise SettingError(
+                f"{path} is no key folder ({CIRCUIT}: {error.strerror}); make one with "
+                "'sluice attest setup'"
+            ) from None
+        pinned = PINNED.read(raw)
+        rules, policy = load_rules(path / RULES), read_policy(str(path / POLICY))
+        if (rules_hash(rules), policy_hash(policy)) != (pinned.rules, pinned.policy):
+            raise DocumentError(
+                f"{path}: {CIRCUIT} is for other rules or another policy than lie beside it; run "
+                "'sluice attest setup' into an empty folder"
+            )
+        system = _system(path, pinned)
+        circuit = circuit_for(system, rules, policy, rows_max=pinned.rows_max)
+        return cls(path=path, pinned=pinned, system=system, circuit=circuit)
+
+    def demand_same_circuit(self) -> None:
+        """Refuse to go on where this version derives another circuit than the pinned one."""
+        if not self.pinned.names(self.circuit):
+            raise DocumentError(
+                f"{self.path / CIRCUIT} pins circuit {self.pinned.circuit[:12]}..., this version "
+                f"of Sluice derives {self.circuit.identity[:12]}...; run 'sluice attest setup' "
+                "into an empty folder"
+            )
+
+    @property
+    def public_bytes(self) -> int:
+        """How many bytes a verifier needs."""
+        names = (CIRCUIT, RULES, POLICY, VERIFYING)
+        held = (self.path / name for name in names)
+        return sum(file.stat().st_size for file in held if file.exists())
+
+    def client_key(self) -> SigningKey:
+        """Return the plant's signing key, which its first commitment made."""
+        return SigningKey.load(self._key_path)
+
+    def ensure_client_key(self) -> SigningKey:
+        """Return the plant's signing key; the first time, draw it and write it with mode 0600."""
+        if self._key_path.exists():
+            return self.client_key()
+        try:
+            self._key_path.parent.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise SettingError(f"cannot make {self._key_path.parent}: {error.strerror}") from None
+        key = SigningKey.generate()
+        key.save(self._key_path)
+        return key
+
+    @property
+    def _key_path(self) -> Path:
+        return self.path / "private" / "client.key"
+
+
+def _system(path: Path, pinned: Pinned) -> System:
+    if pinned.system == SystemName.SAMPLED:
+        return open_sampled(path, pinned.parameters)
+    # The folder was made by somebody who asked for this very system.
+    return find_system(pinned.system, reveal_rows=True)

@@ -1,0 +1,336 @@
+"""The plant's side of the protocol, as types that only move forward.
+
+    Registered --commit--> Committed --prove--> Proven --pledge--> Pledged
+                           Committed --challenged--> Challenged --prove--> Proven
+                           Committed --unproven--> Unproven --pledge--> Pledged
+
+Systems that draw rows take the second way, and batches that the coordinator's log excuses from
+proving the third. Each state has the one method that leads on, so that
+proving before committing, or pledging an update before a proof, cannot be written down.
+"""
+
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Literal, final
+
+from pydantic import ConfigDict
+
+from sluice.admission import Verdict, judge, policy_hash
+from sluice.attestation.log import unproven_id
+from sluice.attestation.messages import (
+    COMMITS,
+    STRICT,
+    Challenge,
+    Commit,
+    Commitment,
+    Form,
+    Hex32,
+    Interval,
+    Proof,
+    Registration,
+    Signed,
+    SigningKey,
+    Terms,
+    Token,
+    attestation_id,
+    context_of,
+    read_private,
+    sign,
+    update_digest,
+)
+from sluice.attestation.systems import SALT_BYTES, Circuit, System
+from sluice.errors import RecordError, RefusedError, SettingError
+from sluice.files import atomically
+from sluice.invariants import rules_hash
+from sluice.telemetry import Record
+
+__all__ = [
+    "Challenged",
+    "Committed",
+    "Opening",
+    "Pledged",
+    "Proven",
+    "Registered",
+    "Unproven",
+    "beside",
+    "explanation",
+    "fresh_salt",
+    "load_opening",
+    "refuse_unless_admitted",
+    "save_opening",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """The salt of one commitment. Whoever has it can try guesses of the batch against it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    commitment: Commitment
+    salt: Hex32 = field(repr=False)
+
+
+_FORM: Form[Opening] = Form.of(Opening, "opening", largest=1_024)
+
+
+def fresh_salt() -> bytes:
+    """Draw a salt from the operating system."""
+    return secrets.token_bytes(SALT_BYTES)
+
+
+def beside(commit: Path) -> Path:
+    """Return where the opening of a commitment lies: commit.json, commit.opening."""
+    return commit.with_suffix(".opening")
+
+
+def save_opening(opening: Opening, path: Path) -> None:
+    """Write an opening with mode 0600."""
+    with atomically(path, private=True) as draft:
+        draft.write_bytes(_FORM.write(opening))
+
+
+def load_opening(path: Path) -> Opening:
+    """Read an opening; one that others can read is refused."""
+    return _FORM.read(read_private(path, "opening"))
+
+
+def refuse_unless_admitted(batch: Record, circuit: Circuit) -> None:
+    """Raise a `RefusedError`, in the plant's words, where the gate does not admit the batch."""
+    verdict = judge(batch, circuit.rules, circuit.policy)
+    if not verdict.admitted:
+        raise RefusedError(
+            f"batch {batch.name!r} does not satisfy the rules of {circuit.rules.plant!r}, and what "
+            f"does not hold cannot be proven. {explanation(verdict)} Only you see these reasons: "
+            "the coordinator sees that no proof comes."
+        )
+
+
+def explanation(verdict: Verdict) -> str:
+    """Say why a batch is refused: the budgets it breaks, then what the rules found."""
+    found = sorted(
+        (finding for finding in verdict.findings if finding.sentence),
+        key=lambda finding: -finding.violating_rows,
+    )
+    sentences = [*verdict.reasons, *(finding.sentence for finding in found)]
+    return " ".join(f"{sentence}." for sentence in sentences)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A plant with its key and the circuit by which its batches are proven."""
+
+    federation: str
+    client: str
+    key: SigningKey
+    system: System
+    circuit: Circuit
+
+    def registration(self, *, overlaps: bool = False) -> Signed[Registration]:
+        """Return step 1's message, for approvers to approve and the coordinator to log."""
+        content = Registration(
+            federation=self.federation,
+            client=self.client,
+            key=self.key.public,
+            system=self.system.name,
+            circuit=self.circuit.identity,
+            rules=rules_hash(self.circuit.rules),
+            policy=policy_hash(self.circuit.policy),
+            terms=Terms.of(self.circuit, overlaps=overlaps),
+        )
+        return sign(content, self.key)
+
+    def commit(self, batch: Record) -> "Committed":
+        """Step 2: commit to a batch under a fresh salt."""
+        rules, interval = self.circuit.rules, Interval.of(batch)
+        rules.demand(batch)
+        if batch.stride_s != rules.stride_s:
+            raise RecordError(
+                f"batch {batch.name!r} has a stride of {batch.stride_s:g} s, the rules of "
+                f"{rules.plant!r} one of {rules.stride_s:g} s"
+            )
+        wrong = Terms.of(self.circuit).objection(len(batch), interval)
+        if wrong:
+            raise RecordError(f"batch {batch.name!r} cannot be committed to: {wrong}")
+        salt = fresh_salt()
+        try:
+            commitment = self.system.commit(batch, self.circuit, salt=salt).hex()
+        except RefusedError:
+            # A batch that its circuit cannot even hold: say why in the plant's words.
+            refuse_unless_admitted(batch, self.circuit)
+            raise
+        content = Commit(
+            federation=self.federation,
+            client=self.client,
+            key=self.key.public,
+            system=self.system.name,
+            circuit=self.circuit.identity,
+            rules=rules_hash(rules),
+            policy=policy_hash(self.circuit.policy),
+            commitment=commitment,
+            rows=len(batch),
+            interval=interval,
+        )
+        opening = Opening(commitment=commitment, salt=salt.hex())
+        return Committed(plant=self, message=sign(content, self.key), opening=opening)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """A plant that has committed to a batch, and holds the opening."""
+
+    plant: Registered
+    message: Signed[Commit]
+    opening: Opening = field(repr=False)
+
+    def save(self, path: Path) -> None:
+        """Write the message, and beside it the opening, which only the plant may read.
+
+        A commitment that is there stays: whoever has it can be answered with its opening only.
+        """
+        if path.exists():
+            raise SettingError(f"{path} exists, and its opening with it; write somewhere else")
+        save_opening(self.opening, beside(path))
+        with atomically(path) as draft:
+            draft.write_bytes(COMMITS.write(self.message))
+
+    @classmethod
+    def load(cls, path: Path, key: SigningKey, system: System, circuit: Circuit) -> "Committed":
+        """Go on from what `save` wrote."""
+        try:
+            message = COMMITS.read(path.read_bytes())
+        except OSError as error:
+            raise SettingError(f"commitment {path} cannot be read: {error.strerror}") from None
+        opening, commit = load_opening(beside(path)), message.content
+        if opening.commitment != commit.commitment:
+            raise SettingError(f"{beside(path)} is not the opening of {path}")
+        if (commit.key, commit.circuit) != (key.public, circuit.identity):
+            raise SettingError(f"{path} was made with another key or for another circuit")
+        plant = Registered(
+            federation=commit.federation,
+            client=commit.client,
+            key=key,
+            system=system,
+            circuit=circuit,
+        )
+        return cls(plant=plant, message=message, opening=opening)
+
+    def challenged(self, challenge: Challenge) -> "Challenged":
+        """Step 3: take the coordinator's nonce for this commitment."""
+        if not self.plant.system.challenged or not challenge.answers(self.message.content):
+            raise SettingError(
+                f"the challenge is not for this commitment, or system {self.plant.system.name!r} "
+                "takes none"
+            )
+        return Challenged(committed=self, challenge=challenge)
+
+    def prove(self, batch: Record) -> "Proven":
+        """Step 4: prove the batch; one that breaks the rules is refused, with reasons, here."""
+        if self.plant.system.challenged:
+            raise SettingError(
+                f"system {self.plant.system.name!r} proves rows that the coordinator draws; take "
+                "its challenge first"
+            )
+        return self._prove(batch, None)
+
+    def unproven(self) -> "Unproven":
+        """Go on without a proof, where a waiver or a gate in shadow lets it."""
+        return Unproven(plant=self.plant, message=self.message)
+
+    def _prove(self, batch: Record, challenge: Challenge | None) -> "Proven":
+        plant, commit = self.plant, self.message.content
+        salt = bytes.fromhex(self.opening.salt)
+        again = plant.system.commit(batch, plant.circuit, salt=salt).hex()
+        if (again, Interval.of(batch)) != (commit.commitment, commit.interval):
+            raise SettingError(
+                f"batch {batch.name!r} is not the one that was committed to ({commit.rows:,} rows "
+                f"from {commit.interval.start}); give the same rows, or commit to these"
+            )
+        refuse_unless_admitted(batch, plant.circuit)
+        context = context_of(commit, plant.circuit, challenge).digest()
+        proof = plant.system.prove(batch, plant.circuit, salt=salt, context=context)
+        content = Proof(
+            federation=commit.federation,
+            client=commit.client,
+            system=commit.system,
+            circuit=commit.circuit,
+            commitment=commit.commitment,
+            proof=proof,
+        )
+        return Proven(
+            plant=plant,
+            message=sign(content, plant.key),
+            attestation=attestation_id(commit, proof),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenged:
+    """A plant whose commitment was challenged."""
+
+    committed: Committed
+    challenge: Challenge
+
+    def prove(self, batch: Record) -> "Proven":
+        """Step 4: prove the rows that were drawn."""
+        return self.committed._prove(batch, self.challenge)  # noqa: SLF001 - the way on
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proven:
+    """A plant with a proof of its batch; it takes part in rounds by naming it."""
+
+    plant: Registered
+    message: Signed[Proof] = field(repr=False)
+    attestation: str
+
+    def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
+        """Step 6: say by hash which update will be sent, before any update is seen."""
+        return _pledged(self.plant, self.attestation, round_, model, update)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unproven:
+    """A plant whose committed batch is excused from proving; enforced, step 4 would refuse it."""
+
+    plant: Registered
+    message: Signed[Commit]
+
+    @property
+    def attestation(self) -> str:
+        """What its tokens name in the place of an attestation."""
+        return unproven_id(self.message.content)
+
+    def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
+        """Step 6, as for a batch that was proven."""
+        return _pledged(self.plant, self.attestation, round_, model, update)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pledged:
+    """A plant that has pledged; the update is sent once pledges are closed."""
+
+    message: Signed[Token]
+    update: bytes = field(repr=False)
+
+
+def _pledged(
+    plant: Registered, attestation: str, round_: int, model: str, update: bytes
+) -> Pledged:
+    content = Token(
+        federation=plant.federation,
+        client=plant.client,
+        round=round_,
+        model=model,
+        attestation=attestation,
+        update=update_digest(plant.federation, plant.client, round_, update),
+    )
+    return Pledged(message=sign(content, plant.key), update=update)

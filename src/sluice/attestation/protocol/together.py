@@ -1,0 +1,86 @@
+"""Many attestations at once: the proofs of one circuit are verified in one call.
+
+Each client is told the step and the reason that it would have been told alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import final
+
+from sluice.attestation.protocol.coordinator import Attested, Awaiting
+from sluice.attestation.protocol.verifier import Examined, Verification, Verifier
+from sluice.errors import VerificationError
+
+__all__ = ["Brought", "attest_together", "verify_together"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """A proof that came for a logged commitment."""
+
+    awaiting: Awaiting
+    proof: bytes = field(repr=False)
+
+    @property
+    def commitment(self) -> str:
+        """The commitment that the proof is to answer."""
+        return self.awaiting.commit.content.commitment
+
+
+def verify_together(examined: Sequence[Examined]) -> tuple[Verification | VerificationError, ...]:
+    """Steps 5.7 and 5.8 of attestations that hold so far: what `Verifier.verify` would say."""
+    answers: dict[int, Verification | VerificationError] = {}
+    waiting = list(range(len(examined)))
+    while waiting:
+        first = examined[waiting[0]].verifier
+        alike = [at for at in waiting if _alike(examined[at].verifier, first)]
+        claims = [examined[at].claim for at in alike]
+        # 5.7 Each proof has the shape the circuit demands. 5.8 Each proof itself.
+        found = first.system.verify_many(first.circuit, claims)
+        for at, refused in zip(alike, found, strict=True):
+            answers[at] = refused or examined[at].proven()
+        waiting = [at for at in waiting if at not in answers]
+    return tuple(answers[at] for at in range(len(examined)))
+
+
+def attest_together(
+    brought: Sequence[Brought], *, at: datetime
+) -> tuple[Attested | VerificationError, ...]:
+    """Step 5 for many: log each attestation that holds, and say of the others why not."""
+    answers: dict[int, Attested | VerificationError] = {}
+    while len(answers) < len(brought):
+        # A second proof of one commitment waits for what the log says of the first (5.4).
+        firsts = {
+            each.commitment: index
+            for index, each in reversed(list(enumerate(brought)))
+            if index not in answers
+        }
+        turn = {index: brought[index] for index in sorted(firsts.values())}
+        answers |= _attested(turn, at=at)
+    return tuple(answers[index] for index in range(len(brought)))
+
+
+def _attested(
+    brought: dict[int, Brought], *, at: datetime
+) -> dict[int, Attested | VerificationError]:
+    answers: dict[int, Attested | VerificationError] = {}
+    examined: dict[int, Examined] = {}
+    for index, each in brought.items():
+        try:
+            examined[index] = each.awaiting.examine(each.proof)
+        except VerificationError as refused:
+            answers[index] = refused
+    found = verify_together(tuple(examined.values()))
+    for index, outcome in zip(examined, found, strict=True):
+        if isinstance(outcome, VerificationError):
+            answers[index] = outcome
+        else:
+            answers[index] = brought[index].awaiting.conclude(outcome, at=at)
+    return answers
+
+
+def _alike(one: Verifier, other: Verifier) -> bool:
+    """Whether the proofs of both are held to the same circuit."""
+    return one.circuit.identity == other.circuit.identity and one.system == other.system

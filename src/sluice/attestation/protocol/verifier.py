@@ -1,0 +1,208 @@
+"""The verifier of batch attestations. Its blocks carry the numbers of docs/protocol.md, step 5.
+
+Verifying returns where every step that could be checked holds, and raises otherwise.
+"""
+
+from dataclasses import dataclass
+
+from sluice.admission import policy_hash
+from sluice.attestation.log import Ledger
+from sluice.attestation.messages import (
+    CHALLENGES,
+    COMMITS,
+    PROOFS,
+    Challenge,
+    Commit,
+    Proof,
+    Signed,
+    Terms,
+    attestation_id,
+    context_of,
+    largest_proof_document,
+)
+from sluice.attestation.protocol.key_folder import Pinned
+from sluice.attestation.systems import Circuit, Claim, System
+from sluice.errors import DocumentError, VerificationError
+from sluice.invariants import rules_hash
+
+__all__ = ["STEPS", "Examined", "Verification", "Verifier", "steps_before"]
+
+STEPS = ("5.1", "5.2", "5.3", "5.4", "5.5", "5.6", "5.7", "5.8")
+NEED_A_LOG = ("5.2", "5.3", "5.4")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """A batch attestation that holds, as far as it was checked."""
+
+    client: str
+    commitment: str
+    attestation: str
+    rows: int
+    steps_checked: tuple[str, ...]
+    steps_unchecked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A batch attestation that holds as far as step 5.6: what is left is the proof itself."""
+
+    verifier: "Verifier"
+    commit: Commit
+    attestation: str
+    claim: Claim
+
+    def proven(self) -> Verification:
+        """Say what holds, once the proof does."""
+        unchecked = self.verifier.steps_unchecked
+        return Verification(
+            client=self.commit.client,
+            commitment=self.commit.commitment,
+            attestation=self.attestation,
+            rows=self.commit.rows,
+            steps_checked=tuple(step for step in STEPS if step not in unchecked),
+            steps_unchecked=unchecked,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifier:
+    """One circuit, as pinned and as derived from rules and policy, and the log if there is one."""
+
+    system: System
+    circuit: Circuit
+    pinned: Pinned
+    ledger: Ledger | None = None
+
+    @property
+    def steps_unchecked(self) -> tuple[str, ...]:
+        """The steps that cannot be checked without a log: who the client is, and what it did."""
+        return NEED_A_LOG if self.ledger is None else ()
+
+    def examine(
+        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
+    ) -> Examined:
+        """Check every step before the proof itself, or raise as `verify` does."""
+        # 5.1 Size limits, well formed, known version, canonical encodings only.
+        signed_proof, signed_commit = self._read(proof_document, commit_document)
+        proof, commit = signed_proof.content, signed_commit.content
+        challenge = self._read_challenge(challenge_document)
+
+        # 5.2 Known client, valid signatures, accepted rules.
+        self._refuse_unknown(commit)
+        signed_commit.verify(commit.key, step="5.2")
+        signed_proof.verify(commit.key, step="5.2")
+
+        # 5.3 The commitment is the one in the log, and was there before its challenge.
+        self._refuse_unlogged(proof, signed_commit)
+        self._refuse_other_challenge(challenge, commit)
+
+        # 5.4 The first attestation of this commitment.
+        attestation = attestation_id(commit, proof.proof)
+        held = self.ledger.attestation(commit.commitment) if self.ledger else None
+        if held is not None and held != attestation:
+            raise VerificationError("5.4", f"the commitment has attestation {held[:12]}... already")
+
+        # 5.5 Context recomputed, never read from the proof; public inputs in range.
+        context = context_of(commit, self.circuit, challenge).digest()
+        wrong = Terms.of(self.circuit).objection(commit.rows, commit.interval)
+        if wrong:
+            raise VerificationError("5.5", f"the batch is out of range: {wrong}")
+
+        # 5.6 The circuit is the pinned one.
+        self._refuse_other_circuit(proof, commit)
+
+        claim = Claim(
+            commitment=bytes.fromhex(commit.commitment),
+            rows=commit.rows,
+            context=context,
+            proof=proof.proof,
+        )
+        return Examined(verifier=self, commit=commit, attestation=attestation, claim=claim)
+
+    def verify(
+        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
+    ) -> Verification:
+        """Verify a proof of a commitment, or raise a `VerificationError` that names the step.
+
+        Systems that draw rows need the challenge too.
+        """
+        examined = self.examine(proof_document, commit_document, challenge_document)
+        claim = examined.claim
+
+        # 5.7 The proof has the shape the circuit demands. 5.8 The proof itself.
+        self.system.verify(
+            self.circuit,
+            commitment=claim.commitment,
+            rows=claim.rows,
+            context=claim.context,
+            proof=claim.proof,
+        )
+        return examined.proven()
+
+    def _read(self, proof: bytes, commit: bytes) -> tuple[Signed[Proof], Signed[Commit]]:
+        most = largest_proof_document(self.system.largest_proof)
+        try:
+            return PROOFS.read(proof, largest=most), COMMITS.read(commit)
+        except DocumentError as error:
+            raise VerificationError("5.1", str(error)) from None
+
+    def _read_challenge(self, document: bytes | None) -> Challenge | None:
+        if (document is None) == self.system.challenged:
+            needs = "needs a" if self.system.challenged else "takes no"
+            raise VerificationError("5.1", f"system {self.system.name!r} {needs} challenge")
+        try:
+            return None if document is None else CHALLENGES.read(document)
+        except DocumentError as error:
+            raise VerificationError("5.1", str(error)) from None
+
+    def _refuse_unknown(self, commit: Commit) -> None:
+        ours = (rules_hash(self.circuit.rules), policy_hash(self.circuit.policy))
+        if (commit.rules, commit.policy) != ours:
+            raise VerificationError("5.2", "the commitment is for other rules or another policy")
+        if self.ledger is None:
+            return
+        registration = self.ledger.registration_for(commit, step="5.2")
+        if (commit.key, commit.federation) != (registration.key, registration.federation):
+            raise VerificationError(
+                "5.2", f"{commit.client!r} is registered with another key or federation"
+            )
+        if (commit.rules, commit.policy) != (registration.rules, registration.policy):
+            raise VerificationError(
+                "5.2", f"these are not the rules and policy accepted for {commit.client!r}"
+            )
+
+    def _refuse_unlogged(self, proof: Proof, signed_commit: Signed[Commit]) -> None:
+        commit = signed_commit.content
+        answers = (proof.federation, proof.client, proof.commitment)
+        if answers != (commit.federation, commit.client, commit.commitment):
+            raise VerificationError("5.3", "the proof answers another commitment")
+        if self.ledger is None:
+            return
+        logged = self.ledger.committed(commit.commitment, step="5.3")
+        if logged.commit != signed_commit:
+            raise VerificationError(
+                "5.3", f"entry {logged.index} of the log says otherwise of this commitment"
+            )
+
+    def _refuse_other_challenge(self, challenge: Challenge | None, commit: Commit) -> None:
+        if challenge is None:
+            return
+        if not challenge.answers(commit):
+            raise VerificationError("5.3", "the challenge is for another commitment")
+        # The ledger takes a challenge for a logged commitment only, so the order is right.
+        if self.ledger and self.ledger.challenge(commit.commitment) != challenge:
+            raise VerificationError("5.3", "the log holds no such challenge of this commitment")
+
+    def _refuse_other_circuit(self, proof: Proof, commit: Commit) -> None:
+        if not self.pinned.names(self.circuit):
+            raise VerificationError("5.6", "rules and policy do not give the circuit pinned here")
+        pinned = (self.pinned.system, self.pinned.circuit)
+        if pinned != (commit.system, commit.circuit) or pinned != (proof.system, proof.circuit):
+            raise VerificationError("5.6", "commitment or proof names another circuit or system")
+
+
+def steps_before(step: str, unchecked: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the steps that held before one failed; none where the failure is not of step 5."""
+    passed = STEPS[: STEPS.index(step)] if step in STEPS else ()
+    return tuple(each for each in passed if each not in unchecked)

@@ -1,0 +1,13 @@
+from .registry import DEFAULT_ROWS, SystemName, circuit_for, find_system
+from .system import SALT_BYTES, Circuit, Claim, System
+
+__all__ = [
+    "DEFAULT_ROWS",
+    "SALT_BYTES",
+    "Circuit",
+    "Claim",
+    "System",
+    "SystemName",
+    "circuit_for",
+    "find_system",
+]

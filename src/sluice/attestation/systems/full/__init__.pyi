@@ -1,0 +1,5 @@
+from .statement import Statement, derive
+from .system import Full
+from .witness import Witness
+
+__all__ = ["Full", "Statement", "Witness", "derive"]

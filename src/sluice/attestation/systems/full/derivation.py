@@ -1,0 +1,221 @@
+"""The integers of a statement, rule by rule: those of the normative evaluator and no others.
+
+Where a rule reads one register and an actuator's state, its tolerance becomes an interval of
+registers, found by asking the evaluator's own arithmetic about every register there is.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from sluice.arrays import Ints
+from sluice.attestation.packing import digest, packed
+from sluice.attestation.systems.full.lanes import Actuator, pack
+from sluice.errors import RulesFileError
+from sluice.invariants import (
+    REGISTER_TOP,
+    TOLERANCE,
+    Budgets,
+    Encoding,
+    IntegerBalance,
+    IntegerBound,
+    IntegerCoupling,
+    IntegerRate,
+    IntegerTerm,
+    RuleSet,
+    largest_residual,
+)
+
+__all__ = ["Deriving", "Json", "couplings_of", "windows_of"]
+
+VERSION = 1
+
+Json = dict[str, "Json"] | list["Json"] | str | int | bool | None
+Rule = TypeVar("Rule", IntegerBalance, IntegerBound, IntegerCoupling, IntegerRate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deriving:
+    """All that a statement is derived from."""
+
+    rules: RuleSet
+    encoding: Encoding
+    actuators: tuple[Actuator, ...]
+    budgets: Budgets  # only what does not depend on the number of rows is read of them
+    jumps: bool  # whether a batch may hold time jumps
+
+    def document(self) -> Json:
+        """Return the statement."""
+        limits = [self._limits(register.channel) for register in self.encoding.registers]
+        return {
+            "version": VERSION,
+            "encoding": self._encoding(),
+            "registers": [{"low": low, "high": high} for low, high in limits],
+            "actuators": [
+                {
+                    "codes": len(found.codes),
+                    "legal": [found.index(code) for code in sorted(found.legal)],
+                    "read": found.read,
+                }
+                for found in self.actuators
+            ],
+            "lanes": self._lanes(limits),
+            "jumps": self.jumps,
+            "severe": self.budgets.severe_rows > 0,
+            "bounds": [
+                self._bound(rule)
+                for rule in _of(self.encoding, IntegerBound)
+                if not self._always(rule)
+            ],
+            "rates": [self._rate(rule) for rule in _of(self.encoding, IntegerRate)],
+            "couplings": [self._coupling(rule) for rule in couplings_of(self.encoding)],
+            "balances": [
+                self._balance(rule) for rule in _of(self.encoding, IntegerBalance) if rule.rows == 1
+            ],
+            "windows": [
+                {"residual": self._residual(rule), "rows": rule.rows, "usual": TOLERANCE}
+                for rule in windows_of(self.encoding)
+            ],
+            "liveness": [
+                {"register": self._register(level), "rows": rows, "least": least}
+                for (level, rows), least in self.budgets.quietest.items()
+            ],
+        }
+
+    def _encoding(self) -> str:
+        """Hash which channels are committed to, and how their readings become integers."""
+        registers = [
+            packed(found.channel.encode(), found.low.hex().encode(), found.step.hex().encode())
+            for found in self.encoding.registers
+        ]
+        actuators = [
+            packed(found.channel.name.encode(), *(str(code).encode() for code in found.codes))
+            for found in self.actuators
+        ]
+        return digest("full encoding", packed(*registers), packed(*actuators)).hex()
+
+    def _always(self, rule: IntegerBound) -> bool:
+        """Whether no row may break a bound: breaking it is severe, and none may be severe."""
+        severe = self.budgets.severe[rule.rule.name] <= TOLERANCE
+        return severe and self.budgets.severe_rows == 0
+
+    def _limits(self, channel: str) -> tuple[int, int]:
+        low, high = 0, REGISTER_TOP
+        for rule in _of(self.encoding, IntegerBound):
+            if rule.channel == channel and self._always(rule):
+                low, high = max(low, rule.low), min(high, rule.high)
+        if low > high:
+            raise RulesFileError(
+                f"no reading of {channel!r} is within its bounds; widen them or correct its span"
+            )
+        return low, high
+
+    def _lanes(self, limits: list[tuple[int, int]]) -> Json:
+        values: list[tuple[Json, int]] = [
+            ({"register": at}, high - low + 1) for at, (low, high) in enumerate(limits)
+        ]
+        values += [
+            ({"actuator": at}, len(found.codes) + 1) for at, found in enumerate(self.actuators)
+        ]
+        if self.jumps:
+            values.append(("start", 2))
+        return [
+            [{"source": values[found.value][0], "weight": found.weight} for found in lane]
+            for lane in pack([radix for _, radix in values])
+        ]
+
+    def _bound(self, rule: IntegerBound) -> Json:
+        return {
+            "register": self._register(rule.channel),
+            "low": rule.low,
+            "high": rule.high,
+            "severe": self.budgets.severe[rule.rule.name] <= TOLERANCE,
+        }
+
+    def _rate(self, rule: IntegerRate) -> Json:
+        def step(largest: int) -> int:
+            return min(largest // rule.weight, REGISTER_TOP) if rule.weight else REGISTER_TOP
+
+        return {
+            "register": self._register(rule.channel),
+            "usual": step(TOLERANCE),
+            "severe": step(self.budgets.severe[rule.rule.name]),
+        }
+
+    def _coupling(self, rule: IntegerCoupling) -> Json:
+        every = np.arange(REGISTER_TOP + 1, dtype=np.int64)
+        severe = self.budgets.severe[rule.rule.name]
+        actuator = self._actuator(rule.relation.actuator)
+        steady = dict.fromkeys((rule.relation.off, *(code for code, _ in rule.on_offsets)))
+        return {
+            "flow": self._register(rule.relation.flow),
+            "actuator": actuator,
+            "settle": rule.relation.settle,
+            "standby": [
+                [self._actuator(pump), self.actuators[self._actuator(pump)].index(off)]
+                for pump, off in rule.relation.standby
+            ],
+            "steady": [
+                {
+                    "code": self.actuators[actuator].index(code),
+                    "flows": _flows(rule.steady(every, code), severe),
+                }
+                for code in steady
+            ],
+            "envelope": _flows(rule.envelope(every), severe),
+        }
+
+    def _balance(self, rule: IntegerBalance) -> Json:
+        largest = max(largest_residual(rule), TOLERANCE)
+        return {
+            "residual": self._residual(rule),
+            "usual": TOLERANCE,
+            "severe": min(self.budgets.severe[rule.rule.name], largest),
+        }
+
+    def _residual(self, rule: IntegerBalance) -> Json:
+        return {
+            "level": self._register(rule.level),
+            "weight": rule.level_weight,
+            "terms": [self._term(term) for term in rule.terms],
+            "averaged": rule.averaged,
+            "constant": rule.constant,
+        }
+
+    def _term(self, term: IntegerTerm) -> Json:
+        if not term.on:
+            return {"register": {"register": self._register(term.channel), "weight": term.weight}}
+        at = self._actuator(term.channel)
+        codes: list[Json] = [self.actuators[at].index(code) for code in dict.fromkeys(term.on)]
+        return {"indicator": {"actuator": at, "codes": codes, "weight": term.weight}}
+
+    def _register(self, channel: str) -> int:
+        return [found.channel for found in self.encoding.registers].index(channel)
+
+    def _actuator(self, channel: str) -> int:
+        return [found.channel.name for found in self.actuators].index(channel)
+
+
+def couplings_of(encoding: Encoding) -> list[IntegerCoupling]:
+    """Return the couplings, in the order in which the circuit knows them."""
+    return _of(encoding, IntegerCoupling)
+
+
+def windows_of(encoding: Encoding) -> list[IntegerBalance]:
+    """Return the window rules, in the order in which the circuit knows them."""
+    return [rule for rule in _of(encoding, IntegerBalance) if rule.rows > 1]
+
+
+def _of(encoding: Encoding, kind: type[Rule]) -> list[Rule]:
+    return [rule for rule in encoding.rules if isinstance(rule, kind)]
+
+
+def _flows(residuals: Ints, severe: int) -> Json:
+    return {"usual": _interval(residuals, TOLERANCE), "severe": _interval(residuals, severe)}
+
+
+def _interval(residuals: Ints, largest: int) -> Json:
+    """Return the registers whose residual is small enough; residuals rise with the register."""
+    inside = np.flatnonzero(np.abs(residuals) <= largest)
+    return [int(inside[0]), int(inside[-1])] if inside.size else None

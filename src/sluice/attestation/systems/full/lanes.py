@@ -1,0 +1,89 @@
+"""Rows for the digest: the codes that the circuit tells apart, and channels packed into lanes.
+
+A lane is one element of the proof field. Channels stand in it in mixed radix, so that no two rows
+have the same lanes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sluice.invariants import Encoding, IntegerBalance, IntegerCoupling, RuleSet
+from sluice.telemetry import Channel
+
+__all__ = ["Actuator", "Packed", "actuators_of", "pack"]
+
+FIELD = (1 << 64) - (1 << 32) + 1
+"""The order of the proof field; lanes stay below it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actuator:
+    """A channel of codes, and the codes that the circuit tells apart; any other is one more."""
+
+    channel: Channel
+    codes: tuple[int, ...]
+    read: bool  # by a rule
+
+    def index(self, code: int) -> int:
+        """Return the number under which the circuit knows a code."""
+        return self.codes.index(code)
+
+    @property
+    def legal(self) -> frozenset[int]:
+        """The codes that do not make a row violate."""
+        assert self.channel.codes is not None
+        return self.channel.codes.legal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A channel's place in a lane: which of the values to pack it is, and its weight."""
+
+    value: int
+    weight: int
+
+
+def actuators_of(rules: RuleSet, encoding: Encoding) -> tuple[Actuator, ...]:
+    """Return every channel of codes; codes that only a rule knows are told apart too."""
+    read = {channel.name for channel in encoding.actuators}
+    found = []
+    for channel in rules.channels:
+        if channel.codes is not None:
+            codes = channel.codes.legal | set(_used(channel.name, encoding))
+            found.append(
+                Actuator(channel=channel, codes=tuple(sorted(codes)), read=channel.name in read)
+            )
+    return tuple(found)
+
+
+def _used(actuator: str, encoding: Encoding) -> Iterator[int]:
+    for rule in encoding.rules:
+        match rule:
+            case IntegerCoupling(relation=relation):
+                if relation.actuator == actuator:
+                    yield from (relation.off, *(state.code for state in relation.states))
+                yield from (off for pump, off in relation.standby if pump == actuator)
+            case IntegerBalance(terms=terms):
+                for term in terms:
+                    if term.channel == actuator:
+                        yield from term.on
+            case _:
+                pass
+
+
+def pack(radices: Sequence[int]) -> list[list[Packed]]:
+    """Put values of these radices into as few lanes as they fit, the widest first."""
+    lanes: list[list[Packed]] = []
+    left = sorted(range(len(radices)), key=lambda value: -radices[value])
+    while left:
+        lane: list[Packed] = []
+        weight, rest = 1, []
+        for value in left:
+            if weight * radices[value] < FIELD:
+                lane.append(Packed(value=value, weight=weight))
+                weight *= radices[value]
+            else:
+                rest.append(value)
+        lanes.append(lane)
+        left = rest
+    return lanes

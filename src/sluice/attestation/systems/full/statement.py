@@ -1,0 +1,80 @@
+"""What a proof says of a batch, as integers: derived once, and stated by the circuit as given.
+
+The statement holds whatever the length of a batch; its budgets follow from the number of rows. Both
+are derived from rules and policy by whoever proves and whoever verifies, and never sent.
+"""
+
+import json
+from dataclasses import dataclass, field
+
+from sluice.admission import HardenedPolicy
+from sluice.attestation.systems.full.derivation import Deriving, Json, couplings_of, windows_of
+from sluice.attestation.systems.full.lanes import Actuator, actuators_of
+from sluice.errors import SettingError
+from sluice.invariants import Budgets, Encoding, RuleSet, budgets_for, encode
+
+__all__ = ["Statement", "derive"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """The statement of one rule set under one policy, for batches of any length."""
+
+    rules: RuleSet
+    policy: HardenedPolicy
+    encoding: Encoding
+    actuators: tuple[Actuator, ...]
+    content: bytes = field(repr=False)  # as the circuit reads it
+
+    def budgets(self, rows: int) -> Budgets:
+        """Return what a batch of so many rows may show."""
+        assert self.rules.clean is not None
+        return budgets_for(self.rules, self.rules.clean, self.policy.margins, rows=rows)
+
+    def budget_content(self, rows: int) -> bytes:
+        """Return the same as the circuit reads it: rules in the order in which it knows them."""
+        budgets = self.budgets(rows)
+        couplings, windows = couplings_of(self.encoding), windows_of(self.encoding)
+        return _canonical(
+            {
+                "violating": budgets.violating_rows,
+                "severe": budgets.severe_rows,
+                "segments": budgets.segments,
+                "unsteady": [budgets.envelope_rows.get(rule.rule.name, rows) for rule in couplings],
+                "windows": [budgets.anchors[rule.rule.name] for rule in windows],
+            }
+        )
+
+
+def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
+    """Derive the statement; rules or policies that the circuit cannot state are refused."""
+    if rules.clean is None:
+        raise SettingError(
+            f"the rules of {rules.plant!r} are of profile {rules.profile.value!r}, which says "
+            "nothing of clean batches; mine with --profile hardened"
+        )
+    if policy.margins.severe_multiple < 1:
+        raise SettingError(
+            f"severe_multiple is {policy.margins.severe_multiple}; a proof counts severe rows "
+            "among the violating ones, so it must be 1 or more"
+        )
+    encoding = encode(rules)
+    actuators = actuators_of(rules, encoding)
+    deriving = Deriving(
+        rules=rules,
+        encoding=encoding,
+        actuators=actuators,
+        budgets=budgets_for(rules, rules.clean, policy.margins, rows=1),
+        jumps=rules.clean.segments_per_row > 0 or policy.margins.segments_extra > 0,
+    )
+    return Statement(
+        rules=rules,
+        policy=policy,
+        encoding=encoding,
+        actuators=actuators,
+        content=_canonical(deriving.document()),
+    )
+
+
+def _canonical(document: Json) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()

@@ -1,0 +1,247 @@
+"""The `full` system: a zero-knowledge proof about every row of a batch, without trusted set-up.
+
+What it proves is in docs/protocol.md. Proving runs in a process of its own under a
+watchdog; verifying runs here.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sluice import _attest
+from sluice.admission import HardenedPolicy, Policy, policy_hash
+from sluice.attestation.packing import digest, number, packed
+from sluice.attestation.systems.full import worker
+from sluice.attestation.systems.full.statement import Statement, derive
+from sluice.attestation.systems.full.witness import Witness
+from sluice.attestation.systems.system import Circuit, Claim
+from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
+from sluice.invariants import RuleSet, rules_hash
+from sluice.telemetry import Record
+
+__all__ = ["Full"]
+
+MOST_ROWS = 1 << 17
+LEAST_ROWS = 2
+ROWS_PER_SECOND = 50
+"""A prover slower than this, on top of `patience_s`, is taken to hang."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Full:
+    """The default system."""
+
+    patience_s: float = 60.0  # before a prover that does not answer is ended
+
+    @property
+    def name(self) -> str:
+        """What `--system` calls it."""
+        return "full"
+
+    @property
+    def challenged(self) -> bool:
+        """Every row is looked at, so none is drawn."""
+        return False
+
+    @property
+    def largest_proof(self) -> int:
+        """No proof has more bytes."""
+        return 1 << 23
+
+    def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
+        """Derive the circuit; rules or policies it cannot state are an `InputError`."""
+        if not isinstance(policy, HardenedPolicy):
+            raise SettingError(f"the system {self.name!r} states the hardened policy only")
+        if not LEAST_ROWS <= rows_max <= MOST_ROWS:
+            raise SettingError(
+                f"the system {self.name!r} proves {LEAST_ROWS} to {MOST_ROWS:,} rows, not "
+                f"{rows_max:,}"
+            )
+        statement = _derived(_Terms(rules, policy))
+        core = _core(statement.content)
+        parameters = tuple(sorted(_attest.full_parameters()))
+        identity = digest(
+            "full circuit",
+            core.identity,
+            bytes.fromhex(rules_hash(rules)),  # budgets follow from rules, policy and rows
+            bytes.fromhex(policy_hash(policy)),
+            packed(*(packed(name.encode(), number(value)) for name, value in parameters)),
+            number(rows_max),
+        )
+        return Circuit(
+            system=self.name,
+            identity=identity.hex(),
+            parameters=parameters,
+            rows_max=rows_max,
+            proven_bits=core.proven_bits(rows_max),
+            columns=core.columns,
+            constraints=core.constraints,
+            rules=rules,
+            policy=policy,
+        )
+
+    def commit(self, batch: Record, circuit: Circuit, *, salt: bytes) -> bytes:
+        """Return the salted digest of the encoded batch.
+
+        A reading beyond a limit that no row may break, or a time jump where the policy lets a
+        batch hold none, is a `RefusedError`: no proof could speak of such a batch.
+        """
+        statement = _statement(circuit)
+        witness = Witness.of(statement, batch)
+        try:
+            return _core(statement.content).commit(_planes(witness), salt)
+        except _attest.RefusedBatchError as refused:
+            raise RefusedError(f"batch {batch.name!r} cannot be committed to: {refused}") from None
+
+    def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+        """Prove that the committed batch satisfies the circuit, in a process of its own."""
+        request = self.request(batch, circuit, salt=salt, context=context)
+        answer = self._ask(request, self.patience_s + len(batch) / ROWS_PER_SECOND)
+        kind, content = answer[:1], answer[1:]
+        if kind == worker.PROVEN:
+            return content
+        why = content.decode(errors="replace")
+        if kind == worker.REFUSED:
+            raise RefusedError(f"batch {batch.name!r} does not satisfy its circuit: {why}")
+        raise SettingError(f"batch {batch.name!r} cannot be proven: {why}")
+
+    def request(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+        """Return what a prover is asked. It is as secret as the batch."""
+        statement = _statement(circuit)
+        if not LEAST_ROWS <= len(batch) <= circuit.rows_max:
+            raise RefusedError(
+                f"batch {batch.name!r} has {len(batch):,} rows; its circuit takes {LEAST_ROWS} to "
+                f"{circuit.rows_max:,}"
+            )
+        witness = Witness.of(statement, batch)
+        return worker.joined(
+            (
+                statement.content,
+                statement.budget_content(witness.rows),
+                number(witness.rows),
+                witness.registers,
+                witness.codes,
+                witness.starts,
+                witness.flagged,
+                salt,
+                context,
+            )
+        )
+
+    def verify(
+        self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
+    ) -> None:
+        """Return where the proof holds, and raise `VerificationError` otherwise."""
+        claim = Claim(commitment=commitment, rows=rows, context=context, proof=proof)
+        refused = self._objection(circuit, claim)
+        if refused:
+            raise refused
+        statement = _statement(circuit)
+        try:
+            _core(statement.content).verify(
+                statement.budget_content(rows), rows, commitment, context, proof
+            )
+        except _attest.InvalidProofError as invalid:
+            raise _refusal(invalid.args) from None
+
+    def verify_many(
+        self, circuit: Circuit, claims: Sequence[Claim]
+    ) -> tuple[VerificationError | None, ...]:
+        """Verify side by side, on all cores: for each none, or the refusal that `verify` raises."""
+        answers = [self._objection(circuit, claim) for claim in claims]
+        asked = [at for at, refused in enumerate(answers) if refused is None]
+        statement = _statement(circuit)
+        budgets = {
+            rows: statement.budget_content(rows) for rows in {claims[at].rows for at in asked}
+        }
+        found = _core(statement.content).verify_many(
+            [
+                (budgets[claim.rows], claim.rows, claim.commitment, claim.context, claim.proof)
+                for claim in (claims[at] for at in asked)
+            ]
+        )
+        for at, invalid in zip(asked, found, strict=True):
+            answers[at] = _refusal(invalid) if invalid else None
+        return tuple(answers)
+
+    def _objection(self, circuit: Circuit, claim: Claim) -> VerificationError | None:
+        """Say what is wrong with a claim before anyone looks at the proof."""
+        if not LEAST_ROWS <= claim.rows <= circuit.rows_max:
+            return VerificationError("5.7", f"the circuit does not take {claim.rows:,} rows")
+        lengths = (len(claim.commitment), len(claim.context))
+        if lengths != (32, 32) or len(claim.proof) > self.largest_proof:
+            return VerificationError("5.7", "commitment, context or proof is not of its length")
+        return None
+
+    def _ask(self, request: bytes, patience_s: float) -> bytes:
+        """Have a worker answer; one that hangs is ended, and another tries with a single thread."""
+        for threads in (None, 1):
+            try:
+                done = subprocess.run(  # noqa: S603 - our own interpreter and script
+                    [sys.executable, "-I", str(Path(worker.__file__))],
+                    input=request,
+                    capture_output=True,
+                    timeout=patience_s,
+                    check=False,
+                    env=os.environ | ({"RAYON_NUM_THREADS": str(threads)} if threads else {}),
+                )
+            except subprocess.TimeoutExpired:
+                continue
+            if done.returncode == 0 and done.stdout:
+                return done.stdout
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise ProverError(
+                f"the prover ended with code {done.returncode} ({' '.join(last) or 'silent'})"
+            )
+        raise ProverError(f"the prover gave no proof within {patience_s:.0f} s, twice")
+
+
+@lru_cache(maxsize=16)
+def _core(content: bytes) -> _attest.FullCircuit:
+    try:
+        return _attest.FullCircuit(content)
+    except ValueError as malformed:
+        raise SettingError(f"the circuit cannot state these rules: {malformed}") from None
+
+
+def _refusal(invalid: tuple[str, str]) -> VerificationError:
+    step, why = invalid
+    return VerificationError("5.7" if step == "shape" else "5.8", why)
+
+
+class _Terms:
+    """The rules and the policy of a circuit: these very objects, which nothing changes."""
+
+    __slots__ = ("policy", "rules")
+
+    def __init__(self, rules: RuleSet, policy: HardenedPolicy) -> None:
+        self.rules, self.policy = rules, policy
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Terms):
+            return NotImplemented
+        return self.rules is other.rules and self.policy is other.policy
+
+    def __hash__(self) -> int:
+        return hash((id(self.rules), id(self.policy)))
+
+
+def _statement(circuit: Circuit) -> Statement:
+    assert isinstance(circuit.policy, HardenedPolicy)
+    return _derived(_Terms(circuit.rules, circuit.policy))
+
+
+@lru_cache(maxsize=16)
+def _derived(terms: _Terms) -> Statement:
+    """Derive once: it takes half as long as verifying a proof does."""
+    return derive(terms.rules, terms.policy)
+
+
+def _planes(witness: Witness) -> _attest.FullBatch:
+    return _attest.FullBatch(
+        witness.rows, witness.registers, witness.codes, witness.starts, witness.flagged
+    )

@@ -1,0 +1,52 @@
+"""The proof systems by name. `full` is the default; `unsafe` must be asked for, by name.
+
+`sampled` comes with keys of its own: sampled_keys.py.
+"""
+
+from enum import StrEnum
+
+from sluice.admission import HardenedPolicy, Policy
+from sluice.attestation.systems.full import Full
+from sluice.attestation.systems.system import Circuit, System
+from sluice.attestation.systems.unsafe import Unsafe
+from sluice.errors import EmptyRulesError, SettingError
+from sluice.invariants import RuleSet
+
+__all__ = ["DEFAULT_ROWS", "SystemName", "circuit_for", "find_system"]
+
+DEFAULT_ROWS = 8_192
+"""The largest batch, where nobody says otherwise."""
+
+
+class SystemName(StrEnum):
+    """What `--system` takes."""
+
+    FULL = "full"
+    SAMPLED = "sampled"
+    UNSAFE = "unsafe"
+
+
+def find_system(name: str, *, reveal_rows: bool = False) -> System:
+    """Return a proof system; the one that reveals rows only to who says so twice."""
+    if name == SystemName.UNSAFE:
+        return Unsafe(reveal_rows=reveal_rows)
+    if name == SystemName.FULL:
+        return Full()
+    if name == SystemName.SAMPLED:
+        raise SettingError("the system 'sampled' goes with keys; open the folder that holds them")
+    raise SettingError(f"there is no proof system {name!r}; known are {', '.join(SystemName)}")
+
+
+def circuit_for(system: System, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
+    """Derive a circuit; empty rules and batches that the policy never takes are refused."""
+    if rules.empty:
+        raise EmptyRulesError(
+            f"the rules of {rules.plant!r} hold no coupling, balance or window: a proof of them "
+            "would say nothing; mine other rows"
+        )
+    if isinstance(policy, HardenedPolicy) and not policy.rows_min <= rows_max <= policy.rows_max:
+        raise SettingError(
+            f"the largest batch is {rows_max:,} rows; the policy takes batches of "
+            f"{policy.rows_min:,} to {policy.rows_max:,}"
+        )
+    return system.circuit(rules, policy, rows_max=rows_max)

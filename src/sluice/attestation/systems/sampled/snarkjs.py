@@ -1,0 +1,98 @@
+"""A `sampled` proof as stock snarkjs reads it: proof, public signals and verification key.
+
+Whoever verifies with snarkjs alone checks the pairing equation and nothing else: that the public
+signals are the right ones (docs/protocol.md, step 5.5) is then left to them.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice.attestation.systems.sampled.system import Claim
+from sluice.errors import DocumentError
+from sluice.files import atomically
+
+__all__ = ["Exported", "export", "write_export"]
+
+COORDINATE = 32
+HEADER = 24 + 32 + 32  # what kind of key, of which circuit, with which proving key
+CURVE = {"protocol": "groth16", "curve": "bn128"}
+
+Json = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """The three documents of snarkjs."""
+
+    proof: Json
+    public: list[str]
+    verification_key: Json
+
+
+def export(proof: bytes, claim: Claim, verifying_key: bytes) -> Exported:
+    """Write the same points and numbers in snarkjs's way."""
+    points = _Points(proof)
+    a, b, c = points.first(), points.second(), points.first()
+    key = _Points(verifying_key[HEADER:])
+    alpha = key.first()
+    beta, gamma, delta = key.second(), key.second(), key.second()
+    inputs = []
+    while key.left:
+        inputs.append(key.first())
+    return Exported(
+        proof={"pi_a": a, "pi_b": b, "pi_c": c, **CURVE},
+        public=[str(signal) for signal in claim.signals],
+        verification_key={
+            **CURVE,
+            "nPublic": len(inputs) - 1,
+            "vk_alpha_1": alpha,
+            "vk_beta_2": beta,
+            "vk_gamma_2": gamma,
+            "vk_delta_2": delta,
+            "IC": inputs,
+        },
+    )
+
+
+def write_export(exported: Exported, folder: Path) -> tuple[Path, Path, Path]:
+    """Write proof.json, public.json and verification_key.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, content in (
+        ("proof.json", exported.proof),
+        ("public.json", exported.public),
+        ("verification_key.json", exported.verification_key),
+    ):
+        with atomically(folder / name) as draft:
+            draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        written.append(folder / name)
+    proof, public, key = written
+    return proof, public, key
+
+
+class _Points:
+    """Coordinates one after the other, big-endian."""
+
+    def __init__(self, raw: bytes) -> None:
+        if len(raw) % (2 * COORDINATE):
+            raise DocumentError("these bytes are no points of BN254; export what was verified")
+        self._raw, self._at = raw, 0
+
+    @property
+    def left(self) -> bool:
+        return self._at < len(self._raw)
+
+    def first(self) -> list[str]:
+        return [self._number(), self._number(), "1"]
+
+    def second(self) -> list[list[str]]:
+        x, y = [self._number(), self._number()], [self._number(), self._number()]
+        return [x, y, ["1", "0"]]
+
+    def _number(self) -> str:
+        found = self._raw[self._at : self._at + COORDINATE]
+        if len(found) != COORDINATE:
+            raise DocumentError("the proof or key ends too early")
+        self._at += COORDINATE
+        return str(int.from_bytes(found, "big"))

@@ -1,0 +1,282 @@
+"""The `sampled` system: the paper's Groth16 proof about a few rows, drawn after the commitment.
+
+It proves less than `full` does: rows that are not drawn are not looked at (guarantee.py says what
+that leaves open), and its keys come from a set-up that whoever made them could cheat with.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from sluice import _attest
+from sluice.admission import PaperPolicy, Policy
+from sluice.attestation.packing import digest, number, packed
+from sluice.attestation.systems import system
+from sluice.attestation.systems.sampled.budgets import silent_budgets
+from sluice.attestation.systems.sampled.rows import SampledRows
+from sluice.attestation.systems.sampled.statement import SampledStatement, derive_sampled
+from sluice.attestation.systems.system import Circuit
+from sluice.errors import RefusedError, SettingError, VerificationError
+from sluice.invariants import RuleSet
+from sluice.telemetry import Record
+
+__all__ = [
+    "SAMPLED_ROWS",
+    "Claim",
+    "Sampled",
+    "Sampling",
+    "core_of",
+    "draw_rows",
+    "make_keys",
+    "planes_of",
+    "poseidon",
+    "statement_of",
+]
+
+
+def poseidon(inputs: Sequence[int]) -> int:
+    """Hash one to sixteen field elements to one."""
+    try:
+        return int(_attest.poseidon_hash([str(element) for element in inputs]))
+    except ValueError as refused:
+        raise SettingError(str(refused)) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How many rows are drawn, and how many of them may violate.
+
+    The paper lets one of 32 violate, which excludes a clean plant about once in 67 rounds; with two
+    it is about once in ten thousand, and batches that the paper finds are still found.
+    """
+
+    samples: int = 32
+    violations: int = 2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.violations < self.samples:
+            raise SettingError(
+                f"{self.violations} of {self.samples} drawn rows may violate; say fewer"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The public inputs of a proof, recomputed by whoever verifies."""
+
+    commitment: bytes
+    rows: int
+    drawn: tuple[int, ...]
+    violations: int
+    silent: tuple[int, ...]  # by coupling
+    context: bytes
+
+    @property
+    def signals(self) -> tuple[int, ...]:
+        """The field elements, in the circuit's order; the context is in two halves."""
+        halves = (self.context[:16], self.context[16:])
+        return (
+            int.from_bytes(self.commitment, "big"),
+            *self.drawn,
+            self.violations,
+            *self.silent,
+            *(int.from_bytes(half, "big") for half in halves),
+        )
+
+    @property
+    def core(self) -> _attest.SampledClaim:
+        """The same as the core takes it."""
+        return _attest.SampledClaim(
+            self.rows, list(self.drawn), self.violations, list(self.silent), self.context
+        )
+
+
+DRAW_BYTES = 8
+
+
+def draw_rows(commitment: bytes, context: bytes, *, rows: int, samples: int) -> tuple[int, ...]:
+    """Return distinct rows in 1..rows-1, each equally likely; row 0 has no row before it."""
+    if not 1 <= samples < rows:
+        raise SettingError(f"{samples} samples cannot be drawn from rows 1 to {rows - 1}")
+    seed = digest("challenge", commitment, context)
+    drawable = rows - 1
+    even = (1 << 8 * DRAW_BYTES) // drawable * drawable  # beyond it some rows would be likelier
+    drawn: dict[int, None] = {}
+    counter = 0
+    while len(drawn) < samples:
+        block = hashlib.sha256(seed + number(counter)).digest()
+        value = int.from_bytes(block[:DRAW_BYTES], "big")
+        if value < even:
+            drawn.setdefault(value % drawable + 1)
+        counter += 1
+    return tuple(drawn)
+
+
+SAMPLED_ROWS = 1_024
+"""The largest batch, where nobody says otherwise: the paper's."""
+MOST_ROWS = 1 << 17
+PROOF_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """The system with the keys of one circuit; the proving key is needed by plants only."""
+
+    sampling: Sampling
+    verifying_key: bytes = field(repr=False)
+    proving_key: Path
+
+    @property
+    def name(self) -> str:
+        """What `--system` calls it."""
+        return "sampled"
+
+    @property
+    def challenged(self) -> bool:
+        """Rows are drawn after the commitment."""
+        return True
+
+    @property
+    def largest_proof(self) -> int:
+        """Every proof has so many bytes."""
+        return PROOF_BYTES
+
+    def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
+        """Derive the circuit; rules or policies it cannot state are an `InputError`."""
+        statement = self.statement(rules, policy, rows_max=rows_max)
+        core = core_of(statement.content)
+        _verifier(statement.content, self.verifying_key)  # a key of this circuit, and no forger's
+        silent = silent_budgets(statement)
+        parameters = {
+            "depth": statement.depth,
+            "parties": 1,
+            "samples": statement.samples,
+            "violating_max": self.sampling.violations,
+        } | {f"silent_max_{at}": budget for at, budget in enumerate(silent)}
+        identity = digest(
+            "sampled circuit",
+            core.identity,
+            self.verifying_key,
+            packed(*(number(budget) for budget in (self.sampling.violations, *silent))),
+            number(rows_max),
+        )
+        return Circuit(
+            system=self.name,
+            identity=identity.hex(),
+            parameters=tuple(sorted(parameters.items())),
+            rows_max=rows_max,
+            proven_bits=0,
+            columns=len(statement.readings) + len(statement.actuators),
+            constraints=sum(cost for _, cost in core.costs()),
+            rules=rules,
+            policy=policy,
+        )
+
+    def statement(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> SampledStatement:
+        """Derive what is proven of the drawn rows."""
+        return statement_of(rules, policy, self.sampling, rows_max=rows_max)
+
+    def commit(self, batch: Record, circuit: Circuit, *, salt: bytes) -> bytes:
+        """Return the root of the salted rows."""
+        statement = self._statement(circuit)
+        return core_of(statement.content).commit(planes_of(SampledRows.of(statement, batch)), salt)
+
+    def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+        """Prove that the drawn rows keep the rules, all but as many as the budgets allow."""
+        statement = self._statement(circuit)
+        planes = planes_of(SampledRows.of(statement, batch))
+        commitment = core_of(statement.content).commit(planes, salt)
+        claim = self.claim(circuit, commitment, len(batch), context)
+        verifier = _verifier(statement.content, self.verifying_key)
+        try:
+            return verifier.prove(self.proving_key, planes, salt, claim.core)
+        except OSError as error:
+            raise SettingError(
+                f"the proving key {self.proving_key} cannot be read: {error.strerror}"
+            ) from None
+        except _attest.RefusedBatchError as refused:
+            raise RefusedError(
+                f"batch {batch.name!r} does not satisfy its circuit: {refused}"
+            ) from None
+        except ValueError as unusable:
+            raise SettingError(f"batch {batch.name!r} cannot be proven: {unusable}") from None
+
+    def verify(
+        self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
+    ) -> None:
+        """Return where the proof holds, and raise `VerificationError` otherwise."""
+        statement = self._statement(circuit)
+        if not statement.samples < rows <= circuit.rows_max:
+            raise VerificationError("5.7", f"the circuit does not take {rows:,} rows")
+        if len(commitment) != 32 or len(context) != 32:
+            raise VerificationError("5.7", "commitment or context is not of its length")
+        claim = self.claim(circuit, commitment, rows, context)
+        try:
+            _verifier(statement.content, self.verifying_key).verify(commitment, claim.core, proof)
+        except _attest.InvalidProofError as invalid:
+            step, why = invalid.args
+            raise VerificationError("5.7" if step == "shape" else "5.8", why) from None
+
+    def verify_many(
+        self, circuit: Circuit, claims: Sequence[system.Claim]
+    ) -> tuple[VerificationError | None, ...]:
+        """Verify one after the other: each takes two milliseconds."""
+        return system.each_alone(self, circuit, claims)
+
+    def claim(self, circuit: Circuit, commitment: bytes, rows: int, context: bytes) -> Claim:
+        """Return what a proof says of a commitment: which rows are drawn, and the budgets."""
+        statement = self._statement(circuit)
+        return Claim(
+            commitment=commitment,
+            rows=rows,
+            drawn=draw_rows(commitment, context, rows=rows, samples=statement.samples),
+            violations=self.sampling.violations,
+            silent=silent_budgets(statement),
+            context=context,
+        )
+
+    def _statement(self, circuit: Circuit) -> SampledStatement:
+        return self.statement(circuit.rules, circuit.policy, rows_max=circuit.rows_max)
+
+
+def statement_of(
+    rules: RuleSet, policy: Policy, sampling: Sampling, *, rows_max: int
+) -> SampledStatement:
+    """Derive the statement; other policies than the paper's and other sizes are refused."""
+    if not isinstance(policy, PaperPolicy):
+        raise SettingError("the system 'sampled' states the paper policy only; use --policy paper")
+    if not sampling.samples < rows_max <= MOST_ROWS:
+        raise SettingError(
+            f"the system 'sampled' takes batches of {sampling.samples + 1} to {MOST_ROWS:,} rows, "
+            f"not {rows_max:,}"
+        )
+    return derive_sampled(rules, samples=sampling.samples, rows_max=rows_max)
+
+
+@lru_cache(maxsize=16)
+def core_of(content: bytes) -> _attest.SampledCircuit:
+    """Return the circuit of a statement."""
+    try:
+        return _attest.SampledCircuit(content)
+    except ValueError as malformed:
+        raise SettingError(f"the circuit cannot state these rules: {malformed}") from None
+
+
+@lru_cache(maxsize=16)
+def _verifier(content: bytes, key: bytes) -> _attest.SampledVerifier:
+    try:
+        return _attest.SampledVerifier(core_of(content), key)
+    except ValueError as malformed:
+        raise SettingError(f"the verifying key is refused: {malformed}") from None
+
+
+def make_keys(statement: SampledStatement) -> tuple[bytes, bytes]:
+    """Make a proving and a verifying key, alone; what could forge proofs is forgotten."""
+    return core_of(statement.content).make_keys()
+
+
+def planes_of(rows: SampledRows) -> _attest.SampledBatch:
+    """Return rows as the core takes them."""
+    return _attest.SampledBatch(rows.rows, rows.readings, rows.codes)

@@ -1,0 +1,46 @@
+from .app import app, main, run_app
+from .commands import Command, CommandGroup
+from .console import Json, Quiet, counted, emit, known, out, table, warn, working
+from .options import (
+    AllowEmpty,
+    Every,
+    FillWith,
+    FormatName,
+    PlantPath,
+    PolicyName,
+    RecordPath,
+    SkipSeconds,
+    open_gate,
+    open_record,
+    range_of,
+    refuse_overwriting,
+)
+
+__all__ = [
+    "AllowEmpty",
+    "Command",
+    "CommandGroup",
+    "Every",
+    "FillWith",
+    "FormatName",
+    "Json",
+    "PlantPath",
+    "PolicyName",
+    "Quiet",
+    "RecordPath",
+    "SkipSeconds",
+    "app",
+    "counted",
+    "emit",
+    "known",
+    "main",
+    "open_gate",
+    "open_record",
+    "out",
+    "range_of",
+    "refuse_overwriting",
+    "run_app",
+    "table",
+    "warn",
+    "working",
+]

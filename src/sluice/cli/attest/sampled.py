@@ -1,0 +1,129 @@
+"""`sluice attest challenge | export`: what the sampled system has besides."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluice.attestation.messages import (
+    CHALLENGES,
+    COMMITS,
+    PROOFS,
+    Challenge,
+    Commit,
+    context_of,
+    draw_challenge,
+    largest_proof_document,
+)
+from sluice.attestation.protocol import KeyFolder, Verifier
+from sluice.attestation.systems.sampled import Claim, Sampled, export, write_export
+from sluice.cli.attest.proofs import open_keys, read_bounded
+from sluice.cli.console import Json, emit, out
+from sluice.cli.options import refuse_overwriting
+from sluice.errors import SettingError
+from sluice.files import atomically
+
+__all__ = [
+    "ChallengePath",
+    "challenge",
+    "export_proof",
+    "read_challenge",
+]
+
+ChallengePath = Annotated[
+    Path | None, typer.Option("--challenge", help="The coordinator's nonce (sampled only).")
+]
+
+
+class ExportFormat(StrEnum):
+    """What `--format` takes."""
+
+    SNARKJS = "snarkjs"
+
+
+def challenge(
+    commit: Annotated[Path, typer.Argument(metavar="COMMIT", help="The commitment.")],
+    keys: Annotated[Path, typer.Option("--keys", help="The folder that 'attest setup' made.")],
+    out_path: Annotated[Path, typer.Option("--out", help="The challenge to write.")],
+    json: Json = False,
+) -> None:
+    """Draw a nonce for a commitment, as its coordinator; it decides which rows are proven.
+
+    Draw it after the commitment is on record, and once: who may ask again may choose its rows.
+
+    Example: [bold]sluice attest challenge commit.json --keys keys --out challenge.json[/bold]
+    """
+    folder = open_keys(keys)
+    refuse_overwriting(out_path, commit)
+    if out_path.exists():
+        raise SettingError(f"{out_path} exists; a commitment is challenged once")
+    signed = COMMITS.read(read_bounded(commit, COMMITS.largest))
+    signed.verify(signed.content.key, step="2")
+    drawn = draw_challenge(signed.content)
+    claim = _claim(folder, signed.content, drawn)
+    with atomically(out_path) as draft:
+        draft.write_bytes(CHALLENGES.write(drawn))
+    if json:
+        emit({"nonce": drawn.nonce, "rows": list(claim.drawn)})
+    else:
+        out.print(
+            f"{out_path}: nonce {drawn.nonce[:16]}... draws {len(claim.drawn)} of "
+            f"{signed.content.rows:,} rows",
+            markup=False,
+        )
+
+
+def export_proof(
+    proof: Annotated[Path, typer.Argument(metavar="PROOF", help="The proof.")],
+    keys: Annotated[Path, typer.Option("--keys", help="The folder that 'attest setup' made.")],
+    commit: Annotated[Path, typer.Option("--commit", help="The commitment it answers.")],
+    challenge: Annotated[Path, typer.Option("--challenge", help="The coordinator's nonce.")],
+    out_path: Annotated[Path, typer.Option("--out", help="The folder to write.")],
+    format_: Annotated[
+        ExportFormat, typer.Option("--format", help="snarkjs.")
+    ] = ExportFormat.SNARKJS,
+    json: Json = False,
+) -> None:
+    """Write a verified proof as stock snarkjs reads it: proof, public signals, verification key.
+
+    Example: [bold]sluice attest export proof.json --keys keys --commit commit.json
+    --challenge challenge.json --format snarkjs --out exported[/bold]
+    """
+    folder = open_keys(keys)
+    system = _sampled(folder)
+    raw = read_bounded(proof, largest_proof_document(system.largest_proof))
+    raw_commit = read_bounded(commit, COMMITS.largest)
+    raw_challenge = read_bounded(challenge, CHALLENGES.largest)
+    verifier = Verifier(system=system, circuit=folder.circuit, pinned=folder.pinned)
+    verifier.verify(raw, raw_commit, raw_challenge)
+    content = PROOFS.read(raw, largest=len(raw)).content
+    claim = _claim(folder, COMMITS.read(raw_commit).content, CHALLENGES.read(raw_challenge))
+    written = write_export(export(content.proof, claim, system.verifying_key), out_path)
+    if json:
+        emit({"files": [str(path) for path in written], "format": format_.value})
+    else:
+        out.print(f"{out_path}: {', '.join(path.name for path in written)}", markup=False)
+
+
+def read_challenge(folder: KeyFolder, path: Path | None) -> bytes | None:
+    """Read the challenge that a system needs, or see that none is given where it takes none."""
+    if folder.system.challenged == (path is None):
+        word = "needs" if path is None else "takes no"
+        raise SettingError(f"system {folder.system.name!r} {word} --challenge")
+    return None if path is None else read_bounded(path, CHALLENGES.largest)
+
+
+def _claim(folder: KeyFolder, commit: Commit, drawn: Challenge) -> Claim:
+    system = _sampled(folder)
+    context = context_of(commit, folder.circuit, drawn).digest()
+    return system.claim(folder.circuit, bytes.fromhex(commit.commitment), commit.rows, context)
+
+
+def _sampled(folder: KeyFolder) -> Sampled:
+    if not isinstance(folder.system, Sampled):
+        raise SettingError(
+            f"{folder.path} is of system {folder.system.name!r}, which draws no rows; make keys "
+            "with --system sampled"
+        )
+    return folder.system

@@ -1,0 +1,91 @@
+"""Commands that are imported when they run, so that `sluice --help` starts at once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from sluice.plugins import load_all
+
+__all__ = ["Command", "CommandGroup"]
+
+ROOT = "sluice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """Where a command lives, and the line of help that a list shows before it is imported."""
+
+    path: str  # as it is typed: `check`, or `data make` for a command inside the group `data`
+    target: str  # module:attribute; a function, or a Typer app for a group
+    help: str
+
+    def load(self) -> click.Command:
+        """Import the command."""
+        module, _, attribute = self.target.partition(":")
+        loaded: Any = getattr(import_module(module), attribute)
+        name = self.path.rpartition(" ")[2]
+        if isinstance(loaded, typer.Typer):
+            command: click.Command = typer.main.get_group(loaded)
+        else:
+            single = typer.Typer(rich_markup_mode="rich", add_completion=False)
+            single.command(name=name)(loaded)
+            command = typer.main.get_command(single)
+        command.name = name
+        return command
+
+
+class _Deferred(click.Command):
+    """Stands in a list for a command that has not been imported."""
+
+    def __init__(self, command: Command) -> None:
+        super().__init__(command.path.rpartition(" ")[2], help=command.help)
+        self.rich_help_panel = None  # read by Typer when it draws a list of commands
+        self._command = command
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Import the command and hand over to it."""
+        return self._command.load().make_context(info_name, args, parent, **extra)
+
+
+class CommandGroup(TyperGroup):
+    """A group with its own commands and those that the runtime and plug-ins declare for it."""
+
+    declared: ClassVar[tuple[Command, ...]] = ()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List own commands first, then the declared ones in their order."""
+        own = super().list_commands(ctx)
+        return [*own, *(name for name in self._deferred() if name not in own)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; a declared one is imported when it is run."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        command = self._deferred().get(cmd_name)
+        return _Deferred(command) if command else None
+
+    def _deferred(self) -> dict[str, Command]:
+        prefix = "" if self.name in (None, ROOT) else f"{self.name} "
+        return {
+            command.path.removeprefix(prefix): command
+            for command in (*self.declared, *_registered())
+            if command.path.startswith(prefix) and " " not in command.path.removeprefix(prefix)
+        }
+
+
+def _registered() -> Iterable[Command]:
+    """Return the commands of installed plug-ins, the lab's among them."""
+    for commands in load_all("sluice.commands").values():
+        yield from commands

@@ -1,0 +1,142 @@
+"""The gate that a command's --rules, --policy and --allow-empty make."""
+
+import math
+import re
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluice.admission import Gate, HardenedPolicy, PaperPolicy, read_policy
+from sluice.arrays import Run
+from sluice.errors import SettingError
+from sluice.invariants import load_rules
+from sluice.telemetry import Record, read_plant_file, read_record
+from sluice.telemetry.formats import Fill
+
+__all__ = [
+    "AllowEmpty",
+    "Every",
+    "FillWith",
+    "FormatName",
+    "PlantPath",
+    "PolicyName",
+    "RecordPath",
+    "SkipSeconds",
+    "open_gate",
+    "open_record",
+    "range_of",
+    "refuse_overwriting",
+    "slice_of",
+]
+
+RANGE = re.compile(r"(\d*):(\d*)")
+
+
+def slice_of(text: str, record: Record, *, after: int, option: str) -> Run:
+    """Return the rows that an option asks for; a share begins at row `after`."""
+    if ":" in text:
+        return range_of(text, record, option=option)
+    try:
+        share = float(text)
+    except ValueError:
+        raise SettingError(
+            f"{option} is {text!r}; it must be a share such as 0.15 or rows such as 0:5000"
+        ) from None
+    if not 0 < share <= 1:
+        raise SettingError(f"{option} is {text}; a share lies above 0 and is at most 1")
+    rows = int(share * len(record) + 1e-9)  # 0.15 of 94,680 rows is 14,202, also in floats
+    if rows < 1 or after + rows > len(record):
+        raise SettingError(
+            f"{option} {text} asks for rows {after}:{after + rows}; record {record.name!r} has "
+            f"rows 0:{len(record)}"
+        )
+    return Run(after, after + rows)
+
+
+def range_of(text: str, record: Record, *, option: str) -> Run:
+    """Return rows A:B, B left out, as Python slices are; either end may be left out."""
+    found = RANGE.fullmatch(text.strip())
+    if not found:
+        raise SettingError(f"{option} is {text!r}; rows are given as A:B, such as 0:5000")
+    start = int(found[1] or 0)
+    stop = int(found[2] or len(record))
+    if not start < stop <= len(record):
+        raise SettingError(f"{option} is {text}; record {record.name!r} has rows 0:{len(record)}")
+    return Run(start, stop)
+
+
+RecordPath = Annotated[Path, typer.Argument(metavar="RECORD", help="A record's file or folder.")]
+PlantPath = Annotated[
+    Path | None, typer.Option("--plant", help="Plant file (TOML) that declares channels.")
+]
+FormatName = Annotated[
+    str | None, typer.Option("--format", help="Force a format (see data list) instead of sniffing.")
+]
+FillWith = Annotated[
+    Fill | None,
+    typer.Option(help="Missing readings; default: only what the record's documentation fills."),
+]
+SkipSeconds = Annotated[
+    float, typer.Option("--skip-seconds", min=0, help="Drop a start-up transient (SWaT: 21600).")
+]
+Every = Annotated[int, typer.Option(min=1, help="Keep every n-th row (SWaT and WADI: 5).")]
+
+
+def open_record(
+    path: Path,
+    *,
+    plant: Path | None = None,
+    format_name: str | None = None,
+    fill: Fill | None = None,
+    skip_s: float = 0.0,
+    every: int = 1,
+) -> Record:
+    """Read a record as the shared options say."""
+    declared = read_plant_file(plant) if plant else None
+    record = read_record(path, plant=declared, format_name=format_name, fill=fill)
+    if not math.isfinite(skip_s) or skip_s >= len(record) * record.stride_s:
+        lasts = f"{len(record) * record.stride_s:g} s"
+        raise SettingError(
+            f"--skip-seconds {skip_s:g} leaves nothing of {path}, which lasts {lasts}"
+        )
+    if skip_s:
+        record = record.without_first(skip_s)
+    return record.every(every) if every > 1 else record
+
+
+def refuse_overwriting(written: Path, *reads: Path | None) -> None:
+    """Refuse to write over a file that is read, or over one in a folder that is read."""
+    if not written.exists():
+        return
+    for read in reads:
+        if read is None or not read.exists():
+            continue
+        inside = read.is_dir() and written.resolve().is_relative_to(read.resolve())
+        if inside or written.samefile(read):
+            raise SettingError(f"{written} is what is read; write somewhere else")
+
+
+PolicyName = Annotated[
+    str | None,
+    typer.Option("--policy", help="paper, hardened or a policy file; default: as the rules."),
+]
+AllowEmpty = Annotated[
+    bool, typer.Option("--allow-empty", help="Go on though the rules hold no physics.")
+]
+
+
+def open_gate(rules_path: Path, policy_name: str | None, *, allow_empty: bool) -> Gate:
+    """Make a gate ready, by default as hard as its rules allow; say its warnings on stderr."""
+    rules = load_rules(rules_path)
+    if policy_name is not None:
+        policy = read_policy(policy_name)
+    else:
+        policy = HardenedPolicy() if rules.clean else PaperPolicy()
+    with warnings.catch_warnings(record=True) as met:
+        warnings.simplefilter("always")
+        gate = Gate.of(rules, policy, allow_empty=allow_empty)
+    for warning in met:
+        typer.echo(f"sluice: warning: {warning.message}", err=True)
+    return gate

@@ -1,0 +1,41 @@
+from .admission_check import Decision, Door, OpenDoor, PhysicsGate
+from .checkpoints import CheckpointFile
+from .drawn import DrawnRows, LoggedGate
+from .messages import Attestation, Reply, Request, Show, Shown, Train, Trained
+from .proofs import Attestor, Keyless, ProofGate, Proofs
+from .root import RootSlice
+from .rounds import Checkpoint, Keeper, RootTrainer, admit, begin, run, take_round
+from .trainer import Fleet
+from .transport import InProcess, Transport
+
+__all__ = [
+    "Attestation",
+    "Attestor",
+    "Checkpoint",
+    "CheckpointFile",
+    "Decision",
+    "Door",
+    "DrawnRows",
+    "Fleet",
+    "InProcess",
+    "Keeper",
+    "Keyless",
+    "LoggedGate",
+    "OpenDoor",
+    "PhysicsGate",
+    "ProofGate",
+    "Proofs",
+    "Reply",
+    "Request",
+    "RootSlice",
+    "RootTrainer",
+    "Show",
+    "Shown",
+    "Train",
+    "Trained",
+    "Transport",
+    "admit",
+    "begin",
+    "run",
+    "take_round",
+]

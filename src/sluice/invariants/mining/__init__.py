@@ -1,0 +1,5 @@
+"""Mining finds relations in clean rows and calibrates their tolerances."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,204 @@
+"""The paper's miners, step by step as its implementation does them, so that its figures reproduce.
+
+They are kept as they are, weaknesses included: balances regress a tank on every flow of the plant,
+Lasso's penalty depends on units, thresholds decide by name. `hardened` is what plants should use.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.arrays import Bools, Floats
+from sluice.invariants.relations import Balance, Coupling, Evidence, State, Term, Transition
+from sluice.telemetry import Record
+
+__all__ = [
+    "MinedBalance",
+    "MinedCoupling",
+    "mine_balances",
+    "mine_couplings",
+    "mine_expert_couplings",
+]
+
+MOST_STATES = 6
+STEADY_QUANTILE = 0.99
+LARGEST_VARIATION = 0.35
+CLEAR_OF_OFF = 3.0
+SMALLEST_COEFFICIENT = 1e-3
+LASSO_ITERATIONS = 20_000
+
+LEVEL_NAME = re.compile(r"^L|LIT|LEVEL|TANK|PIT|PRESSURE|TIT|TEMP|_L_|_LT_|_L$")
+FLOW_NAME = re.compile(r"^F|FT|FIT|FLOW|PUMP|VALVE|_F_|_F$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinedCoupling:
+    """A coupling and what chose it."""
+
+    relation: Coupling
+    variation: float  # standard deviation over mean of the flow while on
+    support: float  # share of rows in the rarer steady state
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinedBalance:
+    """A balance and what chose it."""
+
+    relation: Balance
+    r2: float
+    tightness: float  # standard deviation of the residual over that of the level step
+    evidence: Evidence
+
+
+def channel_types(record: Record) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return (continuous, discrete) names, told by prefix or by the number of distinct values."""
+    continuous, discrete = [], []
+    for name in record.names:
+        if name.startswith(("L_", "F_", "P_")):
+            continuous.append(name)
+        elif name.startswith("S_") or len(np.unique(record.column(name))) <= MOST_STATES:
+            discrete.append(name)
+        else:
+            continuous.append(name)
+    return tuple(continuous), tuple(discrete)
+
+
+def mine_couplings(
+    record: Record, *, support: float, off_ratio: float
+) -> tuple[MinedCoupling, ...]:
+    """Try every discrete channel against every continuous one."""
+    continuous, discrete = channel_types(record)
+    found = []
+    for actuator in discrete:
+        states = np.rint(record.column(actuator))
+        codes, counts = np.unique(states, return_counts=True)
+        held = codes[counts >= support * len(record)]
+        if len(held) < 2:
+            continue
+        steady = np.ones(len(record), bool)
+        steady[1:] = states[1:] == states[:-1]
+        off, on = steady & (states == held[0]), steady & (states == held[-1])
+        if min(off.mean(), on.mean()) < support:
+            continue
+        for flow in continuous:
+            steady_states = _Steady(actuator=actuator, held=held, off=off, on=on)
+            coupling = _coupling(record, steady_states, flow, off_ratio)
+            if coupling:
+                found.append(coupling)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steady:
+    """An actuator's lowest and highest common states and the rows that rest in them."""
+
+    actuator: str
+    held: Floats
+    off: Bools
+    on: Bools
+
+
+def _coupling(record: Record, states: _Steady, flow: str, off_ratio: float) -> MinedCoupling | None:
+    off, on, held = states.off, states.on, states.held
+    readings = record.column(flow)
+    leak = float(np.quantile(np.abs(readings[off]), STEADY_QUANTILE))
+    largest = float(np.abs(readings).max())
+    if largest == 0 or leak / largest > off_ratio:
+        return None
+    nominal = float(readings[on].mean())
+    variation = float(readings[on].std() / abs(nominal)) if nominal else np.inf
+    if nominal <= 0 or variation > LARGEST_VARIATION or nominal <= CLEAR_OF_OFF * leak:
+        return None
+    support = float(min(off.mean(), on.mean()))
+    return MinedCoupling(
+        relation=Coupling(
+            name=f"{states.actuator}~{flow}",
+            actuator=states.actuator,
+            flow=flow,
+            off=int(held[0]),
+            states=(State(code=int(held[-1]), nominal=nominal),),
+            settle=1,
+            transition=Transition.SILENT,
+        ),
+        variation=variation,
+        support=support,
+        evidence=Evidence(support=support, variation=variation),
+    )
+
+
+def mine_expert_couplings(record: Record) -> tuple[MinedCoupling, ...]:
+    """BATADAL's expert set: each state S_x with the flow F_x of its name, transitions included."""
+    found = []
+    for actuator in record.names:
+        flow = f"F_{actuator.removeprefix('S_')}"
+        if not actuator.startswith("S_") or flow not in record.names:
+            continue
+        on = np.rint(record.column(actuator)) == 1
+        readings = record.column(flow)
+        if on.sum() < 20 or on.all() or np.abs(readings[~on]).max() >= 1e-3:
+            continue
+        nominal = float(readings[on].mean())
+        variation = float(readings[on].std() / abs(nominal)) if nominal else np.inf
+        if variation > 0.10:
+            continue
+        support = float(min(on.mean(), 1 - on.mean()))
+        found.append(
+            MinedCoupling(
+                relation=Coupling(
+                    name=f"{actuator}~{flow}",
+                    actuator=actuator,
+                    flow=flow,
+                    off=0,
+                    states=(State(code=1, nominal=nominal),),
+                    settle=0,
+                    transition=Transition.SILENT,
+                ),
+                variation=variation,
+                support=support,
+                evidence=Evidence(support=support, variation=variation),
+            )
+        )
+    return tuple(found)
+
+
+def mine_balances(record: Record, *, alpha: float, most_terms: int) -> tuple[MinedBalance, ...]:
+    """Regress the step of everything named like a level on everything named like a flow."""
+    # Imported here because it takes a second, which every other command would wait for.
+    from sklearn.linear_model import Lasso  # noqa: PLC0415
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
+    continuous, _ = channel_types(record)
+    levels = [name for name in continuous if LEVEL_NAME.search(name.upper())]
+    flows = [n for n in continuous if FLOW_NAME.search(n.upper()) and n not in levels]
+    if not flows or len(record) < 3:
+        return ()
+    readings = np.column_stack([record.column(name)[1:] for name in flows])
+    scaler = StandardScaler().fit(readings)
+    scaled = scaler.transform(readings)
+    found = []
+    for level in levels:
+        step = np.diff(record.column(level))
+        if step.std() == 0:
+            continue
+        lasso = Lasso(alpha=alpha, max_iter=LASSO_ITERATIONS).fit(scaled, step)
+        weights = lasso.coef_ / scaler.scale_
+        order = np.argsort(-np.abs(weights), kind="stable")[:most_terms]
+        kept = [int(at) for at in order if abs(weights[at]) > SMALLEST_COEFFICIENT]
+        predicted = readings[:, kept] @ weights[kept]
+        constant = float((step - predicted).mean())
+        residual = step - predicted - constant
+        r2 = float(1 - residual.var() / step.var())
+        relation = Balance(
+            name=f"d{level}",
+            level=level,
+            terms=tuple(Term(channel=flows[at], coefficient=float(weights[at])) for at in kept),
+            constant=constant,
+            averaged=False,
+        )
+        tightness = float(residual.std() / step.std())
+        found.append(
+            MinedBalance(relation=relation, r2=r2, tightness=tightness, evidence=Evidence(r2=r2))
+        )
+    return tuple(found)

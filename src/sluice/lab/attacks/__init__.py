@@ -1,0 +1,5 @@
+"""Attacks turn telemetry, or the update trained on it, into what a malicious client submits."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

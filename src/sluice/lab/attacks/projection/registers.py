@@ -1,0 +1,188 @@
+"""Integer rules as slabs and chains on one record.
+
+Weights are those of the integer rules, so that only the rounding of readings to registers is left
+between this arithmetic and the evaluator's; limits keep that far inside.
+"""
+
+import math
+
+import numpy as np
+
+from sluice.arrays import Bools, Floats, Ints
+from sluice.invariants import (
+    REGISTER_TOP,
+    TOLERANCE,
+    Encoding,
+    IntegerBalance,
+    IntegerBound,
+    IntegerCoupling,
+    IntegerRate,
+    Judged,
+    Register,
+    held,
+    transition_rows,
+)
+from sluice.lab.attacks.projection.demands import Chain, Limits, Part, Slab
+from sluice.lab.attacks.projection.shapes import flow_parts, level_part, on_time
+from sluice.telemetry import Record
+
+__all__ = ["RegisterReader"]
+
+OFF_CENTRE = 0.1
+"""Of a register step: no further beyond the outermost register that a rule allows.
+
+A flow held there for a whole window would otherwise be rounded the same way on every row of it.
+"""
+
+DEVIATIONS = 6.0
+"""Rounding errors of many registers cancel: their sum stays within so many deviations."""
+
+
+class RegisterReader:
+    """Turns integer rules into demands on one record."""
+
+    def __init__(self, encoding: Encoding, record: Record, *, wary: bool) -> None:
+        self.encoding = encoding
+        self._record = record
+        self._starts = record.segment_starts
+        self._wary = wary
+
+    def coupling(self, rule: IntegerCoupling, judged: Judged, severe: float) -> Slab:
+        """Return the flows that go with the actuator's state, or with its settle envelope."""
+        relation = rule.relation
+        register = self.encoding.register(relation.flow)
+        states = self._states(relation.actuator)
+        steady = states == relation.off
+        low = np.full(len(states), rule.off_offset)
+        for code, offset in rule.on_offsets:
+            low[states == code] = offset
+            steady |= states == code
+        high = low.copy()
+        settling = transition_rows(states, relation.settle, self._starts) | ~steady
+        low[settling], high[settling] = rule.off_offset, rule.envelope_offset
+        fed = np.zeros(len(states), bool)
+        for pump, off in relation.standby:
+            fed |= self._states(pump) != off
+
+        def limits(multiple: float) -> Limits:
+            reach = math.floor(multiple * TOLERANCE)
+            least = np.where(fed, 0, -((reach + low) // rule.weight))  # rounded up
+            most = np.where(fed, REGISTER_TOP, (reach - high) // rule.weight)
+            return self._readings(register, least, most)
+
+        strict, relaxed = limits(min(1.0, severe)), limits(severe)
+        return self._slab(relation.flow, strict, relaxed, judged, severe)
+
+    def bound(self, rule: IntegerBound, judged: Judged, severe: float) -> Slab:
+        """Return the readings in range; one outside is severe unless the policy says otherwise."""
+        register = self.encoding.register(rule.channel)
+        rows = len(self._record)
+        strict = self._readings(register, np.full(rows, rule.low), np.full(rows, rule.high))
+        outside = (TOLERANCE + 1) / TOLERANCE  # how far, to the evaluator, anything outside is
+        relaxed = strict if outside > severe else Limits.open(rows)
+        return self._slab(rule.channel, strict, relaxed, judged, severe)
+
+    def chain(self, rule: IntegerBalance | IntegerRate, judged: Judged, severe: float) -> Chain:
+        """Return the balance, window or rate, in the channel's unit."""
+        quantum = rule.rule.tolerance / TOLERANCE
+        if isinstance(rule, IntegerRate):
+            at = self._apart(1, np.arange(1, len(self._record)))
+            parts, weights = self._level(rule.channel, rule.weight, quantum, 1)
+            constant = np.zeros(len(at))
+        else:
+            at = judged.anchors if rule.rows > 1 else np.arange(1, len(self._record))
+            at = self._apart(rule.rows, at)
+            parts, weights = self._level(rule.level, rule.level_weight, quantum, rule.rows)
+            constant, flows, more = self._flows(rule, at, quantum)
+            parts += flows
+            weights += more
+        margin = self._rounding(np.array(weights)) * quantum
+        tolerance = rule.rule.tolerance
+        anchored = isinstance(rule, IntegerBalance) and rule.rows > 1
+        strict = tolerance * (1.0 if anchored else min(1.0, severe))
+        margin = min(margin, strict / 2)
+        limits = Limits.around(len(at), strict - margin)
+        relaxed = Limits.around(len(at), (np.inf if anchored else severe * tolerance) - margin)
+        if not self._wary:
+            start, excess = self._sum(parts, at) + constant, judged.excess[at]
+            limits = limits.around_also(start, excess <= strict / tolerance)
+            relaxed = relaxed.around_also(start, excess <= severe)
+        return Chain(
+            rule=rule.rule.name,
+            at=at,
+            parts=parts,
+            constant=constant,
+            limits=limits,
+            sacrificed=relaxed,
+            anchored=anchored,
+        )
+
+    def _level(
+        self, channel: str, weight: int, quantum: float, rows: int
+    ) -> tuple[tuple[Part, ...], list[float]]:
+        step = self.encoding.register(channel).step
+        return (level_part(channel, weight * quantum / step, rows),), [weight, weight]
+
+    def _flows(
+        self, rule: IntegerBalance, at: Ints, quantum: float
+    ) -> tuple[Floats, tuple[Part, ...], list[float]]:
+        share = 2 if rule.averaged else 1
+        constant = np.full(len(at), -rule.constant * quantum * rule.rows)
+        parts: tuple[Part, ...] = ()
+        weights: list[float] = []
+        for term in rule.terms:
+            weight = -term.weight * quantum
+            if term.on:
+                on = np.isin(self._states(term.channel), term.on)
+                constant += on_time(on, at, weight, rows=rule.rows, averaged=rule.averaged)
+                continue
+            register = self.encoding.register(term.channel)
+            parts += flow_parts(
+                term.channel, weight / register.step, rows=rule.rows, averaged=rule.averaged
+            )
+            constant -= weight * register.low / register.step * share * rule.rows
+            weights += [float(term.weight * share)] * (rule.rows + share - 1)
+        return constant, parts, weights
+
+    def _apart(self, rows: int, at: Ints) -> Ints:
+        """Keep the rows whose span crosses no time jump: the others are judged without reading."""
+        segment = np.searchsorted(self._starts, np.arange(len(self._record)), side="right")
+        whole: Ints = at[segment[at] == segment[at - rows]]
+        return whole
+
+    def _sum(self, parts: tuple[Part, ...], at: Ints) -> Floats:
+        total: Floats = np.zeros(len(at))
+        for part in parts:
+            readings = held(self._record.column(part.channel), empty=0.0)
+            for back, weight in zip(part.back, part.weights, strict=True):
+                total += weight * readings[at - back]
+        return total
+
+    def _rounding(self, weights: Floats) -> float:
+        """Return how far rounding readings to registers may take a residual."""
+        size = np.abs(weights)
+        worst = float(size.sum()) / 2
+        likely = DEVIATIONS * float(np.sqrt((size**2).sum() / 12))
+        return worst if self._wary else min(worst, likely)
+
+    def _readings(self, register: Register, least: Ints, most: Ints) -> Limits:
+        """Return the readings that quantise to these registers; the outermost take all beyond."""
+        low = register.low + register.step * (least - OFF_CENTRE)
+        high = register.low + register.step * (most + OFF_CENTRE)
+        return Limits(
+            low=np.where(least <= 0, -np.inf, low),
+            high=np.where(most >= REGISTER_TOP, np.inf, high),
+        )
+
+    def _slab(
+        self, channel: str, limits: Limits, sacrificed: Limits, judged: Judged, severe: float
+    ) -> Slab:
+        if not self._wary:
+            readings = self._record.column(channel)
+            known: Bools = ~np.isnan(readings)
+            limits = limits.around_also(readings, known & (judged.excess <= min(1.0, severe)))
+            sacrificed = sacrificed.around_also(readings, known & (judged.excess <= severe))
+        return Slab(rule=judged.rule.name, channel=channel, limits=limits, sacrificed=sacrificed)
+
+    def _states(self, channel: str) -> Floats:
+        return np.rint(held(self._record.column(channel), empty=-1.0))

@@ -1,0 +1,229 @@
+"""The slow ramp: how far a level can be talked away from the truth before any rule sees it.
+
+With every other reading as it is, what the rules demand of one level are differences between its
+readings at two rows and a range for each. A linear programme finds the farthest of all levels that
+meet them; it is the farthest at every row at once. Where it ends at a range it lies still, which a
+gate may see; then only so much of the drift is taken as it does not.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sluice.admission import Gate, HardenedPolicy, Policy
+from sluice.arrays import Bools, Floats, Ints
+from sluice.errors import RecordError
+from sluice.invariants import RuleSet, amount, encode
+from sluice.invariants.mining import operating_range
+from sluice.lab.attacks.knowledge import Knowledge
+from sluice.lab.attacks.poison import EXPOSURE, Poison
+from sluice.lab.attacks.projection import Chain, Demands, Limits, hardened_demands, paper_demands
+from sluice.lab.attacks.replay import Targets
+from sluice.telemetry import Record, Role, Span
+
+__all__ = ["Drift", "Ramp", "drift"]
+
+BISECTIONS = 5
+INSIDE = 1 - 1e-6  # of the way: a programme's solution lies on the limits, a hair to either side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drift:
+    """A record whose level left the truth unseen."""
+
+    record: Record
+    level: str
+    away: Floats  # per row, in the level's unit
+
+    @property
+    def reached(self) -> float:
+        """How far from the truth the level got, with its sign."""
+        return float(self.away[np.abs(self.away).argmax()])
+
+    @property
+    def sentence(self) -> str:
+        """Say it for a person."""
+        unit = self.record.channel(self.level).unit
+        return (
+            f"{self.level} drifts {amount(abs(self.reached), unit)} "
+            f"{'up' if self.reached > 0 else 'down'} over {len(self.away):,} rows before any rule "
+            "sees it"
+        )
+
+
+def drift(  # noqa: PLR0913 - the gate, the level and where it shall go
+    record: Record,
+    rules: RuleSet,
+    policy: Policy,
+    *,
+    level: str,
+    up: bool = True,
+    from_truth: bool = True,
+) -> Drift:
+    """Return the farthest drift of one level within every tolerance and the instrument's span.
+
+    It begins at the true reading, unless it need not (`from_truth`): a level that is wrong by the
+    same amount all along shows in no difference, and only its range stops it.
+    """
+    column = record.index(level, needed_by="the ramp")
+    truth = record.values[:, column]
+    if np.isnan(truth).any():
+        raise RecordError(f"{level} has missing readings; a ramp needs all of them")
+    demands = demands_of(record, rules, policy)
+    reach = _reach(demands, truth, level, _span(record, rules, level))
+    if from_truth:
+        reach.low[0] = reach.high[0] = 0.0
+    away = _farthest(_differences(demands, record, level), reach, up=up)
+    return _unseen(record, column, away, Gate.of(rules, policy, allow_empty=True))
+
+
+def _unseen(record: Record, column: int, away: Floats, gate: Gate) -> Drift:
+    """Take as much of a drift as the gate admits, by bisection; a thirty-second is near enough."""
+
+    def taken(share: float) -> Drift:
+        values = record.values.copy()
+        values[:, column] += share * away
+        drifting = record.with_values(values)
+        return Drift(record=drifting, level=record.names[column], away=share * away)
+
+    whole = taken(1.0)
+    if gate.judge(whole.record).admitted or not gate.judge(record).admitted:
+        return whole
+    fine, seen = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (fine + seen) / 2
+        fine, seen = (middle, seen) if gate.judge(taken(middle).record).admitted else (fine, middle)
+    return taken(fine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ramp:
+    """Drift the level that the targets falsify most, the way they do, as far as it goes unseen.
+
+    The attacker knows the rules, the policy and the attacks. Rows on which the level is at least
+    half as far away as it gets are what the detector shall get used to.
+    """
+
+    exposure: float = EXPOSURE
+    shaped: ClassVar[bool] = True
+
+    def __call__(
+        self,
+        shard: Record,
+        known: Knowledge,
+        *,
+        seed: int,  # noqa: ARG002 - as every maker
+    ) -> Poison:
+        """Return the drifting shard; nothing is drawn."""
+        gate = known.gate_to("stay under their tolerances")
+        level, up = _most_falsified(shard, known.targets)
+        found = drift(shard, gate.rules, gate.policy, level=level, up=up)
+        planted: Bools = np.abs(found.away) >= abs(found.reached) / 2
+        if not found.reached:
+            raise RecordError(f"the rules leave {level} no room to drift in {shard.name!r}")
+        return Poison(
+            shown=found.record, trained=found.record, planted=planted, exposure=self.exposure
+        )
+
+
+def _most_falsified(shard: Record, targets: Targets) -> tuple[str, bool]:
+    """Return the level that lies farthest from its usual readings in the targets, and which way."""
+    apart: dict[str, float] = {}
+    for channel in shard.of_role(Role.LEVEL):
+        usual = shard.column(channel.name)
+        spread = float(np.nanstd(usual))
+        attacked = targets.labelled.column(channel.name)[targets.rows]
+        if spread > 0 and not np.isnan(usual).any() and np.isfinite(attacked).any():
+            apart[channel.name] = float(np.nanmean(attacked) - np.mean(usual)) / spread
+    if not apart:
+        raise RecordError(f"record {shard.name!r} has no level that moves; there is none to ramp")
+    level = max(apart, key=lambda name: abs(apart[name]))
+    return level, apart[level] >= 0
+
+
+def demands_of(record: Record, rules: RuleSet, policy: Policy) -> Demands:
+    """Return what the gate demands of the record's readings."""
+    if isinstance(policy, HardenedPolicy):
+        return hardened_demands(rules, policy, record, encode(rules))
+    return paper_demands(rules, policy, record)
+
+
+def _span(record: Record, rules: RuleSet, level: str) -> Span:
+    """Return what the instrument can show; where nobody says, what the rules' own miner assumes."""
+    described = record.channel(level)
+    known = {channel.name: channel.span for channel in rules.channels}
+    span = described.span or known.get(level) or operating_range(described, record)
+    if span is None:
+        raise RecordError(f"{level} never moves in record {record.name!r}; there is no drift in it")
+    return span
+
+
+def _reach(demands: Demands, truth: Floats, level: str, span: Span) -> Limits:
+    """Return how far each reading may go for the ranges alone; where it is already is no harm."""
+    low, high = span.low - truth, span.high - truth
+    for slab in demands.slabs:
+        if slab.channel == level:
+            low = np.maximum(low, slab.limits.low - truth)
+            high = np.minimum(high, slab.limits.high - truth)
+    return Limits(low=np.minimum(low, 0.0), high=np.maximum(high, 0.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Difference:
+    """At some rows: weight x (away there - away `back` rows before) lies within limits."""
+
+    at: Ints
+    back: int
+    limits: Limits
+
+
+def _differences(demands: Demands, record: Record, level: str) -> list[_Difference]:
+    found = []
+    for chain in demands.chains:
+        for part in chain.parts:
+            if part.channel != level or not len(chain.at):
+                continue
+            weight, back = float(part.weights[0]), int(part.back[-1])
+            now = _residual(chain, demands, record)
+            low = np.minimum(chain.limits.low - now, 0.0) / weight
+            high = np.maximum(chain.limits.high - now, 0.0) / weight
+            found.append(_Difference(at=chain.at, back=back, limits=Limits(low=low, high=high)))
+    return found
+
+
+def _residual(chain: Chain, demands: Demands, record: Record) -> Floats:
+    total = chain.constant.copy()
+    for part in chain.parts:
+        column = record.index(part.channel)
+        readings = record.values[demands.held[:, column], column]
+        for back, weight in zip(part.back, part.weights, strict=True):
+            total += weight * readings[chain.at - back]
+    return total
+
+
+def _farthest(differences: list[_Difference], reach: Limits, *, up: bool) -> Floats:
+    """Maximise (or minimise) the sum of all rows' drifts."""
+    # Imported here because it takes half a second, which every other attack would wait for.
+    from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415
+    from scipy.sparse import csr_array, vstack  # noqa: PLC0415
+
+    rows = len(reach.low)
+    blocks = []
+    for one in differences:
+        places = np.repeat(np.arange(len(one.at)), 2)
+        columns = np.column_stack([one.at, one.at - one.back]).ravel()
+        signs = np.tile([1.0, -1.0], len(one.at))
+        blocks.append(csr_array((signs, (places, columns)), shape=(len(one.at), rows)))
+    constraint = LinearConstraint(
+        vstack(blocks) if blocks else csr_array((0, rows)),
+        np.concatenate([one.limits.low for one in differences] or [np.empty(0)]),
+        np.concatenate([one.limits.high for one in differences] or [np.empty(0)]),
+    )
+    found = milp(
+        np.full(rows, -1.0 if up else 1.0),
+        constraints=constraint,
+        bounds=Bounds(reach.low, reach.high),
+    )
+    assert found.x is not None, found.message  # no drift at all is always among the solutions
+    return np.asarray(found.x * INSIDE, dtype=np.float64)

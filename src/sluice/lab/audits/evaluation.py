@@ -1,0 +1,372 @@
+"""Evaluation: what a frozen gate does with honest and with fabricated batches.
+
+1. Honest batches: how many are refused, and for what kind of reason.
+2. Fabrications: only batches whose readings truly changed count. A splice that is admitted while
+   every row rule holds at its joins is *state-matched*: the pieces met where the plant was in one
+   state, and its rows hold nothing that a row rule could see.
+
+Fabrications start from batches that the gate admits as they are, so that a refusal is the
+lie's; records spliced as a whole are taken as they come.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from scipy.stats import binomtest
+
+from sluice.admission import Gate, Verdict
+from sluice.arrays import Ints
+from sluice.errors import SettingError
+from sluice.invariants import Kind, evaluate
+from sluice.lab.attacks import (
+    ChannelRoll,
+    ConservationScaling,
+    DataAttack,
+    RegimePermutation,
+    RegimeSplicing,
+)
+from sluice.telemetry import Channel, Record, Role
+
+__all__ = [
+    "FABRICATED",
+    "Cause",
+    "Fabricated",
+    "Fabrication",
+    "Honest",
+    "Pool",
+    "Proportion",
+    "Reach",
+    "Refusal",
+    "admissible",
+    "cause_of",
+    "fabricated",
+    "honest_batches",
+]
+
+CONFIDENCE = 0.95
+MOST_SPLICES = 1_000  # into two pieces: half keep their order, and one batch holds the join
+MOST_PERMUTATIONS = 12  # where regimes have one state each, few change anything
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proportion:
+    """So many of so many, with Wilson's interval (95 %); of none, nothing is known."""
+
+    count: int
+    of: int
+    low: float
+    high: float
+
+    @classmethod
+    def counted(cls, count: int, of: int) -> "Proportion":
+        """Return the proportion with its interval."""
+        if of == 0:
+            return cls(count=0, of=0, low=0.0, high=1.0)
+        interval = binomtest(count, of).proportion_ci(CONFIDENCE, method="wilson")
+        return cls(count=count, of=of, low=float(interval.low), high=float(interval.high))
+
+    @property
+    def share(self) -> float:
+        """The count over the whole; 0 of none."""
+        return self.count / self.of if self.of else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A clean record and where batches of it begin."""
+
+    record: Record
+    size: int
+    starts: tuple[int, ...]
+
+    @classmethod
+    def disjoint(cls, record: Record, size: int) -> "Pool":
+        """Cut the record into batches end to end; the rest is left out."""
+        starts = tuple(range(0, len(record) - size + 1, size))
+        return cls(record=record, size=size, starts=starts)
+
+    @classmethod
+    def spread(cls, record: Record, size: int, batches: int) -> "Pool":
+        """Place so many batches evenly; they overlap where the record is short."""
+        places = np.linspace(0, len(record) - size, batches).astype(int)
+        return cls(record=record, size=size, starts=tuple(int(place) for place in places))
+
+    def batch(self, start: int) -> Record:
+        """Return the batch that begins at a row."""
+        return self.record.rows(start, start + self.size)
+
+
+# -- honest batches -------------------------------------------------------------------------------
+
+
+class Cause(StrEnum):
+    """What kind of budget a batch went over."""
+
+    JUMPS = "time jumps"
+    ROWS = "violating rows"
+    WINDOWS = "windows that do not balance"
+    TRANSITION = "rows in transition"
+    SEVERE = "severe rows"
+    STILL = "a level that stands still"
+    REPEATED = "readings that repeat"
+    OTHER = "other"
+
+
+_WORDS = (
+    ("time jumps in", Cause.JUMPS),
+    ("break a rule", Cause.ROWS),
+    ("windows do not balance", Cause.WINDOWS),
+    ("rows are in transition", Cause.TRANSITION),
+    ("beyond what any plant does", Cause.SEVERE),
+    ("moves by less than", Cause.STILL),
+    ("shows the same readings twice", Cause.REPEATED),
+)
+
+
+def cause_of(reason: str) -> Cause:
+    """Tell the kind of a verdict's reason by its wording."""
+    return next((cause for words, cause in _WORDS if words in reason), Cause.OTHER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One honest batch that was refused, with the row rule that was furthest beyond tolerance."""
+
+    where: str
+    causes: tuple[Cause, ...]
+    reasons: tuple[str, ...]
+    furthest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Honest:
+    """Honest batches before a gate."""
+
+    refused: Proportion
+    refusals: tuple[Refusal, ...]
+
+
+def honest_batches(gate: Gate, batches: Iterable[tuple[str, Record]]) -> Honest:
+    """Judge honest batches, each with a name to find it by."""
+    refusals, seen = [], 0
+    for where, batch in batches:
+        verdict = gate.judge(batch)
+        seen += 1
+        if not verdict.admitted:
+            refusals.append(_refusal(where, verdict))
+    return Honest(refused=Proportion.counted(len(refusals), seen), refusals=tuple(refusals))
+
+
+def _refusal(where: str, verdict: Verdict) -> Refusal:
+    beyond = [
+        (abs(row.residual) / row.tolerance, finding.name)
+        for finding in verdict.findings
+        if finding.kind is not Kind.WINDOW
+        for row in finding.worst
+        if row.tolerance > 0
+    ]
+    excess, name = max(beyond, default=(0.0, ""))
+    return Refusal(
+        where=where,
+        causes=tuple(dict.fromkeys(cause_of(reason) for reason in verdict.reasons)),
+        reasons=verdict.reasons,
+        furthest=f"{name} at {excess:.2f} tolerances" if name else "",
+    )
+
+
+def admissible(gate: Gate, pool: Pool) -> Pool:
+    """Keep the batches that the gate admits as they are."""
+    kept = tuple(start for start in pool.starts if gate.judge(pool.batch(start)).admitted)
+    return replace(pool, starts=kept)
+
+
+# -- fabrications ---------------------------------------------------------------------------------
+
+
+class Reach(StrEnum):
+    """Whether a record is fabricated and then cut into batches, or each batch by itself."""
+
+    RECORD = "record"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabrication:
+    """A fabrication and what it is worked on."""
+
+    name: str
+    attack: DataAttack
+    reach: Reach
+
+
+FABRICATED = (
+    *(
+        Fabrication(name=f"roll by {rows:+d}", attack=ChannelRoll(rows=rows), reach=Reach.RECORD)
+        for rows in (-7, -2, -1, 1, 2, 7)
+    ),
+    *(
+        Fabrication(
+            name=f"flows x {factor:g}",
+            attack=ConservationScaling(factor=factor),
+            reach=Reach.RECORD,
+        )
+        for factor in (1.05, 1.1, 1.3)
+    ),
+    *(
+        Fabrication(name=f"splice of {pieces}", attack=RegimeSplicing(pieces=pieces), reach=reach)
+        for reach in (Reach.RECORD, Reach.BATCH)
+        for pieces in (2, 4, 12)
+    ),
+    *(
+        Fabrication(name="permutation in regimes", attack=RegimePermutation(), reach=reach)
+        for reach in (Reach.RECORD, Reach.BATCH)
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabricated:
+    """One fabrication before a gate; `unmatched` are admitted batches that no state explains."""
+
+    name: str
+    reach: Reach
+    admitted: Proportion
+    state_matched: int
+    unmatched: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Forged:
+    where: str
+    batch: Record
+    joins: Ints  # rows that do not follow from the row before them
+    changed: str = ""  # on how many rows which channels read otherwise, where it is no splice
+
+
+def fabricated(
+    gate: Gate, pools: tuple[Pool, ...], fabrication: Fabrication, *, wanted: int, seed: int
+) -> Fabricated:
+    """Judge fabricated batches; what draws at random is drawn anew until there are `wanted`."""
+    seen = admitted = matched = 0
+    unmatched = []
+    for forged in _forged(fabrication, pools, wanted=wanted, seed=seed):
+        seen += 1
+        if not gate.judge(forged.batch).admitted:
+            continue
+        admitted += 1
+        broken = _broken_at_joins(gate, forged)
+        if forged.joins.size and not broken:
+            matched += 1
+        else:
+            unmatched.append(f"{forged.where}: {', '.join(broken) or forged.changed}")
+    return Fabricated(
+        name=fabrication.name,
+        reach=fabrication.reach,
+        admitted=Proportion.counted(admitted, seen),
+        state_matched=matched,
+        unmatched=tuple(unmatched),
+    )
+
+
+def _forged(
+    fabrication: Fabrication, pools: tuple[Pool, ...], *, wanted: int, seed: int
+) -> Iterator[_Forged]:
+    """Yield batches that differ from their originals and from each other.
+
+    Where an attack draws at random it is drawn anew, for every pool with a seed of its own, until
+    there are `wanted` batches.
+    """
+    attack = fabrication.attack
+    if isinstance(attack, RegimeSplicing):
+        rounds = MOST_SPLICES
+    else:
+        rounds = MOST_PERMUTATIONS if isinstance(attack, RegimePermutation) else 1
+    found = (
+        forged
+        for nth, (_, pool) in enumerate(itertools.product(range(rounds), pools))
+        for forged in _of_pool(attack, pool, fabrication.reach, seed=seed + nth)
+    )
+    seen: set[bytes] = set()
+    for forged in found:
+        told = hashlib.sha256(forged.batch.values.tobytes()).digest()
+        if told not in seen:
+            seen.add(told)
+            yield forged
+        if rounds > 1 and len(seen) == wanted:
+            return
+
+
+def _of_pool(attack: DataAttack, pool: Pool, reach: Reach, *, seed: int) -> Iterator[_Forged]:
+    if isinstance(attack, RegimeSplicing):
+        yield from _spliced(attack, pool, reach, seed=seed)
+        return
+    whole = attack(pool.record, seed=seed) if reach is Reach.RECORD else None
+    for start in pool.starts:
+        honest = pool.batch(start)
+        if whole is None:
+            batch = attack(honest, seed=seed * len(pool.record) + start)
+        else:
+            batch = whole.rows(start, start + pool.size)
+        changed = _changed(honest, batch)
+        if changed:
+            yield _Forged(
+                where=f"draw {seed}, row {start}",
+                batch=batch,
+                joins=np.empty(0, np.int64),
+                changed=changed,
+            )
+
+
+def _changed(honest: Record, forged: Record) -> str:
+    """Say on how many rows which channels differ; nothing where none does."""
+    same = (honest.values == forged.values) | (honest.missing & forged.missing)
+    rows = (~same).sum(axis=0)
+    return ", ".join(
+        f"{name} on {count} rows" for name, count in zip(honest.names, rows, strict=True) if count
+    )
+
+
+def _spliced(attack: RegimeSplicing, pool: Pool, reach: Reach, *, seed: int) -> Iterator[_Forged]:
+    """Yield the batches that hold a join."""
+    if reach is Reach.BATCH:
+        for start in pool.starts:
+            honest = pool.batch(start)
+            order = _order(attack, honest, seed=seed * len(pool.record) + start)
+            joins = np.flatnonzero(np.diff(order) != 1) + 1
+            if joins.size:
+                batch = honest.with_values(honest.values[order])
+                yield _Forged(where=f"draw {seed}, row {start}", batch=batch, joins=joins)
+        return
+    order = _order(attack, pool.record, seed=seed)
+    joins = np.flatnonzero(np.diff(order) != 1) + 1
+    for start in Pool.disjoint(pool.record, pool.size).starts:
+        inside = joins[(joins > start) & (joins < start + pool.size)] - start
+        if inside.size:
+            values = pool.record.values[order[start : start + pool.size]]
+            batch = pool.batch(start).with_values(values)
+            yield _Forged(where=f"draw {seed}, row {start}", batch=batch, joins=inside)
+
+
+def _order(attack: RegimeSplicing, record: Record, *, seed: int) -> Ints:
+    """Return which row a splice puts where, by splicing the row numbers."""
+    numbered = replace(
+        record,
+        channels=(Channel(name="row", role=Role.OTHER),),
+        values=np.arange(len(record), dtype=np.float64)[:, None],
+    )
+    return attack(numbered, seed=seed).values[:, 0].astype(np.int64)
+
+
+def _broken_at_joins(gate: Gate, forged: _Forged) -> tuple[str, ...]:
+    """Name the row rules that do not hold at a join, with how far they are off."""
+    if gate.encoding is None:
+        raise SettingError("state-matched splices are told in integers; give a hardened gate")
+    return tuple(
+        f"{found.rule.name} at {found.excess[forged.joins].max():.2f} tolerances"
+        for found in evaluate(gate.encoding, forged.batch)
+        if not found.anchors.size and found.violating[forged.joins].any()
+    )

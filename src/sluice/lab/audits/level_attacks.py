@@ -1,0 +1,120 @@
+"""Levels that lie: held still under jitter, or drifting by what a window rule says it sees.
+
+Both start from batches that the gate admits as they are, so that a refusal is the lie's.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.admission import Gate
+from sluice.arrays import Ints
+from sluice.invariants import Invariant, Window
+from sluice.lab.audits.evaluation import Pool, Proportion
+from sluice.seeding import stream
+
+__all__ = ["FREEZE_JITTER", "Freeze", "Ramp", "freeze", "ramp", "slowest_ramp"]
+
+TURN_WINDOWS = 2
+FREEZE_JITTER = 0.02  # of the level's usual step from row to row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freeze:
+    """One level held still for so many rows, in batch after batch."""
+
+    level: str
+    rows: int
+    moved: float  # how far the level truly moved meanwhile (median range, in its unit)
+    refused: Proportion
+
+
+def freeze(gate: Gate, pools: tuple[Pool, ...], *, level: str, rows: int, seed: int) -> Freeze:
+    """Hold a level at its reading of a random row, under a little jitter, and judge."""
+    refused = 0
+    moved: list[float] = []
+    for nth, pool in enumerate(pools):
+        usual = float(np.nanstd(np.diff(pool.record.column(level))))
+        for start in pool.starts:
+            random = stream(seed, "freeze", level, rows, nth, start)
+            batch = pool.batch(start)
+            values = batch.values.copy()
+            column = values[:, batch.index(level)]
+            at = int(random.integers(1, pool.size - rows))
+            moved.append(float(np.ptp(column[at : at + rows])))
+            column[at : at + rows] = column[at] + random.normal(0, FREEZE_JITTER * usual, rows)
+            refused += not gate.judge(batch.with_values(values)).admitted
+    return Freeze(
+        level=level,
+        rows=rows,
+        moved=float(np.nanmedian(moved)) if moved else 0.0,
+        refused=Proportion.counted(refused, len(moved)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ramp:
+    """One level drifting by so much a row, away and back again, in batch after batch."""
+
+    level: str
+    rule: str
+    per_row: float
+    multiple: float
+    refused: Proportion
+    by_window: int  # refused because a window of this level does not balance
+
+
+def slowest_ramp(gate: Gate, level: str) -> Invariant | None:
+    """Return the window rule that says it sees the slowest ramp of a level, if one watches it."""
+    watching = [
+        rule
+        for rule in gate.rules.invariants
+        if isinstance(rule.relation, Window) and rule.relation.level == level
+    ]
+    return min(watching, key=_power, default=None)
+
+
+def ramp(gate: Gate, pools: tuple[Pool, ...], *, rule: Invariant, multiple: float) -> Ramp:
+    """Let the rule's level drift by a multiple of what the rule says it sees, and judge.
+
+    It drifts for two windows, then back for two, so that the drift itself stays as small as a
+    window's tolerance allows; every other batch begins downward.
+    """
+    assert isinstance(rule.relation, Window)
+    level = rule.relation.level
+    watching = tuple(
+        f"{other.name}: "
+        for other in gate.rules.invariants
+        if isinstance(other.relation, Window) and other.relation.level == level
+    )
+    per_row = multiple * _power(rule)
+    turn = TURN_WINDOWS * rule.relation.rows
+
+    def drift(rows: int) -> Ints:
+        phase = np.arange(rows) % (2 * turn)
+        return np.minimum(phase, 2 * turn - phase)
+
+    refused = seen = by_window = 0
+    for pool in pools:
+        for start in pool.starts:
+            batch = pool.batch(start)
+            values = batch.values.copy()
+            sign = -1 if seen % 2 else 1
+            values[:, batch.index(level)] += sign * per_row * drift(pool.size)
+            verdict = gate.judge(batch.with_values(values))
+            refused += not verdict.admitted
+            by_window += any(reason.startswith(watching) for reason in verdict.reasons)
+            seen += 1
+    return Ramp(
+        level=level,
+        rule=rule.name,
+        per_row=per_row,
+        multiple=multiple,
+        refused=Proportion.counted(refused, seen),
+        by_window=by_window,
+    )
+
+
+def _power(rule: Invariant) -> float:
+    assert rule.evidence.smallest_offset is not None, f"window rule {rule.name!r} states no power"
+    return rule.evidence.smallest_offset

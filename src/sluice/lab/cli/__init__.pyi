@@ -1,0 +1,3 @@
+from .commands import COMMANDS
+
+__all__ = ["COMMANDS"]

@@ -1,0 +1,53 @@
+"""`sluice data make`: a simulated plant's record."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluice.cli import Json, Quiet, emit, out, working
+from sluice.lab.plants import simulate
+from sluice.telemetry import Layout, layout_for, write
+
+__all__ = ["make"]
+
+
+class As(StrEnum):
+    """The layouts a simulated plant can be written in."""
+
+    SWAT = "swat"
+    WADI = "wadi"
+    BATADAL = "batadal"
+    CSV = "csv"
+    PARQUET = "parquet"
+    IPAL = "ipal"
+
+
+def make(
+    plant: Annotated[str, typer.Argument(help="line, treatment, or network:NAME (see data list).")],
+    out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    days: Annotated[float | None, typer.Option(help="How long; default: the plant's own.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same bytes.")] = 0,
+    attacks: Annotated[bool, typer.Option("--attacks", help="With labelled attacks.")] = False,
+    as_: Annotated[As | None, typer.Option("--as", help="Layout; default: by the suffix.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate a plant and write its record.
+
+    Example: [bold]sluice data make treatment --attacks --as swat --out attack.csv[/bold]
+    """
+    layout = Layout(as_.value) if as_ else layout_for(out_path)
+    with working(f"simulating {plant}", quiet=quiet or json):
+        record = simulate(plant, seed=seed, days=days, attacks=attacks)
+    with working(f"writing {out_path}", quiet=quiet or json):
+        write(record, out_path, layout)
+    attacked = len(record.attack_segments)
+    if json:
+        emit({"rows": len(record), "channels": len(record.channels), "attacks": attacked})
+    else:
+        out.print(
+            f"{out_path}: {len(record):,} rows of {len(record.channels)} channels every "
+            f"{record.stride_s:g} s, {attacked} attacks"
+        )

@@ -1,0 +1,304 @@
+"""`sluice federate`: one federation in one process."""
+
+import hashlib
+import json as jsonlib
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluice.admission import Gate, HardenedPolicy, PaperPolicy, read_policy
+from sluice.aggregation import RULES
+from sluice.attestation.systems import find_system
+from sluice.attestation.systems.sampled import Sampling, violation_budget
+from sluice.cli import Json, Quiet, counted, emit, known, open_record, out, table, working
+from sluice.detector import Descent, Kind, save_detector
+from sluice.errors import SettingError
+from sluice.evaluation import Unlabelled
+from sluice.federation import CheckpointFile, DrawnRows, Keyless, Proofs
+from sluice.files import atomically
+from sluice.invariants import Profile, RuleSet, load_rules
+from sluice.invariants.mining import mine
+from sluice.lab.plants import simulate
+from sluice.lab.trials import (
+    MODES,
+    CellResult,
+    Contributions,
+    Finished,
+    NamedGate,
+    Plan,
+    Scenario,
+    Setup,
+    Trial,
+    result_of,
+    scenario,
+    score_of,
+)
+from sluice.telemetry import Record
+
+__all__ = ["federate"]
+
+SWAT_START_UP_S = 21_600
+SWAT_EVERY = 5
+TEST_SEED = 1
+
+
+class Proof(StrEnum):
+    """What clients show at the gate in place of their batch."""
+
+    NONE = "none"
+    SAMPLED = "sampled"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Records:
+    clean: Record
+    test: Record
+
+
+def federate(
+    plant: Annotated[
+        str, typer.Option("--plant", help="A clean record, or a simulated plant (data list).")
+    ],
+    out_dir: Annotated[Path, typer.Option("--out", help="Folder for model and result.")],
+    test: Annotated[
+        Path | None,
+        typer.Option(help="The labelled record to measure on; simulated plants bring one."),
+    ] = None,
+    unlabelled: Annotated[
+        Unlabelled, typer.Option(help="What unlabelled rows of the test record count as.")
+    ] = Unlabelled.EXCLUDE,
+    rules: Annotated[
+        Path | None, typer.Option(help="Rules to gate by; else mined from the record's first part.")
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="paper, hardened or a policy file; else as the rules allow.")
+    ] = None,
+    rule: Annotated[str, typer.Option(help=f"Aggregation: {', '.join(RULES)}.")] = "fedavg",
+    detector: Annotated[Kind, typer.Option(help="Which detector to train.")] = Kind.AUTOENCODER,
+    attack: Annotated[
+        str | None, typer.Option(help="What the liars do: replay, channel-roll, min-max, ...")
+    ] = None,
+    mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "clean",
+    clients: Annotated[int, typer.Option(min=1, help="How many plants share the record.")] = 10,
+    malicious: Annotated[
+        int | None, typer.Option(min=0, help="How many of them lie; default three in ten.")
+    ] = None,
+    proof: Annotated[
+        Proof,
+        typer.Option(
+            help="The gate sees zero-knowledge proofs, no batches: of all rows (full), or of rows "
+            "drawn once commitments are logged (sampled; paper policy only)."
+        ),
+    ] = Proof.NONE,
+    samples: Annotated[int, typer.Option(min=2, help="Rows that are drawn (sampled).")] = 32,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 25,
+    epochs: Annotated[int, typer.Option(min=1, help="Local epochs a round.")] = 2,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Windows a step; the paper's code: 128.")
+    ] = 1024,
+    seed: Annotated[int, typer.Option(min=0, help="Who lies, about what, and all drawing.")] = 0,
+    every: Annotated[
+        int | None, typer.Option(min=1, help="Keep every n-th row (treatment: 5).")
+    ] = None,
+    days: Annotated[float | None, typer.Option(help="How long a simulated plant runs.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run one federation, attacked and gated as the mode says, and measure its detector.
+
+    The folder gets the model, the result and a checkpoint after each round. The same command on
+    the same folder goes on where it was stopped.
+
+    Example: [bold]sluice federate --plant line --attack replay --mode gated --out run[/bold]
+    """
+    quiet = quiet or json
+    known("--rule", rule, RULES)
+    known("--mode", mode, MODES)
+    setup = Setup(
+        clients=clients,
+        liars=round(0.3 * clients) if malicious is None else malicious,
+        rounds=rounds,
+        detector=detector,
+        descent=Descent(epochs=epochs, batch=batch),
+    )
+    with working("opening the records", quiet=quiet):
+        records = _open(plant, test, days=days, every=every)
+    shared = scenario(records.clean, records.test, setup=setup, seed=seed)
+    if proof is Proof.SAMPLED and policy is None:
+        policy = "paper"  # the only one that drawn rows are proven under
+    gate = _gate(shared, rules, policy, quiet=quiet)
+    own = gate.gate if isinstance(gate.gate.policy, HardenedPolicy) else None
+    trial = Trial(
+        contributions=Contributions(shared, own=own),
+        gate=gate,
+        proofs=_proofs(proof, out_dir, gate.gate, samples=samples),
+    )
+    proving = " and proves" if trial.proofs and MODES[mode].gated else ""
+    with working(f"preparing what each client brings{proving}", quiet=quiet):
+        plan = trial.plan(MODES[mode], attack)
+    _make(out_dir)
+    with counted("rounds", rounds * len(plan.groups), quiet=quiet) as tick:
+        finished = trial.run(
+            plan,
+            rule,
+            keeper=lambda at: _keeper(out_dir, at, trial, plan, rule),
+            on_round=lambda checkpoint: tick() if checkpoint.round else None,
+        )
+    score = score_of(finished, trial, unlabelled=unlabelled)
+    result = result_of(trial, plan, rule, score)
+    _write(out_dir, result, finished)
+    if json:
+        emit(_payload(result, out_dir))
+    else:
+        _show(result, out_dir)
+
+
+def _open(plant: str, test: Path | None, *, days: float | None, every: int | None) -> _Records:
+    path = Path(plant)
+    if path.exists():
+        if test is None:
+            raise SettingError(
+                f"a detector is measured on labelled rows and {path} is to be clean; give --test"
+            )
+        if days is not None:
+            raise SettingError("--days is how long a simulated plant runs; a record has its length")
+        every = every or 1
+        return _Records(clean=open_record(path, every=every), test=open_record(test, every=every))
+    swat_shaped = plant == "treatment"
+    every = every or (SWAT_EVERY if swat_shaped else 1)
+    clean = simulate(plant, seed=0, days=days)
+    if swat_shaped and days is None:
+        clean = clean.without_first(SWAT_START_UP_S)
+    if test is not None:
+        return _Records(clean=clean.every(every), test=open_record(test, every=every))
+    attacked = simulate(plant, seed=TEST_SEED, days=days, attacks=True)
+    return _Records(clean=clean.every(every), test=attacked.every(every))
+
+
+def _gate(shared: Scenario, rules: Path | None, policy: str | None, *, quiet: bool) -> NamedGate:
+    """Return the gate by the rules given, or by those mined from the record's own first slices."""
+    ruleset: RuleSet
+    if rules is not None:
+        ruleset = load_rules(rules)
+    else:
+        profile = Profile.PAPER_WIDE if policy == "paper" else Profile.HARDENED
+        with working(f"mining {profile.value} rules", quiet=quiet):
+            ruleset = mine(shared.parts.fit, shared.parts.calibration, profile=profile)
+    chosen = read_policy(policy) if policy else None
+    if chosen is None:
+        chosen = HardenedPolicy() if ruleset.clean else PaperPolicy()
+    return NamedGate(name=ruleset.profile.value, gate=Gate.of(ruleset, chosen))
+
+
+def _proofs(proof: Proof, folder: Path, gate: Gate, *, samples: int) -> Proofs | None:
+    """Return how batches are proven; drawn rows leave their keys and log in the folder."""
+    match proof:
+        case Proof.NONE:
+            return None
+        case Proof.FULL:
+            return Keyless(system=find_system(proof.value))
+        case Proof.SAMPLED:
+            violations = violation_budget(gate.rules, samples=samples)
+            return DrawnRows(
+                folder=folder,
+                sampling=Sampling(samples=samples, violations=violations),
+                clock=lambda: datetime.now(UTC),
+            )
+
+
+def _keeper(folder: Path, at: int, trial: Trial, plan: Plan, rule: str) -> CheckpointFile:
+    """Return the checkpoint of one federation, named by all that decides its course."""
+    told = (
+        rule,
+        plan.mode.name,
+        " ".join(sorted(f"{c}={found.key}" for c, found in plan.groups[at].items())),
+        str(trial.scenario.setup.descent),
+        str(trial.scenario.seed),
+    )
+    digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
+    name = "checkpoint" if len(plan.groups) == 1 else f"checkpoint-{at}"
+    return CheckpointFile(path=folder / f"{name}.safetensors", fingerprint=digest)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"cannot make the folder {folder}: {error.strerror}") from None
+
+
+def _write(folder: Path, result: CellResult, finished: tuple[Finished, ...]) -> None:
+    for at, done in enumerate(finished):
+        name = "model" if len(finished) == 1 else f"model-{at}"
+        save_detector(done.detector, folder / f"{name}.safetensors")
+    with atomically(folder / "result.json") as draft:
+        draft.write_text(jsonlib.dumps(asdict(result), indent=2, allow_nan=False) + "\n")
+
+
+def _payload(result: CellResult, folder: Path) -> dict[str, object]:
+    score = result.score
+    return {
+        "mode": result.mode,
+        "rule": result.rule,
+        "attack": result.attack,
+        "seed": result.seed,
+        "targeted_recall": score.targeted_recall,
+        "untargeted_recall": score.untargeted_recall,
+        "f1": score.f1,
+        "auc_pr": score.auc_pr,
+        "precision": score.precision,
+        "recall": score.recall,
+        "detected_attacks": score.detected_attacks,
+        "attacks": score.attacks,
+        "median_delay_s": score.median_delay_s,
+        "false_alarms_per_day": score.false_alarms_per_day,
+        "admitted": list(result.admitted),
+        "refused": list(result.refused),
+        "reasons": {client: list(told) for client, told in result.refused.items()},
+        "liars": list(result.liars),
+        "influence": dict(score.influence),
+        "passed_the_rule": dict(score.passed),
+        "out": str(folder),
+    }
+
+
+def _told(reasons: tuple[str, ...]) -> str:
+    first, *more = reasons
+    return f"{first} (and {len(more)} more: result.json)" if more else first
+
+
+def _show(result: CellResult, folder: Path) -> None:
+    score = result.score
+    attacked = f" under {result.attack}" if result.attack else ""
+    out.print(f"[bold]{result.mode}[/bold]{attacked}, {result.rule}, seed {result.seed}")
+    drawn = table("", "client", "door", "influence", "let through by the rule")
+    for client in (*result.admitted, *result.refused):
+        lies = " (liar)" if client in result.liars else ""
+        kept_out = client in result.refused
+        share = score.influence.get(client)
+        passed = score.passed.get(client)
+        drawn.add_row(
+            client + lies,
+            f"refused: {_told(result.refused[client])}" if kept_out else "admitted",
+            "" if share is None else f"{share:.1%}",
+            "" if passed is None else f"{passed:.0%} of rounds",
+        )
+    out.print(drawn)
+    figures = table("\nOn the labelled record", "figure", "value")
+    for name, figure in (
+        ("recall on the attacks the liars would hide", score.targeted_recall),
+        ("recall on other attacks", score.untargeted_recall),
+        ("F1", score.f1),
+        ("average precision", score.auc_pr),
+    ):
+        figures.add_row(name, "none there" if figure is None else f"{figure:.3f}")
+    figures.add_row("attacks detected", f"{score.detected_attacks:g} of {score.attacks}")
+    if score.false_alarms_per_day is not None:
+        figures.add_row("false alarms a day", f"{score.false_alarms_per_day:.2g}")
+    out.print(figures)
+    out.print(f"\n{folder}: model, result.json, checkpoint", markup=False)

@@ -1,0 +1,5 @@
+"""Grids are many trials described in one file and run piece by piece."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

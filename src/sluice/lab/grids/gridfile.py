@@ -1,0 +1,185 @@
+"""Grid files: which federations an experiment runs, as TOML.
+
+    name = "batadal"
+
+    [training]                      # the same for every cell
+    rounds = 25
+    batch = 128
+
+    [record.batadal]                # a clean record and a labelled one, under the data folder
+    clean = "batadal/dataset03.csv"
+    test = "batadal/dataset04.csv"
+    clients = 5
+    instead = "treatment"           # what stands in where the record is absent
+
+    [record.treatment]              # a simulated plant
+    plant = "treatment"
+    every = 5
+
+    [[study]]                       # every combination is a cell
+    name = "removal"
+    records = ["batadal"]
+    rules = ["fedavg", "fltrust"]
+    attacks = ["replay", "channel-roll"]
+    modes = ["clean", "naive", "physics-aware", "gated"]
+    invariants = ["paper-wide"]
+    seeds = [0, 1, 2]
+
+A key that is not known is refused with the nearest one that is.
+"""
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from sluice.detector import Kind
+from sluice.errors import GridError
+from sluice.evaluation import Unlabelled
+
+__all__ = [
+    "Grid",
+    "RecordTable",
+    "StudyTable",
+    "TrainingTable",
+    "nearest",
+    "preset_names",
+    "read_grid",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingTable:
+    """How every cell trains; the defaults are what the paper's code ran with."""
+
+    rounds: int = 25
+    epochs: int = 2
+    batch: int = 128
+    detector: Kind = Kind.AUTOENCODER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordTable:
+    """A plant: two files, or a simulated plant, and how it is shared out."""
+
+    clean: str | None = None  # a file or folder, under the data folder
+    test: str | None = None  # the labelled one
+    plant: str | None = None  # simulated, in place of the two files
+    days: float | None = None  # how long the simulated plant runs
+    sites: bool = False  # every client is a plant of its own size; of the plant `line` alone
+    every: int = 1  # keep every n-th row
+    skip_s: float = 0.0  # start-up, dropped from the clean record
+    unlabelled: Unlabelled = Unlabelled.EXCLUDE
+    clients: int = 10
+    liar_share: float = 0.3
+    target_share: float = 0.25
+    instead: str | None = None  # the record that stands in where this one is absent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyTable:
+    """The axes of one study; every combination is a cell."""
+
+    name: str
+    records: tuple[str, ...]
+    rules: tuple[str, ...]
+    modes: tuple[str, ...]
+    seeds: tuple[int, ...]
+    attacks: tuple[str, ...] = ()
+    invariants: tuple[str, ...] = ()
+    clients: tuple[int, ...] = ()  # else as many as the record says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A whole grid file."""
+
+    name: str
+    record: Mapping[str, RecordTable]
+    study: tuple[StudyTable, ...]
+    training: TrainingTable = field(default_factory=TrainingTable)
+
+
+_GRID = TypeAdapter(Grid)
+_PRESETS = files("sluice.lab.grids") / "presets"
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the grids that come with Sluice."""
+    found = (entry.name for entry in _PRESETS.iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
+
+
+def read_grid(name: str) -> Grid:
+    """Read a grid from a file, or one that comes with Sluice by its name."""
+    try:
+        if name in preset_names():
+            text = (_PRESETS / f"{name}.toml").read_text(encoding="utf-8")
+        else:
+            text = Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        hint = nearest(Path(name).name.removesuffix(".toml"), preset_names())
+        raise GridError(
+            f"grid {name!r} cannot be read ({error.strerror}) and is none of those that come with "
+            f"Sluice: {', '.join(preset_names())}{hint}"
+        ) from None
+    except UnicodeDecodeError:
+        raise GridError(f"grid {name!r} is not a text file in UTF-8") from None
+    return parse_grid(text, where=f"grid {name!r}")
+
+
+def parse_grid(text: str, *, where: str) -> Grid:
+    """Check a grid file's keys and values, not yet its names."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise GridError(f"{where} is not TOML: {error}") from None
+    _refuse_unknown(document, Grid, where)
+    _refuse_unknown(_table(document, "training", where), TrainingTable, f"{where}: [training]")
+    for name, table in _table(document, "record", where).items():
+        if not isinstance(table, dict):
+            raise GridError(f"{where}: record is a table of records; write [record.NAME]")
+        _refuse_unknown(table, RecordTable, f"{where}: [record.{name}]")
+    for study in _studies(document, where):
+        told = study.get("name", "without a name")
+        _refuse_unknown(study, StudyTable, f"{where}: study {told!r}")
+    try:
+        # As JSON, because strict validation of Python objects takes no list for a tuple.
+        return _GRID.validate_json(json.dumps(document, default=str), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise GridError(f"{where}: {place}: {first['msg']}") from None
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the nearest known name, or nothing where none is near."""
+    near = difflib.get_close_matches(name, tuple(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _table(document: Mapping[str, object], key: str, where: str) -> Mapping[str, object]:
+    found = document.get(key, {})
+    if not isinstance(found, dict):
+        raise GridError(f"{where}: {key} is a table, got {found!r}")
+    return found
+
+
+def _studies(document: Mapping[str, object], where: str) -> list[Mapping[str, object]]:
+    found = document.get("study", [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise GridError(f"{where}: a study is written as [[study]], in double brackets")
+    return found
+
+
+def _refuse_unknown(table: Mapping[str, object], known: type, where: str) -> None:
+    names = tuple(item.name for item in fields(known))
+    for key in table:
+        if key not in names:
+            hint = nearest(key, names) or f"; known are {', '.join(names)}"
+            raise GridError(f"{where}: unknown key {key!r}{hint}")

@@ -1,0 +1,211 @@
+"""From a grid to its cells and the work they come down to; whatever is wrong is said first."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+
+from sluice.aggregation import RULES
+from sluice.detector import Kind
+from sluice.errors import GridError, SettingError
+from sluice.invariants import Profile
+from sluice.lab.attacks import POISONS, UPDATE_ATTACKS
+from sluice.lab.grids.gridfile import Grid, RecordTable, StudyTable, nearest
+from sluice.lab.grids.plants import SITES_PLANT
+from sluice.lab.grids.sources import RecordSource, resolved
+from sluice.lab.grids.work import Layout, Work, minds_rules
+from sluice.lab.results import Asked
+from sluice.lab.trials import BLEND, MODES, Adversary
+
+__all__ = ["GridPlan", "PlannedCell", "planned"]
+
+ATTACKS = tuple(dict.fromkeys((*POISONS, *UPDATE_ATTACKS, BLEND)))
+RULE_SETS = tuple(profile.value for profile in Profile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCell:
+    """A cell as the grid names it, and the work it comes down to."""
+
+    asked: Asked
+    work: Work
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridPlan:
+    """Every cell of a grid."""
+
+    name: str
+    cells: tuple[PlannedCell, ...]
+    stand_ins: tuple[str, ...]  # said loudly: which record is replaced by what
+
+    @cached_property
+    def works(self) -> tuple[Work, ...]:
+        """The federations to train, each once, in the order of their first cell."""
+        return tuple({cell.work.id: cell.work for cell in self.cells}.values())
+
+    @property
+    def avoided(self) -> int:
+        """How many cells need no federation of their own."""
+        return len(self.cells) - len(self.works)
+
+
+def planned(grid: Grid, *, data: Path, only: Iterable[str] = ()) -> GridPlan:
+    """Check a grid and expand it; `only` keeps the cells of some records."""
+    only = tuple(only)
+    _known(f"grid {grid.name!r}: record", only, grid.record)
+    _check(grid)
+    asked_for = dict.fromkeys(name for study in grid.study for name in study.records)
+    sources = {
+        name: resolved(name, grid.record, data=data)
+        for name in asked_for
+        if not only or name in only
+    }
+    cells = tuple(cell for study in grid.study for cell in _cells(grid, study, sources))
+    if not cells:
+        raise GridError(f"grid {grid.name!r} has no cells; give it a [[study]]")
+    _refuse_twins(grid, cells)
+    stand_ins = tuple(
+        f"{source.name} STANDS IN for {name}, which is not under {data}"
+        for name, source in sources.items()
+        if source.name != name
+    )
+    return GridPlan(name=grid.name, cells=cells, stand_ins=stand_ins)
+
+
+def _cells(
+    grid: Grid, study: StudyTable, sources: dict[str, RecordSource]
+) -> Iterator[PlannedCell]:
+    """Walk a study: all cells of a layout in a row, so that a worker can keep it at hand."""
+    screened = Profile.HARDENED.value in study.invariants
+    for name in study.records:
+        if name not in sources:
+            continue
+        table = grid.record[name]
+        for clients, seed in product(study.clients or (table.clients,), study.seeds):
+            layout = Layout(
+                record=sources[name],
+                clients=clients,
+                liars=round(table.liar_share * clients),
+                target_share=table.target_share,
+                training=grid.training,
+                screened=screened,
+                seed=seed,
+            )
+            _check_layout(layout, study)
+            yield from _of_layout(study, name, layout)
+
+
+def _of_layout(study: StudyTable, record: str, layout: Layout) -> Iterator[PlannedCell]:
+    axes = product(study.modes, study.invariants or (None,), study.attacks or (None,), study.rules)
+    for mode, invariants, attack, rule in axes:
+        attacked = attack if MODES[mode].attacked else None
+        asked = Asked(
+            study=study.name,
+            record=record,
+            stand_in=None if layout.record.name == record else layout.record.name,
+            clients=layout.clients,
+            liars=layout.liars,
+            rule=rule,
+            attack=attack,
+            mode=mode,
+            invariants=invariants,
+            seed=layout.seed,
+        )
+        work = Work(
+            layout=layout,
+            rule=rule,
+            mode=mode,
+            attack=attacked,
+            invariants=invariants if minds_rules(MODES[mode], attacked) else None,
+        )
+        yield PlannedCell(asked=asked, work=work)
+
+
+def _check(grid: Grid) -> None:
+    for name, table in grid.record.items():
+        _check_record(f"grid {grid.name!r}: record {name!r}", table, grid)
+    for study in grid.study:
+        where = f"grid {grid.name!r}: study {study.name!r}"
+        _known(f"{where}: record", study.records, grid.record)
+        _known(f"{where}: rule", study.rules, RULES)
+        _known(f"{where}: mode", study.modes, MODES)
+        _known(f"{where}: attack", study.attacks, ATTACKS)
+        _known(f"{where}: rule set", study.invariants, RULE_SETS)
+        _check_study(where, study)
+        _check_detector(where, study, grid)
+
+
+def _check_record(where: str, table: RecordTable, grid: Grid) -> None:
+    filed = table.clean is not None and table.test is not None
+    if (table.plant is None) != filed or (table.clean is None) != (table.test is None):
+        raise GridError(f"{where} needs either plant, or clean and test; give one of the two")
+    if table.sites and (table.plant != SITES_PLANT or table.days or table.every > 1):
+        raise GridError(
+            f"{where}: sites are plants {SITES_PLANT!r} of different size and fixed length; give "
+            f'plant = "{SITES_PLANT}" without days and every'
+        )
+    if table.every < 1 or table.skip_s < 0:
+        raise GridError(f"{where}: every is at least 1 and skip_s not negative")
+    if not 0 <= table.liar_share < 1:
+        raise GridError(f"{where}: liar_share is {table.liar_share:g}; it lies in [0, 1)")
+    if table.instead is not None:
+        _known(f"{where}: instead", (table.instead,), grid.record)
+        if grid.record[table.instead].plant is None:
+            raise GridError(f"{where}: only a simulated plant is always there to stand in")
+
+
+def _check_study(where: str, study: StudyTable) -> None:
+    for axis in ("records", "rules", "modes", "seeds"):
+        if not getattr(study, axis):
+            raise GridError(f"{where}: {axis} is empty; every axis needs at least one value")
+    if negative := [seed for seed in study.seeds if seed < 0]:
+        raise GridError(f"{where}: seed {negative[0]} is negative; seeds are 0 or more")
+    if low := [clients for clients in study.clients if clients < 1]:
+        raise GridError(f"{where}: {low[0]} clients; at least 1 takes part")
+    for name in study.modes:
+        mode = MODES[name]
+        if mode.attacked and not study.attacks:
+            raise GridError(f"{where}: mode {name!r} needs attacks; name some")
+        if (mode.gated or mode.adversary is Adversary.PROJECTED) and not study.invariants:
+            raise GridError(f"{where}: mode {name!r} needs invariants; name a rule set")
+
+
+def _check_detector(where: str, study: StudyTable, grid: Grid) -> None:
+    if grid.training.detector is Kind.SUBSPACE:
+        if other := [rule for rule in study.rules if rule != "fedavg"]:
+            raise GridError(f"{where}: the subspace detector sums as fedavg does, not {other[0]!r}")
+        falsified = [name for name in study.attacks if name in UPDATE_ATTACKS or name == BLEND]
+        if falsified:
+            raise GridError(
+                f"{where}: attack {falsified[0]!r} falsifies updates; the subspace detector sends "
+                "sums"
+            )
+
+
+def _check_layout(layout: Layout, study: StudyTable) -> None:
+    try:
+        layout.setup  # noqa: B018 - made to be checked
+    except SettingError as error:
+        raise GridError(f"study {study.name!r} on {layout.record.name!r}: {error}") from None
+
+
+def _known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = tuple(known)
+    for name in names:
+        if name not in known:
+            raise GridError(
+                f"{what} {name!r} is not known; known are {', '.join(known)}{nearest(name, known)}"
+            )
+
+
+def _refuse_twins(grid: Grid, cells: tuple[PlannedCell, ...]) -> None:
+    seen: set[Asked] = set()
+    for cell in cells:
+        if cell.asked in seen:
+            raise GridError(
+                f"grid {grid.name!r}: study {cell.asked.study!r} asks twice for {cell.asked}; "
+                "leave one out"
+            )
+        seen.add(cell.asked)

@@ -1,0 +1,1 @@
+"""Grid files that ship with the lab."""

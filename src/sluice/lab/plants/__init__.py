@@ -1,0 +1,5 @@
+"""Simulated plants produce realistic telemetry for users without licensed data."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

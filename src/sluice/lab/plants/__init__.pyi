@@ -1,0 +1,3 @@
+from .catalogue import PLANTS, Plant, simulate
+
+__all__ = ["PLANTS", "Plant", "simulate"]

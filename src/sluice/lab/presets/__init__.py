@@ -1,1 +1,0 @@
-"""Grids that come with Sluice."""

@@ -1,0 +1,27 @@
+from .audit_figures import (
+    Bar,
+    Panel,
+    Stem,
+    demand_figure_suffix,
+    write_coverage_figure,
+    write_separation_figure,
+)
+from .grid_page import lab_report, write_lab_page, write_lab_summary, write_lab_tables
+from .story_page import Plant, StoryPage, Way, write_story_page
+
+__all__ = [
+    "Bar",
+    "Panel",
+    "Plant",
+    "Stem",
+    "StoryPage",
+    "Way",
+    "demand_figure_suffix",
+    "lab_report",
+    "write_coverage_figure",
+    "write_lab_page",
+    "write_lab_summary",
+    "write_lab_tables",
+    "write_separation_figure",
+    "write_story_page",
+]

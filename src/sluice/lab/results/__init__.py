@@ -1,0 +1,5 @@
+"""Results of trials: kept in a store, exported as Parquet, read by reports."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,91 @@
+"""Results as a report reads them: one entry a cell, in the order of the grid."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import TypeAdapter
+
+from sluice.lab.results.cell import Asked, CellResult
+from sluice.lab.results.provenance import Provenance
+from sluice.lab.results.store import Store
+
+__all__ = ["State", "StoredCell", "stored_cells", "under_way"]
+
+
+class State(StrEnum):
+    """How far a cell is."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCell:
+    """A cell with all that is known of it."""
+
+    asked: Asked
+    work: str
+    settings: str
+    state: State
+    reason: str | None
+    result: CellResult | None
+    federation: str | None
+    made_by: Provenance | None
+    attempts: int
+    recalled: bool | None
+    wall_s: float | None
+    ended: float | None
+
+
+_ASKED = TypeAdapter(Asked)
+_RESULT = TypeAdapter(CellResult)
+_MADE_BY = TypeAdapter(Provenance)
+
+
+def stored_cells(store: Store) -> tuple[StoredCell, ...]:
+    """Read every cell; cells of the same work share its result."""
+    found: dict[str, CellResult | None] = {}
+    makers: dict[str, Provenance] = {}
+    cells = []
+    for row in store.rows(
+        "SELECT asked, work, settings, state, reason, result, federation, made_by, attempts,"
+        " recalled, wall_s, ended FROM cells JOIN works ON works.id = cells.work ORDER BY cells.at"
+    ):
+        if row["work"] not in found:
+            found[row["work"]] = row["result"] and _RESULT.validate_json(row["result"])
+        cells.append(
+            StoredCell(
+                asked=_ASKED.validate_json(row["asked"]),
+                work=row["work"],
+                settings=row["settings"],
+                state=State(row["state"]),
+                reason=row["reason"],
+                result=found[row["work"]],
+                federation=row["federation"],
+                made_by=_maker(row["made_by"], makers),
+                attempts=row["attempts"],
+                recalled=None if row["recalled"] is None else bool(row["recalled"]),
+                wall_s=row["wall_s"],
+                ended=row["ended"],
+            )
+        )
+    return tuple(cells)
+
+
+def under_way(store: Store) -> tuple[Asked, ...]:
+    """Return the first cell of each piece of work that is running."""
+    rows = store.rows(
+        "SELECT asked, min(cells.at) FROM cells JOIN works ON works.id = cells.work"
+        " WHERE state = 'running' GROUP BY work ORDER BY min(cells.at)"
+    )
+    return tuple(_ASKED.validate_json(row["asked"]) for row in rows)
+
+
+def _maker(told: str | None, known: dict[str, Provenance]) -> Provenance | None:
+    if told is None:
+        return None
+    if told not in known:
+        known[told] = _MADE_BY.validate_json(told)
+    return known[told]

@@ -1,0 +1,260 @@
+"""The cell store: what a grid asks, who works on what, and what came of it, in one SQLite file.
+
+A piece of work is waiting, running under a lease, done or failed. Taking it, and keeping what it
+came to, is one transaction each: whatever is killed, at most the work in flight is lost.
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from sluice.errors import ResultsError
+from sluice.lab.results.cell import Asked, CellResult, Score
+from sluice.lab.results.database import SCHEMA, TABLES, connected, sentenced, transaction
+from sluice.lab.results.owner import gone
+from sluice.lab.results.provenance import Provenance
+from sluice.lab.results.work import Claim, Counts, GridFacts, Made, WorkRow
+
+__all__ = ["FILE", "Store", "lay_out"]
+
+_ASKED = TypeAdapter(Asked)
+
+
+def lay_out(path: Path, facts: GridFacts, works: Sequence[WorkRow]) -> None:
+    """Write a new store beside its place and move it there when it is whole."""
+    draft = path.with_name(f".{path.name}.draft")
+    for left in path.parent.glob(f"{draft.name}*"):  # by a run that was killed here
+        left.unlink()
+    file = connected(draft, patience_s=0.0)
+    try:
+        file.executescript(TABLES)
+        with transaction(file):
+            told = {
+                "schema": str(SCHEMA),
+                "grid": facts.name,
+                "stand_ins": "\n".join(facts.stand_ins),
+            }
+            file.executemany("INSERT INTO facts VALUES (?, ?)", told.items())
+            file.executemany(
+                "INSERT INTO works (at, id, layout, rule, settings) VALUES (?, ?, ?, ?, ?)",
+                [(at, row.id, row.layout, row.rule, row.settings) for at, row in enumerate(works)],
+            )
+            file.executemany(
+                "INSERT INTO cells VALUES (?, ?, ?)",
+                [
+                    (at, _ASKED.dump_json(asked).decode(), row.id)
+                    for row in works
+                    for at, asked in row.cells
+                ],
+            )
+    finally:
+        file.close()
+    draft.rename(path)
+
+
+FILE = "cells.sqlite"
+PATIENCE_S = 30.0
+
+_RESULT = TypeAdapter(CellResult)
+_SCORE = TypeAdapter(Score)
+_MADE_BY = TypeAdapter(Provenance)
+
+
+class Store:
+    """One results folder."""
+
+    def __init__(
+        self, folder: Path, *, read_only: bool = False, patience_s: float = PATIENCE_S
+    ) -> None:
+        self.folder = folder
+        self.path = folder / FILE
+        if not self.path.exists():
+            raise ResultsError(f"{folder} holds no results; start with 'sluice lab run'")
+        self._file = connected(self.path, patience_s=patience_s, read_only=read_only)
+        found = self._fact("schema")
+        if found != str(SCHEMA):
+            raise ResultsError(
+                f"{self.path} has schema {found}, this version of Sluice reads {SCHEMA}; run the "
+                "grid into a new folder"
+            )
+
+    @classmethod
+    def create(cls, folder: Path, facts: GridFacts, works: Sequence[WorkRow]) -> "Store":
+        """Lay a new store out, whole or not at all."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ResultsError(f"cannot make the folder {folder}: {error.strerror}") from None
+        path = folder / FILE
+        if path.exists():
+            raise ResultsError(
+                f"{folder} already holds results; go on with 'sluice lab resume {folder}' or "
+                "choose another folder"
+            )
+        with sentenced(path):
+            lay_out(path, facts, works)
+        return cls(folder)
+
+    def close(self) -> None:
+        """Fold the journal in and let go of the file."""
+        with sentenced(self.path):
+            self._file.close()
+
+    def facts(self) -> GridFacts:
+        """Return what the grid is called and what stands in for what."""
+        told = self._fact("stand_ins")
+        return GridFacts(name=self._fact("grid"), stand_ins=tuple(filter(None, told.split("\n"))))
+
+    def claim(
+        self, owner: str, *, now: float, lease_s: float, prefer: str | None = None
+    ) -> Claim | None:
+        """Take the next piece of work, of the preferred layout first, of a busy one last."""
+        with sentenced(self.path), transaction(self._file):
+            row = self._file.execute(
+                "SELECT id, layout, rule, settings, attempts FROM works AS w"
+                " WHERE state = 'waiting' OR (state = 'running' AND lease_until < :now)"
+                " ORDER BY layout IS NOT :prefer, EXISTS (SELECT 1 FROM works AS other"
+                "   WHERE other.state = 'running' AND other.layout = w.layout), at LIMIT 1",
+                {"now": now, "prefer": prefer},
+            ).fetchone()
+            if row is None:
+                return None
+            self._file.execute(
+                "UPDATE works SET state = 'running', owner = ?, lease_until = ?,"
+                " attempts = attempts + 1 WHERE id = ?",
+                (owner, now + lease_s, row[0]),
+            )
+        return Claim(id=row[0], layout=row[1], rule=row[2], settings=row[3], attempt=row[4] + 1)
+
+    def renew(self, owner: str, *, now: float, lease_s: float) -> None:
+        """Keep an owner's leases."""
+        with sentenced(self.path):
+            self._file.execute(
+                "UPDATE works SET lease_until = ? WHERE state = 'running' AND owner = ?",
+                (now + lease_s, owner),
+            )
+
+    def finish(
+        self, claim: Claim, owner: str, made: Made, *, made_by: Provenance, now: float
+    ) -> bool:
+        """Keep what work came to; False where the lease was lost and somebody else has it."""
+        with sentenced(self.path), transaction(self._file):
+            kept = self._file.execute(
+                "UPDATE works SET state = 'done', owner = NULL, lease_until = NULL, result = ?,"
+                " federation = ?, made_by = ?, recalled = ?, wall_s = ?, ended = ?"
+                " WHERE id = ? AND state = 'running' AND owner = ?",
+                (
+                    _RESULT.dump_json(made.result).decode(),
+                    made.federation,
+                    _MADE_BY.dump_json(made_by).decode(),
+                    int(made.recalled),
+                    made.wall_s,
+                    now,
+                    claim.id,
+                    owner,
+                ),
+            )
+            if kept.rowcount:
+                self._file.execute(
+                    "INSERT OR IGNORE INTO federations VALUES (?, ?, ?, ?)",
+                    (
+                        made.federation,
+                        claim.layout,
+                        claim.rule,
+                        _SCORE.dump_json(made.result.score).decode(),
+                    ),
+                )
+        return bool(kept.rowcount)
+
+    def fail(
+        self, claim: Claim, owner: str, reason: str, *, made_by: Provenance, now: float
+    ) -> bool:
+        """Keep why work cannot be done; False where the lease was lost."""
+        with sentenced(self.path):
+            kept = self._file.execute(
+                "UPDATE works SET state = 'failed', owner = NULL, lease_until = NULL, reason = ?,"
+                " made_by = ?, ended = ? WHERE id = ? AND state = 'running' AND owner = ?",
+                (reason, _MADE_BY.dump_json(made_by).decode(), now, claim.id, owner),
+            )
+        return bool(kept.rowcount)
+
+    def give_back(self, owner: str, claim: Claim | None = None) -> None:
+        """Let go of one piece of work, or of all that an owner still holds."""
+        with sentenced(self.path):
+            self._file.execute(
+                "UPDATE works SET state = 'waiting', owner = NULL, lease_until = NULL"
+                " WHERE state = 'running' AND owner = ? AND (? IS NULL OR id = ?)",
+                (owner, *2 * (claim.id if claim else None,)),
+            )
+
+    def release_the_dead(self) -> int:
+        """Free what owners held whose processes have all ended; return how many pieces of work."""
+        with sentenced(self.path):
+            owners = self._file.execute(
+                "SELECT owner, count(*) FROM works WHERE state = 'running' GROUP BY owner"
+            ).fetchall()
+        dead = [(name, held) for name, held in owners if gone(self.folder, name)]
+        for name, _ in dead:
+            self.give_back(name)
+        return sum(held for _, held in dead)
+
+    def retry_failed(self) -> int:
+        """Let failed work be tried again; return how many pieces."""
+        with sentenced(self.path):
+            changed = self._file.execute(
+                "UPDATE works SET state = 'waiting', reason = NULL, attempts = 0"
+                " WHERE state = 'failed'"
+            )
+        return changed.rowcount
+
+    def scores(self, layout: str, rule: str) -> Mapping[str, Score]:
+        """Return the federations of a layout that have run under a rule."""
+        with sentenced(self.path):
+            rows = self._file.execute(
+                "SELECT key, score FROM federations WHERE layout = ? AND rule = ?", (layout, rule)
+            ).fetchall()
+        return {key: _SCORE.validate_json(score) for key, score in rows}
+
+    def makers(self) -> tuple[Provenance, ...]:
+        """Return every code and environment that results here come from."""
+        with sentenced(self.path):
+            rows = self._file.execute(
+                "SELECT DISTINCT made_by FROM works WHERE made_by IS NOT NULL ORDER BY made_by"
+            ).fetchall()
+        return tuple(_MADE_BY.validate_json(row[0]) for row in rows)
+
+    def counts(self) -> Counts:
+        """Count."""
+        with sentenced(self.path):
+            works, waiting, running, done, failed, recalled = self._file.execute(
+                "SELECT count(*), total(state = 'waiting'), total(state = 'running'),"
+                " total(state = 'done'), total(state = 'failed'), total(recalled) FROM works"
+            ).fetchone()
+            cells, cells_done = self._file.execute(
+                "SELECT count(*), total(state = 'done') FROM cells"
+                " JOIN works ON works.id = cells.work"
+            ).fetchone()
+        return Counts(
+            cells=cells,
+            cells_done=int(cells_done),
+            works=works,
+            waiting=int(waiting),
+            running=int(running),
+            done=int(done),
+            failed=int(failed),
+            recalled=int(recalled),
+        )
+
+    def rows(self, query: str) -> list[sqlite3.Row]:
+        """Read; for the readers beside this module."""
+        with sentenced(self.path):
+            found = self._file.cursor()
+            found.row_factory = sqlite3.Row
+            return found.execute(query).fetchall()
+
+    def _fact(self, key: str) -> str:
+        with sentenced(self.path):
+            row = self._file.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
+        return "" if row is None else str(row[0])

@@ -1,0 +1,5 @@
+"""Workers run the pieces of a grid in processes or on Ray."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

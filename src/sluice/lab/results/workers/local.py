@@ -1,0 +1,116 @@
+"""Local hands: processes on this machine, a core each."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from sluice.lab.results.owner import hold
+from sluice.lab.results.workers.pool import Bench, Died, Reply, Task, attempted
+
+__all__ = ["LocalHands"]
+
+
+class LocalHands:
+    """Processes on this machine, each on a core of its own so that results do not depend on it."""
+
+    def __init__(self, count: int, *, lock: Path, bench: Bench) -> None:
+        self._lock, self._bench = lock, bench
+        self._cores = sorted(os.sched_getaffinity(0)) if _pins() else []
+        self._hands = [self._started(hand) for hand in range(count)]
+
+    @property
+    def hands(self) -> int:
+        """How many processes there are."""
+        return len(self._hands)
+
+    def give(self, hand: int, task: Task) -> None:
+        """Send work over; a process that died while idle is replaced first."""
+        try:
+            self._hands[hand].line.send(task)
+        except (BrokenPipeError, ConnectionResetError):
+            self._replace(hand)
+            self._hands[hand].line.send(task)
+
+    def wait(self, timeout_s: float) -> Sequence[tuple[int, Reply]]:
+        """Listen to all processes at once."""
+        ready = wait([process.line for process in self._hands], timeout_s)
+        replies: list[tuple[int, Reply]] = []
+        for hand, process in enumerate(self._hands):
+            if process.line not in ready:
+                continue
+            try:
+                replies.append((hand, process.line.recv()))
+            except (EOFError, ConnectionResetError):
+                replies.append((hand, Died(reason=self._replace(hand))))
+        return replies
+
+    def close(self) -> None:
+        """Kill the processes: whatever they were at is not kept."""
+        for process in self._hands:
+            process.process.kill()
+        for process in self._hands:
+            process.process.join()
+            process.line.close()
+
+    def _replace(self, hand: int) -> str:
+        process = self._hands[hand].process
+        process.join()
+        self._hands[hand].line.close()
+        self._hands[hand] = self._started(hand)
+        code = process.exitcode or 0
+        if code < 0:
+            hint = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
+            return f"its process was ended by {signal.Signals(-code).name}{hint}"
+        return f"its process ended with exit code {code}"
+
+    def _started(self, hand: int) -> "_Process":
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        core = self._cores[hand % len(self._cores)] if self._cores else None
+        process = context.Process(
+            target=_serve, args=(theirs, self._lock, core, self._bench), name=f"hand-{hand}"
+        )
+        process.start()
+        theirs.close()
+        return _Process(process=process, line=ours)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Process:
+    process: SpawnProcess
+    line: "Connection[Task, Reply]"
+
+
+def _serve(line: "Connection[Reply, Task]", lock: Path, core: int | None, bench: Bench) -> None:
+    """Work until the other end hangs up."""
+    hold(lock)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner hears it and lets go of us
+    threading.Thread(target=_die_with_the_runner, daemon=True).start()
+    if core is not None and sys.platform == "linux":
+        os.sched_setaffinity(0, {core})  # before jax starts its threads
+    work = bench()
+    while True:
+        try:
+            task = line.recv()
+        except EOFError:
+            return
+        line.send(attempted(work, task))
+
+
+def _die_with_the_runner() -> None:
+    """End at once when the runner is killed: its leases are void, so nobody waits for this work."""
+    runner = parent_process()
+    assert runner is not None
+    runner.join()
+    os._exit(1)
+
+
+def _pins() -> bool:
+    return sys.platform == "linux"

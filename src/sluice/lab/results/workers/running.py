@@ -1,0 +1,95 @@
+"""Running a store: hands are given work until none is left, and what they make is kept at once."""
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sluice.errors import ResultsError
+from sluice.lab.results.owner import Owner
+from sluice.lab.results.provenance import Provenance
+from sluice.lab.results.store import Store
+from sluice.lab.results.work import Claim, Counts
+from sluice.lab.results.workers.pool import Died, Engine, Reply, Task, Unable
+
+__all__ = ["Runner", "Watcher"]
+
+LEASE_S = 120.0
+LISTEN_S = 1.0
+ATTEMPTS = 3
+
+
+class Watcher(Protocol):
+    """Whoever looks on."""
+
+    def seen(self, counts: Counts, at_work: Sequence[Claim]) -> None:
+        """Hear how far it is, about once a second."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """Gives out the work of one store."""
+
+    store: Store
+    owner: Owner
+    made_by: Provenance
+    engine: Engine
+    watcher: Watcher
+    lease_s: float = LEASE_S
+    _deaths: Counter[str] = field(default_factory=Counter)  # of hands, by the work they were at
+
+    def run(self) -> Counts:
+        """Run until all work is done or failed; on the way out nothing stays claimed."""
+        held: dict[int, Claim] = {}
+        layouts: dict[int, str] = {}
+        renewed = time.monotonic()
+        try:
+            while True:
+                for hand in range(self.engine.hands):
+                    if hand not in held and (claim := self._claim(layouts.get(hand))):
+                        held[hand], layouts[hand] = claim, claim.layout
+                        self._give(hand, claim)
+                counts = self.store.counts()
+                self.watcher.seen(counts, tuple(held.values()))
+                if counts.over:
+                    return counts
+                for hand, reply in self.engine.wait(LISTEN_S):
+                    if claim := held.pop(hand, None):
+                        self._keep(claim, reply)
+                if time.monotonic() - renewed > self.lease_s / 4:
+                    self.store.renew(self.owner.name, now=time.time(), lease_s=self.lease_s)
+                    renewed = time.monotonic()
+        finally:
+            self.engine.close()
+            with contextlib.suppress(ResultsError):  # the leases end with this process in any case
+                self.store.give_back(self.owner.name)
+
+    def _claim(self, prefer: str | None) -> Claim | None:
+        return self.store.claim(
+            self.owner.name, now=time.time(), lease_s=self.lease_s, prefer=prefer
+        )
+
+    def _give(self, hand: int, claim: Claim) -> None:
+        known = self.store.scores(claim.layout, claim.rule)
+        self.engine.give(hand, Task(settings=claim.settings, known=known))
+
+    def _keep(self, claim: Claim, reply: Reply) -> None:
+        match reply:
+            case Died(reason=reason):
+                self._deaths[claim.id] += 1
+                if self._deaths[claim.id] < ATTEMPTS:
+                    self.store.give_back(self.owner.name, claim)
+                else:
+                    self._fail(claim, f"{reason}, at each of {ATTEMPTS} attempts")
+            case Unable(reason=reason):
+                self._fail(claim, reason)
+            case made:
+                self.store.finish(
+                    claim, self.owner.name, made, made_by=self.made_by, now=time.time()
+                )
+
+    def _fail(self, claim: Claim, reason: str) -> None:
+        self.store.fail(claim, self.owner.name, reason, made_by=self.made_by, now=time.time())

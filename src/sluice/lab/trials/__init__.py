@@ -1,0 +1,5 @@
+"""Trials run a federation with malicious clients, a gate and a rule, and score its detector."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

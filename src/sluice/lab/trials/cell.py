@@ -1,0 +1,103 @@
+"""A cell: one mode, rule and attack of a scenario, and what came of it."""
+
+from collections.abc import Callable, Iterable
+from statistics import fmean
+from typing import Protocol
+
+from sluice.detector import Detector
+from sluice.evaluation import DetectionQuality, Outcome, Unlabelled, evaluate
+from sluice.lab.results import CellResult, Score
+from sluice.lab.trials.scenario import Scenario
+from sluice.lab.trials.trial import Finished, Plan, Trial
+
+__all__ = ["CellResult", "Memory", "Score", "measured", "result_of", "run_cell", "score_of"]
+
+
+def measured(
+    detector: Detector, scenario: Scenario, *, unlabelled: Unlabelled = Unlabelled.EXCLUDE
+) -> DetectionQuality:
+    """Score the test record; targeted are the windows that touch a row the liars would hide."""
+    scored = detector.score(scenario.test)
+    outcome = Outcome(
+        scores=scored.scores,
+        alarms=scored.alarms,
+        labels=scored.labels,
+        last_rows=scored.last_rows,
+        stride_s=scored.stride_s,
+    )
+    targets = scenario.framing.windows(scenario.test).touching(scenario.targets.rows)
+    return evaluate(outcome, targets=targets, unlabelled=unlabelled)
+
+
+class Memory(Protocol):
+    """Remembers scores of federations, so that none is run twice."""
+
+    def recall(self, key: str) -> Score | None:
+        """Return the score, if this federation has run before."""
+        ...
+
+    def note(self, key: str, score: Score) -> None:
+        """Keep a score."""
+        ...
+
+
+def run_cell(trial: Trial, plan: Plan, rule: str, *, memory: Memory | None = None) -> CellResult:
+    """Run a cell, or recall the federation it comes down to."""
+    key = f"{rule}: {plan.key}"
+    score = memory.recall(key) if memory else None
+    if score is None:
+        score = score_of(trial.run(plan, rule), trial)
+        if memory:
+            memory.note(key, score)
+    return result_of(trial, plan, rule, score)
+
+
+def result_of(trial: Trial, plan: Plan, rule: str, score: Score) -> CellResult:
+    """Put a cell's result together."""
+    decided = plan.decisions.items()
+    return CellResult(
+        mode=plan.mode.name,
+        attack=plan.attack,
+        rule=rule,
+        seed=trial.scenario.seed,
+        admitted=tuple(client for client, decision in decided if decision.admitted),
+        refused={client: found.reasons for client, found in decided if not found.admitted},
+        liars=trial.scenario.liars,
+        score=score,
+    )
+
+
+def score_of(
+    finished: tuple[Finished, ...], trial: Trial, *, unlabelled: Unlabelled = Unlabelled.EXCLUDE
+) -> Score:
+    """Measure each federation's detector on the test record and take the mean over them."""
+    found = [measured(done.detector, trial.scenario, unlabelled=unlabelled) for done in finished]
+
+    def mean(figure: Callable[[DetectionQuality], float | None]) -> float | None:
+        return _mean(figure(quality) for quality in found)
+
+    def whole(figure: Callable[[DetectionQuality], float]) -> float:
+        return fmean(figure(quality) for quality in found)
+
+    return Score(
+        targeted_recall=mean(lambda quality: quality.targeted_recall),
+        untargeted_recall=mean(lambda quality: quality.untargeted_recall),
+        targeted_auc_pr=mean(lambda quality: quality.targeted_auc_pr),
+        precision=mean(lambda quality: quality.precision),
+        recall=whole(lambda quality: quality.recall),
+        f1=whole(lambda quality: quality.f1),
+        auc_pr=whole(lambda quality: quality.auc_pr),
+        oracle_best_f1=whole(lambda quality: quality.oracle_best_f1),
+        detected_attacks=whole(lambda quality: quality.detected_attacks),
+        attacks=len(found[0].attacks),
+        median_delay_s=mean(lambda quality: quality.median_delay_s),
+        false_alarms_per_day=mean(lambda quality: quality.false_alarms_per_day),
+        etaf1=whole(lambda quality: quality.etapr.f1),
+        influence={c: share for done in finished for c, share in done.influence.items()},
+        passed={c: share for done in finished for c, share in done.passed.items()},
+    )
+
+
+def _mean(figures: Iterable[float | None]) -> float | None:
+    known = [figure for figure in figures if figure is not None]
+    return fmean(known) if known else None

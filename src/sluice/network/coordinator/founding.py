@@ -1,0 +1,144 @@
+"""Founding a federation from a clean reference record, and putting its coordinator together.
+
+The reference is the coordinator's own: it scales the readings for everyone, gives the rule that
+needs one its root, and the finished model its threshold. Nobody is sent a row of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from sluice.aggregation import RULES
+from sluice.attestation.messages import SigningKey
+from sluice.detector import Autoencoder, Descent, Detector, Training, calibrated
+from sluice.errors import SettingError
+from sluice.federation import Checkpoint, RootSlice
+from sluice.files import atomically
+from sluice.network.coordinator.folder import Site
+from sluice.network.coordinator.intake import Reception
+from sluice.network.coordinator.requests import Asking
+from sluice.network.coordinator.rounds import LoggedTransport
+from sluice.network.coordinator.service import Conductor
+from sluice.network.coordinator.store import Store
+from sluice.network.terms import Terms, read_document, write_document
+from sluice.network.training_rows import Share
+from sluice.network.wire import Wire
+from sluice.telemetry import WINDOW_ROWS, Scaler, feature_names
+
+__all__ = ["Plan", "conductor", "detector", "found"]
+
+REFERENCE = "reference.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a founder decides."""
+
+    federation: str
+    host: str
+    port: int
+    link_port: int
+    reference: Share
+    policy: str  # the policy file's text
+    system: str = "full"
+    rows_max: int = 8_192
+    rule: str = "fedavg"
+    rounds: int = 10
+    seed: int = 0
+    descent: Descent = field(default_factory=Descent)
+    batch_deadline_s: float = 600.0
+    round_deadline_s: float = 3_600.0
+    suspend_after: int = 5
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise SettingError(f"unknown rule {self.rule!r}; known are {', '.join(RULES)}")
+        if min(self.batch_deadline_s, self.round_deadline_s) <= 0 or self.suspend_after < 1:
+            raise SettingError("deadlines are above 0 s and plants fail at least 1 round")
+
+
+def found(folder: Path, plan: Plan, *, at: datetime) -> Site:
+    """Begin a federation in an empty folder."""
+    reference = plan.reference.read()
+    names = feature_names(reference)
+    scaler = Scaler.fit([reference], names)
+    terms = Terms(
+        federation=plan.federation,
+        coordinator=Site.new_key(folder),
+        host=plan.host,
+        port=plan.port,
+        system=plan.system,
+        rows_max=plan.rows_max,
+        policy=plan.policy,
+        channels=names,
+        mean=tuple(scaler.mean.tolist()),
+        spread=tuple(scaler.spread.tolist()),
+        stride_s=reference.stride_s,
+        window_rows=WINDOW_ROWS,
+        epochs=plan.descent.epochs,
+        batch=plan.descent.batch,
+        learning_rate=plan.descent.learning_rate,
+        seed=plan.seed,
+        rule=plan.rule,
+        rounds=plan.rounds,
+        batch_deadline_s=plan.batch_deadline_s,
+        round_deadline_s=plan.round_deadline_s,
+        suspend_after=plan.suspend_after,
+    )
+    with atomically(folder / "policy.toml") as draft:
+        draft.write_text(plan.policy, encoding="utf-8")
+    write_document(plan.reference, folder / REFERENCE)
+    return Site.create(folder, terms, link_port=plan.link_port, at=at)
+
+
+def conductor(
+    site: Site,
+    store: Store,
+    wire: Wire,
+    *,
+    clock: Callable[[], datetime],
+    shadow: bool | None = None,
+) -> Conductor:
+    """Put the coordinator of a federation together.
+
+    `shadow` puts its gate in shadow or enforces it; None leaves it as the log has it.
+    """
+    terms, desk = site.terms, site.desk()
+    asking = Asking(
+        federation=terms.federation,
+        key=SigningKey.load(site.key),
+        wire=wire,
+        store=store,
+        clock=clock,
+    )
+    root = None
+    if RULES[terms.rule].needs_root:
+        windows = terms.framing.windows(_reference(site).read())
+        root = RootSlice(windows, descent=terms.descent, seed=terms.seed)
+    return Conductor(
+        reception=Reception(desk=desk, asking=asking, agreements=site.agreements(store)),
+        transport=LoggedTransport(terms=terms, desk=desk, asking=asking, log=site.log),
+        root=root,
+        shadow=shadow,
+    )
+
+
+def detector(site: Site, checkpoint: Checkpoint) -> Detector:
+    """Give the federation's model its threshold on the reference's windows."""
+    terms = site.terms
+    training = Training(
+        records=checkpoint.admitted,
+        windows=0,
+        seed=terms.seed,
+        clients=len(checkpoint.admitted),
+        rounds=checkpoint.round,
+        rule=terms.rule,
+        descent=terms.descent,
+    )
+    clean = terms.framing.windows(_reference(site).read())
+    return calibrated(Autoencoder(checkpoint.parameters), terms.framing, clean, training=training)
+
+
+def _reference(site: Site) -> Share:
+    return read_document(Share, site.folder / REFERENCE)

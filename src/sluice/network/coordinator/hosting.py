@@ -1,0 +1,156 @@
+"""The coordinator's processes: Flower's SuperLink on loopback, nginx before it, and the self-check.
+
+They end with the coordinator, even where it is killed: `setpriv` asks the system for that. Where
+one of them is killed, it is started again.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from typing import final
+
+from sluice.errors import SettingError
+from sluice.network.coordinator.folder import Site
+from sluice.network.coordinator.store import Store
+from sluice.network.wire import (
+    Door,
+    FlowerWire,
+    Link,
+    Wire,
+    bound_to_us,
+    demand_unexposed,
+    start_superlink,
+)
+
+__all__ = ["Kept", "hosted", "wait_for_plants"]
+
+LOOK_S = 0.5
+PAUSE_S = 2.0
+_log = logging.getLogger("sluice.coordinator")
+
+
+@final
+class Kept:
+    """One process and the group it leads; `watch` keeps it up until `stop`."""
+
+    def __init__(self, what: str, start: Callable[[], subprocess.Popen[bytes]]) -> None:
+        self._what = what
+        self._start = start
+        self._process = start()
+        self._stopped = threading.Event()
+        # Daemon: the system ends a child with the thread that started it, and this one stays.
+        self._watcher = threading.Thread(target=self._keep, daemon=True, name=f"keeps {what}")
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._process.poll() is not None
+
+    def watch(self) -> None:
+        """Start it again from now on, whenever it ends."""
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """End it: asked first, then made to."""
+        self._stopped.set()
+        if self._watcher.is_alive():
+            self._watcher.join()
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=10)
+        self._end_group()
+
+    def _keep(self) -> None:
+        while not self._stopped.wait(LOOK_S):
+            if self.ended:
+                _log.warning(
+                    "%s ended (%s) and is started again", self._what, self._process.returncode
+                )
+                self._end_group()
+                self._process = self._start()
+                self._stopped.wait(PAUSE_S)
+
+    def _end_group(self) -> None:
+        """End what the process has left behind: nginx's workers outlive a master that is killed."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+START_S = 120.0
+
+
+@contextmanager
+def hosted(site: Site, store: Store, *, proxy: bool) -> Iterator[FlowerWire]:
+    """Run Flower, and nginx unless somebody else does, and give the wire once nothing is exposed.
+
+    Every plant that has joined is let in; those that were removed or suspended are not asked.
+    """
+    terms, port = site.terms, site.link_port
+    link = Link(
+        port=port,
+        folder=(site.folder / "flower").resolve(),
+        certificate=site.certificate.resolve(),
+        key=(site.folder / "private" / "server.key").resolve(),
+        authority=site.authority.resolve(),
+    )
+    with ExitStack() as stack:
+        superlink = Kept("Flower's SuperLink", partial(start_superlink, link))
+        stack.callback(superlink.stop)
+        keepers = [superlink]
+        if proxy:
+            keepers.append(Kept("nginx", partial(_start_nginx, site)))
+            stack.callback(keepers[-1].stop)
+        _await_port("127.0.0.1", port, superlink, "Flower's SuperLink (see flower/superlink.log)")
+        _await_port(terms.host, terms.port, superlink, "the proxy (see proxy/error.log)")
+        demand_unexposed(
+            Door(host=terms.host, port=terms.port, authority=site.authority), link_port=port
+        )
+        for kept in keepers:
+            kept.watch()
+        wire = FlowerWire(link)
+        stack.callback(wire.close)
+        wire.enrol({member.name: member.node_key for member in store.members()})
+        yield wire
+
+
+def wait_for_plants(wire: Wire, store: Store, *, seconds: float) -> frozenset[str]:
+    """Wait until every active plant is there, or the time is up; return those that are."""
+    wanted = {member.name for member in store.members() if member.active}
+    deadline = time.monotonic() + seconds
+    while not wanted <= (present := wire.present()) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return present
+
+
+def _start_nginx(site: Site) -> subprocess.Popen[bytes]:
+    nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    if nginx is None:
+        raise SettingError(
+            "nginx is not installed (Debian: apt install nginx-light); or run another proxy with "
+            "the same rules and give --no-proxy"
+        )
+    configuration = site.proxy(site.terms, site.link_port).write(site.folder / "proxy")
+    command = [*bound_to_us(), nginx, "-c", str(configuration), "-p", str(configuration.parent)]
+    return subprocess.Popen(command, start_new_session=True)  # noqa: S603 - our own, no shell
+
+
+def _await_port(host: str, port: int, process: Kept, what: str) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if process.ended:
+            break
+        try:
+            with socket.create_connection((host, port), timeout=1):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise SettingError(f"{what} does not answer at {host}:{port}; is the port in use?")

@@ -1,0 +1,65 @@
+"""Asking plants: questions go out signed, answers are read strictly, and nonsense is counted."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sluice.attestation.messages import SigningKey, sign
+from sluice.errors import DocumentError
+from sluice.network.coordinator.store import Store
+from sluice.network.wire import ANSWERS, QUESTIONS, Ask, Declined, Question, Said, Wire
+
+__all__ = ["Asking"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """The coordinator's voice on the wire."""
+
+    federation: str
+    key: SigningKey = field(repr=False)
+    wire: Wire
+    store: Store
+    clock: Callable[[], datetime]
+
+    def ask(
+        self,
+        asks: Mapping[str, Ask],
+        *,
+        round_: int,
+        seconds: float,
+    ) -> Iterator[tuple[str, Said]]:
+        """Ask each plant and give what can be read of the answers; the rest is noted as it is."""
+        began = self.clock()
+        questions = {plant: self._signed(plant, ask) for plant, ask in asks.items()}
+        silent = set(questions)
+        if questions:
+            for plant, raw in self.wire.ask(questions, seconds=seconds):
+                silent.discard(plant)
+                read = self._read(plant, raw, round_=round_, began=began)
+                if read is not None:
+                    yield plant, read
+        for plant in sorted(silent):
+            self._note("silent", plant, round_)
+
+    def _signed(self, plant: str, ask: Ask) -> bytes:
+        question = Question(federation=self.federation, client=plant, ask=ask)
+        return QUESTIONS.write(sign(question, self.key))
+
+    def _read(self, plant: str, raw: bytes, *, round_: int, began: datetime) -> Said | None:
+        try:
+            answer = ANSWERS.read(raw).answer
+        except DocumentError:
+            self._note("malformed", plant, round_)
+            return None
+        if isinstance(answer, Declined):
+            self._note("declined", plant, round_)
+            return None
+        lasted = (self.clock() - began).total_seconds()
+        self.store.note(
+            f"answered {answer.kind}", plant=plant, round_=round_, at=self.clock(), seconds=lasted
+        )
+        return answer
+
+    def _note(self, kind: str, plant: str, round_: int) -> None:
+        self.store.note(kind, plant=plant, round_=round_, at=self.clock())

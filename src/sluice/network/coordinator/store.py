@@ -1,0 +1,308 @@
+"""The coordinator's own state in SQLite: plants, invitations, checkpoints, what was refused.
+
+The log says what happened; the store holds what going on needs and what must not be in a log. It
+never is the authority: on opening, its last checkpoint must be the model that the log names.
+"""
+
+import hashlib
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sluice.attestation.messages import instant
+from sluice.errors import RefusedError, SettingError
+from sluice.federation import Checkpoint, CheckpointFile
+
+__all__ = ["SHADOW", "Member", "Store"]
+
+SHADOW = "shadow"
+"""The ground on which a plant takes part without a proof while the gate is in shadow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A plant that has joined."""
+
+    name: str
+    node_key: bytes
+    rules: str  # the rules file's text
+    failed: int  # rounds in a row without a part in them
+    suspended: bool
+    removed: bool
+    seen: int  # entries of the log that it has countersigned
+    step: str | None  # at which its batch was refused last
+    attestation: str | None  # under which it takes part
+    excuse: str | None  # why without a proof: SHADOW, or a waiver's digest
+    renews: bool  # it says that another batch waits to be attested
+
+    @property
+    def active(self) -> bool:
+        """Whether it is asked at all."""
+        return not (self.suspended or self.removed)
+
+    @property
+    def state(self) -> str:
+        """What operators read of it; of a refusal the step and no more."""
+        if not self.active:
+            return "removed" if self.removed else "suspended"
+        if self.attestation is None:
+            return f"left out at step {self.step or '4'}"
+        if self.excuse is None:
+            return "attested"
+        if self.excuse == SHADOW:
+            return "in shadow: would have been refused at step 4"
+        return f"by waiver {self.excuse[:12]}, without a proof"
+
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS invitations (
+    digest TEXT PRIMARY KEY, plant TEXT NOT NULL, made TEXT NOT NULL, used TEXT);
+CREATE TABLE IF NOT EXISTS plants (
+    name TEXT PRIMARY KEY, node_key BLOB NOT NULL, rules TEXT NOT NULL, joined TEXT NOT NULL,
+    failed INTEGER NOT NULL DEFAULT 0, suspended TEXT, removed TEXT,
+    seen INTEGER NOT NULL DEFAULT 0, step TEXT, attestation TEXT,
+    excuse TEXT, renews INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS checkpoints (
+    round INTEGER PRIMARY KEY, content BLOB NOT NULL, model TEXT NOT NULL, made TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS updates (
+    round INTEGER, plant TEXT, content BLOB NOT NULL, PRIMARY KEY (round, plant));
+CREATE TABLE IF NOT EXISTS events (
+    number INTEGER PRIMARY KEY, made TEXT NOT NULL, round INTEGER NOT NULL,
+    plant TEXT NOT NULL, kind TEXT NOT NULL, seconds REAL);
+"""
+
+
+COLUMNS = (("excuse", "TEXT"), ("renews", "INTEGER NOT NULL DEFAULT 0"))
+"""What a store of an earlier version lacks in its table of plants."""
+
+
+class Store:
+    """One federation's state. Each change is on the disk when its call returns.
+
+    Opened to be read only, it can be looked at while a coordinator works on it.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        try:
+            if read_only:
+                where = f"{path.resolve().as_uri()}?mode=ro"
+                self._base = sqlite3.connect(where, uri=True, isolation_level=None)
+                return
+            path.touch(mode=0o600)
+            self._base = sqlite3.connect(path, isolation_level=None)
+            self._base.execute("PRAGMA journal_mode = WAL")
+            self._base.execute("PRAGMA synchronous = FULL")
+            self._base.executescript(SCHEMA)
+            self._add_columns()
+        except (OSError, sqlite3.Error) as error:
+            raise SettingError(f"the store {path} cannot be opened: {error}") from None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._base.close()
+
+    # -- invitations --------------------------------------------------------------------------
+
+    def invite(self, plant: str, secret: str, *, at: datetime) -> None:
+        """Remember an invitation by the hash of its secret; older ones of this plant end."""
+        with self._changing() as base:
+            base.execute("DELETE FROM invitations WHERE plant = ? AND used IS NULL", (plant,))
+            base.execute(
+                "INSERT INTO invitations VALUES (?, ?, ?, NULL)",
+                (_digest(secret), plant, instant(at)),
+            )
+
+    def invited(self, plant: str, secret: str) -> None:
+        """Raise unless this plant holds an invitation that nobody has used."""
+        found = self._base.execute(
+            "SELECT plant, used FROM invitations WHERE digest = ?", (_digest(secret),)
+        ).fetchone()
+        if found is None or found[0] != plant:
+            raise RefusedError(f"{plant!r} answers an invitation that was never made to it")
+        if found[1] is not None:
+            raise RefusedError(
+                f"the invitation of {plant!r} was used on {found[1]}; each serves once: make a "
+                "new one with 'sluice coordinator invite'"
+            )
+
+    def join(self, plant: str, secret: str, *, node_key: bytes, rules: str, at: datetime) -> None:
+        """Take a plant in and its invitation away, in one step."""
+        with self._changing() as base:
+            base.execute(
+                "UPDATE invitations SET used = ? WHERE digest = ?", (instant(at), _digest(secret))
+            )
+            base.execute(
+                "INSERT INTO plants (name, node_key, rules, joined) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET node_key = excluded.node_key, "
+                "rules = excluded.rules",
+                (plant, node_key, rules, instant(at)),
+            )
+
+    # -- plants -------------------------------------------------------------------------------
+
+    def members(self) -> tuple[Member, ...]:
+        """Return the plants that have joined, by name."""
+        rows = self._base.execute(
+            "SELECT name, node_key, rules, failed, suspended, removed, seen, step, attestation, "
+            "excuse, renews FROM plants ORDER BY name"
+        )
+        return tuple(
+            Member(
+                name=row[0],
+                node_key=row[1],
+                rules=row[2],
+                failed=row[3],
+                suspended=row[4] is not None,
+                removed=row[5] is not None,
+                seen=row[6],
+                step=row[7],
+                attestation=row[8],
+                excuse=row[9],
+                renews=bool(row[10]),
+            )
+            for row in rows
+        )
+
+    def admitted(self, plant: str, attestation: str, *, excuse: str | None = None) -> None:
+        """Note under which attestation a plant takes part, and on what ground without a proof."""
+        self._set(
+            plant, "attestation = ?, excuse = ?, step = NULL, renews = 0", attestation, excuse
+        )
+
+    def refused(self, plant: str, step: str) -> None:
+        """Note at which step a plant's batch was refused."""
+        self._set(plant, "step = ?, attestation = NULL, excuse = NULL, renews = 0", step)
+
+    def renews(self, plant: str, *, renews: bool) -> None:
+        """Note whether a plant has another batch to attest."""
+        self._set(plant, "renews = ?", int(renews))
+
+    def seen(self, plant: str, size: int) -> None:
+        """Note how much of the log a plant has countersigned."""
+        self._set(plant, "seen = ?", size)
+
+    def took_part(self, plant: str) -> None:
+        """Note that a plant had a part in a round."""
+        self._set(plant, "failed = failed * ?", 0)
+
+    def failed(self, plant: str, *, limit: int, at: datetime) -> None:
+        """Count a round without a plant; at the limit it is suspended until an operator acts."""
+        self._set(plant, "failed = failed + ?", 1)
+        with self._changing() as base:
+            base.execute(
+                "UPDATE plants SET suspended = ? "
+                "WHERE name = ? AND failed >= ? AND suspended IS NULL",
+                (instant(at), plant, limit),
+            )
+
+    def reinstate(self, plant: str) -> None:
+        """End a suspension."""
+        self._set(plant, "suspended = NULL, failed = ?", 0)
+
+    def remove(self, plant: str, *, at: datetime) -> None:
+        """Never ask a plant again."""
+        self._set(plant, "attestation = NULL, removed = ?", instant(at))
+
+    # -- checkpoints --------------------------------------------------------------------------
+
+    def keep(self, checkpoint: Checkpoint, model: str, *, federation: str, at: datetime) -> None:
+        """Keep the federation after a round; one of the same round gives way."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "checkpoint"
+            CheckpointFile(path=path, fingerprint=federation).keep(checkpoint)
+            content = path.read_bytes()
+        with self._changing() as base:
+            base.execute(
+                "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)",
+                (checkpoint.round, content, model, instant(at)),
+            )
+
+    def last(self, *, federation: str, before: int | None = None) -> Checkpoint | None:
+        """Return the last checkpoint, or the last one before a round; None where there is none."""
+        found = self._base.execute(
+            "SELECT content FROM checkpoints WHERE round < ? ORDER BY round DESC LIMIT 1",
+            (1 << 60 if before is None else before,),
+        ).fetchone()
+        if found is None:
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "checkpoint"
+            path.write_bytes(found[0])
+            return CheckpointFile(path=path, fingerprint=federation).load()
+
+    def keep_update(self, plant: str, round_: int, update: bytes) -> None:
+        """Keep a pledged update before the log says that it came; those of past rounds go."""
+        with self._changing() as base:
+            base.execute("DELETE FROM updates WHERE round < ?", (round_,))
+            base.execute("INSERT OR REPLACE INTO updates VALUES (?, ?, ?)", (round_, plant, update))
+
+    def updates(self, round_: int) -> dict[str, bytes]:
+        """Return the updates of a round that came before a restart, by plant."""
+        rows = self._base.execute("SELECT plant, content FROM updates WHERE round = ?", (round_,))
+        return dict(rows.fetchall())
+
+    # -- what happened ------------------------------------------------------------------------
+
+    def note(
+        self, kind: str, *, plant: str, round_: int, at: datetime, seconds: float | None = None
+    ) -> None:
+        """Count something for operators: an answer, a refusal, a message that made no sense."""
+        with self._changing() as base:
+            base.execute(
+                "INSERT INTO events (made, round, plant, kind, seconds) VALUES (?, ?, ?, ?, ?)",
+                (instant(at), round_, plant, kind, seconds),
+            )
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Return how often each kind of event happened to each plant."""
+        rows = self._base.execute("SELECT plant, kind, COUNT(*) FROM events GROUP BY plant, kind")
+        return {(plant, kind): count for plant, kind, count in rows}
+
+    def mean_seconds(self, kind: str) -> dict[str, float]:
+        """Return how long one kind of event took, on the mean, by plant."""
+        rows = self._base.execute(
+            "SELECT plant, AVG(seconds) FROM events WHERE kind = ? GROUP BY plant", (kind,)
+        )
+        return {plant: seconds for plant, seconds in rows if seconds is not None}
+
+    def _set(self, plant: str, change: str, *values: object) -> None:
+        # `change` is one of the literals above; values go as parameters.
+        with self._changing() as base:
+            done = base.execute(
+                f"UPDATE plants SET {change} WHERE name = ?",  # noqa: S608
+                (*values, plant),
+            )
+        if done.rowcount != 1:
+            raise SettingError(f"no plant {plant!r} has joined")
+
+    def _add_columns(self) -> None:
+        held = {row[1] for row in self._base.execute("PRAGMA table_info(plants)")}
+        for name, kind in COLUMNS:
+            if name not in held:
+                self._base.execute(f"ALTER TABLE plants ADD COLUMN {name} {kind}")
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """Give the base for changes that hold together or not at all."""
+        try:
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._base
+                self._base.execute("COMMIT")
+            except BaseException:
+                if self._base.in_transaction:
+                    self._base.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise SettingError(
+                f"the store cannot be written ({error}); nothing was changed: make room and run "
+                "'sluice coordinator resume'"
+            ) from None
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(bytes.fromhex(secret)).hexdigest()

@@ -1,0 +1,15 @@
+from .folder import Membership, Share
+from .gain import Gain, Own, measured_gain
+from .model import last_model
+from .participation import node_of, take_part
+
+__all__ = [
+    "Gain",
+    "Membership",
+    "Own",
+    "Share",
+    "last_model",
+    "measured_gain",
+    "node_of",
+    "take_part",
+]

@@ -1,0 +1,137 @@
+"""A plant's folder: what `sluice plant join` makes and every other command opens.
+
+invitation.json     terms, authority and secret, mode 0600
+request.json        what goes back to the coordinator, mode 0600: it holds the secret too
+plant.json          which rows of which record the plant trains on
+keys/               rules, policy, circuit; private/client.key
+private/node.key    the Flower node's key, mode 0600
+batches/, rounds/   what the plant has said: openings are mode 0600
+model.weights       the federation's model, as it came last
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from sluice.admission import read_policy
+from sluice.attestation.messages import REGISTRATIONS
+from sluice.attestation.protocol import KeyFolder, Registered
+from sluice.attestation.systems import find_system
+from sluice.errors import SettingError
+from sluice.files import atomically
+from sluice.invariants import RuleSet
+from sluice.network.plant.agent import Agent
+from sluice.network.terms import Invitation, JoinRequest, read_document, write_document
+from sluice.network.training_rows import Share
+
+__all__ = ["Membership", "Share"]
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A plant's folder."""
+
+    folder: Path
+
+    @classmethod
+    def create(
+        cls, folder: Path, invitation: Invitation, rules: RuleSet, rules_text: str, share: Share
+    ) -> "Membership":
+        """Answer an invitation: make keys, derive the circuit, write the request."""
+        if folder.exists() and any(folder.iterdir()):
+            raise SettingError(f"{folder} is not empty; a plant joins into a folder of its own")
+        (folder / "private").mkdir(parents=True, exist_ok=True)
+        (folder / "private").chmod(0o700)
+        held = cls(folder)
+        policy_path = folder / "policy.toml"
+        for path, text in (
+            (policy_path, invitation.terms.policy),
+            (folder / "authority.pem", invitation.authority),
+        ):
+            with atomically(path) as draft:
+                draft.write_text(text, encoding="utf-8")
+        terms = invitation.terms
+        keys = KeyFolder.create(
+            folder / "keys",
+            find_system(terms.system, reveal_rows=True),
+            rules,
+            read_policy(str(policy_path)),
+            rows_max=terms.rows_max,
+        )
+        registered = Registered(
+            federation=terms.federation,
+            client=invitation.plant,
+            key=keys.ensure_client_key(),
+            system=keys.system,
+            circuit=keys.circuit,
+        )
+        request = JoinRequest(
+            plant=invitation.plant,
+            secret=invitation.secret,
+            node_key=_new_node_key(held.node_key),
+            registration=REGISTRATIONS.write(registered.registration()).decode(),
+            rules=rules_text,
+        )
+        write_document(invitation, folder / "invitation.json", private=True)
+        write_document(request, folder / "request.json", private=True)
+        write_document(share, folder / "plant.json")
+        return held
+
+    @property
+    def invitation(self) -> Invitation:
+        """What the plant was invited with."""
+        return read_document(Invitation, self.folder / "invitation.json", private=True)
+
+    @property
+    def share(self) -> Share:
+        """The rows that the plant attests and trains on."""
+        return read_document(Share, self.folder / "plant.json")
+
+    def renew(self, share: Share) -> None:
+        """Name other rows for the batches to come; a plant that runs sees it by itself."""
+        self.agent().refuse_overlap(share)
+        write_document(share, self.folder / "plant.json")
+
+    @property
+    def keys(self) -> KeyFolder:
+        """The plant's rules, policy and circuit."""
+        held = KeyFolder.open(self.folder / "keys")
+        held.demand_same_circuit()
+        return held
+
+    @property
+    def node_key(self) -> Path:
+        """The key by which the plant's Flower node is known."""
+        return self.folder / "private" / "node.key"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that the plant trusts."""
+        return self.folder / "authority.pem"
+
+    def agent(self) -> Agent:
+        """Return the plant, ready to answer."""
+        invitation = self.invitation
+        return Agent(
+            folder=self.folder,
+            name=invitation.plant,
+            terms=invitation.terms,
+            keys=self.keys,
+            share=lambda: self.share,
+        )
+
+
+def _new_node_key(path: Path) -> str:
+    """Make the node's key, which Flower wants on P-384, and return its public part."""
+    key = ec.generate_private_key(ec.SECP384R1())
+    with atomically(path, private=True) as draft:
+        draft.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return public.decode()

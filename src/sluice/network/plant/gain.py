@@ -1,0 +1,123 @@
+"""What a plant gains over training alone, by its own records: nothing of it is sent.
+
+Both models start from the same weights and train for as many rounds; one is the federation's as it
+came last, the other is what this plant would have had from its own rows. Both get their threshold
+on one half of clean rows that this plant has not trained on, and are held to the other half.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.detector import Autoencoder, Parameters, Training, calibrated, initial
+from sluice.errors import SettingError
+from sluice.federation import InProcess, Train, Trained
+from sluice.network.plant.model import SeenModel
+from sluice.network.terms import Terms
+from sluice.telemetry import Label, Record
+
+__all__ = ["Figures", "Gain", "Own", "measured_gain"]
+
+LEAST_WINDOWS = 100
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One model on a plant's own records."""
+
+    error: float  # mean score of clean windows; lower is a closer fit
+    false_alarms_per_day: float  # stretches of alarms on clean rows
+    recall: float | None  # share of attack windows that raise an alarm; None without attacks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """A plant's model of its own beside the federation's."""
+
+    rounds: int  # that both have behind them
+    windows: int  # clean ones that the figures are of
+    attacked: int  # attack windows
+    alone: Figures
+    federation: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Own:
+    """A plant's own rows: those it trains on, clean ones it does not, and attacks if it has any."""
+
+    plant: str  # its shuffles are drawn by its name, as in the federation
+    batch: Record
+    clean: Record
+    attacks: Record | None = None
+
+
+def measured_gain(terms: Terms, seen: SeenModel, own: Own, *, on_round: Callable[[], None]) -> Gain:
+    """Train alone for as long as the federation has, and hold both models to the same rows."""
+    clean, attacks = own.clean, own.attacks
+    middle = len(clean) // 2
+    halves = clean.rows(0, middle), clean.rows(middle, len(clean))
+    windows = terms.framing.windows(halves[1])
+    if min(len(windows), len(terms.framing.windows(halves[0]))) < LEAST_WINDOWS:
+        raise SettingError(
+            f"{len(clean):,} clean rows are too few to compare models on; give at least "
+            f"{2 * (LEAST_WINDOWS + terms.window_rows):,} that the plant does not train on"
+        )
+    alone = _trained_alone(terms, own, rounds=seen.round, on_round=on_round)
+    figures = [
+        _figures(terms, parameters, halves[0], halves[1], attacks)
+        for parameters in (alone, seen.parameters)
+    ]
+    attacked = 0 if attacks is None else int(np.sum(_labels(terms, attacks) == Label.ATTACK))
+    return Gain(
+        rounds=seen.round,
+        windows=len(windows),
+        attacked=attacked,
+        alone=figures[0],
+        federation=figures[1],
+    )
+
+
+def _trained_alone(
+    terms: Terms, own: Own, *, rounds: int, on_round: Callable[[], None]
+) -> Parameters:
+    name, batch = own.plant, own.batch
+    trainer = InProcess(
+        batches={name: batch},
+        windows={name: terms.framing.windows(batch)},
+        descent=terms.descent,
+        seed=terms.seed,
+    )
+    weights = initial(terms.framing.width, seed=terms.seed)
+    for number in range(1, rounds + 1):
+        request = Train(round=number, parameters=weights)
+        reply = trainer.exchange({name: request})[name]
+        assert isinstance(reply, Trained)
+        weights = (weights + reply.update.vector).astype(np.float32)
+        on_round()
+    return weights
+
+
+def _figures(
+    terms: Terms, parameters: Parameters, first: Record, second: Record, attacks: Record | None
+) -> Figures:
+    training = Training(records=(first.name,), windows=0, seed=terms.seed)
+    model = Autoencoder(parameters)
+    detector = calibrated(model, terms.framing, terms.framing.windows(first), training=training)
+    scored = detector.score(second)
+    days = len(scored) * terms.stride_s / DAY_S
+    recall = None
+    if attacks is not None:
+        shown = detector.score(attacks)
+        attacked = shown.labels == Label.ATTACK
+        recall = float(np.mean(shown.alarms[attacked])) if attacked.any() else None
+    return Figures(
+        error=float(np.mean(scored.scores)),
+        false_alarms_per_day=len(scored.stretches()) / days,
+        recall=recall,
+    )
+
+
+def _labels(terms: Terms, record: Record) -> np.ndarray:
+    return np.asarray(terms.framing.windows(record).labels)

@@ -1,0 +1,33 @@
+"""The rows that a plant attests and trains on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import ConfigDict
+
+from sluice.attestation.messages import STRICT, Count
+from sluice.telemetry import Record, read_record
+
+__all__ = ["Share"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The rows that a plant attests and trains on."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    record: str  # its file or folder
+    start: Count
+    stop: Count
+    every: Count = 1
+
+    def read(self) -> Record:
+        """Read the rows."""
+        return self.whole().rows(self.start, self.stop)
+
+    def whole(self) -> Record:
+        """Read the record that the rows are of."""
+        return read_record(Path(self.record)).every(self.every)

@@ -1,0 +1,66 @@
+from .certificates import issue
+from .clocks import complaint, seconds_ahead
+from .exposure import Door, demand_unexposed
+from .proxy import Proxy
+from .questions import (
+    ANSWERS,
+    QUESTIONS,
+    Answer,
+    Ask,
+    AskBatch,
+    AskToken,
+    AskUpdate,
+    Batch,
+    CommitOnly,
+    Declined,
+    Pledge,
+    Question,
+    Revelation,
+    Said,
+    model_hash,
+    packed_update,
+    read_parameters,
+    read_update,
+    write_parameters,
+)
+from .superlink import FlowerWire, Link, bound_to_us, start_superlink
+from .supernode import Node, serve, start_supernode
+from .wire import Answerer, Direct, Wire
+
+__all__ = [
+    "ANSWERS",
+    "QUESTIONS",
+    "Answer",
+    "Answerer",
+    "Ask",
+    "AskBatch",
+    "AskToken",
+    "AskUpdate",
+    "Batch",
+    "CommitOnly",
+    "Declined",
+    "Direct",
+    "Door",
+    "FlowerWire",
+    "Link",
+    "Node",
+    "Pledge",
+    "Proxy",
+    "Question",
+    "Revelation",
+    "Said",
+    "Wire",
+    "bound_to_us",
+    "complaint",
+    "demand_unexposed",
+    "issue",
+    "model_hash",
+    "packed_update",
+    "read_parameters",
+    "read_update",
+    "seconds_ahead",
+    "serve",
+    "start_superlink",
+    "start_supernode",
+    "write_parameters",
+]

@@ -1,0 +1,202 @@
+"""What the coordinator asks plants over the wire, and what they answer.
+
+Questions are signed by the coordinator, whose key a plant pinned when it joined. Answers carry
+documents that the plant has signed: a commitment, a proof, a token, a head; the update is bound to
+the plant by the hash in its token. All are canonical JSON of limited size: nothing runs on reading.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import ConfigDict, Discriminator, StringConstraints
+
+from sluice.aggregation import Update
+from sluice.attestation import digest
+from sluice.attestation.messages import STRICT, Blob, Count, Form, Hex32, Name, Signed
+from sluice.detector import Parameters
+from sluice.errors import DocumentError
+from sluice.network.wire.wire import LARGEST_MESSAGE
+
+__all__ = [
+    "ANSWERS",
+    "QUESTIONS",
+    "Answer",
+    "Ask",
+    "AskBatch",
+    "AskToken",
+    "AskUpdate",
+    "Batch",
+    "CommitOnly",
+    "Declined",
+    "Pledge",
+    "Question",
+    "Revelation",
+    "Said",
+    "model_hash",
+    "packed_update",
+    "read_parameters",
+    "read_update",
+    "write_parameters",
+]
+
+WEIGHT_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskBatch:
+    """Asks for the attestation of the batch a plant will train on."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["batch"] = "batch"
+    unproven: bool = False  # a commitment alone will do: a waiver, or the gate in shadow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskToken:
+    """Opens a round: train from these weights, and pledge the update by its hash."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["token"] = "token"
+    round: Count
+    attestation: Hex32  # under which the plant was admitted
+    parameters: Blob = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskUpdate:
+    """Asks for the pledged update, and shows the log since the head that the plant signed last."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["update"] = "update"
+    round: Count
+    head: Blob  # of the log, under the coordinator's signature
+    lines: tuple[Blob, ...] = field(repr=False)
+
+
+Ask = AskBatch | AskToken | AskUpdate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question to one plant."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    TAG: ClassVar[str] = "question"
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    federation: Name
+    client: Name
+    ask: Annotated[Ask, Discriminator("kind")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A commitment and its proof, as documents."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["batch"] = "batch"
+    commit: Blob = field(repr=False)
+    proof: Blob = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOnly:
+    """A commitment to a batch that the plant cannot prove, where it was told that this will do."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["commit"] = "commit"
+    commit: Blob = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pledge:
+    """A token, as a document."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["token"] = "token"
+    token: Blob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revelation:
+    """The pledged update, and the log's head under the plant's signature."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["update"] = "update"
+    update: Blob = field(repr=False)
+    head: Blob
+    renews: bool = False  # another batch waits to be attested
+
+
+Said = Batch | CommitOnly | Pledge | Revelation
+"""What a plant says when it does what it was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declined:
+    """The plant does not do what it was asked. Why is for its own people to read."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["declined"] = "declined"
+    word: Annotated[str, StringConstraints(pattern=r"^[a-z ]{1,40}$")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a plant answers."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    protocol: Literal[1] = 1
+    answer: Annotated[Said | Declined, Discriminator("kind")]
+
+
+QUESTIONS: Form[Signed[Question]] = Form.of(Signed[Question], "question", largest=LARGEST_MESSAGE)
+ANSWERS: Form[Answer] = Form.of(Answer, "answer", largest=LARGEST_MESSAGE)
+
+
+def write_parameters(parameters: Parameters) -> bytes:
+    """Return weights as float32, little endian."""
+    return parameters.astype("<f4").tobytes()
+
+
+def read_parameters(raw: bytes, *, count: int) -> Parameters:
+    """Read so many weights; anything but that many finite numbers is refused."""
+    if len(raw) != 4 * count:
+        raise DocumentError(f"{len(raw):,} bytes of weights came; {4 * count:,} make this model")
+    weights = np.frombuffer(raw, dtype="<f4").astype(np.float32)
+    if not np.isfinite(weights).all():
+        raise DocumentError("the weights hold NaN or infinite numbers")
+    return weights
+
+
+def model_hash(parameters: Parameters) -> str:
+    """Return the hash by which rounds and tokens name a model."""
+    return digest("model", write_parameters(parameters)).hex()
+
+
+def packed_update(update: Update) -> bytes:
+    """Return an update as its number of windows (8 bytes, big endian) and its float32 weights."""
+    return int(update.weight).to_bytes(WEIGHT_BYTES, "big") + write_parameters(
+        update.vector.astype(np.float32)
+    )
+
+
+def read_update(raw: bytes, *, client: str, count: int) -> Update:
+    """Read a plant's update of so many weights."""
+    weight = int.from_bytes(raw[:WEIGHT_BYTES], "big")
+    if not 0 < weight < 1 << 48:
+        raise DocumentError(f"the update of {client!r} claims {weight} windows")
+    vector = read_parameters(raw[WEIGHT_BYTES:], count=count)
+    return Update(client=client, vector=vector, weight=weight)

@@ -1,0 +1,5 @@
+"""The dashboard shows a running federation: its round, its plants and its log."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,3 @@
+from .app import serve
+
+__all__ = ["serve"]

@@ -1,0 +1,48 @@
+from .channel import CHANNELS, Channel, Codes, Role, Span
+from .formats import FORMATS
+from .formats.format import Fill, Format
+from .plantfile import Declaration, PlantFile, read_plant_file, write_plant_file
+from .reading import read_record
+from .record import Gap, Label, Note, Record
+from .source import Source, find_record_file
+from .split import Shares, Split, shards, split
+from .summary import Summary, summarise
+from .windows import WINDOW_ROWS, Scaler, Windows, feature_names, windows
+from .writers.layout import Layout, layout_for
+from .writers.write import write
+
+__all__ = [
+    "CHANNELS",
+    "FORMATS",
+    "WINDOW_ROWS",
+    "Channel",
+    "Codes",
+    "Declaration",
+    "Fill",
+    "Format",
+    "Gap",
+    "Label",
+    "Layout",
+    "Note",
+    "PlantFile",
+    "Record",
+    "Role",
+    "Scaler",
+    "Shares",
+    "Source",
+    "Span",
+    "Split",
+    "Summary",
+    "Windows",
+    "feature_names",
+    "find_record_file",
+    "layout_for",
+    "read_plant_file",
+    "read_record",
+    "shards",
+    "split",
+    "summarise",
+    "windows",
+    "write",
+    "write_plant_file",
+]

@@ -1,0 +1,135 @@
+"""Doors: who may take part."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.admission.gate import Gate
+from sluice.admission.policy import HardenedPolicy, PaperPolicy
+from sluice.attestation.systems.registry import circuit_for, find_system
+from sluice.detector.autoencoder import Descent
+from sluice.errors import SettingError
+from sluice.federation.admission_check import OpenDoor, PhysicsGate
+from sluice.federation.messages import Attestation, Reply, Shown
+from sluice.federation.proofs import Attestor, ProofGate
+from sluice.federation.rounds import admit
+from sluice.federation.transport import InProcess
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.ruleset import Profile
+from sluice.lab.attacks.fabrications import ChannelRoll
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.record import Record
+
+PLANT = simulate("line", seed=0, days=10)
+BATCH = PLANT.rows(8_640, 9_640)
+ROLLED = ChannelRoll(rows=20)(BATCH, seed=0)
+
+
+def gate() -> PhysicsGate:
+    rules = mine(PLANT.rows(0, 4_320), PLANT.rows(4_320, 8_640), profile=Profile.PAPER_WIDE)
+    return PhysicsGate(gates=dict.fromkeys("ab", Gate.of(rules, PaperPolicy())))
+
+
+def by_proof() -> tuple[Attestor, ProofGate]:
+    rules = mine(PLANT.rows(0, 4_320), PLANT.rows(4_320, 8_640), profile=Profile.HARDENED)
+    system = find_system("unsafe", reveal_rows=True)
+    circuit = circuit_for(system, rules, HardenedPolicy(), rows_max=1_000)
+    return (
+        Attestor(federation="lakes", system=system, circuit=circuit),
+        ProofGate(federation="lakes", system=system, circuit=circuit),
+    )
+
+
+def test_the_gate_in_the_clear_admits_and_refuses_with_reasons() -> None:
+    door = gate()
+    assert door.decide("a", Shown(batch=BATCH)).admitted
+    refused = door.decide("a", Shown(batch=ROLLED))
+    assert not refused.admitted
+    assert "break a rule" in refused.reasons[0]
+    assert door.decide("a", None).reasons == ("it showed no batch",)
+    with pytest.raises(SettingError, match="'c' has no accepted rules"):
+        door.decide("c", Shown(batch=BATCH))
+
+
+def test_an_open_door_admits_silence_too() -> None:
+    assert OpenDoor().decide("a", None).admitted
+
+
+def test_by_proof_who_cannot_prove_stays_silent_and_outside() -> None:
+    attest, door = by_proof()
+    transport = InProcess(
+        batches={"a": BATCH, "b": ROLLED},
+        windows={},
+        descent=Descent(),
+        seed=0,
+        attest=attest,
+    )
+    decisions = admit(("a", "b"), transport, door)
+    assert decisions["a"].admitted
+    assert decisions["b"].reasons == ("it sent no proof",)
+
+
+@pytest.fixture(scope="module")
+def proven() -> tuple[Attestor, ProofGate, Attestation]:
+    attest, door = by_proof()
+    found = attest("a", BATCH)
+    assert found is not None
+    return attest, door, found
+
+
+def test_a_batch_in_the_clear_does_not_pass_a_gate_by_proof(
+    proven: tuple[Attestor, ProofGate, Attestation],
+) -> None:
+    _, door, _ = proven
+    assert door.decide("a", Shown(batch=BATCH)).reasons == ("it sent no proof",)
+
+
+def test_a_proof_copied_to_another_client_or_federation_fails(
+    proven: tuple[Attestor, ProofGate, Attestation],
+) -> None:
+    _, door, found = proven
+    assert door.decide("a", found).admitted
+    assert door.decide("b", found).reasons == ("its proof fails step 5.2",)
+    elsewhere = replace(door, federation="rivers")
+    assert elsewhere.decide("a", found).reasons == ("its proof fails step 5.2",)
+
+
+def test_a_proof_under_another_commitment_fails(
+    proven: tuple[Attestor, ProofGate, Attestation],
+) -> None:
+    attest, door, found = proven
+    other: Record = PLANT.rows(9_640, 10_640)
+    another = attest("a", other)
+    assert another is not None
+    mixed = replace(found, commit=another.commit)
+    assert door.decide("a", mixed).reasons == ("its proof fails step 5.3",)
+    torn = replace(found, proof=found.proof[:-1])
+    assert door.decide("a", torn).reasons == ("its proof fails step 5.1",)
+
+
+def test_clients_are_decided_on_together_as_each_would_be_alone(
+    proven: tuple[Attestor, ProofGate, Attestation],
+) -> None:
+    attest, door, found = proven
+    another = attest("b", PLANT.rows(9_640, 10_640))
+    assert another is not None
+    shown: dict[str, Reply | None] = {
+        "a": found,
+        "c": replace(found, commit=another.commit),
+        "d": None,
+        "b": another,
+        "e": found,
+        "f": replace(found, proof=found.proof[:-1]),
+        "g": Shown(batch=BATCH),
+    }
+    together = door.decide_all(shown)
+    assert list(together) == list(shown)
+    assert together == {client: door.decide(client, reply) for client, reply in shown.items()}
+    assert [client for client, decision in together.items() if decision.admitted] == ["a", "b"]
+    in_the_clear = gate()
+    batches: dict[str, Reply | None] = {"a": Shown(batch=BATCH), "b": Shown(batch=ROLLED)}
+    decided = in_the_clear.decide_all(batches)
+    assert {client: decision.admitted for client, decision in decided.items()} == {
+        "a": True,
+        "b": False,
+    }

@@ -1,0 +1,104 @@
+"""`sluice demo`: lived once, told in every way."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sluice.cli.console import out
+from sluice.lab.cli import demo
+from sluice.lab.cli import demo_page as telling
+from sluice.lab.cli.demo_page import Story
+from tests.unit.conftest import Outcome
+
+Run = Callable[..., Outcome]
+
+MODES = ["clean", "honest-only", "naive", "physics-aware", "gated"]
+
+
+@dataclass(frozen=True)
+class Told:
+    """The demonstration, lived once and told in every way."""
+
+    story: Story
+    page: str
+    payload: dict[str, object]
+    words: str
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    report = tmp_path_factory.mktemp("demo") / "report.html"
+    story = demo._lived(demo.FAST, seed=0, quiet=True)
+    telling.draw(story, report)
+    with out.capture() as captured:
+        telling.tell(story, Path("demo/report.html"))
+    return Told(story, report.read_text(), telling.payload(story, report), captured.get())
+
+
+def test_faithful_plants_prove_and_liars_cannot(told: Told) -> None:
+    assert told.payload["refused"] == list(told.story.shared.liars)
+    assert len(told.payload["admitted"]) == 7  # type: ignore[arg-type]
+    proofs = told.payload["proofs"]
+    assert isinstance(proofs, list)
+    assert [proof["client"] for proof in proofs] == told.payload["admitted"]
+    assert all(proof["bytes"] > 10_000 for proof in proofs)
+    for knock in told.story.knocks:  # the proof and the gate say the same
+        assert knock.admitted == knock.verdict.admitted
+
+
+def test_the_detector_is_trained_in_five_ways(told: Told) -> None:
+    recall = told.payload["recall"]
+    assert isinstance(recall, dict)
+    assert list(recall) == MODES
+    assert all(0 <= value <= 1 for value in recall.values())
+
+
+def test_liars_blind_the_detector_and_the_gate_gives_its_sight_back(told: Told) -> None:
+    recall = told.payload["recall"]
+    assert isinstance(recall, dict)
+    assert recall["honest-only"] - recall["naive"] > 0.05
+    assert recall["gated"] - recall["naive"] > 0.05
+
+
+def test_the_readme_shows_what_the_demonstration_says(told: Told) -> None:
+    """Words and counts are the same; decimals may differ a little, as another processor rounds."""
+    readme = (Path(__file__).parents[4] / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(\d+ rules of physics.*?)```", readme, flags=re.DOTALL)
+    assert tidied(shown) == tidied(told.words)
+    assert decimals(shown) == pytest.approx(decimals(told.words), rel=0.05, abs=0.015)
+
+
+DECIMAL = re.compile(r"\d+\.\d+")
+
+
+def decimals(text: str) -> list[float]:
+    return [float(found) for found in DECIMAL.findall(text)]
+
+
+def tidied(text: str) -> list[str]:
+    return [" ".join(DECIMAL.sub("#", line).split()) for line in text.strip().splitlines()]
+
+
+def test_the_page_opens_with_the_picture_and_needs_no_network(told: Told) -> None:
+    assert "10 plants, 3 of them lie; physics keeps 3 out" in told.page
+    assert told.page.index("plotly-graph-div") < told.page.index("At the door")
+    assert not re.search(r"<(script|link|img)[^>]+(src|href)=", told.page)
+    assert 'name="viewport"' in told.page
+
+
+def test_the_words_name_rules_refusals_and_ways(told: Told) -> None:
+    assert "rules of physics were mined" in told.words
+    assert "7 of 10 plants proved" in told.words
+    for liar in told.story.shared.liars:
+        assert f"{liar} (it replays attacks): " in told.words
+    assert all(mode in told.words for mode in MODES)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(sluice: Run, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    seen = sluice("demo", "--fast", "--out", tmp_path / "taken" / "demo")
+    assert seen.code == 2
+    assert "cannot make the folder" in seen.err

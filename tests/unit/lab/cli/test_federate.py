@@ -1,0 +1,156 @@
+"""`sluice federate` from the outside."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.write import write
+from tests.unit.conftest import Outcome
+
+Run = Callable[..., Outcome]
+
+SMALL = ("--plant", "line", "--days", 8, "--clients", 4, "--rounds", 2, "--epochs", 1, "--quiet")
+KEYS = {
+    "targeted_recall",
+    "untargeted_recall",
+    "f1",
+    "auc_pr",
+    "admitted",
+    "refused",
+    "influence",
+}
+
+
+def test_a_federation_leaves_a_model_a_result_and_a_checkpoint(sluice: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    told = sluice("federate", *SMALL, "--rule", "median", "--out", out, "--json")
+    assert told.code == 0, told.err
+    assert set(told.json) >= KEYS
+    assert told.json["admitted"] == ["plant-0", "plant-1", "plant-2", "plant-3"]
+    assert told.json["refused"] == []
+    influence = told.json["influence"]
+    assert isinstance(influence, dict)
+    assert sum(influence.values()) == pytest.approx(1)
+    assert sorted(path.name for path in out.iterdir()) == [
+        "checkpoint.safetensors",
+        "model.safetensors",
+        "result.json",
+    ]
+    assert json.loads((out / "result.json").read_text())["score"]["f1"] == told.json["f1"]
+
+
+def test_the_model_it_leaves_can_score_the_plant(sluice: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert sluice("federate", *SMALL, "--out", out).code == 0
+    record = tmp_path / "later.csv"
+    write(simulate("line", seed=5, days=1), record, Layout.CSV)
+    told = sluice(
+        "score", record, "--model", out / "model.safetensors", "--out", tmp_path / "s.csv", "--json"
+    )
+    assert told.code == 0, told.err
+
+
+def test_more_rounds_go_on_from_the_checkpoint_and_other_settings_are_refused(
+    sluice: Run, tmp_path: Path
+) -> None:
+    once, twice = tmp_path / "once", tmp_path / "twice"
+    assert sluice("federate", *SMALL, "--rounds", 4, "--out", once).code == 0
+    assert sluice("federate", *SMALL, "--out", twice).code == 0
+    assert sluice("federate", *SMALL, "--rounds", 4, "--out", twice).code == 0
+    models = [(folder / "model.safetensors").read_bytes() for folder in (once, twice)]
+    assert models[0] == models[1]
+    refused = sluice("federate", *SMALL, "--seed", 1, "--out", twice)
+    assert refused.code == 2
+    assert "other data or settings" in refused.err
+
+
+def test_a_gated_federation_says_who_was_refused_and_why(sluice: Run, tmp_path: Path) -> None:
+    attacked = ("--days", 24, "--attack", "channel-roll", "--mode", "gated")
+    told = sluice("federate", *SMALL, *attacked, "--out", tmp_path / "run", "--json")
+    assert told.code == 0, told.err
+    assert set(told.json["refused"]) <= set(told.json["liars"])  # type: ignore[call-overload]
+    shown = sluice("federate", *SMALL, *attacked, "--out", tmp_path / "run")
+    assert "(liar)" in shown.out
+    assert "recall on the attacks the liars would hide" in shown.out
+
+
+def test_drawn_rows_are_proven_after_commitments_are_logged(sluice: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    attacked = ("--attack", "channel-roll", "--mode", "gated", "--detector", "subspace")
+    drawn = ("--proof", "sampled", "--samples", 3)  # whether they find the liar is chance
+    told = sluice("federate", *SMALL, *attacked, *drawn, "--out", out, "--json")
+    assert told.code == 0, told.err
+    assert set(told.json["refused"]) <= set(told.json["liars"])  # type: ignore[call-overload]
+    reasons = told.json["reasons"]
+    assert isinstance(reasons, dict)
+    assert all(why == ["it sent no proof"] for why in reasons.values())
+    assert sluice("audit-log", "verify", out / "log.jsonl").code == 0
+    lines = (out / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    kinds = [json.loads(line)["body"]["kind"] for line in lines]
+    assert kinds.count("attested") == len(told.json["admitted"])  # type: ignore[arg-type]
+    assert kinds.index("committed") < kinds.index("challenged") < kinds.index("attested")
+
+
+def test_drawn_rows_are_proven_under_the_papers_policy_only(sluice: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    told = sluice(
+        *("federate", *SMALL, "--attack", "channel-roll", "--mode", "gated", "--out", out),
+        *("--proof", "sampled", "--policy", "hardened"),
+    )
+    assert told.code == 2
+    assert "paper policy only" in told.err
+    assert not out.exists() or not list(out.iterdir())
+
+
+def test_each_plant_alone_leaves_a_model_each(sluice: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert sluice("federate", *SMALL, "--mode", "local-only", "--out", out).code == 0
+    assert len(list(out.glob("model-*.safetensors"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--rule", "medain"), "did you mean 'median'?"),
+        (("--mode", "gatd"), "did you mean 'gated'?"),
+        (("--mode", "gated"), "needs an attack"),
+        (("--mode", "naive", "--attack", "bribery"), "unknown attack 'bribery'"),
+        (("--malicious", 4), "cannot lie"),
+        (("--detector", "subspace", "--rule", "krum"), "no updates to weigh"),
+        (("--plant", "lime"), "did you mean 'line'?"),
+        (("--rules", "none.json"), "none.json"),
+        (("--policy", "lax"), "'lax'"),
+    ],
+)
+def test_what_cannot_be_run_is_said_and_nothing_is_written(
+    sluice: Run, tmp_path: Path, options: tuple[object, ...], why: str
+) -> None:
+    out = tmp_path / "run"
+    told = sluice("federate", *SMALL, *options, "--out", out)
+    assert told.code == 2
+    assert why in told.err
+    assert not out.exists() or not list(out.iterdir())
+
+
+def test_a_record_of_ones_own_needs_a_labelled_one_beside_it(sluice: Run, tmp_path: Path) -> None:
+    record = tmp_path / "clean.csv"
+    write(simulate("line", seed=0, days=4), record, Layout.CSV)
+    told = sluice("federate", "--plant", record, "--out", tmp_path / "run")
+    assert told.code == 2
+    assert "give --test" in told.err
+
+
+def test_records_of_ones_own_are_federated(sluice: Run, tmp_path: Path) -> None:
+    clean, labelled = tmp_path / "clean.csv", tmp_path / "labelled.csv"
+    write(simulate("line", seed=0, days=8), clean, Layout.CSV)
+    write(simulate("line", seed=1, days=4, attacks=True), labelled, Layout.CSV)
+    told = sluice(
+        *("federate", "--plant", clean, "--test", labelled, "--clients", 4, "--rounds", 1),
+        *("--detector", "subspace", "--out", tmp_path / "run", "--json"),
+    )
+    assert told.code == 0, told.err
+    assert told.json["auc_pr"]

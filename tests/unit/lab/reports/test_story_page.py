@@ -1,0 +1,44 @@
+"""The demonstration's page tells what came of it, and no story where there is none."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from sluice.lab.reports.story_page import Plant, StoryPage, Way, write_story_page
+
+PLANTS = tuple(
+    Plant(
+        name=f"plant-{at}",
+        lies=at == 2,
+        admitted=at != 2,
+        violating_share=0.25 if at == 2 else 0.001,
+        why="225 of 907 rows break a rule <here>" if at == 2 else "",
+        proof_bytes=None if at == 2 else 735_000,
+        seconds=1.2,
+    )
+    for at in range(3)
+)
+WAYS = tuple(
+    Way(name=name, recall=recall, precision=0.4, other_recall=None, liars_in=0)
+    for name, recall in (("clean", 0.3), ("naive", 0.1), ("gated", 0.3))
+)
+STORY = StoryPage(plants=PLANTS, ways=WAYS, rules=("P101 on: FIT201 flows",), rounds=8, seed=0)
+
+
+def written(story: StoryPage, folder: Path) -> str:
+    write_story_page(story, folder / "page.html")
+    return (folder / "page.html").read_text()
+
+
+def test_the_picture_comes_first_and_nothing_from_outside(tmp_path: Path) -> None:
+    page = written(STORY, tmp_path)
+    assert "3 plants, 1 of them lie; physics keeps 1 out" in page
+    assert page.index("plotly-graph-div") < page.index("At the door")
+    assert not re.search(r"<(script|link|img)[^>]+(src|href)=", page)
+    assert "rows break a rule &lt;here&gt;" in page
+
+
+def test_damage_is_told_where_there_is_some_and_not_where_there_is_none(tmp_path: Path) -> None:
+    assert "finds 10% of those attacks" in written(STORY, tmp_path)
+    harmless = tuple(replace(way, recall=0.3) for way in WAYS)
+    assert "does not show in what it finds" in written(replace(STORY, ways=harmless), tmp_path)

@@ -1,0 +1,74 @@
+"""Scenarios: who lies, about what, drawn as the paper's code draws it."""
+
+import pytest
+
+from sluice.errors import MissingChannelError, SettingError
+from sluice.lab.plants.catalogue import simulate
+from sluice.lab.trials.modes import MODES, Adversary, Roster
+from sluice.lab.trials.scenario import Setup, client_names, liars_of, scenario
+from sluice.telemetry.record import Label
+
+
+@pytest.mark.parametrize(
+    ("clients", "liars", "seed", "expected"),
+    [
+        (10, 3, 0, {5, 6, 9}),
+        (10, 3, 1, {3, 4, 7}),
+        (10, 3, 2, {1, 2, 6}),
+        (10, 3, 3, {0, 1, 6}),
+        (10, 3, 4, {5, 8, 9}),
+        (5, 2, 0, {3, 4}),
+        (5, 2, 1, {1, 2}),
+        (5, 2, 2, {1, 3}),
+    ],
+)
+def test_the_papers_seeds_name_the_papers_liars(
+    clients: int, liars: int, seed: int, expected: set[int]
+) -> None:
+    drawn = liars_of(Setup(clients=clients, liars=liars), seed=seed)
+    assert drawn == tuple(f"plant-{at}" for at in sorted(expected))
+
+
+def test_names_sort_as_numbers_do() -> None:
+    names = client_names(12)
+    assert names[0] == "plant-00"
+    assert list(names) == sorted(names)
+
+
+def test_seeds_move_liars_and_targets_but_not_the_shards() -> None:
+    clean = simulate("line", seed=0, days=4)
+    test = simulate("line", seed=1, days=4, attacks=True)
+    setup = Setup(clients=4, liars=1)
+    one, other = (scenario(clean, test, setup=setup, seed=seed) for seed in (0, 1))
+    assert (one.shards["plant-0"].values == other.shards["plant-0"].values).all()
+    assert one.liars != other.liars or (one.targets.rows != other.targets.rows).any()
+    assert (test.labels[one.targets.rows] == Label.ATTACK).all()
+    assert one.targets.rows.sum() <= round(0.25 * len(one.shards["plant-0"]))
+
+
+def test_a_test_record_without_the_detectors_channels_is_refused() -> None:
+    clean = simulate("line", seed=0, days=4)
+    test = simulate("line", seed=1, days=4, attacks=True).without("F_PU1")
+    with pytest.raises(MissingChannelError, match="'F_PU1'"):
+        scenario(clean, test, setup=Setup(clients=4, liars=1), seed=0)
+
+
+@pytest.mark.parametrize(("clients", "liars"), [(3, 3), (3, 4), (2, -1)])
+def test_somebody_must_be_left_to_compare_with(clients: int, liars: int) -> None:
+    with pytest.raises(SettingError, match="cannot lie"):
+        Setup(clients=clients, liars=liars)
+
+
+def test_the_modes_are_those_of_the_paper_and_two_references() -> None:
+    assert list(MODES) == [
+        "clean",
+        "honest-only",
+        "naive",
+        "physics-aware",
+        "gated",
+        "local-only",
+        "centralised",
+    ]
+    assert [name for name, mode in MODES.items() if mode.gated] == ["gated"]
+    assert MODES["gated"].adversary is Adversary.PROJECTED
+    assert MODES["honest-only"].roster is Roster.WITHOUT_LIARS
