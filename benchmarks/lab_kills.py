@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
-from sluice.lab.results import Store
+from sluice.lab.results import ResultStore
 from sluice.seeding import stream
 
 GRID = """
@@ -53,7 +53,7 @@ def finished(folder: Path) -> tuple[int, int]:
     """Return how many pieces of work are done, and of how many; none before there is a store."""
     if not (folder / "cells.sqlite").exists():
         return 0, 1
-    store = Store(folder, read_only=True)
+    store = ResultStore(folder, read_only=True)
     counts = store.counts()
     store.close()
     return counts.done, counts.works

@@ -22,12 +22,18 @@ from sluice.files import atomically
 from sluice.invariants import Profile, load_rules, save_rules
 from sluice.invariants.mining import mine
 from sluice.lab.plants import simulate
-from sluice.network import JoinRequest, read_document
-from sluice.network.coordinator import Plan, Site, Store, conductor, found
-from sluice.network.plant import Membership, Share
+from sluice.network import JoinRequest, TrainingRows, read_document
+from sluice.network.coordinator import (
+    CoordinatorFolder,
+    CoordinatorStore,
+    FederationPlan,
+    coordinator_service,
+    found_federation,
+)
+from sluice.network.plant import PlantFolder
 from sluice.network.wire import QUESTIONS, Answerer, AskToken, Direct
 from sluice.telemetry import read_record
-from sluice.telemetry.writers import Layout, write
+from sluice.telemetry.writers import FileLayout, write
 
 CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
 HEAD = """# What many plants cost their coordinator
@@ -118,14 +124,14 @@ class Case:
         """Let the plants join, prove and take part."""
         site = self._founded()
         wire = Metered({f"plant-{at:02d}": self._joined(site, at) for at in range(self.plants)})
-        store = Store(site.base)
+        store = CoordinatorStore(site.base)
         marks: list[tuple[float, int, int]] = []
 
         def mark(_: object) -> None:
             marks.append((wire.spent(), wire.sent, site.log.stat().st_size))
             said.print(f"{self.plants} plants, round {len(marks)}", style="dim")
 
-        held = conductor(site, store, wire, clock=lambda: datetime.now(UTC))
+        held = coordinator_service(site, store, wire, clock=lambda: datetime.now(UTC))
         began = wire.spent()
         held.run(rounds=rounds, on_round=mark)
         verified = len(store.mean_seconds("verified"))
@@ -143,28 +149,28 @@ class Case:
             logged=logged / shares,
         )
 
-    def _founded(self) -> Site:
-        plan = Plan(
+    def _founded(self) -> CoordinatorFolder:
+        plan = FederationPlan(
             federation="many",
             host="127.0.0.1",
             port=18_443,
             link_port=18_000,
-            reference=Share(record=str(self.record), start=CLEAN // 2, stop=CLEAN),
+            reference=TrainingRows(record=str(self.record), start=CLEAN // 2, stop=CLEAN),
             policy='kind = "hardened"\n',
             system=self.system,
             rows_max=ROWS,
             descent=Descent(epochs=1, batch=256),
         )
-        return found(self.folder / "coordinator", plan, at=datetime.now(UTC))
+        return found_federation(self.folder / "coordinator", plan, at=datetime.now(UTC))
 
-    def _joined(self, site: Site, index: int) -> Answerer:
+    def _joined(self, site: CoordinatorFolder, index: int) -> Answerer:
         name, start = f"plant-{index:02d}", self.starts[index]
-        held = Membership.create(
+        held = PlantFolder.create(
             self.folder / name,
             site.invite(name, at=datetime.now(UTC)),
             load_rules(self.rules),
             self.rules.read_text(encoding="utf-8"),
-            Share(record=str(self.record), start=start, stop=start + ROWS),
+            TrainingRows(record=str(self.record), start=start, stop=start + ROWS),
         )
         request = read_document(JoinRequest, held.folder / "request.json", private=True)
         site.enrol(request, at=datetime.now(UTC))
@@ -194,7 +200,7 @@ def _files(folder: Path, *, most: int) -> tuple[Path, Path, tuple[int, ...]]:
     stretches = 2 * most
     days = 1 + (CLEAN + stretches * ROWS) // DAY_ROWS
     record, rules = folder / "line.parquet", folder / "rules.json"
-    write(simulate("line", seed=0, days=days), record, Layout.PARQUET)
+    write(simulate("line", seed=0, days=days), record, FileLayout.PARQUET)
     line = read_record(record)
     mined = mine(line.rows(0, CLEAN // 2), line.rows(CLEAN // 2, CLEAN), profile=Profile.HARDENED)
     save_rules(mined, rules)

@@ -20,7 +20,7 @@ from sluice.admission import HardenedPolicy
 from sluice.attestation.systems import Circuit
 from sluice.attestation.systems.full import Full, worker
 from sluice.errors import ProverError, SettingError
-from sluice.invariants import Kind, Profile, RuleSet
+from sluice.invariants import Profile, RelationKind, RuleSet
 from sluice.invariants.mining import mine
 from sluice.lab.plants import simulate
 from sluice.telemetry import Record
@@ -84,7 +84,7 @@ class AttestBench:
     plant: str
     channels: int
     moving_channels: int
-    rules: tuple[tuple[Kind, int], ...]
+    rules: tuple[tuple[RelationKind, int], ...]
     columns: int
     constraints: int
     processors: int
@@ -143,7 +143,7 @@ def bench_attest(
         plant=of.plant,
         channels=len(of.rules.channels),
         moving_channels=of.moving_channels,
-        rules=tuple((kind, kinds.count(kind)) for kind in Kind if kind in kinds),
+        rules=tuple((kind, kinds.count(kind)) for kind in RelationKind if kind in kinds),
         columns=circuit.columns,
         constraints=circuit.constraints,
         processors=os.cpu_count() or 1,

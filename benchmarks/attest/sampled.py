@@ -22,9 +22,9 @@ from sluice.invariants import Profile, RuleSet
 from sluice.invariants.mining import mine
 from sluice.lab.plants import simulate
 from sluice.telemetry import Record
-from sluice.telemetry.writers import Layout, write
+from sluice.telemetry.writers import FileLayout, write
 
-__all__ = ["PAPER_CONSTRAINTS", "SampledBench", "Subject", "bench_sampled", "subject"]
+__all__ = ["PAPER_CONSTRAINTS", "SampledBench", "SampledSubject", "bench_sampled", "subject"]
 
 STARTUP_S = 21_600
 THINNED = 5
@@ -35,7 +35,7 @@ COMMAND = "from sluice.cli import main; main()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class SampledSubject:
     """The paper's rules of a plant, and clean rows that none was mined from."""
 
     rules: RuleSet
@@ -65,15 +65,15 @@ class SampledBench:
         return self.constraints / PAPER_CONSTRAINTS
 
 
-def subject() -> Subject:
+def subject() -> SampledSubject:
     """Simulate the treatment plant and mine the paper's wide rules."""
     plant = simulate("treatment", seed=0).without_first(STARTUP_S).every(THINNED)
     mined = int(SHARE * len(plant))
     rules = mine(plant.rows(0, mined), plant.rows(mined, 2 * mined), profile=Profile.PAPER_WIDE)
-    return Subject(rules=rules, unseen=plant.rows(2 * mined, len(plant)))
+    return SampledSubject(rules=rules, unseen=plant.rows(2 * mined, len(plant)))
 
 
-def bench_sampled(of: Subject, *, repeats: int, samples: int = 32) -> SampledBench:
+def bench_sampled(of: SampledSubject, *, repeats: int, samples: int = 32) -> SampledBench:
     """Make keys, commit, prove and verify."""
     with TemporaryDirectory() as temporary:
         folder, policy = Path(temporary), PaperPolicy()
@@ -99,7 +99,7 @@ class _Shown:
     proof: bytes
 
 
-def _shown(of: Subject, keys: KeyFolder, folder: Path) -> _Shown:
+def _shown(of: SampledSubject, keys: KeyFolder, folder: Path) -> _Shown:
     """Commit and draw until a proof is found: sampling excludes a clean batch now and then."""
     for nth in range(LIMIT):
         batch = of.unseen.rows(nth * SAMPLED_ROWS, (nth + 1) * SAMPLED_ROWS)
@@ -117,7 +117,7 @@ def _shown(of: Subject, keys: KeyFolder, folder: Path) -> _Shown:
             proven = committed.challenged(challenge).prove(batch)
         except RefusedError:
             continue
-        write(batch, folder / "batch.parquet", Layout.PARQUET)
+        write(batch, folder / "batch.parquet", FileLayout.PARQUET)
         committed.save(folder / "commit.json")
         (folder / "challenge.json").write_bytes(CHALLENGES.write(challenge))
         return _Shown(
@@ -138,7 +138,7 @@ def _process(folder: Path) -> Step:
 
 
 def _measured(  # noqa: PLR0913, PLR0917 - a measurement is these parts
-    of: Subject,
+    of: SampledSubject,
     system: Sampled,
     keys: KeyFolder,
     shown: _Shown,

@@ -11,12 +11,12 @@ from sluice.attestation.systems.full import Statement, derive
 from sluice.invariants import (
     Budgets,
     CleanFacts,
+    CleanShare,
     Coupling,
     Liveness,
     Margins,
     Measurement,
     RuleSet,
-    Share,
     Window,
     block_ranges,
     budgets_for,
@@ -180,13 +180,13 @@ def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> Cle
         if isinstance(relation, Window):
             broken = int(found.violating[found.anchors].sum()) + _off_by(rng)
             share = (max(0, broken) + 0.5) * relation.rows / (2 * rows)
-            anchors.append(Share(rule=name, share=share))
+            anchors.append(CleanShare(rule=name, share=share))
             continue
         excess = float(found.excess.max()) * float(rng.choice([0.0, 0.5, 0.7, 1.0]))
-        severe.append(Share(rule=name, share=excess))
+        severe.append(CleanShare(rule=name, share=excess))
         if isinstance(relation, Coupling) and rng.random() < 0.9:
             waiting = int(found.envelope.sum()) + _off_by(rng)
-            envelope.append(Share(rule=name, share=_share(waiting, rows)))
+            envelope.append(CleanShare(rule=name, share=_share(waiting, rows)))
     levels = [found.name for found in plant.rules.channels if found.role is Role.LEVEL]
     return CleanFacts(
         batch_rows=rows,
@@ -200,7 +200,7 @@ def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> Cle
         envelope=tuple(envelope),
         anchors=tuple(anchors),
         liveness=tuple(fact for level in levels for fact in _liveness(rng, plant, level)),
-        repeats=tuple(Share(rule=level, share=0.0) for level in levels),
+        repeats=tuple(CleanShare(rule=level, share=0.0) for level in levels),
     )
 
 

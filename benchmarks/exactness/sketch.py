@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.invariants import Coupling, Invariant, State, Term, Transition
+from sluice.invariants import ActuatorState, Coupling, Invariant, Term, Transition
 from sluice.telemetry import Channel, Codes, Role, Span
 
 __all__ = ["Sketch", "Tank", "draw_sketch", "some_of"]
@@ -95,7 +95,8 @@ def _coupling(
     if rng.random() < 0.1:
         on.append(44)  # a code that only the coupling knows
     states = tuple(
-        State(code=code, nominal=float(rng.uniform(0.2, 0.85)) * flow.span.high) for code in on
+        ActuatorState(code=code, nominal=float(rng.uniform(0.2, 0.85)) * flow.span.high)
+        for code in on
     )
     most = max(state.nominal for state in states)
     quantum = (flow.span.high - flow.span.low) / 58_000  # about a register

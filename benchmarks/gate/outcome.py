@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sluice.lab.audits import Fabricated, Freeze, Honest, Ramp
+from sluice.lab.audits import Fabricated, Freeze, Honest, RampAudit
 
 __all__ = ["CHANCE", "Covered", "Outcome", "SeasonOutcome"]
 
@@ -50,5 +50,5 @@ class Outcome:
     originals_refused: int
     fabrications: tuple[Fabricated, ...]
     freezes: tuple[Freeze, ...]
-    ramps: tuple[Ramp, ...]
+    ramps: tuple[RampAudit, ...]
     unwatched: tuple[str, ...]  # levels without a window rule

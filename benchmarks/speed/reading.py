@@ -16,7 +16,7 @@ import pandas as pd
 
 from sluice.lab.plants import simulate
 from sluice.telemetry import read_record
-from sluice.telemetry.writers import Layout, write
+from sluice.telemetry.writers import FileLayout, write
 
 REPEATS = 3
 CLOCK = " %d/%m/%Y %I:%M:%S %p"
@@ -44,7 +44,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "SWaT_Dataset_Normal_v1.csv"
         record = simulate("treatment", seed=0)
-        write(record, path, Layout.SWAT)
+        write(record, path, FileLayout.SWAT)
         os.environ["SLUICE_CACHE"] = str(Path(folder) / "cache")
 
         def parsed() -> None:

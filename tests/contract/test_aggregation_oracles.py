@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.aggregation.allowance import Share
+from sluice.aggregation.allowance import AllowedShare
 from sluice.aggregation.averages import FedAvg
 from sluice.aggregation.coordinates import CoordinateMedian, TrimmedMean
 from sluice.aggregation.registry import RULES
@@ -199,7 +199,7 @@ def test_krum_picks_the_same_client(flower: Flower, seed: int, clients: int, f: 
 @settings(deadline=None, max_examples=60)
 @given(seed=SEEDS, clients=st.integers(5, 13))
 def test_multi_krum_keeps_the_same_clients(flower: Flower, seed: int, clients: int) -> None:
-    f = Share(0.3).among(clients)
+    f = AllowedShare(0.3).among(clients)
     drawn = Round.drawn(seed, clients, weighted=False)
     found = drawn.by(MultiKrum())
     outside = flower.lists.aggregate_krum(drawn.results, num_malicious=f, to_keep=clients - f)

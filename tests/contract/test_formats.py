@@ -7,7 +7,7 @@ import pytest
 from sluice.telemetry.formats import FORMATS
 from sluice.telemetry.formats.format import Format
 from sluice.telemetry.source import Source
-from sluice.telemetry.writers.layout import Layout, layout_for
+from sluice.telemetry.writers.layout import FileLayout, layout_for
 from sluice.telemetry.writers.write import write
 
 from ..unit.telemetry.test_record import filling_tank  # noqa: TID252
@@ -43,7 +43,7 @@ def test_it_claims_nothing_that_is_not_its_own(known: Format, data: bytes, tmp_p
 
 def test_it_leaves_plain_csv_alone(known: Format, tmp_path: Path) -> None:
     path = tmp_path / "plain.csv"
-    write(filling_tank(), path, Layout.CSV)
+    write(filling_tank(), path, FileLayout.CSV)
     assert not known.recognises(Source(path))
 
 

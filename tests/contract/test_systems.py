@@ -6,7 +6,7 @@ import pytest
 
 from sluice.admission.policy import HardenedPolicy
 from sluice.attestation.systems.registry import SystemName, circuit_for, find_system
-from sluice.attestation.systems.system import Circuit, Claim, System, each_alone
+from sluice.attestation.systems.system import Circuit, ProofClaim, System, each_alone
 from sluice.errors import EmptyRulesError, RefusedError, VerificationError
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile, RuleSet
@@ -153,7 +153,7 @@ def test_a_batch_that_breaks_the_rules_is_not_proven(
 def test_many_proofs_are_answered_as_each_would_be_alone(
     system: System, circuit: Circuit, commitment: bytes, proof: bytes
 ) -> None:
-    good = Claim(commitment=commitment, rows=ROWS, context=CONTEXT, proof=proof)
+    good = ProofClaim(commitment=commitment, rows=ROWS, context=CONTEXT, proof=proof)
     bent = bytes([*proof[:900], proof[900] ^ 1, *proof[901:]])
     claims = (
         good,

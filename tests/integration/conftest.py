@@ -13,10 +13,10 @@ from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.invariants.rulesfile import save_rules
 from sluice.lab.plants.catalogue import simulate
-from sluice.network.coordinator.founding import Plan
-from sluice.network.plant.folder import Share
+from sluice.network.coordinator.founding import FederationPlan
+from sluice.network.training_rows import TrainingRows
 from sluice.telemetry.record import Record
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 from .sites import Draft, free_port
@@ -42,7 +42,7 @@ class Ground:
         """Fit rules before the first cut, calibrate them before the second, and accept them."""
         fit, calibrate = cuts
         path, rules_file = folder / "record.parquet", folder / "rules.json"
-        write(record, path, Layout.PARQUET)
+        write(record, path, FileLayout.PARQUET)
         rules = mine(record.rows(0, fit), record.rows(fit, calibrate), profile=Profile.HARDENED)
         save_rules(rules, rules_file)
         # Channels that no rule reads are declared, as an approver would do after asking why.
@@ -57,20 +57,20 @@ class Ground:
             calibration=cuts,
         )
 
-    def share(self, start: int, stop: int) -> Share:
-        return Share(record=str(self.record), start=start, stop=stop)
+    def share(self, start: int, stop: int) -> TrainingRows:
+        return TrainingRows(record=str(self.record), start=start, stop=stop)
 
     def draft(
         self,
         folder: Path,
-        shares: dict[str, Share],
+        shares: dict[str, TrainingRows],
         *,
         rounds: int,
         deadline_s: float,
         batch_deadline_s: float | None = None,
         rows_max: int,
     ) -> Draft:
-        plan = Plan(
+        plan = FederationPlan(
             federation="water",
             host="127.0.0.1",
             port=free_port(),

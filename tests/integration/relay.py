@@ -14,8 +14,8 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from sluice.network.coordinator.folder import Site
-from sluice.network.plant.folder import Membership
+from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.terms import write_document
 from sluice.seeding import stream
 
@@ -23,7 +23,7 @@ from sluice.seeding import stream
 class Relay:
     """One address at which plants find the proxy, by way of a network that misbehaves."""
 
-    def __init__(self, site: Site, *, seed: int) -> None:
+    def __init__(self, site: CoordinatorFolder, *, seed: int) -> None:
         self._site = site
         self._random = stream(seed, "relay")
         self._lock = threading.Lock()
@@ -105,7 +105,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def relayed(site: Site, plants: list[Path], *, seed: int = 0) -> Iterator[Relay]:
+def relayed(site: CoordinatorFolder, plants: list[Path], *, seed: int = 0) -> Iterator[Relay]:
     """Put a relay between these plants' folders and the proxy."""
     relay = Relay(site, seed=seed)
     server = _Server(("127.0.0.1", 0), _handler(relay))
@@ -129,6 +129,6 @@ def relayed(site: Site, plants: list[Path], *, seed: int = 0) -> Iterator[Relay]
 
 def _point(folder: Path, port: int) -> None:
     """Tell a plant that its coordinator is at another port."""
-    invitation = Membership(folder).invitation
+    invitation = PlantFolder(folder).invitation
     moved = replace(invitation, terms=replace(invitation.terms, port=port))
     write_document(moved, folder / "invitation.json", private=True)

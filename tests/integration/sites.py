@@ -26,11 +26,12 @@ from sluice.federation.messages import Reply, Request
 from sluice.federation.rounds import begin, take_round
 from sluice.federation.transport import InProcess
 from sluice.invariants.ruleset import RuleSet
-from sluice.network.coordinator.folder import Site
-from sluice.network.coordinator.founding import Plan, found
-from sluice.network.coordinator.store import Store
-from sluice.network.plant.folder import Membership, Share
+from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.founding import FederationPlan, found_federation
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.terms import JoinRequest, read_document, write_document
+from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.questions import model_hash
 from sluice.network.wire.superlink import bound_to_us
 
@@ -50,14 +51,19 @@ class Draft:
 
     @classmethod
     def make(
-        cls, folder: Path, plan: Plan, rules: RuleSet, rules_file: Path, shares: Mapping[str, Share]
+        cls,
+        folder: Path,
+        plan: FederationPlan,
+        rules: RuleSet,
+        rules_file: Path,
+        shares: Mapping[str, TrainingRows],
     ) -> "Draft":
         now = datetime.now(UTC)
-        site = found(folder / "water", plan, at=now)
+        site = found_federation(folder / "water", plan, at=now)
         for name, share in shares.items():
             invitation = site.invite(name, at=now)
             text = rules_file.read_text(encoding="utf-8")
-            held = Membership.create(folder / name, invitation, rules, text, share)
+            held = PlantFolder.create(folder / name, invitation, rules, text, share)
             request = read_document(JoinRequest, held.folder / "request.json", private=True)
             site.enrol(request, at=now)
         return cls(folder=folder, plants=tuple(shares))
@@ -85,8 +91,8 @@ class Sites:
     seconds: float = 0.0  # from here to the end of the last round
 
     @property
-    def site(self) -> Site:
-        return Site(self.folder / "water")
+    def site(self) -> CoordinatorFolder:
+        return CoordinatorFolder(self.folder / "water")
 
     @property
     def said(self) -> Path:
@@ -163,9 +169,9 @@ class Sites:
         return int((self.site.folder / "proxy" / "nginx.pid").read_text(encoding="ascii"))
 
     def _found(self, program: str, folder: Path) -> int:
-        found = [pid for pid in _pids() if _runs(pid, program, folder)]
-        assert found, f"no {program} of {folder} runs"
-        return found[0]
+        found_federation = [pid for pid in _pids() if _runs(pid, program, folder)]
+        assert found_federation, f"no {program} of {folder} runs"
+        return found_federation[0]
 
     def stop(self) -> None:
         """End everything; Flower and nginx end with who started them."""
@@ -258,7 +264,7 @@ class Sites:
 
     def model(self) -> Parameters:
         """Return the weights that the store holds at the end."""
-        store = Store(self.site.base)
+        store = CoordinatorStore(self.site.base)
         try:
             held = store.last(federation=self.site.terms.federation)
         finally:
@@ -282,7 +288,7 @@ class Sites:
         return checkpoint.parameters
 
     def _trainer(self, name: str) -> InProcess:
-        terms, batch = self.site.terms, Membership(self.folder / name).share.read()
+        terms, batch = self.site.terms, PlantFolder(self.folder / name).share.read()
         windows = {name: terms.framing.windows(batch)}
         return InProcess(
             batches={name: batch}, windows=windows, descent=terms.descent, seed=terms.seed

@@ -23,11 +23,11 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from sluice.lab.plants.catalogue import simulate
-from sluice.network.coordinator.founding import Plan, found
+from sluice.network.coordinator.founding import FederationPlan, found_federation
 from sluice.network.coordinator.hosting import hosted
-from sluice.network.coordinator.store import Store
-from sluice.network.plant.folder import Share
-from sluice.telemetry.writers.layout import Layout
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.training_rows import TrainingRows
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 ROOT = Path(__file__).parents[2]
@@ -95,20 +95,20 @@ class Hosted:
 
 
 @pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     folder = tmp_path_factory.mktemp("door")
     record = folder / "line.csv"
-    write(simulate("line", seed=0, days=1), record, Layout.CSV)
-    plan = Plan(
+    write(simulate("line", seed=0, days=1), record, FileLayout.CSV)
+    plan = FederationPlan(
         federation="water",
         host="127.0.0.1",
         port=18_444,
         link_port=18_001,
-        reference=Share(record=str(record), start=0, stop=1_000),
+        reference=TrainingRows(record=str(record), start=0, stop=1_000),
         policy='kind = "hardened"\n',
     )
-    site = found(folder / "water", plan, at=datetime.now(UTC))
-    store = Store(site.base)
+    site = found_federation(folder / "water", plan, at=datetime.now(UTC))
+    store = CoordinatorStore(site.base)
     key = ec.generate_private_key(ec.SECP384R1()).public_key()
     public = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     with hosted(site, store, proxy=True) as wire:  # its self-check has passed
@@ -123,46 +123,50 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
 
 
 @needs_network
-def test_the_control_interface_cannot_be_reached_through_the_proxy(door: Hosted) -> None:
-    outside = ControlHttpClient.from_server_address(door.address, False, door.trust, [])
+def test_the_control_interface_cannot_be_reached_through_the_proxy(endpoint: Hosted) -> None:
+    outside = ControlHttpClient.from_server_address(endpoint.address, False, endpoint.trust, [])
     with pytest.raises(httpx.HTTPStatusError, match="404"):
         outside.ListNodes(ListNodesRequest())
     with pytest.raises(httpx.HTTPStatusError, match="404"):
         outside.StartRun(StartRunRequest())
     with pytest.raises(httpx.HTTPStatusError, match="404"):
-        outside.RegisterNode(RegisterNodeRequest(public_key=door.public))
+        outside.RegisterNode(RegisterNodeRequest(public_key=endpoint.public))
     outside.close()
 
 
 @needs_network
-def test_an_impostor_with_a_stolen_certificate_but_no_key_is_refused(door: Hosted) -> None:
+def test_an_impostor_with_a_stolen_certificate_but_no_key_is_refused(endpoint: Hosted) -> None:
     # It has the certificate, and even the node's public key, but not the private one.
-    fleet = FleetHttpClient.from_server_address(door.address, False, door.trust, [])
+    fleet = FleetHttpClient.from_server_address(endpoint.address, False, endpoint.trust, [])
     with pytest.raises(httpx.HTTPStatusError, match="401"):
-        fleet.ActivateNode(ActivateNodeRequest(public_key=door.public, heartbeat_interval=30))
+        fleet.ActivateNode(ActivateNodeRequest(public_key=endpoint.public, heartbeat_interval=30))
     fleet.close()
 
 
 @needs_network
-def test_an_impostor_who_signs_with_a_key_of_its_own_is_refused(door: Hosted) -> None:
+def test_an_impostor_who_signs_with_a_key_of_its_own_is_refused(endpoint: Hosted) -> None:
     own = ec.generate_private_key(ec.SECP384R1())
     signing = NodeAuthHttpInterceptor(own, own.public_key())
-    fleet = FleetHttpClient.from_server_address(door.address, False, door.trust, [signing])
+    fleet = FleetHttpClient.from_server_address(endpoint.address, False, endpoint.trust, [signing])
     with pytest.raises(httpx.HTTPStatusError, match="40[13]"):
-        fleet.ActivateNode(ActivateNodeRequest(public_key=door.public, heartbeat_interval=30))
+        fleet.ActivateNode(ActivateNodeRequest(public_key=endpoint.public, heartbeat_interval=30))
     fleet.close()
 
 
 @needs_network
 @pytest.mark.parametrize(("size", "status"), [(9 * 1024 * 1024, 413), (1024, 415)])
-def test_an_oversized_message_is_refused_at_the_door(door: Hosted, size: int, status: int) -> None:
-    with httpx.Client(verify=ssl.create_default_context(cafile=str(door.authority))) as outside:
-        answer = outside.post(f"https://{door.address}/v1/fleet/push-object", content=b"x" * size)
+def test_an_oversized_message_is_refused_at_the_door(
+    endpoint: Hosted, size: int, status: int
+) -> None:
+    with httpx.Client(verify=ssl.create_default_context(cafile=str(endpoint.authority))) as outside:
+        answer = outside.post(
+            f"https://{endpoint.address}/v1/fleet/push-object", content=b"x" * size
+        )
     assert answer.status_code == status  # a small one reaches Flower, which refuses its type
 
 
 @needs_network
-def test_nobody_is_served_without_tls(door: Hosted) -> None:
+def test_nobody_is_served_without_tls(endpoint: Hosted) -> None:
     with httpx.Client() as outside:
-        answer = outside.post(f"http://{door.address}/v1/fleet/pull-messages", content=b"")
+        answer = outside.post(f"http://{endpoint.address}/v1/fleet/pull-messages", content=b"")
     assert answer.status_code == 400

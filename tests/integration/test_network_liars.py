@@ -14,8 +14,9 @@ from sluice.federation.proofs import Attestor, ProofGate
 from sluice.federation.rounds import Checkpoint, admit, begin, take_round
 from sluice.federation.transport import InProcess
 from sluice.lab.plants.catalogue import simulate
-from sluice.network.plant.folder import Membership, Share
-from sluice.telemetry.writers.layout import Layout
+from sluice.network.plant.folder import PlantFolder
+from sluice.network.training_rows import TrainingRows
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 from .conftest import Ground
@@ -31,7 +32,7 @@ FIRST = 15_552
 TRUE = ("east", "north", "south", "west")
 
 
-def true_shares(ground: Ground) -> dict[str, Share]:
+def true_shares(ground: Ground) -> dict[str, TrainingRows]:
     """The rows of plants that tell the truth; the first stretch of the record has a bad row."""
     starts = {name: FIRST + at * ROWS for at, name in enumerate(TRUE, start=1)}
     return {name: ground.share(start, start + ROWS) for name, start in starts.items()}
@@ -41,8 +42,11 @@ def in_one_process(sites: Sites, rounds: int) -> Checkpoint:
     """Run the same federation in this process, by proof, with batches as the plants have them."""
     site = sites.site
     terms, names = site.terms, (*TRUE, "liar")
-    batches = {name: Membership(sites.folder / name).share.read() for name in names}
-    system, rules = find_system(terms.system), Membership(sites.folder / "north").keys.circuit.rules
+    batches = {name: PlantFolder(sites.folder / name).share.read() for name in names}
+    system, rules = (
+        find_system(terms.system),
+        PlantFolder(sites.folder / "north").keys.circuit.rules,
+    )
     circuit = circuit_for(system, rules, site.policy(), rows_max=terms.rows_max)
     transport = InProcess(
         batches=batches,
@@ -51,9 +55,9 @@ def in_one_process(sites: Sites, rounds: int) -> Checkpoint:
         seed=terms.seed,
         attest=Attestor(federation=terms.federation, system=system, circuit=circuit),
     )
-    door = ProofGate(federation=terms.federation, system=system, circuit=circuit)
+    endpoint = ProofGate(federation=terms.federation, system=system, circuit=circuit)
     start = initial(terms.framing.width, seed=terms.seed)
-    checkpoint = begin(start, admit(names, transport, door))
+    checkpoint = begin(start, admit(names, transport, endpoint))
     for _ in range(rounds):
         checkpoint = take_round(checkpoint, transport, RULES[terms.rule], None)
     return checkpoint
@@ -84,8 +88,10 @@ def test_ten_rounds_with_a_liar_end_with_the_model_of_one_process(
     treatment: Ground, jax_cache: Path, tmp_path: Path
 ) -> None:
     attacked = tmp_path / "attacked.parquet"
-    write(simulate("treatment", seed=1, days=1, attacks=True).every(10), attacked, Layout.PARQUET)
-    liar = Share(record=str(attacked), start=0, stop=ROWS)
+    write(
+        simulate("treatment", seed=1, days=1, attacks=True).every(10), attacked, FileLayout.PARQUET
+    )
+    liar = TrainingRows(record=str(attacked), start=0, stop=ROWS)
     draft = treatment.draft(
         tmp_path / "draft",
         {**true_shares(treatment), "liar": liar},
@@ -131,7 +137,7 @@ def test_liars_of_four_kinds_are_left_out_each_with_its_step(
         rows_max=ROWS,
     )
     for name in ("copied", "forged", "north", "stale"):  # 45 s are for the way, not for proving
-        Membership(draft.folder / name).agent().attest()
+        PlantFolder(draft.folder / name).agent().attest()
     with running(draft, tmp_path / "sites", jax_cache) as sites:
         for lie in ("copied", "forged", "silent", "stale"):
             sites.start_liar(lie, lie, str(sites.folder / "north"))

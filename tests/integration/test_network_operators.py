@@ -8,9 +8,10 @@ import pytest
 
 from sluice.attestation.log.entries import BatchAttested, BatchExcused, ModelAggregated
 from sluice.attestation.messages.context import Interval
-from sluice.network.plant.folder import Membership, Share
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.terms import write_document
-from sluice.telemetry.writers.layout import Layout
+from sluice.network.training_rows import TrainingRows
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 from .outcomes import Row, note
@@ -23,13 +24,13 @@ pytestmark = pytest.mark.skipif(
 
 def spoil(sites: Sites, plant: str) -> Interval:
     """Have a flow meter of a plant read a quarter too much, and return when."""
-    held = Membership(sites.folder / plant)
+    held = PlantFolder(sites.folder / plant)
     whole = held.share.whole()
     values = np.array(whole.values)
     values[:, whole.index("F_PU1")] *= 1.25
     path = sites.folder / "spoilt.parquet"
-    write(whole.with_values(values), path, Layout.PARQUET)
-    share = Share(record=str(path), start=held.share.start, stop=held.share.stop)
+    write(whole.with_values(values), path, FileLayout.PARQUET)
+    share = TrainingRows(record=str(path), start=held.share.start, stop=held.share.stop)
     write_document(share, held.folder / "plant.json")
     return Interval.of(share.read())
 
@@ -52,7 +53,7 @@ def test_operators_put_the_gate_in_shadow_waive_renew_and_remove(
         excused = [body for body in sites.bodies() if isinstance(body, BatchExcused)]
         assert [(body.client, body.waiver) for body in excused] == [("west", None)]
 
-        share = Membership(sites.folder / "north").share
+        share = PlantFolder(sites.folder / "north").share
         moved = f"{share.start + 1_800}:{share.stop + 1_800}"
         sites.type("plant", "renew", "north", "--rows", moved)
         assert rounds_of(sites, 3, "--enforce") == (everybody, others, others)

@@ -8,7 +8,7 @@ import pytest
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.record import Record
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 
@@ -19,7 +19,7 @@ def attacked() -> Record:
 
 def test_what_is_written_as_swat_reads_back_the_same(tmp_path: Path, attacked: Record) -> None:
     path = tmp_path / "SWaT_Dataset_Attack_v0.csv"
-    write(attacked, path, Layout.SWAT)
+    write(attacked, path, FileLayout.SWAT)
     text = path.read_bytes()
     title, header, first, *_ = text.split(b"\n", 3)
     assert b"FIT101" not in title
@@ -45,7 +45,7 @@ def test_a_large_file_is_cached_by_content_and_reads_back_the_same(
     cache = tmp_path / "cache"
     monkeypatch.setenv("SLUICE_CACHE", str(cache))
     path = tmp_path / "attack.csv"
-    write(attacked, path, Layout.SWAT)
+    write(attacked, path, FileLayout.SWAT)
     first = read_record(path)
     (kept,) = cache.iterdir()
     again = read_record(path)

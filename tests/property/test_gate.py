@@ -14,14 +14,14 @@ from sluice.invariants.integers import evaluate
 from sluice.invariants.measure import measure
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.relations import (
+    ActuatorState,
     Balance,
     Bound,
     Coupling,
     Invariant,
-    Kind,
     Rate,
     Relation,
-    State,
+    RelationKind,
     Term,
     Transition,
     Window,
@@ -85,8 +85,8 @@ def test_other_units_scale_coefficients_and_nothing_else(
         assert before.name == after.name
         moved = after.tolerance / before.tolerance
         assert moved == pytest.approx(
-            1.0 if before.kind is Kind.COUPLING else factor, rel=1e-6
-        ) or (before.kind is Kind.BOUND)
+            1.0 if before.kind is RelationKind.COUPLING else factor, rel=1e-6
+        ) or (before.kind is RelationKind.BOUND)
         if isinstance(before.relation, Balance) and isinstance(after.relation, Balance):
             for one, other in zip(before.relation.terms, after.relation.terms, strict=True):
                 assert other.coefficient == pytest.approx(one.coefficient * factor, rel=1e-6)
@@ -128,7 +128,10 @@ def relations(draw: st.DrawFn) -> Relation:
             actuator="S",
             flow="F",
             off=1,
-            states=(State(code=2, nominal=draw(st.floats(0.5, 4))), State(code=3, nominal=1.0)),
+            states=(
+                ActuatorState(code=2, nominal=draw(st.floats(0.5, 4))),
+                ActuatorState(code=3, nominal=1.0),
+            ),
             settle=draw(st.integers(0, 3)),
             transition=Transition.ENVELOPE,
         ),

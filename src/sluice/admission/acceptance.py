@@ -15,7 +15,7 @@ from sluice.invariants import (
     CleanFacts,
     Coupling,
     Invariant,
-    Kind,
+    RelationKind,
     RuleSet,
     Window,
     amount,
@@ -142,7 +142,7 @@ def _covered(rules: RuleSet, asked: Acceptance) -> Iterator[str]:
                 yield f"{name} has no balance or window tight enough to see {power}; {remedy}"
         elif channel.role is Role.ACTUATOR and asked.every_pump and name not in read | idle:
             yield f"no coupling or balance reads {name}; {remedy}"
-    for rule in rules.of_kind(Kind.COUPLING):
+    for rule in rules.of_kind(RelationKind.COUPLING):
         for pump in rule.relation.channels[2:]:
             if pump not in idle and pump not in asked.reasons:
                 yield (

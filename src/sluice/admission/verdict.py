@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sluice.arrays import Bools
-from sluice.invariants import Kind
+from sluice.invariants import RelationKind
 
 __all__ = ["Finding", "LyingLevel", "Verdict", "WorstRow"]
 
@@ -25,7 +25,7 @@ class Finding:
     """One rule on one batch."""
 
     name: str
-    kind: Kind
+    kind: RelationKind
     violating_rows: int
     violating_share: float
     inapplicable_share: float

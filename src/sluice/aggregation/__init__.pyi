@@ -1,4 +1,4 @@
-from .allowance import Share
+from .allowance import AllowedShare
 from .averages import CentredClipping, FedAvg, NormClipping
 from .coordinates import CoordinateMedian, TrimmedMean
 from .fltrust import FLTrust
@@ -7,13 +7,14 @@ from .geometric import GeometricMedian
 from .geometry import MedianLength
 from .mixing import NearestNeighbourMixing
 from .registry import RULES
-from .rule import Aggregate, Centre, Fresh, Memory, RootUpdate, Rule, State
+from .rule import Aggregate, Centre, Fresh, RootUpdate, Rule, RuleMemory, State
 from .selection import Krum, MultiKrum
 from .update import Update, Vector
 
 __all__ = [
     "RULES",
     "Aggregate",
+    "AllowedShare",
     "Centre",
     "CentredClipping",
     "CoordinateMedian",
@@ -24,13 +25,12 @@ __all__ = [
     "GeometricMedian",
     "Krum",
     "MedianLength",
-    "Memory",
     "MultiKrum",
     "NearestNeighbourMixing",
     "NormClipping",
     "RootUpdate",
     "Rule",
-    "Share",
+    "RuleMemory",
     "State",
     "TrimmedMean",
     "Update",

@@ -5,11 +5,11 @@ from math import floor
 
 from sluice.errors import SettingError
 
-__all__ = ["Allowance", "Share", "allowed", "check_allowance"]
+__all__ = ["Allowance", "AllowedShare", "allowed", "check_allowance"]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class AllowedShare:
     """A share of the updates present, rounded down; it shrinks with them when a gate refuses some.
 
     `Share(0.3)` is 3 of the paper's 10 clients, and 2 of the 7 its gate leaves.
@@ -26,7 +26,7 @@ class Share:
         return floor(self.of * clients + 1e-9)  # 0.29 of 100 is 29, whatever floats say
 
 
-Allowance = int | Share
+Allowance = int | AllowedShare
 
 
 def check_allowance(f: Allowance, rule: str) -> None:
@@ -37,7 +37,7 @@ def check_allowance(f: Allowance, rule: str) -> None:
 
 def allowed(f: Allowance, clients: int, rule: str) -> int:
     """Return f for the updates at hand, which must outnumber it."""
-    count = f.among(clients) if isinstance(f, Share) else f
+    count = f.among(clients) if isinstance(f, AllowedShare) else f
     if clients <= count:
         raise SettingError(
             f"{rule} guards against f = {count} clients but got {clients} updates; it needs more "

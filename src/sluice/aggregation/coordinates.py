@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.aggregation.allowance import Share
+from sluice.aggregation.allowance import AllowedShare
 from sluice.aggregation.rule import Aggregate, Fresh, State, aggregated, expect_fresh
 from sluice.aggregation.update import Update, stacked
 from sluice.arrays import Bools, Floats
@@ -54,7 +54,7 @@ class TrimmedMean:
         """Aggregate one round."""
         fresh = expect_fresh(state, "the trimmed mean")
         stack = stacked(updates)
-        cut = Share(self.beta).among(len(stack))
+        cut = AllowedShare(self.beta).among(len(stack))
         kept = np.sort(stack.matrix, axis=0)[cut : len(stack) - cut]
         shares = _kept_shares(stack.matrix, kept).mean(axis=1)
         middling = _middling(np.linalg.norm(stack.matrix, axis=1), cut)

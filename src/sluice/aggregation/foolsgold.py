@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from sluice.aggregation.geometry import directions
-from sluice.aggregation.rule import Aggregate, Fresh, Memory, State, aggregated
+from sluice.aggregation.rule import Aggregate, Fresh, RuleMemory, State, aggregated
 from sluice.aggregation.update import Stack, Update, stacked
 from sluice.arrays import Floats, frozen
 from sluice.errors import SettingError
@@ -34,7 +34,7 @@ class FoolsGold:
         if not (np.isfinite(self.kappa) and self.kappa > 0):
             raise SettingError(f"FoolsGold's confidence kappa is above 0, got {self.kappa}")
 
-    def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, Memory]:
+    def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, RuleMemory]:
         """Aggregate one round; return the memory with it added."""
         stack = stacked(updates)
         before = _remembered(state, stack)
@@ -42,7 +42,7 @@ class FoolsGold:
         shares = self._shares(histories)
         admitted = shares > 0.5 / len(stack)
         aggregate = aggregated(stack, shares @ stack.matrix, shares, admitted)
-        return aggregate, Memory(sums=_sums(state) | _by_client(stack, histories))
+        return aggregate, RuleMemory(sums=_sums(state) | _by_client(stack, histories))
 
     def _shares(self, histories: Floats) -> Floats:
         unlike = 1 - _pardoned(histories).max(axis=1)
@@ -71,7 +71,7 @@ def _pardoned(histories: Floats) -> Floats:
 def _sums(state: State) -> dict[str, Floats]:
     if isinstance(state, Fresh):
         return {}
-    if not isinstance(state, Memory):
+    if not isinstance(state, RuleMemory):
         raise SettingError(f"FoolsGold keeps a Memory, got a {type(state).__name__}; pass Fresh()")
     return dict(state.sums)
 

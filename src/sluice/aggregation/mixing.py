@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.aggregation.allowance import Allowance, Share, allowed, check_allowance
+from sluice.aggregation.allowance import Allowance, AllowedShare, allowed, check_allowance
 from sluice.aggregation.geometry import squared_distances
 from sluice.aggregation.rule import Aggregate, Rule, State, aggregated
 from sluice.aggregation.update import Stack, Update, stacked
@@ -23,7 +23,7 @@ class NearestNeighbourMixing:
     """
 
     rule: Rule
-    f: Allowance = Share(0.3)  # noqa: RUF009 - frozen, so sharing it is safe
+    f: Allowance = AllowedShare(0.3)  # noqa: RUF009 - frozen, so sharing it is safe
 
     def __post_init__(self) -> None:
         check_allowance(self.f, "nearest-neighbour mixing")

@@ -32,9 +32,9 @@ __all__ = [
     "Aggregate",
     "Centre",
     "Fresh",
-    "Memory",
     "RootUpdate",
     "Rule",
+    "RuleMemory",
     "State",
     "aggregated",
     "expect_fresh",
@@ -56,7 +56,7 @@ class Fresh:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Memory:
+class RuleMemory:
     """The sum of all updates each client ever sent, by client (FoolsGold)."""
 
     sums: Mapping[str, Floats] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class RootUpdate:
         object.__setattr__(self, "vector", checked)
 
 
-State = Fresh | Memory | Centre | RootUpdate
+State = Fresh | RuleMemory | Centre | RootUpdate
 
 
 class Rule(Protocol):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.aggregation.allowance import Allowance, Share, allowed, check_allowance
+from sluice.aggregation.allowance import Allowance, AllowedShare, allowed, check_allowance
 from sluice.aggregation.geometry import squared_distances
 from sluice.aggregation.rule import Aggregate, Fresh, State, aggregated, expect_fresh
 from sluice.aggregation.update import Stack, Update, stacked
@@ -25,7 +25,7 @@ class Krum:
     paper's code; the theory asks for n >= 2 f + 3.
     """
 
-    f: Allowance = Share(0.3)  # noqa: RUF009 - frozen, so sharing it is safe
+    f: Allowance = AllowedShare(0.3)  # noqa: RUF009 - frozen, so sharing it is safe
     needs_root: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class Krum:
 class MultiKrum:
     """The unweighted mean of the m updates Krum scores best; by default all but f."""
 
-    f: Allowance = Share(0.3)  # noqa: RUF009 - frozen, so sharing it is safe
+    f: Allowance = AllowedShare(0.3)  # noqa: RUF009 - frozen, so sharing it is safe
     m: int | None = None
     needs_root: ClassVar[bool] = False
 

@@ -22,7 +22,7 @@ from sluice.cli.options import (
     range_of,
 )
 from sluice.errors import SettingError
-from sluice.invariants import Kind, RuleSet, amount, number, unit_of
+from sluice.invariants import RelationKind, RuleSet, amount, number, unit_of
 from sluice.reports import write_verdict_figure, write_verdict_page
 from sluice.telemetry import Record
 
@@ -149,13 +149,16 @@ def _show_worst(found: list[Finding], rules: RuleSet) -> None:
     units = {rule.name: unit_of(rule.relation, rules) for rule in rules.invariants}
     worst = sorted(
         ((row, finding) for finding in found for row in finding.worst[:1]),
-        key=lambda seen: (seen[1].kind is Kind.BOUND, -abs(seen[0].residual) / seen[0].tolerance),
+        key=lambda seen: (
+            seen[1].kind is RelationKind.BOUND,
+            -abs(seen[0].residual) / seen[0].tolerance,
+        ),
     )
     if not worst:
         return
     listed = table("\nWorst rows", "row", "time", "rule", "off by", "tolerance")
     for row, finding in worst[:MOST_WORST_ROWS]:
         off = amount(row.residual, units[finding.name])
-        allowed = "" if finding.kind is Kind.BOUND else number(row.tolerance)
+        allowed = "" if finding.kind is RelationKind.BOUND else number(row.tolerance)
         listed.add_row(f"{row.row}", row.time.replace("T", " "), finding.name, off, allowed)
     out.print(listed)

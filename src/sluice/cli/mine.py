@@ -32,7 +32,7 @@ from sluice.invariants import (
     load_rules,
     save_rules,
 )
-from sluice.invariants.mining import Kept, keep_tolerances
+from sluice.invariants.mining import KeptRule, keep_tolerances
 from sluice.invariants.mining import mine as mine_rules
 from sluice.telemetry import Label, Record
 
@@ -89,7 +89,7 @@ def mine(
         clean = loaded.rows(*calibrated)
         mined = mine_rules(loaded.rows(*fitted), clean, profile=profile)
         changes: tuple[Change, ...] = ()
-        kept: tuple[Kept, ...] = ()
+        kept: tuple[KeptRule, ...] = ()
         if old is not None:
             changes = drift(old, mined)
             if not widen:
@@ -180,7 +180,7 @@ def _payload(
     rules: RuleSet,
     digest: str,
     changes: tuple[Change, ...],
-    kept: tuple[Kept, ...],
+    kept: tuple[KeptRule, ...],
     *,
     updated: bool,
 ) -> dict[str, object]:
@@ -200,7 +200,7 @@ def _payload(
     return payload
 
 
-def _show_drift(changes: tuple[Change, ...], kept: tuple[Kept, ...], rules: RuleSet) -> None:
+def _show_drift(changes: tuple[Change, ...], kept: tuple[KeptRule, ...], rules: RuleSet) -> None:
     out.print("\n[bold]Since the rules mined before[/bold]")
     small = 0
     for change in changes:

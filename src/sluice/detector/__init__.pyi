@@ -10,8 +10,8 @@ from .autoencoder import (
     unflatten,
     width_of,
 )
-from .calibration import Detector, Framing, Training, calibrated
-from .model import Kind, Model
+from .calibration import Detector, Framing, TrainingSummary, calibrated
+from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
 from .subspace import Moments, Subspace, fit_subspace
 from .threshold import Threshold
@@ -23,15 +23,15 @@ __all__ = [
     "Batches",
     "Descent",
     "Detector",
+    "DetectorKind",
     "Framing",
-    "Kind",
     "Model",
     "Moments",
     "Parameters",
     "Scored",
     "Subspace",
     "Threshold",
-    "Training",
+    "TrainingSummary",
     "batches",
     "calibrated",
     "errors",

@@ -3,8 +3,8 @@
 import numpy as np
 
 from sluice.detector.autoencoder import Autoencoder, Descent, initial
-from sluice.detector.calibration import Detector, Framing, Training, calibrated
-from sluice.detector.model import Kind, Model
+from sluice.detector.calibration import Detector, Framing, TrainingSummary, calibrated
+from sluice.detector.model import DetectorKind, Model
 from sluice.detector.subspace import Moments, fit_subspace
 from sluice.detector.training import train
 from sluice.errors import SettingError
@@ -19,7 +19,7 @@ AS_LONG_AS_A_FEDERATION = Descent(epochs=50)  # as many as the paper's 25 rounds
 def fit_alone(
     record: Record,
     *,
-    kind: Kind = Kind.AUTOENCODER,
+    kind: DetectorKind = DetectorKind.AUTOENCODER,
     seed: int = 0,
     shares: Shares | None = None,
     descent: Descent = AS_LONG_AS_A_FEDERATION,
@@ -44,16 +44,16 @@ def fit_alone(
     framing = Framing(scaler=Scaler.fit([own], feature_names(record)), stride_s=record.stride_s)
     seen, clean = framing.windows(own), framing.windows(parts.validation)
     model: Model
-    if kind is Kind.SUBSPACE:
+    if kind is DetectorKind.SUBSPACE:
         model = fit_subspace(Moments.of(seen), clean)
     else:
         first = initial(framing.width, seed=seed)
         shuffle = stream(seed, "autoencoder", "shuffle")
         model = Autoencoder(train(first, seen, descent=descent, shuffle=shuffle))
-    training = Training(
+    training = TrainingSummary(
         records=(record.name,),
         windows=len(seen),
         seed=seed,
-        descent=None if kind is Kind.SUBSPACE else descent,
+        descent=None if kind is DetectorKind.SUBSPACE else descent,
     )
     return calibrated(model, framing, clean, training=training)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.arrays import Floats, frozen
-from sluice.detector.model import Kind, Weights, blocks
+from sluice.detector.model import DetectorKind, Weights, blocks
 from sluice.errors import ModelFileError, SettingError
 from sluice.seeding import stream
 from sluice.telemetry import Windows
@@ -146,7 +146,7 @@ def _reconstruct(layers: tuple[Layer, ...], batch: NDArray[np.float32]) -> NDArr
 class Autoencoder:
     """The network with its parameters, behind the `Model` interface."""
 
-    kind: ClassVar[Kind] = Kind.AUTOENCODER
+    kind: ClassVar[DetectorKind] = DetectorKind.AUTOENCODER
 
     parameters: Parameters
 

@@ -11,7 +11,7 @@ from sluice.detector.threshold import QUANTILE, Threshold
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import WINDOW_ROWS, Label, Record, Scaler, Windows, windows
 
-__all__ = ["Detector", "Framing", "Training", "calibrated"]
+__all__ = ["Detector", "Framing", "TrainingSummary", "calibrated"]
 
 _SEAL = object()
 
@@ -55,7 +55,7 @@ class Framing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class TrainingSummary:
     """How a model came to be: told in its card, decided upon nowhere."""
 
     records: tuple[str, ...]
@@ -77,7 +77,7 @@ class Detector:
     model: Model
     framing: Framing
     threshold: Threshold
-    training: Training
+    training: TrainingSummary
     seal: InitVar[object]
 
     def __post_init__(self, seal: object) -> None:
@@ -113,7 +113,7 @@ def calibrated(
     framing: Framing,
     clean: Windows,
     *,
-    training: Training,
+    training: TrainingSummary,
     quantile: float = QUANTILE,
 ) -> Detector:
     """Give a model its threshold on clean windows that it was not trained on.
@@ -130,7 +130,9 @@ def calibrated(
     return sealed(model, framing, threshold=threshold, training=training)
 
 
-def sealed(model: Model, framing: Framing, *, threshold: Threshold, training: Training) -> Detector:
+def sealed(
+    model: Model, framing: Framing, *, threshold: Threshold, training: TrainingSummary
+) -> Detector:
     """Put together again what was calibrated before; for `load_detector` alone."""
     return Detector(
         model=model, framing=framing, threshold=threshold, training=training, seal=_SEAL

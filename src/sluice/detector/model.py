@@ -11,14 +11,14 @@ from sluice.arrays import Floats
 from sluice.errors import SettingError
 from sluice.telemetry import Windows
 
-__all__ = ["Kind", "Model", "Weights", "blocks"]
+__all__ = ["DetectorKind", "Model", "Weights", "blocks"]
 
 BLOCK_WINDOWS = 4_096
 
 Weights = NDArray[Any]
 
 
-class Kind(StrEnum):
+class DetectorKind(StrEnum):
     """The models there are."""
 
     AUTOENCODER = "autoencoder"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 class Model(Protocol):
     """A scorer of windows: the higher the score, the less a window looks like clean operation."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[DetectorKind]
 
     @property
     def width(self) -> int:

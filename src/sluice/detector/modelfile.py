@@ -11,8 +11,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from sluice.detector.autoencoder import Autoencoder
-from sluice.detector.calibration import Detector, Framing, Training, sealed
-from sluice.detector.model import Kind, Model, Weights
+from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
+from sluice.detector.model import DetectorKind, Model, Weights
 from sluice.detector.subspace import Subspace
 from sluice.detector.threshold import Threshold
 from sluice.errors import InputError, ModelFileError
@@ -23,7 +23,10 @@ __all__ = ["Card", "load_detector", "save_detector"]
 
 VERSION = 1
 CARD = "sluice"
-MODELS: dict[Kind, type[Model]] = {Kind.AUTOENCODER: Autoencoder, Kind.SUBSPACE: Subspace}
+MODELS: dict[DetectorKind, type[Model]] = {
+    DetectorKind.AUTOENCODER: Autoencoder,
+    DetectorKind.SUBSPACE: Subspace,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ class Card:
     mean: tuple[float, ...]  # of the scaler, per channel
     spread: tuple[float, ...]
     threshold: Threshold
-    training: Training
+    training: TrainingSummary
 
 
 _ADAPTER = TypeAdapter(Card)
@@ -116,9 +119,9 @@ def _card(content: bytes) -> Card:
 
 
 def _model(card: Card, tensors: dict[str, Weights]) -> Model:
-    if card.kind not in list(Kind):
-        raise ModelFileError(f"its kind is {card.kind!r}; known are {', '.join(Kind)}")
-    return MODELS[Kind(card.kind)].from_tensors(tensors)
+    if card.kind not in list(DetectorKind):
+        raise ModelFileError(f"its kind is {card.kind!r}; known are {', '.join(DetectorKind)}")
+    return MODELS[DetectorKind(card.kind)].from_tensors(tensors)
 
 
 def _scaler(card: Card) -> Scaler:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from sluice.arrays import Floats, frozen
-from sluice.detector.model import Kind, Weights, blocks
+from sluice.detector.model import DetectorKind, Weights, blocks
 from sluice.errors import ModelFileError, SettingError
 from sluice.telemetry import Windows
 
@@ -75,7 +75,7 @@ class Moments:
 class Subspace:
     """The mean window and the directions in which clean windows differ from it."""
 
-    kind: ClassVar[Kind] = Kind.SUBSPACE
+    kind: ClassVar[DetectorKind] = DetectorKind.SUBSPACE
 
     mean: Floats  # width
     basis: Floats  # rank x width, orthonormal rows, leading component first

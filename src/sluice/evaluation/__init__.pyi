@@ -1,5 +1,5 @@
 from .etapr import EtaPR, etapr
-from .events import Attack, attacks_found, false_alarms_per_day
+from .events import AttackOutcome, attacks_found, false_alarms_per_day
 from .outcome import Outcome, Unlabelled
 from .paired import Pair, PairedDifference, Unit, paired_difference
 from .point_adjust import point_adjusted_f1
@@ -9,7 +9,7 @@ from .vus import vus_pr
 from .windows import Hits, average_precision, hits, oracle_best_f1, recall
 
 __all__ = [
-    "Attack",
+    "AttackOutcome",
     "DetectionQuality",
     "EtaPR",
     "Federation",

@@ -7,13 +7,13 @@ import numpy as np
 from sluice.evaluation.outcome import Outcome
 from sluice.telemetry import Label
 
-__all__ = ["Attack", "attacks_found", "false_alarms_per_day"]
+__all__ = ["AttackOutcome", "attacks_found", "false_alarms_per_day"]
 
 DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
+class AttackOutcome:
     """One attack: the last rows of its first and last window, and when it was noticed."""
 
     first_row: int
@@ -26,7 +26,7 @@ class Attack:
         return self.delay_s is not None
 
 
-def attacks_found(outcome: Outcome) -> tuple[Attack, ...]:
+def attacks_found(outcome: Outcome) -> tuple[AttackOutcome, ...]:
     """Return every attack with the delay of its first alarm.
 
     A window is told at its last row, so its attack begins when that row first is an attack row;
@@ -36,7 +36,7 @@ def attacks_found(outcome: Outcome) -> tuple[Attack, ...]:
     alarmed = np.append(np.flatnonzero(outcome.alarms), len(outcome))
     first = alarmed[np.searchsorted(alarmed, attacks.starts)]
     return tuple(
-        Attack(
+        AttackOutcome(
             first_row=int(outcome.last_rows[start]),
             last_row=int(outcome.last_rows[stop - 1]),
             delay_s=float((alarm - start) * outcome.stride_s) if alarm < stop else None,

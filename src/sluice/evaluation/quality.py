@@ -7,7 +7,7 @@ import numpy as np
 from sluice.arrays import Bools
 from sluice.errors import SettingError
 from sluice.evaluation.etapr import EtaPR, etapr
-from sluice.evaluation.events import Attack, attacks_found, false_alarms_per_day
+from sluice.evaluation.events import AttackOutcome, attacks_found, false_alarms_per_day
 from sluice.evaluation.outcome import Outcome, Unlabelled
 from sluice.evaluation.windows import average_precision, hits, oracle_best_f1, recall
 from sluice.telemetry import Label
@@ -33,7 +33,7 @@ class DetectionQuality:
     f1: float
     auc_pr: float
     oracle_best_f1: float
-    attacks: tuple[Attack, ...]
+    attacks: tuple[AttackOutcome, ...]
     false_alarms_per_day: float | None  # None where no window is normal
     etapr: EtaPR
 

@@ -1,4 +1,4 @@
-from .admission_check import Decision, Door, OpenDoor, PhysicsGate
+from .admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
 from .checkpoints import CheckpointFile
 from .drawn import DrawnRows, LoggedGate
 from .messages import Attestation, Reply, Request, Show, Shown, Train, Trained
@@ -9,19 +9,19 @@ from .trainer import Fleet
 from .transport import InProcess, Transport
 
 __all__ = [
+    "AdmissionCheck",
+    "AdmitAll",
     "Attestation",
     "Attestor",
     "Checkpoint",
     "CheckpointFile",
     "Decision",
-    "Door",
     "DrawnRows",
     "Fleet",
     "InProcess",
     "Keeper",
     "Keyless",
     "LoggedGate",
-    "OpenDoor",
     "PhysicsGate",
     "ProofGate",
     "Proofs",

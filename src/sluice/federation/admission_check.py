@@ -8,7 +8,7 @@ from sluice.admission import Gate
 from sluice.errors import SettingError
 from sluice.federation.messages import Reply, Shown
 
-__all__ = ["Decision", "Door", "OpenDoor", "PhysicsGate"]
+__all__ = ["AdmissionCheck", "AdmitAll", "Decision", "PhysicsGate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Decision:
     reasons: tuple[str, ...] = ()
 
 
-class Door(Protocol):
+class AdmissionCheck(Protocol):
     """Decides on what a client shows."""
 
     def decide(self, client: str, shown: Reply | None) -> Decision:
@@ -32,7 +32,7 @@ class Door(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenDoor:
+class AdmitAll:
     """Admits whoever comes: the federation the paper starts from."""
 
     def decide(self, client: str, shown: Reply | None) -> Decision:  # noqa: ARG002 - as every door

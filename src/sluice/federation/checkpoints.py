@@ -14,7 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from sluice.aggregation import Centre, Fresh, Memory, State
+from sluice.aggregation import Centre, Fresh, RuleMemory, State
 from sluice.arrays import frozen
 from sluice.errors import CheckpointError
 from sluice.federation.admission_check import Decision
@@ -84,7 +84,7 @@ class CheckpointFile:
 
 def _state_tensors(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     match state:
-        case Memory():
+        case RuleMemory():
             names = sorted(state.sums)
             tensors = {f"memory.{at}": state.sums[name] for at, name in enumerate(names)}
             return tensors, {"kind": "memory", "clients": names}
@@ -102,7 +102,7 @@ def _read(told: dict[str, Any], tensors: dict[str, Any]) -> Checkpoint:
     memory = told["state"]
     state: State = Fresh()
     if memory["kind"] == "memory":
-        state = Memory(
+        state = RuleMemory(
             sums={name: tensors[f"memory.{at}"] for at, name in enumerate(memory["clients"])}
         )
     elif memory["kind"] == "centre":

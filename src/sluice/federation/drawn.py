@@ -18,11 +18,11 @@ from sluice.attestation.messages import (
     SigningKey,
     approve,
 )
-from sluice.attestation.protocol import Agreement, Committed, Desk, KeyFolder
+from sluice.attestation.protocol import Agreement, Committed, KeyFolder, ProtocolCoordinator
 from sluice.attestation.systems import Circuit
 from sluice.attestation.systems.sampled import Sampling, make_sampled
 from sluice.errors import SettingError, VerificationError
-from sluice.federation.admission_check import Decision, Door
+from sluice.federation.admission_check import AdmissionCheck, Decision
 from sluice.federation.messages import Attestation, Reply
 from sluice.federation.proofs import Attestor
 from sluice.invariants import RuleSet, rules_hash
@@ -39,7 +39,7 @@ class LoggedGate:
     One process plays every part, an approver of the clients' rules among them.
     """
 
-    desk: Desk
+    protocol: ProtocolCoordinator
     agreement: Agreement
     approver: SigningKey
     clock: Callable[[], datetime]
@@ -54,28 +54,33 @@ class LoggedGate:
             federation=federation, coordinator=coordinator.public, approvers=(approver.public,)
         )
         log = Log.create(path, opened, coordinator, at=clock())
-        return cls(desk=Desk(log=log), agreement=agreement, approver=approver, clock=clock)
+        return cls(
+            protocol=ProtocolCoordinator(log=log),
+            agreement=agreement,
+            approver=approver,
+            clock=clock,
+        )
 
     def challenge(self, committed: Committed) -> Challenge:
         """Steps 1 to 3: enrol the client, log its commitment, then draw and log the nonce."""
         registration = committed.plant.registration()
-        enrolled = self.desk.register(
+        enrolled = self.protocol.register(
             REGISTRATIONS.write(registration),
             self.agreement,
             approvals=[APPROVALS.write(approve(registration, self.approver))],
             at=self.clock(),
         )
-        awaiting = enrolled.receive(COMMITS.write(committed.message), at=self.clock())
-        return awaiting.challenge(at=self.clock())
+        received = enrolled.receive(COMMITS.write(committed.message), at=self.clock())
+        return received.challenge(at=self.clock())
 
     def decide(self, client: str, shown: Reply | None) -> Decision:
         """Step 5: admit who proves the rows that were drawn of its logged commitment."""
         if not isinstance(shown, Attestation):
             return Decision(admitted=False, reasons=("it sent no proof",))
         try:
-            enrolled = self.desk.enrolled(client, self.agreement)
-            awaiting = enrolled.receive(shown.commit, at=self.clock())
-            awaiting.attest(shown.proof, at=self.clock())
+            enrolled = self.protocol.enrolled(client, self.agreement)
+            received = enrolled.receive(shown.commit, at=self.clock())
+            received.attest(shown.proof, at=self.clock())
         except VerificationError as error:
             return Decision(admitted=False, reasons=(f"its proof fails step {error.step}",))
         return Decision(admitted=True)
@@ -95,7 +100,7 @@ class DrawnRows:
 
     def sides(
         self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
-    ) -> tuple[Attestor, Door]:
+    ) -> tuple[Attestor, AdmissionCheck]:
         """Make keys, as the coordinator, and begin a log."""
         folder = self._keys(rules, policy, rows_max=rows_max)
         system, circuit = folder.system, folder.circuit

@@ -16,7 +16,7 @@ from sluice.attestation.protocol import (
 )
 from sluice.attestation.systems import Circuit, System, circuit_for
 from sluice.errors import RefusedError, VerificationError
-from sluice.federation.admission_check import Decision, Door
+from sluice.federation.admission_check import AdmissionCheck, Decision
 from sluice.federation.messages import Attestation, Reply
 from sluice.invariants import RuleSet
 from sluice.telemetry import Record
@@ -111,7 +111,7 @@ class Proofs(Protocol):
 
     def sides(
         self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
-    ) -> tuple[Attestor, Door]:
+    ) -> tuple[Attestor, AdmissionCheck]:
         """Return what clients prove with, and the door that verifies it."""
         ...
 
@@ -124,7 +124,7 @@ class Keyless:
 
     def sides(
         self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
-    ) -> tuple[Attestor, Door]:
+    ) -> tuple[Attestor, AdmissionCheck]:
         """Derive the circuit; there is nothing else to agree on."""
         circuit = circuit_for(self.system, rules, policy, rows_max=rows_max)
         attest = Attestor(federation=federation, system=self.system, circuit=circuit)

@@ -16,7 +16,7 @@ from sluice.aggregation import Fresh, RootUpdate, Rule, State, Update
 from sluice.arrays import frozen
 from sluice.detector import Parameters
 from sluice.errors import RefusedError, SettingError
-from sluice.federation.admission_check import Decision, Door
+from sluice.federation.admission_check import AdmissionCheck, Decision
 from sluice.federation.messages import Show, Train, Trained
 from sluice.federation.transport import Transport
 
@@ -67,10 +67,12 @@ class Keeper(Protocol):
         ...
 
 
-def admit(clients: Sequence[str], transport: Transport, door: Door) -> Mapping[str, Decision]:
+def admit(
+    clients: Sequence[str], transport: Transport, admission: AdmissionCheck
+) -> Mapping[str, Decision]:
     """Ask every client for its batch and decide on each."""
     replies = transport.exchange({client: Show() for client in clients})
-    return door.decide_all({client: replies.get(client) for client in clients})
+    return admission.decide_all({client: replies.get(client) for client in clients})
 
 
 def begin(parameters: Parameters, decisions: Mapping[str, Decision]) -> Checkpoint:

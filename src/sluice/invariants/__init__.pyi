@@ -18,22 +18,22 @@ from .integers import Judged, evaluate
 from .measure import Measurement, block_ranges, block_starts, measure
 from .mining.profiles import mine
 from .relations import (
+    ActuatorState,
     Balance,
     Bound,
     Coupling,
     Evidence,
     Invariant,
-    Kind,
     Rate,
     Relation,
-    State,
+    RelationKind,
     Term,
     Transition,
     Window,
 )
 from .residuals import Residuals, anchors, residuals, transition_rows
 from .rowcheck import RuleRows, violations
-from .ruleset import CleanFacts, Dropped, Liveness, Profile, RuleSet, Share
+from .ruleset import CleanFacts, CleanShare, Dropped, Liveness, Profile, RuleSet
 from .rulesfile import load_rules, rules_hash, save_rules, seal_rules
 from .words import (
     amount,
@@ -48,11 +48,13 @@ from .words import (
 __all__ = [
     "REGISTER_TOP",
     "TOLERANCE",
+    "ActuatorState",
     "Balance",
     "Bound",
     "Budgets",
     "Change",
     "CleanFacts",
+    "CleanShare",
     "Coupling",
     "Dropped",
     "Encoding",
@@ -64,7 +66,6 @@ __all__ = [
     "IntegerTerm",
     "Invariant",
     "Judged",
-    "Kind",
     "Liveness",
     "Margins",
     "Measurement",
@@ -74,11 +75,10 @@ __all__ = [
     "Redefined",
     "Register",
     "Relation",
+    "RelationKind",
     "Residuals",
     "RuleRows",
     "RuleSet",
-    "Share",
-    "State",
     "Term",
     "Transition",
     "What",

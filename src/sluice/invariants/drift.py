@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Kind, Relation, Window
+from sluice.invariants.relations import (
+    Balance,
+    Bound,
+    Coupling,
+    Invariant,
+    Relation,
+    RelationKind,
+    Window,
+)
 from sluice.invariants.ruleset import CleanFacts, Liveness, RuleSet
 from sluice.invariants.words import amount, number, rule_in_words, unit_of
 
@@ -130,7 +138,7 @@ def _changes(old: Invariant, new: Invariant, rules: RuleSet, *, told: bool) -> I
     if _frame(old.relation) != _frame(new.relation):
         sentence = f"{name} reads otherwise: {rule_in_words(new, rules)}"
         yield Redefined(rule=name, what=What.DEFINITION, sentence=sentence)
-    if old.tolerance != new.tolerance and new.kind is not Kind.BOUND:
+    if old.tolerance != new.tolerance and new.kind is not RelationKind.BOUND:
         sees = "it sees less" if new.tolerance > old.tolerance else "it sees more"
         sentence = (
             f"{name}'s tolerance went {_from_to(old.tolerance, new.tolerance, unit)} "

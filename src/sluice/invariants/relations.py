@@ -7,22 +7,22 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 __all__ = [
+    "ActuatorState",
     "Balance",
     "Bound",
     "Coupling",
     "Evidence",
     "Invariant",
-    "Kind",
     "Rate",
     "Relation",
-    "State",
+    "RelationKind",
     "Term",
     "Transition",
     "Window",
 ]
 
 
-class Kind(StrEnum):
+class RelationKind(StrEnum):
     """The families, as rules files name them."""
 
     COUPLING = "coupling"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
     @property
     def physical(self) -> bool:
         """Whether it ties channels together; bounds and rates alone are no physics."""
-        return self in (Kind.COUPLING, Kind.BALANCE, Kind.WINDOW)
+        return self in (RelationKind.COUPLING, RelationKind.BALANCE, RelationKind.WINDOW)
 
 
 class Transition(StrEnum):
@@ -45,7 +45,7 @@ class Transition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ActuatorState:
     """A steady on state of an actuator and the flow that goes with it."""
 
     code: int
@@ -69,14 +69,14 @@ class Coupling:
     actuator: str
     flow: str
     off: int
-    states: tuple[State, ...]
+    states: tuple[ActuatorState, ...]
     settle: int  # rows after a switch that count as transition
     transition: Transition
     standby: tuple[
         tuple[str, int], ...
     ] = ()  # (pump, its off code): silent while one feeds the meter
 
-    kind: Literal[Kind.COUPLING] = Kind.COUPLING
+    kind: Literal[RelationKind.COUPLING] = RelationKind.COUPLING
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class Balance:
     constant: float
     averaged: bool  # flows averaged over both rows, instead of taken at the later row
 
-    kind: Literal[Kind.BALANCE] = Kind.BALANCE
+    kind: Literal[RelationKind.BALANCE] = RelationKind.BALANCE
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class Window:
     rows: int
     averaged: bool
 
-    kind: Literal[Kind.WINDOW] = Kind.WINDOW
+    kind: Literal[RelationKind.WINDOW] = RelationKind.WINDOW
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class Bound:
     low: float
     high: float
 
-    kind: Literal[Kind.BOUND] = Kind.BOUND
+    kind: Literal[RelationKind.BOUND] = RelationKind.BOUND
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ class Rate:
     name: str
     channel: str
 
-    kind: Literal[Kind.RATE] = Kind.RATE
+    kind: Literal[RelationKind.RATE] = RelationKind.RATE
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -190,6 +190,6 @@ class Invariant:
         return self.relation.name
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> RelationKind:
         """The relation's family."""
         return self.relation.kind

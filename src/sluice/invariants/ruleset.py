@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sluice.invariants.relations import Invariant, Kind
+from sluice.invariants.relations import Invariant, RelationKind
 from sluice.telemetry import Channel, Record
 
-__all__ = ["CleanFacts", "Dropped", "Liveness", "Profile", "RuleSet", "Share"]
+__all__ = ["CleanFacts", "CleanShare", "Dropped", "Liveness", "Profile", "RuleSet"]
 
 
 class Profile(StrEnum):
@@ -37,7 +37,7 @@ class Liveness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class CleanShare:
     """The largest share of a clean batch that one rule had, under whatever is counted."""
 
     rule: str
@@ -55,11 +55,15 @@ class CleanFacts:
     refused_upper: float  # 3/n with n effective batches where none was refused
     violating_share: float  # mean share of violating rows
     segments_per_row: float
-    severe: tuple[Share, ...]  # per rule: largest residual over tolerance
-    envelope: tuple[Share, ...]  # per coupling: largest share of rows under the settle envelope
-    anchors: tuple[Share, ...]  # per window rule: largest share of violating anchors
+    severe: tuple[CleanShare, ...]  # per rule: largest residual over tolerance
+    envelope: tuple[
+        CleanShare, ...
+    ]  # per coupling: largest share of rows under the settle envelope
+    anchors: tuple[CleanShare, ...]  # per window rule: largest share of violating anchors
     liveness: tuple[Liveness, ...]
-    repeats: tuple[Share, ...]  # per level: largest share of rows in stretches that stand twice
+    repeats: tuple[
+        CleanShare, ...
+    ]  # per level: largest share of rows in stretches that stand twice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ class RuleSet:
         """Whether nothing ties channels together: bounds alone admit any fabrication in range."""
         return not any(invariant.kind.physical for invariant in self.invariants)
 
-    def of_kind(self, *kinds: Kind) -> tuple[Invariant, ...]:
+    def of_kind(self, *kinds: RelationKind) -> tuple[Invariant, ...]:
         """Return the rules of the given families."""
         return tuple(invariant for invariant in self.invariants if invariant.kind in kinds)
 

@@ -1,18 +1,18 @@
 """Expert rules: relations that somebody knows rather than mines, calibrated as equation 3 says."""
 
 from sluice.invariants import (
+    ActuatorState,
     Balance,
     Coupling,
     Evidence,
     Profile,
     Relation,
     RuleSet,
-    State,
     Term,
     Transition,
 )
 from sluice.invariants.mining import calibrate_as_paper
-from sluice.lab.plants.line import ExactRelation, Site, exact_relations
+from sluice.lab.plants.line import ExactRelation, LineDesign, exact_relations
 from sluice.telemetry import Record
 
 __all__ = ["expert_rules", "line_rules"]
@@ -30,7 +30,7 @@ def expert_rules(relations: tuple[Relation, ...], clean: Record) -> RuleSet:
     )
 
 
-def line_rules(clean: Record, *, site: Site | None = None) -> RuleSet:
+def line_rules(clean: Record, *, site: LineDesign | None = None) -> RuleSet:
     """Return the laws that the `line` plant obeys by construction, as rules."""
     known = exact_relations(site) if site else exact_relations()
     return expert_rules(tuple(_relation(exact) for exact in known), clean)
@@ -44,7 +44,7 @@ def _relation(exact: ExactRelation) -> Relation:
             actuator=state.channel,
             flow=flow.channel,
             off=0,
-            states=(State(code=1, nominal=-state.coefficient),),
+            states=(ActuatorState(code=1, nominal=-state.coefficient),),
             settle=0,
             transition=Transition.SILENT,
         )

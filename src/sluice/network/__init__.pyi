@@ -1,3 +1,11 @@
-from .terms import Exported, Invitation, JoinRequest, read_document, write_document
+from .terms import ExportedAttestation, Invitation, JoinRequest, read_document, write_document
+from .training_rows import TrainingRows
 
-__all__ = ["Exported", "Invitation", "JoinRequest", "read_document", "write_document"]
+__all__ = [
+    "ExportedAttestation",
+    "Invitation",
+    "JoinRequest",
+    "TrainingRows",
+    "read_document",
+    "write_document",
+]

@@ -5,6 +5,7 @@ plant that answers it.
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
@@ -18,14 +19,21 @@ from sluice.errors import DocumentError, SettingError
 from sluice.files import atomically
 from sluice.telemetry import Scaler
 
-__all__ = ["Exported", "Invitation", "JoinRequest", "Terms", "read_document", "write_document"]
+__all__ = [
+    "ExportedAttestation",
+    "FederationTerms",
+    "Invitation",
+    "JoinRequest",
+    "read_document",
+    "write_document",
+]
 
 Document = TypeVar("Document")
 LARGEST_DOCUMENT = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class FederationTerms:
     """One federation: who coordinates it where, what is trained, and what is asked of plants."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -80,7 +88,7 @@ class Invitation:
     plant: Name
     secret: Hex32 = field(repr=False)
     authority: str  # the certificate plants trust, PEM
-    terms: Terms
+    terms: FederationTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +106,7 @@ class JoinRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class ExportedAttestation:
     """A batch attestation as a file, to be carried through a one-way gateway."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -120,21 +128,20 @@ def read_document(kind: type[Document], path: Path, *, private: bool = False) ->
     """Read one of these documents; a private one must be its owner's alone."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     try:
-        raw = (
-            read_private(path, kind.__name__.lower())
-            if private
-            else _bounded(path, LARGEST_DOCUMENT)
-        )
+        raw = read_private(path, _called(kind)) if private else _bounded(path, LARGEST_DOCUMENT)
         found: Document = adapter.validate_json(raw, strict=True)
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise DocumentError(
-            f"{path} is no {kind.__name__.lower()}: {where}: {first['msg']}"
-        ) from None
+        raise DocumentError(f"{path} is no {_called(kind)}: {where}: {first['msg']}") from None
     return found
+
+
+def _called(kind: type[object]) -> str:
+    """Return a document's name in words: `JoinRequest` is a join request."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__).lower()
 
 
 def _bounded(path: Path, most: int) -> bytes:

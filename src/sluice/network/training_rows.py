@@ -9,11 +9,11 @@ from pydantic import ConfigDict
 from sluice.attestation.messages import STRICT, Count
 from sluice.telemetry import Record, read_record
 
-__all__ = ["Share"]
+__all__ = ["TrainingRows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class TrainingRows:
     """The rows that a plant attests and trains on."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT

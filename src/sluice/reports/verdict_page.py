@@ -54,7 +54,7 @@ an edited record look the same from here.</p>"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class VerdictPanel:
     """One rule around the stretch in which it was broken most."""
 
     rule: Invariant
@@ -135,7 +135,9 @@ def _finding_rows(verdict: Verdict, rules: RuleSet) -> list[str]:
     ]
 
 
-def _panels(verdict: Verdict, batch: Record, rules: RuleSet, policy: Policy) -> tuple[Panel, ...]:
+def _panels(
+    verdict: Verdict, batch: Record, rules: RuleSet, policy: Policy
+) -> tuple[VerdictPanel, ...]:
     """Choose the rules that found most, at first one per channel they speak about."""
     found = sorted(
         (finding for finding in verdict.findings if finding.violating_rows),
@@ -172,7 +174,9 @@ def _broken(batch: Record, rules: RuleSet, policy: Policy) -> dict[str, Bools]:
     return broken
 
 
-def _panel(rule: Invariant, sentence: str, broken: Bools, batch: Record, rules: RuleSet) -> Panel:
+def _panel(
+    rule: Invariant, sentence: str, broken: Bools, batch: Record, rules: RuleSet
+) -> VerdictPanel:
     relation = rule.relation
     rows = STRETCH_ROWS
     if isinstance(relation, Window):
@@ -180,7 +184,7 @@ def _panel(rule: Invariant, sentence: str, broken: Bools, batch: Record, rules: 
     run = _worst_stretch(broken, rows)
     found = residuals(relation, batch)
     residual = np.where(found.applies, found.values, np.nan)
-    return Panel(
+    return VerdictPanel(
         rule=rule,
         unit=unit_of(relation, rules),
         sentence=sentence,
@@ -206,7 +210,7 @@ def _worst_stretch(broken: Bools, rows: int) -> Run:
     return Run(begin, begin + rows)
 
 
-def _limits(panel: Panel) -> tuple[float, float]:
+def _limits(panel: VerdictPanel) -> tuple[float, float]:
     """Return a residual axis for the band and what is beyond it; one spike does not set it."""
     beyond = np.abs(panel.residual[panel.violating & ~np.isnan(panel.residual)])
     usual = float(np.quantile(beyond, USUAL)) if beyond.size else 0.0
@@ -214,11 +218,11 @@ def _limits(panel: Panel) -> tuple[float, float]:
     return -1.2 * reach, 1.05 * reach
 
 
-def _label(panel: Panel) -> str:
+def _label(panel: VerdictPanel) -> str:
     return f"{panel.rule.name} off by{f' ({panel.unit})' if panel.unit else ''}"
 
 
-def _figure(panels: tuple[Panel, ...], batch: Record) -> go.Figure:
+def _figure(panels: tuple[VerdictPanel, ...], batch: Record) -> go.Figure:
     titles, heights = [], []
     for panel in panels:
         titles.append(f"<b>{html.escape(_label(panel))}</b>: {html.escape(panel.sentence)}")
@@ -247,7 +251,7 @@ def _figure(panels: tuple[Panel, ...], batch: Record) -> go.Figure:
     return figure
 
 
-def _add(figure: go.Figure, panel: Panel, batch: Record, row: int) -> dict[str, object]:
+def _add(figure: go.Figure, panel: VerdictPanel, batch: Record, row: int) -> dict[str, object]:
     """Add one rule and its channels; return the band that its residual should stay in."""
     times = batch.times[panel.run.slice].astype("datetime64[ms]")
     low, high = _limits(panel)
@@ -316,7 +320,7 @@ def _add(figure: go.Figure, panel: Panel, batch: Record, row: int) -> dict[str, 
     }
 
 
-def _draw(axes: "list[Axes]", panel: Panel, batch: Record) -> None:
+def _draw(axes: "list[Axes]", panel: VerdictPanel, batch: Record) -> None:
     times = batch.times[panel.run.slice]
     top = axes[0]
     low, high = _limits(panel)

@@ -8,7 +8,7 @@ from .source import Source, find_record_file
 from .split import Shares, Split, shards, split
 from .summary import Summary, summarise
 from .windows import WINDOW_ROWS, Scaler, Windows, feature_names, windows
-from .writers.layout import Layout, layout_for
+from .writers.layout import FileLayout, layout_for
 from .writers.write import write
 
 __all__ = [
@@ -18,11 +18,11 @@ __all__ = [
     "Channel",
     "Codes",
     "Declaration",
+    "FileLayout",
     "Fill",
     "Format",
     "Gap",
     "Label",
-    "Layout",
     "Note",
     "PlantFile",
     "Record",

@@ -10,7 +10,7 @@ from sluice.admission.acceptance import accept, unsound
 from sluice.admission.policy import Acceptance, HardenedPolicy
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Rate, Window
-from sluice.invariants.ruleset import CleanFacts, Dropped, Profile, RuleSet, Share
+from sluice.invariants.ruleset import CleanFacts, CleanShare, Dropped, Profile, RuleSet
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.channel import Role, Span
 
@@ -63,7 +63,7 @@ def boasting(**facts: object) -> Edit:
 
 def exaggerated(field: str, share: float) -> Edit:
     def edit(rules: RuleSet) -> RuleSet:
-        found: tuple[Share, ...] = getattr(clean(rules), field)
+        found: tuple[CleanShare, ...] = getattr(clean(rules), field)
         return boasting(**{field: tuple(replace(fact, share=share) for fact in found)})(rules)
 
     return edit

@@ -10,7 +10,7 @@ from sluice.admission.gate import judge
 from sluice.admission.policy import HardenedPolicy
 from sluice.arrays import Bools
 from sluice.invariants.mining.profiles import mine
-from sluice.invariants.relations import Invariant, Kind
+from sluice.invariants.relations import Invariant, RelationKind
 from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Record
@@ -107,7 +107,7 @@ def test_a_window_over_a_time_jump_violates_without_a_residual(
     times = batch.times.copy()
     times[500:] += np.timedelta64(1, "D")
     verdict = judge(replace(batch, times=times), rules, HardenedPolicy())
-    windows = [found for found in verdict.findings if found.kind is Kind.WINDOW]
+    windows = [found for found in verdict.findings if found.kind is RelationKind.WINDOW]
     assert all(found.violating_rows for found in windows)
     assert all(np.isfinite(row.residual) for found in windows for row in found.worst)
 

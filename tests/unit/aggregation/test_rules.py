@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sluice.aggregation.allowance import Share
+from sluice.aggregation.allowance import AllowedShare
 from sluice.aggregation.averages import CentredClipping, FedAvg, NormClipping
 from sluice.aggregation.coordinates import CoordinateMedian, TrimmedMean
 from sluice.aggregation.fltrust import FLTrust
@@ -14,7 +14,7 @@ from sluice.aggregation.foolsgold import FoolsGold
 from sluice.aggregation.geometric import GeometricMedian
 from sluice.aggregation.geometry import MedianLength
 from sluice.aggregation.mixing import NearestNeighbourMixing
-from sluice.aggregation.rule import Centre, Fresh, Memory, RootUpdate, Rule, State
+from sluice.aggregation.rule import Centre, Fresh, RootUpdate, Rule, RuleMemory, State
 from sluice.aggregation.selection import Krum, MultiKrum
 from sluice.aggregation.update import Update
 from sluice.arrays import Floats
@@ -71,12 +71,12 @@ class TestShares:
     def test_a_share_follows_the_clients_present(
         self, share: float, clients: int, count: int
     ) -> None:
-        assert Share(share).among(clients) == count
+        assert AllowedShare(share).among(clients) == count
 
     @pytest.mark.parametrize("share", [-0.1, 1.0, np.nan])
     def test_a_share_is_less_than_all(self, share: float) -> None:
         with pytest.raises(SettingError, match="a share of the clients"):
-            Share(share)
+            AllowedShare(share)
 
     @pytest.mark.parametrize(
         "rule",
@@ -230,7 +230,7 @@ class TestFoolsGold:
         state: State = Fresh()
         for updates in (sent(a=a, b=b, c=c), sent(b=b, c=c), sent(c=c, a=a), sent(new=[1.0] * 3)):
             _, state = rule(updates, state)
-        assert isinstance(state, Memory)
+        assert isinstance(state, RuleMemory)
         assert {client: total.tolist() for client, total in state.sums.items()} == {
             "a": [2.0, 0.0, 0.0],
             "b": [0.0, 2.0, 0.0],
@@ -258,7 +258,7 @@ class TestFoolsGold:
 
     def test_memory_of_another_model_is_refused(self) -> None:
         with pytest.raises(SettingError, match="remembers 2 weights of client 'a'"):
-            FoolsGold()(line(1, 2), Memory(sums={"a": np.zeros(2)}))
+            FoolsGold()(line(1, 2), RuleMemory(sums={"a": np.zeros(2)}))
 
     def test_all_alike_share_evenly(self) -> None:
         found, _ = FoolsGold()(sent(a=[1.0, 2.0], b=[2.0, 4.0], c=[3.0, 6.0]), Fresh())

@@ -12,7 +12,12 @@ from sluice.attestation.log.entries import LogOpened
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.messages import APPROVALS, COMMITS, PROOFS, REGISTRATIONS, approve
 from sluice.attestation.messages.signing import SigningKey
-from sluice.attestation.protocol.coordinator import Agreement, Awaiting, Desk, Enrolled
+from sluice.attestation.protocol.coordinator import (
+    Agreement,
+    Enrolled,
+    ProtocolCoordinator,
+    ReceivedBatch,
+)
 from sluice.attestation.protocol.key_folder import KeyFolder, Pinned
 from sluice.attestation.protocol.plant import Committed, Proven, Registered
 from sluice.attestation.protocol.verifier import Verifier
@@ -53,7 +58,7 @@ class World:
             approvers=tuple(key.public for key in self.approvers),
         )
         self.log = Log.create(self.path, opened, self.coordinator, at=NOW)
-        self.desk = Desk(log=self.log)
+        self.protocol = ProtocolCoordinator(log=self.log)
 
     @property
     def ledger(self) -> Ledger:
@@ -82,7 +87,7 @@ class World:
 
     def enrol(self, plant: Registered, *, overlaps: bool = False) -> Enrolled:
         signed = plant.registration(overlaps=overlaps)
-        return self.desk.register(
+        return self.protocol.register(
             REGISTRATIONS.write(signed),
             Agreement(system=plant.system, circuit=plant.circuit, overlaps=overlaps),
             approvals=[APPROVALS.write(approve(signed, self.approvers[0]))],
@@ -103,7 +108,7 @@ class Told:
     plant: Registered
     enrolled: Enrolled
     committed: Committed
-    awaiting: Awaiting
+    received: ReceivedBatch
     proven: Proven
 
     @property
@@ -146,9 +151,9 @@ def tell(world: World, client: str = "north", batch: int = 0) -> Told:
     plant = world.plant(client)
     enrolled = world.enrol(plant)
     committed = plant.commit(world.batch(batch))
-    awaiting = enrolled.receive(COMMITS.write(committed.message), at=NOW)
+    received = enrolled.receive(COMMITS.write(committed.message), at=NOW)
     proven = committed.prove(world.batch(batch))
-    return Told(world, plant, enrolled, committed, awaiting, proven)
+    return Told(world, plant, enrolled, committed, received, proven)
 
 
 @pytest.fixture
@@ -158,9 +163,9 @@ def told(world: World) -> Told:
 
 def again(told: Told, log: Log) -> Told:
     """The same plant at another coordinator's desk, as far as that one's log goes."""
-    enrolled = Desk(log=log).enrolled(told.plant.client, told.enrolled.agreement)
-    awaiting = enrolled.awaiting(told.committed.message.content.commitment)
-    return replace(told, enrolled=enrolled, awaiting=awaiting)
+    enrolled = ProtocolCoordinator(log=log).enrolled(told.plant.client, told.enrolled.agreement)
+    received = enrolled.received(told.committed.message.content.commitment)
+    return replace(told, enrolled=enrolled, received=received)
 
 
 def copied(world: World, path: Path) -> Log:

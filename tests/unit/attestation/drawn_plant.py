@@ -19,7 +19,12 @@ from sluice.attestation.messages.messages import (
     approve,
 )
 from sluice.attestation.messages.signing import SigningKey
-from sluice.attestation.protocol.coordinator import Agreement, Awaiting, Desk, Enrolled
+from sluice.attestation.protocol.coordinator import (
+    Agreement,
+    Enrolled,
+    ProtocolCoordinator,
+    ReceivedBatch,
+)
 from sluice.attestation.protocol.key_folder import KeyFolder, Pinned
 from sluice.attestation.protocol.plant import Committed, Proven, Registered
 from sluice.attestation.protocol.verifier import Verification, Verifier
@@ -72,7 +77,7 @@ class Coordinator:
 
     def enrol(self, plant: Registered) -> Enrolled:
         registration = plant.registration()
-        return Desk(log=self.log).register(
+        return ProtocolCoordinator(log=self.log).register(
             REGISTRATIONS.write(registration),
             Agreement(system=plant.system, circuit=plant.circuit),
             approvals=[APPROVALS.write(approve(registration, self.approver))],
@@ -87,7 +92,7 @@ class Told:
     coordinator: Coordinator
     plant: Registered
     committed: Committed
-    awaiting: Awaiting
+    received: ReceivedBatch
     challenge: Challenge
     proven: Proven
 
@@ -130,7 +135,7 @@ def tell(folder: KeyFolder, path: Path) -> Told:
     coordinator, plant = Coordinator.at(path), registered(folder)
     enrolled = coordinator.enrol(plant)
     committed = plant.commit(batch())
-    awaiting = enrolled.receive(COMMITS.write(committed.message), at=NOW)
-    challenge = awaiting.challenge(at=NOW)
+    received = enrolled.receive(COMMITS.write(committed.message), at=NOW)
+    challenge = received.challenge(at=NOW)
     proven = committed.challenged(challenge).prove(batch())
-    return Told(coordinator, plant, committed, awaiting, challenge, proven)
+    return Told(coordinator, plant, committed, received, challenge, proven)

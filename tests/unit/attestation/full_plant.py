@@ -9,18 +9,18 @@ from sluice.arrays import Bools
 from sluice.invariants.budgets import Margins
 from sluice.invariants.measure import measure
 from sluice.invariants.relations import (
+    ActuatorState,
     Balance,
     Bound,
     Coupling,
     Invariant,
     Rate,
     Relation,
-    State,
     Term,
     Transition,
     Window,
 )
-from sluice.invariants.ruleset import CleanFacts, Liveness, Profile, RuleSet, Share
+from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness, Profile, RuleSet
 from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.record import Record
 
@@ -70,7 +70,7 @@ def rules_of(wiring: Wiring) -> RuleSet:
                 actuator="S",
                 flow="F",
                 off=1,
-                states=(State(code=2, nominal=2.0), State(code=3, nominal=3.5)),
+                states=(ActuatorState(code=2, nominal=2.0), ActuatorState(code=3, nominal=3.5)),
                 settle=wiring.settle,
                 transition=Transition.ENVELOPE,
                 standby=wiring.standby,
@@ -83,7 +83,7 @@ def rules_of(wiring: Wiring) -> RuleSet:
                 actuator="P",
                 flow="G",
                 off=0,
-                states=(State(code=1, nominal=1.0),),
+                states=(ActuatorState(code=1, nominal=1.0),),
                 settle=min(1, wiring.settle),
                 transition=Transition.ENVELOPE,
             ),
@@ -129,9 +129,9 @@ def clean_facts(wiring: Wiring) -> CleanFacts:
         refused_upper=0.3,
         violating_share=0.0,
         segments_per_row=0.01 if wiring.jumps else 0.0,
-        severe=(Share(rule="dL", share=0.9), Share(rule="S~F", share=1.4)),
-        envelope=(Share(rule="S~F", share=0.2), Share(rule="P~G", share=0.1)),
-        anchors=tuple(Share(rule=f"dL/{rows}", share=0.1) for rows in wiring.windows),
+        severe=(CleanShare(rule="dL", share=0.9), CleanShare(rule="S~F", share=1.4)),
+        envelope=(CleanShare(rule="S~F", share=0.2), CleanShare(rule="P~G", share=0.1)),
+        anchors=tuple(CleanShare(rule=f"dL/{rows}", share=0.1) for rows in wiring.windows),
         liveness=tuple(
             Liveness(level="L", rows=rows, smallest_range=0.004 * rows) for rows in wiring.blocks
         ),

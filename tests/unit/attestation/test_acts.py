@@ -66,7 +66,7 @@ def excuse(world: World, told: Told, waiver: str | None) -> Unproven:
 
 
 def pledge(world: World, unproven: Unproven, *, minutes: int = 2) -> Pledging:
-    pledging = world.desk.open_round(MODEL, later(9_000), at=later(minutes))
+    pledging = world.protocol.open_round(MODEL, later(9_000), at=later(minutes))
     token = TOKENS.write(unproven.pledge(1, MODEL, UPDATE).message)
     attested = Attested(client="north", attestation=unproven.attestation)
     pledging.pledge(attested, token, at=later(minutes))
@@ -100,7 +100,7 @@ def test_once_the_gate_is_enforced_a_shadow_serves_no_longer(world: World, told:
 def test_the_gate_is_set_between_rounds_and_to_something_else(world: World) -> None:
     with refused("7", "what it is already"):
         world.log.append(GateSet(enforced=True), at=NOW)
-    world.desk.open_round(MODEL, later(60), at=NOW)
+    world.protocol.open_round(MODEL, later(60), at=NOW)
     with refused("7", "between rounds"):
         world.log.append(GateSet(enforced=False), at=NOW)
 
@@ -176,7 +176,7 @@ def test_a_waiver_whose_window_does_not_cover_the_batch_is_refused(
 
 
 def take_round(world: World, number: int, on: str, model: str) -> None:
-    pledging = world.desk.open_round(on, later(60), at=NOW)
+    pledging = world.protocol.open_round(on, later(60), at=NOW)
     assert pledging.round == number
     pledging.close(at=NOW).finish(model, at=NOW)
 
@@ -184,7 +184,7 @@ def take_round(world: World, number: int, on: str, model: str) -> None:
 def test_a_round_is_opened_on_the_model_that_the_federation_has(world: World) -> None:
     take_round(world, 1, MODEL, NEXT)
     with refused("6", "the federation's model is bbbb"):
-        world.desk.open_round(MODEL, later(60), at=NOW)
+        world.protocol.open_round(MODEL, later(60), at=NOW)
 
 
 def test_a_removal_goes_back_to_a_model_that_there_was(world: World, told: Told) -> None:
@@ -203,7 +203,7 @@ def test_a_removal_goes_back_to_a_model_that_there_was(world: World, told: Told)
     with refused("6", "removed already"):
         world.log.append(body, at=NOW)
     with refused("6", "the federation's model is bbbb"):
-        world.desk.open_round(LAST, later(60), at=NOW)
+        world.protocol.open_round(LAST, later(60), at=NOW)
     take_round(world, 3, NEXT, MODEL)
     again = read_log(world.path)
     assert again.rounds.removals == (body,)
@@ -211,10 +211,10 @@ def test_a_removal_goes_back_to_a_model_that_there_was(world: World, told: Told)
 
 
 def test_who_was_removed_cannot_come_back(world: World, told: Told) -> None:
-    attested = told.awaiting.attest(told.proof, at=NOW)
+    attested = told.received.attest(told.proof, at=NOW)
     take_round(world, 1, MODEL, NEXT)
     world.log.append(ClientRemoved(client="north", since=1, model_of=0, model=MODEL), at=NOW)
-    pledging = world.desk.open_round(MODEL, later(60), at=NOW)
+    pledging = world.protocol.open_round(MODEL, later(60), at=NOW)
     token = TOKENS.write(told.proven.pledge(2, MODEL, UPDATE).message)
     with refused("6", "was removed"):
         pledging.pledge(attested, token, at=NOW)

@@ -13,7 +13,7 @@ from sluice.attestation.systems.full import system as full_module
 from sluice.attestation.systems.full import worker
 from sluice.attestation.systems.full.system import Full
 from sluice.attestation.systems.registry import find_system
-from sluice.attestation.systems.system import Circuit, Claim, System
+from sluice.attestation.systems.system import Circuit, ProofClaim, System
 from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
 from sluice.invariants.ruleset import RuleSet
 from sluice.telemetry.record import Record
@@ -102,7 +102,7 @@ def test_many_proofs_are_verified_each_for_itself(
     small: Circuit, batch: Record, proof: bytes
 ) -> None:
     commitment = FULL.commit(batch, small, salt=SALT)
-    good = Claim(commitment=commitment, rows=ROWS, context=CONTEXT, proof=proof)
+    good = ProofClaim(commitment=commitment, rows=ROWS, context=CONTEXT, proof=proof)
     bent = bytes([*proof[:900], proof[900] ^ 1, *proof[901:]])
     claims = (
         good,

@@ -13,12 +13,12 @@ from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.messages import COMMITS, PROOFS
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.messages.tokens import TOKENS
-from sluice.attestation.protocol.coordinator import Desk
+from sluice.attestation.protocol.coordinator import ProtocolCoordinator
 from sluice.attestation.protocol.key_folder import Pinned
 from sluice.attestation.protocol.verifier import STEPS, Verifier
 from sluice.attestation.systems.full.system import Full
 from sluice.attestation.systems.registry import circuit_for
-from sluice.attestation.systems.system import Circuit, Claim
+from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.errors import VerificationError
 from sluice.invariants.ruleset import RuleSet
 
@@ -71,10 +71,10 @@ def test_copied_by_another_client(pair_in_full: Pair) -> None:
     with refused("2", "as 'north' made it"):
         thief.enrolled.receive(commit_of(north, key, **mine), at=NOW)
     with refused("5.3", "another commitment"):
-        thief.awaiting.attest(proof_of(north, key, client="south"), at=NOW)
+        thief.received.attest(proof_of(north, key, client="south"), at=NOW)
     own = thief.committed.message.content.commitment
     with refused("5.8"):
-        thief.awaiting.attest(proof_of(north, key, client="south", commitment=own), at=NOW)
+        thief.received.attest(proof_of(north, key, client="south", commitment=own), at=NOW)
     alone = replace(verifier(north), ledger=None)  # not even a verifier without a log is deceived
     with refused("5.8"):
         alone.verify(proof_of(north, key, client="south"), commit_of(north, key, **mine))
@@ -82,12 +82,12 @@ def test_copied_by_another_client(pair_in_full: Pair) -> None:
 
 def test_re_attested_commitment(pair_in_full: Pair) -> None:
     north, _ = pair_in_full
-    first = north.awaiting.attest(north.proof, at=NOW)
-    assert north.awaiting.attest(north.proof, at=NOW) == first
+    first = north.received.attest(north.proof, at=NOW)
+    assert north.received.attest(north.proof, at=NOW) == first
     another = north.committed.prove(north.world.batch())  # every proof has masks of its own
     assert another.attestation != first.attestation
     with refused("5.4", "already"):
-        north.awaiting.attest(PROOFS.write(another.message), at=NOW)
+        north.received.attest(PROOFS.write(another.message), at=NOW)
 
 
 def test_overlapping_interval(pair_in_full: Pair) -> None:
@@ -160,7 +160,7 @@ def test_other_parameters(pair_in_full: Pair, rules: RuleSet) -> None:
 
 def test_tampered_log(pair_in_full: Pair, tmp_path: Path) -> None:
     north, _ = pair_in_full
-    north.awaiting.attest(north.proof, at=NOW)
+    north.received.attest(north.proof, at=NOW)
     path = tmp_path / "log.jsonl"
     content = path.read_bytes()
     commitment = north.committed.message.content.commitment.encode()
@@ -192,8 +192,8 @@ def test_two_log_heads(pair_in_full: Pair, tmp_path: Path) -> None:
 
 def test_update_that_does_not_match_its_token(pair_in_full: Pair) -> None:
     north, _ = pair_in_full
-    attested = north.awaiting.attest(north.proof, at=NOW)
-    pledging = Desk(log=north.enrolled.log).open_round(MODEL, later(60), at=NOW)
+    attested = north.received.attest(north.proof, at=NOW)
+    pledging = ProtocolCoordinator(log=north.enrolled.log).open_round(MODEL, later(60), at=NOW)
     pledged = north.proven.pledge(1, MODEL, b"an update")
     pledge = pledging.pledge(attested, TOKENS.write(pledged.message), at=NOW)
     revealing = pledging.close(at=NOW)
@@ -211,7 +211,7 @@ def test_bit_flips_throughout_a_proof(pair_in_full: Pair) -> None:
     claim = verifier(north).examine(north.proof, north.commit).claim
     step = len(claim.proof) // FLIPS
 
-    def flipped(at: int) -> Claim:
+    def flipped(at: int) -> ProofClaim:
         bent = bytearray(claim.proof)
         bent[at] ^= 1 << (at % 8)
         return replace(claim, proof=bytes(bent))

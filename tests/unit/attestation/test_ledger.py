@@ -38,7 +38,7 @@ def refused(step: str, words: str = "") -> "pytest.RaisesExc[VerificationError]"
 def register(
     world: World, signed: Signed[Registration], *approvals: object, last: RuleSet | None = None
 ) -> None:
-    world.desk.register(
+    world.protocol.register(
         REGISTRATIONS.write(signed),
         Agreement(system=SYSTEM, circuit=world.circuit),
         approvals=[APPROVALS.write(approval) for approval in approvals],  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def test_a_registration_is_signed_by_the_key_it_names(world: World) -> None:
     with refused("1", "signature of the registration"):
         register(world, forged, approve(forged, world.approvers[0]))
     with refused("1", "canonical"):
-        world.desk.register(
+        world.protocol.register(
             REGISTRATIONS.write(signed).replace(b":", b": ", 1),
             Agreement(system=SYSTEM, circuit=world.circuit),
             approvals=[],
@@ -141,7 +141,7 @@ def test_looser_rules_need_two_signatures(world: World, rules: RuleSet) -> None:
 
 def test_new_rules_end_old_attestations_but_not_their_proofs(told: Told, rules: RuleSet) -> None:
     world = told.world
-    told.awaiting.attest(told.proof, at=NOW)
+    told.received.attest(told.proof, at=NOW)
     assert world.ledger.attestations("north", step="6", at=instant(NOW)) == (
         told.proven.attestation,
     )
@@ -155,7 +155,7 @@ def test_new_rules_end_old_attestations_but_not_their_proofs(told: Told, rules: 
     with refused("2", "other rules, another policy, circuit"):
         told.enrolled.receive(COMMITS.write(told.plant.commit(world.batch(1)).message), at=NOW)
     with refused("1", "another circuit"):
-        world.desk.enrolled("north", told.enrolled.agreement)
+        world.protocol.enrolled("north", told.enrolled.agreement)
 
 
 # -- step 2 ---------------------------------------------------------------------------------------
@@ -253,15 +253,15 @@ def test_an_empty_ledger_is_nobodys() -> None:
 
 def test_states_are_found_again_as_far_as_the_log_says_so(told: Told) -> None:
     world, commitment = told.world, told.committed.message.content.commitment
-    enrolled = world.desk.enrolled("north", told.enrolled.agreement)
+    enrolled = world.protocol.enrolled("north", told.enrolled.agreement)
     with refused("1", "no client 'south'"):
-        world.desk.enrolled("south", told.enrolled.agreement)
+        world.protocol.enrolled("south", told.enrolled.agreement)
     with refused("5.3", "not in the log"):
-        enrolled.awaiting("0" * 64)
+        enrolled.received("0" * 64)
     south = world.enrol(world.plant("south"))
     with refused("5.3", "not one of 'south'"):
-        south.awaiting(commitment)
+        south.received(commitment)
     with refused("5.8", "no proof of this batch"):
-        enrolled.awaiting(commitment).attested()
-    attested = told.awaiting.attest(told.proof, at=NOW)
-    assert enrolled.awaiting(commitment).attested() == attested
+        enrolled.received(commitment).attested()
+    attested = told.received.attest(told.proof, at=NOW)
+    assert enrolled.received(commitment).attested() == attested

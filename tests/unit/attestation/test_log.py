@@ -32,7 +32,7 @@ def lines(world: World) -> list[bytes]:
 
 
 def test_a_log_says_the_same_when_it_is_read_again(told: Told) -> None:
-    told.awaiting.attest(told.proof, at=NOW)
+    told.received.attest(told.proof, at=NOW)
     again = read_log(told.world.path)
     assert again.size == told.world.ledger.size == 4
     assert again.head("x") == told.world.ledger.head("x")
@@ -46,7 +46,7 @@ def test_a_log_says_the_same_when_it_is_read_again(told: Told) -> None:
 
 @pytest.mark.parametrize("index", range(4))
 def test_a_changed_entry_is_found(told: Told, index: int) -> None:
-    told.awaiting.attest(told.proof, at=NOW)
+    told.received.attest(told.proof, at=NOW)
     entries = lines(told.world)
     entries[index] = entries[index].replace(b"2026-05-01T12:00", b"2026-05-01T12:01")
     told.world.path.write_bytes(b"\n".join(entries) + b"\n")
@@ -230,7 +230,7 @@ def test_what_could_not_be_read_is_not_written(world: World) -> None:
 def test_plants_countersign_the_head(told: Told) -> None:
     world = told.world
     head = sign(world.ledger.head("north"), told.plant.key)
-    world.desk.countersign(HEADS.write(head), at=NOW)
+    world.protocol.countersign(HEADS.write(head), at=NOW)
     assert read_log(world.path).size == 4
     for wrong in (
         sign(replace(head.content, last="1" * 64), told.plant.key),
@@ -240,9 +240,9 @@ def test_plants_countersign_the_head(told: Told) -> None:
         sign(replace(head.content, signer="south"), told.plant.key),
     ):
         with refused("7"):
-            world.desk.countersign(HEADS.write(wrong), at=NOW)
+            world.protocol.countersign(HEADS.write(wrong), at=NOW)
     with refused("7"):
-        world.desk.countersign(HEADS.write(head) + b" ", at=NOW)
+        world.protocol.countersign(HEADS.write(head) + b" ", at=NOW)
 
 
 def test_a_coordinator_that_shows_two_logs_is_found_out(world: World, tmp_path: Path) -> None:

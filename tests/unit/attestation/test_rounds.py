@@ -33,8 +33,8 @@ def refused(words: str) -> "pytest.RaisesExc[VerificationError]":
 def pair(world: World) -> tuple[tuple[Told, Attested], tuple[Told, Attested]]:
     one, two = tell(world, "north"), tell(world, "south", batch=1)
     return (
-        (one, one.awaiting.attest(one.proof, at=NOW)),
-        (two, two.awaiting.attest(two.proof, at=NOW)),
+        (one, one.received.attest(one.proof, at=NOW)),
+        (two, two.received.attest(two.proof, at=NOW)),
     )
 
 
@@ -44,7 +44,7 @@ def north(pair: tuple[tuple[Told, Attested], tuple[Told, Attested]]) -> tuple[To
 
 
 def opened(world: World) -> Pledging:
-    return world.desk.open_round(MODEL, later(60), at=NOW)
+    return world.protocol.open_round(MODEL, later(60), at=NOW)
 
 
 def token(told: Told, update: bytes = UPDATE, /, **changes: object) -> bytes:
@@ -71,7 +71,7 @@ def test_a_round_from_its_opening_to_its_model(
     assert revealing.finish(NEXT, at=later(5)) == ("north", "south")
     assert b'"client":"silent","kind":"excluded","round":1,"step":"6"' in world.path.read_bytes()
     assert read_log(world.path).rounds.last == 1
-    assert world.desk.open_round(NEXT, later(120), at=later(60)).round == 2
+    assert world.protocol.open_round(NEXT, later(120), at=later(60)).round == 2
 
 
 def test_out_of_order_cannot_be_written_down(world: World, north: tuple[Told, Attested]) -> None:
@@ -113,7 +113,7 @@ def test_the_log_refuses_what_types_did_not_see(world: World, north: tuple[Told,
         revealing.exclude("north", "6", at=NOW)
     with refused("made by"):
         world.log.append(ModelAggregated(round=1, model=NEXT, clients=("north",)), at=NOW)
-    second = world.desk.open_round(NEXT, later(60), at=NOW).close(at=NOW)
+    second = world.protocol.open_round(NEXT, later(60), at=NOW).close(at=NOW)
     with refused("a pledge of round 1 in 2"):
         second.reveal(pledge, UPDATE, at=NOW)
 

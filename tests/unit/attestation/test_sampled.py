@@ -66,7 +66,7 @@ def test_a_batch_is_attested_once_its_rows_were_drawn(told: Told) -> None:
     found = told.verify()
     assert found.steps_unchecked == ()
     assert told.verify(log=False).steps_unchecked == ("5.2", "5.3", "5.4")
-    attested = told.awaiting.attest(PROOFS.write(told.proven.message), at=NOW)
+    attested = told.received.attest(PROOFS.write(told.proven.message), at=NOW)
     assert attested.attestation == told.proven.attestation
     assert len(told.proven.message.content.proof) == 256
 
@@ -96,7 +96,7 @@ def test_a_challenge_of_another_commitment_is_refused(told: Told) -> None:
 
 
 def test_a_commitment_is_challenged_after_it_is_logged_and_once(told: Told) -> None:
-    assert told.awaiting.challenge(at=NOW) == told.challenge
+    assert told.received.challenge(at=NOW) == told.challenge
     again = draw_challenge(told.committed.message.content)
     with pytest.raises(VerificationError, match="its challenge already") as refused:
         told.log.append(BatchChallenged(challenge=again), at=NOW)
@@ -111,7 +111,7 @@ def test_grinding_takes_a_commitment_that_the_log_refuses(told: Told, batch: Rec
     """Fresh salts give fresh rows, but the plant's interval is taken by its first commitment."""
     again = told.plant.commit(batch)
     with pytest.raises(VerificationError, match="overlaps") as refused:
-        told.awaiting.enrolled.receive(COMMITS.write(again.message), at=NOW)
+        told.received.enrolled.receive(COMMITS.write(again.message), at=NOW)
     assert refused.value.step == "2"
 
 

@@ -14,7 +14,7 @@ from sluice.attestation.messages.messages import CHALLENGES
 from sluice.attestation.protocol.key_folder import KeyFolder
 from sluice.attestation.protocol.plant import load_opening, save_opening
 from sluice.attestation.systems.sampled.rows import SampledRows
-from sluice.attestation.systems.sampled.system import Claim, Sampled, planes_of
+from sluice.attestation.systems.sampled.system import Sampled, SampledClaim, planes_of
 from sluice.errors import InputError, VerificationError
 
 from .drawn_plant import CONTEXT, ROWS, SALT, Told, batch, tell
@@ -44,7 +44,7 @@ class Core:
     circuit: _attest.SampledCircuit
     planes: _attest.SampledBatch
     commitment: bytes
-    claim: Claim
+    claim: SampledClaim
     proof: bytes
 
 

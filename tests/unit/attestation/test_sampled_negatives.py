@@ -17,10 +17,10 @@ from sluice.attestation.messages.context import Interval
 from sluice.attestation.messages.messages import CHALLENGES, COMMITS, PROOFS
 from sluice.attestation.messages.signing import sign
 from sluice.attestation.messages.tokens import TOKENS
-from sluice.attestation.protocol.coordinator import Desk
+from sluice.attestation.protocol.coordinator import ProtocolCoordinator
 from sluice.attestation.protocol.key_folder import KeyFolder, Pinned
 from sluice.attestation.systems.sampled.guarantee import pass_probability
-from sluice.attestation.systems.sampled.system import Claim, Sampled, Sampling, draw_rows
+from sluice.attestation.systems.sampled.system import Sampled, SampledClaim, Sampling, draw_rows
 from sluice.errors import VerificationError
 from sluice.seeding import stream
 
@@ -44,7 +44,7 @@ def system(drawn_folder: KeyFolder) -> Sampled:
 
 
 @pytest.fixture(scope="module")
-def proven(drawn_folder: KeyFolder, system: Sampled) -> tuple[bytes, bytes, Claim]:
+def proven(drawn_folder: KeyFolder, system: Sampled) -> tuple[bytes, bytes, SampledClaim]:
     """A commitment, a proof of it, and what it claims."""
     circuit = drawn_folder.circuit
     commitment = system.commit(batch(), circuit, salt=SALT)
@@ -74,16 +74,16 @@ def test_a_commitment_copied_by_another_client(told: Told, drawn_folder: KeyFold
 
 def test_a_commitment_attested_again(told: Told) -> None:
     """Groth16 proofs can be made anew at will; the log takes the first."""
-    told.awaiting.attest(PROOFS.write(told.proven.message), at=NOW)
+    told.received.attest(PROOFS.write(told.proven.message), at=NOW)
     again = told.committed.challenged(told.challenge).prove(batch())
     assert again.message.content.proof != told.proven.message.content.proof
     with refused("5.4", "already"):
-        told.awaiting.attest(PROOFS.write(again.message), at=NOW)
+        told.received.attest(PROOFS.write(again.message), at=NOW)
 
 
 def test_an_overlapping_interval(told: Told) -> None:
     with refused("2", "overlaps"):
-        told.awaiting.enrolled.receive(COMMITS.write(told.plant.commit(batch()).message), at=NOW)
+        told.received.enrolled.receive(COMMITS.write(told.plant.commit(batch()).message), at=NOW)
 
 
 def test_an_unlogged_commitment(told: Told) -> None:
@@ -130,14 +130,14 @@ def test_a_commitment_for_what_was_not_registered(told: Told) -> None:
         replace(content, federation="power"),
     ):
         with refused("2"):
-            told.awaiting.enrolled.receive(COMMITS.write(sign(other, told.plant.key)), at=NOW)
+            told.received.enrolled.receive(COMMITS.write(sign(other, told.plant.key)), at=NOW)
 
 
 def test_a_log_whose_nonce_was_changed(told: Told, tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     nonce = told.challenge.nonce
     other = ("0" if nonce[0] != "0" else "1") + nonce[1:]
-    told.awaiting.attest(PROOFS.write(told.proven.message), at=NOW)
+    told.received.attest(PROOFS.write(told.proven.message), at=NOW)
     path.write_text(path.read_text().replace(nonce, other))
     with refused("7"):
         read_log(path)
@@ -151,9 +151,9 @@ def test_two_logs_with_two_nonces(told: Told, tmp_path: Path) -> None:
     copy = tmp_path / "other.jsonl"
     copy.write_bytes(b"".join(lines[:-1]))
     other = Log.open(copy, told.coordinator.key)
-    desk = Desk(log=other)
-    again = desk.enrolled("north", told.awaiting.enrolled.agreement)
-    drawn = again.awaiting(told.challenge.commitment).challenge(at=NOW)
+    protocol = ProtocolCoordinator(log=other)
+    again = protocol.enrolled("north", told.received.enrolled.agreement)
+    drawn = again.received(told.challenge.commitment).challenge(at=NOW)
     assert drawn.nonce != told.challenge.nonce
     with refused("7", "forked"):
         refuse_fork(told.log.signed_head().content, other.signed_head().content)
@@ -162,8 +162,8 @@ def test_two_logs_with_two_nonces(told: Told, tmp_path: Path) -> None:
 
 
 def test_an_update_that_is_not_the_pledged_one(told: Told) -> None:
-    attested = told.awaiting.attest(PROOFS.write(told.proven.message), at=NOW)
-    pledging = Desk(log=told.log).open_round(MODEL, later(60), at=NOW)
+    attested = told.received.attest(PROOFS.write(told.proven.message), at=NOW)
+    pledging = ProtocolCoordinator(log=told.log).open_round(MODEL, later(60), at=NOW)
     token = told.proven.pledge(1, MODEL, b"an update").message
     pledge = pledging.pledge(attested, TOKENS.write(token), at=NOW)
     with refused("6", "pledged was"):
@@ -171,7 +171,7 @@ def test_an_update_that_is_not_the_pledged_one(told: Told) -> None:
 
 
 def test_bits_of_a_proof(
-    drawn_folder: KeyFolder, system: Sampled, proven: tuple[bytes, bytes, Claim]
+    drawn_folder: KeyFolder, system: Sampled, proven: tuple[bytes, bytes, SampledClaim]
 ) -> None:
     commitment, proof, _ = proven
     for at in range(len(proof)):
@@ -223,7 +223,7 @@ def test_rows_and_interval_out_of_range(told: Told) -> None:
 
 
 def core_refuses(
-    system: Sampled, folder: KeyFolder, commitment: bytes, claim: Claim, proof: bytes
+    system: Sampled, folder: KeyFolder, commitment: bytes, claim: SampledClaim, proof: bytes
 ) -> str:
     """Return why the core refuses a claim that the verifier would never make itself."""
     statement = system.statement(folder.circuit.rules, folder.circuit.policy, rows_max=64)
@@ -234,7 +234,7 @@ def core_refuses(
 
 
 def test_permuted_repeated_and_other_rows(
-    drawn_folder: KeyFolder, system: Sampled, proven: tuple[bytes, bytes, Claim]
+    drawn_folder: KeyFolder, system: Sampled, proven: tuple[bytes, bytes, SampledClaim]
 ) -> None:
     commitment, proof, claim = proven
     one, two = claim.drawn
@@ -254,7 +254,7 @@ def test_permuted_repeated_and_other_rows(
 
 
 def test_larger_budgets(
-    drawn_folder: KeyFolder, system: Sampled, proven: tuple[bytes, bytes, Claim]
+    drawn_folder: KeyFolder, system: Sampled, proven: tuple[bytes, bytes, SampledClaim]
 ) -> None:
     commitment, proof, claim = proven
     for other, why in (
@@ -269,7 +269,7 @@ def test_larger_budgets(
 
 
 def test_elements_that_are_not_canonical_and_points_that_are_none(
-    drawn_folder: KeyFolder, system: Sampled, proven: tuple[bytes, bytes, Claim]
+    drawn_folder: KeyFolder, system: Sampled, proven: tuple[bytes, bytes, SampledClaim]
 ) -> None:
     commitment, proof, _ = proven
     root = int.from_bytes(commitment, "big") + FIELD

@@ -11,11 +11,11 @@ from sluice.attestation.systems.sampled.rows import SampledRows
 from sluice.attestation.systems.sampled.statement import SampledStatement, derive_sampled
 from sluice.errors import RefusedError, SettingError
 from sluice.invariants.relations import (
+    ActuatorState,
     Balance,
     Coupling,
     Evidence,
     Invariant,
-    State,
     Term,
     Transition,
 )
@@ -48,7 +48,7 @@ def coupling(actuator: str, flow: str, nominal: float, tolerance: float) -> Inva
             actuator=actuator,
             flow=flow,
             off=1,
-            states=(State(code=2, nominal=nominal),),
+            states=(ActuatorState(code=2, nominal=nominal),),
             settle=1,
             transition=Transition.SILENT,
         ),

@@ -39,7 +39,7 @@ def test_out_of_order_cannot_be_written_down(told: Told) -> None:
     with pytest.raises(AttributeError):
         told.enrolled.attest(told.proof, at=NOW)  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
-        told.world.desk.receive(told.commit, at=NOW)  # type: ignore[attr-defined]
+        told.world.protocol.receive(told.commit, at=NOW)  # type: ignore[attr-defined]
     with pytest.raises(TypeError):
         Proven(plant=told.plant, message=told.proven.message)  # type: ignore[call-arg]
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sluice.attestation.log.chain import Log
 from sluice.attestation.messages.messages import PROOFS
 from sluice.attestation.messages.signing import sign
-from sluice.attestation.protocol.coordinator import Attested, Awaiting
+from sluice.attestation.protocol.coordinator import Attested, ReceivedBatch
 from sluice.attestation.protocol.together import Brought, attest_together, verify_together
 from sluice.attestation.systems.full.system import Full
-from sluice.attestation.systems.system import Circuit, Claim
+from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.errors import VerificationError
 from sluice.telemetry.record import Record
 
@@ -53,9 +53,9 @@ def said(outcome: Attested | VerificationError) -> Outcome:
     return outcome.client, outcome.attestation
 
 
-def alone(awaiting: Awaiting, proof: bytes) -> Attested | VerificationError:
+def alone(received: ReceivedBatch, proof: bytes) -> Attested | VerificationError:
     try:
-        return awaiting.attest(proof, at=NOW)
+        return received.attest(proof, at=NOW)
     except VerificationError as refused:
         return refused
 
@@ -64,8 +64,8 @@ def both_ways(sent: Sent, folder: Path) -> tuple[list[Outcome], list[Outcome]]:
     """What each plant is told one at a time, and together; the logs must say the same."""
     world = sent[0][0].world
     logs = [copied(world, folder / f"{name}.jsonl") for name in ("alone", "together")]
-    one_by_one = [said(alone(again(told, logs[0]).awaiting, proof)) for told, proof in sent]
-    brought = [Brought(awaiting=again(told, logs[1]).awaiting, proof=raw) for told, raw in sent]
+    one_by_one = [said(alone(again(told, logs[0]).received, proof)) for told, proof in sent]
+    brought = [Brought(received=again(told, logs[1]).received, proof=raw) for told, raw in sent]
     together = [said(outcome) for outcome in attest_together(brought, at=NOW)]
     assert attested(logs[0], sent) == attested(logs[1], sent)
     return one_by_one, together
@@ -110,7 +110,7 @@ def test_a_bad_proof_among_good_ones_is_the_only_one_refused(
     verify_many = Full.verify_many
 
     def counted(
-        self: Full, circuit: Circuit, claims: Sequence[Claim]
+        self: Full, circuit: Circuit, claims: Sequence[ProofClaim]
     ) -> tuple[VerificationError | None, ...]:
         calls.append(len(claims))
         return verify_many(self, circuit, claims)
@@ -118,7 +118,7 @@ def test_a_bad_proof_among_good_ones_is_the_only_one_refused(
     monkeypatch.setattr(Full, "verify_many", counted)
     log = copied(north.world, tmp_path / "log.jsonl")
     brought = [
-        Brought(awaiting=again(told, log).awaiting, proof=raw)
+        Brought(received=again(told, log).received, proof=raw)
         for told, raw in ((north, flipped(north, 5_000)), (south, south.proof))
     ]
     refused, admitted = attest_together(brought, at=NOW)

@@ -8,7 +8,7 @@ import pytest
 from sluice.admission.policy import HardenedPolicy, PaperPolicy
 from sluice.attestation.systems.registry import SystemName, circuit_for, find_system
 from sluice.attestation.systems.system import Circuit, System
-from sluice.attestation.systems.unsafe import Table, Unsafe
+from sluice.attestation.systems.unsafe import RevealedTable, Unsafe
 from sluice.errors import (
     EmptyRulesError,
     RefusedError,
@@ -58,7 +58,7 @@ def test_it_is_a_system() -> None:
 
 def test_rebuilt_rows_are_judged_as_the_batch_is(rules: RuleSet, batch: Record) -> None:
     encoding = encode(rules)
-    rebuilt = Table.of(encoding, rules).reveal(batch).record
+    rebuilt = RevealedTable.of(encoding, rules).reveal(batch).record
     one, other = measure(rules, batch), measure(rules, rebuilt)
     assert np.array_equal(one.violating, other.violating)
     assert np.array_equal(one.missing, other.missing)

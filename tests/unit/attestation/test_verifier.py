@@ -157,15 +157,15 @@ def test_5_3_the_log_says_otherwise(told: Told) -> None:
 
 
 def test_5_4_second_attestation_of_one_commitment(told: Told) -> None:
-    first = told.awaiting.attest(told.proof, at=NOW)
-    assert told.awaiting.attest(told.proof, at=NOW) == first  # the same message twice is one
+    first = told.received.attest(told.proof, at=NOW)
+    assert told.received.attest(told.proof, at=NOW) == first  # the same message twice is one
     size = told.world.ledger.size
     other = sign(
         replace(told.proven.message.content, proof=told.proven.message.content.proof + b"\0"),
         told.plant.key,
     )
     with pytest.raises(VerificationError, match="already") as caught:
-        told.awaiting.attest(PROOFS.write(other), at=NOW)
+        told.received.attest(PROOFS.write(other), at=NOW)
     assert caught.value.step == "5.4"
     assert told.world.ledger.size == size
     told.world.verifier(told.world.ledger).verify(told.proof, told.commit)  # an auditor, later
@@ -247,7 +247,7 @@ def test_replay_by_a_registered_client_over_the_log(told: Told) -> None:
     mine = thief.committed.message.content
     proof = replace(told.proven.message.content, client="south", commitment=mine.commitment)
     with pytest.raises(VerificationError) as caught:
-        thief.awaiting.attest(PROOFS.write(sign(proof, key)), at=NOW)
+        thief.received.attest(PROOFS.write(sign(proof, key)), at=NOW)
     assert caught.value.step == "5.8"
 
 

@@ -14,7 +14,7 @@ from benchmarks.attest import weigh
 from benchmarks.attest.full import AttestBench, Cost, Subject, Weight
 from sluice.attestation.systems.full import worker
 from sluice.errors import ProverError
-from sluice.invariants.relations import Kind
+from sluice.invariants.relations import RelationKind
 from sluice.lab.plants.catalogue import simulate
 from tests.unit.conftest import Outcome
 
@@ -24,7 +24,7 @@ MEASURED = AttestBench(
     plant="treatment",
     channels=51,
     moving_channels=44,
-    rules=((Kind.COUPLING, 8), (Kind.BALANCE, 3)),
+    rules=((RelationKind.COUPLING, 8), (RelationKind.BALANCE, 3)),
     columns=670,
     constraints=862,
     processors=2,

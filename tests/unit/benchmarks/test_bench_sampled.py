@@ -12,7 +12,7 @@ import pytest
 from benchmarks.attest import rival as bench_rival
 from benchmarks.attest import sampled as bench_sampled
 from benchmarks.attest.rival import Absent, RivalCost, Step, find_rival, weighed
-from benchmarks.attest.sampled import SampledBench, Subject
+from benchmarks.attest.sampled import SampledBench, SampledSubject
 from benchmarks.attest.sampled_table import Beside, payload, show
 from sluice.attestation.systems.sampled.system import poseidon
 from sluice.errors import ProverError
@@ -56,7 +56,7 @@ EQUAL = replace(OURS, samples=8, process=Step(seconds=2.0, peak_bytes=225_000_00
 def test_a_small_circuit_is_measured_from_keys_to_verification() -> None:
     plant = simulate("line", seed=0, days=8)
     rules = mine(plant.rows(0, 4_320), plant.rows(4_320, 8_640), profile=Profile.PAPER_WIDE)
-    subject = Subject(rules=rules, unseen=plant.rows(8_640, len(plant)))
+    subject = SampledSubject(rules=rules, unseen=plant.rows(8_640, len(plant)))
     found = bench_sampled.bench_sampled(subject, repeats=1, samples=3)
     assert (found.samples, found.rows, found.proof_bytes) == (3, 1_024, 256)
     assert 0 < found.prove_seconds < found.process.seconds

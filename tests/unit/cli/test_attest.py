@@ -15,14 +15,14 @@ from sluice.attestation.log.chain import Log
 from sluice.attestation.log.entries import LogOpened
 from sluice.attestation.messages.messages import APPROVALS, REGISTRATIONS, approve
 from sluice.attestation.messages.signing import SigningKey
-from sluice.attestation.protocol.coordinator import Agreement, Desk
+from sluice.attestation.protocol.coordinator import Agreement, ProtocolCoordinator
 from sluice.attestation.protocol.key_folder import KeyFolder
 from sluice.attestation.protocol.plant import Registered
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile
 from sluice.invariants.rulesfile import load_rules, save_rules
 from sluice.lab.plants.catalogue import simulate
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
 
@@ -39,11 +39,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rules = mine(plant.rows(0, 4_320), plant.rows(4_320, 8_640), profile=Profile.HARDENED)
     save_rules(rules, folder / "rules.json")
     batch = plant.rows(8_640, 9_640)
-    write(batch, folder / "clean.parquet", Layout.PARQUET)
+    write(batch, folder / "clean.parquet", FileLayout.PARQUET)
     values = batch.values.copy()
     pump = batch.index("S_PU1")
     values[100:300, pump] = 1 - values[100:300, pump]
-    write(batch.with_values(values), folder / "forged.parquet", Layout.PARQUET)
+    write(batch.with_values(values), folder / "forged.parquet", FileLayout.PARQUET)
     return folder
 
 
@@ -121,7 +121,7 @@ def test_with_a_log_every_step_is_checked(sluice: Run, folder: Path) -> None:
         federation="water", coordinator=coordinator.public, approvers=(approver.public,)
     )
     path = folder / "log.jsonl"
-    desk = Desk(log=Log.create(path, opened, coordinator, at=NOW))
+    protocol = ProtocolCoordinator(log=Log.create(path, opened, coordinator, at=NOW))
     plant = Registered(
         federation="water",
         client="north",
@@ -130,7 +130,7 @@ def test_with_a_log_every_step_is_checked(sluice: Run, folder: Path) -> None:
         circuit=keys.circuit,
     )
     registration = plant.registration()
-    enrolled = desk.register(
+    enrolled = protocol.register(
         REGISTRATIONS.write(registration),
         Agreement(system=keys.system, circuit=keys.circuit),
         approvals=[APPROVALS.write(approve(registration, approver))],
@@ -139,10 +139,10 @@ def test_with_a_log_every_step_is_checked(sluice: Run, folder: Path) -> None:
     seen = verify(sluice, folder, "--log", path, "--json")
     assert (seen.code, seen.json["step"]) == (3, "5.3")
     assert seen.json["steps_checked"] == ["5.1", "5.2"]
-    awaiting = enrolled.receive((folder / "commit.json").read_bytes(), at=NOW)
+    received = enrolled.receive((folder / "commit.json").read_bytes(), at=NOW)
     seen = verify(sluice, folder, "--log", path, "--json")
     assert (seen.code, len(seen.json["steps_checked"])) == (0, 8)  # type: ignore[arg-type]
-    awaiting.attest((folder / "proof.json").read_bytes(), at=NOW)
+    received.attest((folder / "proof.json").read_bytes(), at=NOW)
     assert verify(sluice, folder, "--log", path).code == 0
     path.write_bytes(path.read_bytes()[:-3])
     seen = verify(sluice, folder, "--log", path, "--json")

@@ -10,7 +10,7 @@ from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile
 from sluice.invariants.rulesfile import save_rules
 from sluice.lab.plants.catalogue import simulate
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
 
@@ -24,8 +24,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plant = simulate("line", seed=0, days=8)
     rules = mine(plant.rows(0, 4_320), plant.rows(4_320, 8_640), profile=Profile.PAPER_WIDE)
     save_rules(rules, folder / "rules.json")
-    write(plant.rows(8_640, 8_700), folder / "clean.parquet", Layout.PARQUET)
-    write(plant.rows(8_640, 11_000), folder / "record.parquet", Layout.PARQUET)
+    write(plant.rows(8_640, 8_700), folder / "clean.parquet", FileLayout.PARQUET)
+    write(plant.rows(8_640, 11_000), folder / "record.parquet", FileLayout.PARQUET)
     return folder
 
 

@@ -13,7 +13,7 @@ from sluice.invariants.ruleset import Profile
 from sluice.invariants.rulesfile import load_rules, save_rules
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Record
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
 
@@ -33,12 +33,12 @@ def folder(plant: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
     fit, calibration, batch = plant.rows(0, 4320), plant.rows(4320, 8640), plant.rows(8640, 10640)
     save_rules(mine(fit, calibration, profile=Profile.HARDENED), made / "rules.json")
     save_rules(mine(fit, calibration, profile=Profile.PAPER_WIDE), made / "paper.json")
-    write(batch, made / "clean.parquet", Layout.PARQUET)
+    write(batch, made / "clean.parquet", FileLayout.PARQUET)
     values = batch.values.copy()
     column = batch.index("S_PU1")
     values[500:900, column] = 1 - values[500:900, column]
     values[1500:1800, batch.index("L_T2")] = values[1500, batch.index("L_T2")]
-    write(batch.with_values(values), made / "forged.parquet", Layout.PARQUET)
+    write(batch.with_values(values), made / "forged.parquet", FileLayout.PARQUET)
     return made
 
 
@@ -175,7 +175,7 @@ def test_a_missing_channel_does_not_slip_past(
     sluice: Run, folder: Path, plant: Record, tmp_path: Path
 ) -> None:
     record = tmp_path / "fewer.parquet"
-    write(plant.rows(8640, 9640).without("F_PU1"), record, Layout.PARQUET)
+    write(plant.rows(8640, 9640).without("F_PU1"), record, FileLayout.PARQUET)
     seen = sluice("check", record, "--rules", folder / "rules.json")
     assert seen.code == 2
     assert "has no channel 'F_PU1', which rule 'S_PU1~F_PU1' reads" in seen.err

@@ -10,7 +10,7 @@ from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile
 from sluice.invariants.rulesfile import save_rules
 from sluice.lab.plants.catalogue import simulate
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 
@@ -25,7 +25,7 @@ def test_from_nothing_to_a_plant_that_has_joined(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     line = simulate("line", seed=0, days=8)
-    write(line, Path("line.csv"), Layout.CSV)
+    write(line, Path("line.csv"), FileLayout.CSV)
     rules = mine(line.rows(0, 4_320), line.rows(4_320, 8_640), profile=Profile.HARDENED)
     save_rules(rules, Path("rules.json"))
     run("coordinator", "init", "water", "--reference", "line.csv", "--rows", "4320:8640")

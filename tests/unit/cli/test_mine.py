@@ -8,7 +8,7 @@ import pytest
 
 from sluice.invariants.rulesfile import load_rules, rules_hash, save_rules
 from sluice.lab.plants.catalogue import simulate
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
 
@@ -19,14 +19,14 @@ HALVES = ("--fit", "0.5", "--calibrate", "0.5")
 @pytest.fixture(scope="module")
 def march(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("plant") / "march.parquet"
-    write(simulate("line", seed=0, days=5), path, Layout.PARQUET)
+    write(simulate("line", seed=0, days=5), path, FileLayout.PARQUET)
     return path
 
 
 @pytest.fixture(scope="module")
 def april(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("plant") / "april.parquet"
-    write(simulate("line", seed=3, days=5), path, Layout.PARQUET)
+    write(simulate("line", seed=3, days=5), path, FileLayout.PARQUET)
     return path
 
 
@@ -88,7 +88,7 @@ def test_shares_follow_each_other_in_time(sluice: Run, march: Path, tmp_path: Pa
 def test_no_physics_is_said_aloud(sluice: Run, tmp_path: Path) -> None:
     record, path = tmp_path / "levels.csv", tmp_path / "rules.json"
     levels = simulate("line", seed=0, days=2).select(["L_T1", "L_T2"])
-    write(levels, record, Layout.CSV)
+    write(levels, record, FileLayout.CSV)
     seen = sluice("mine", record, "--out", path, *HALVES, "--json")
     assert (seen.code, seen.json["empty"]) == (0, True)
     assert "no physics found" in seen.err
@@ -129,7 +129,7 @@ def test_bad_usage_exits_2_and_writes_nothing(
 def test_attack_rows_are_not_mined(sluice: Run, tmp_path: Path) -> None:
     record = tmp_path / "attacked.parquet"
     attacked = simulate("line", seed=0, days=20, attacks=True)
-    write(attacked, record, Layout.PARQUET)
+    write(attacked, record, FileLayout.PARQUET)
     run = attacked.attack_segments[0]
     rows = f"{run.start - 1000}:{run.start + 1}"
     calibrate = ("--calibrate", "0:300")
@@ -143,7 +143,7 @@ def test_paper_profiles_need_every_reading(sluice: Run, tmp_path: Path) -> None:
     plant = simulate("line", seed=0, days=1)
     values = plant.values.copy()
     values[40, plant.index("L_T2")] = float("nan")
-    write(plant.with_values(values), record, Layout.PARQUET)
+    write(plant.with_values(values), record, FileLayout.PARQUET)
     options = ("--out", tmp_path / "r.json", *HALVES, "--profile", "paper-wide")
     seen = sluice("mine", record, *options)
     assert seen.code == 2
@@ -194,7 +194,7 @@ def test_update_refuses_the_rules_of_another_plant_or_profile(
     sluice: Run, march: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.csv"
-    write(simulate("network:Net1", seed=0, days=30), other, Layout.CSV)
+    write(simulate("network:Net1", seed=0, days=30), other, FileLayout.CSV)
     rules = tmp_path / "rules.json"
     assert sluice("mine", march, "--out", rules, "--fit", "0.4", "--calibrate", "0.4").code == 0
     again = tmp_path / "again.json"

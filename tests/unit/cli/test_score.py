@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from sluice.detector.alone import fit_alone
-from sluice.detector.model import Kind
+from sluice.detector.model import DetectorKind
 from sluice.detector.modelfile import save_detector
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Label, Record
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
 
@@ -30,14 +30,16 @@ def plant() -> Record:
 def folder(plant: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model, and a record whose tank jumps up and down for a while, labelled so."""
     made = tmp_path_factory.mktemp("plant")
-    save_detector(fit_alone(plant, kind=Kind.SUBSPACE), made / "model.safetensors")
+    save_detector(fit_alone(plant, kind=DetectorKind.SUBSPACE), made / "model.safetensors")
     batch = plant.rows(4000, 5000)
     values, labels = batch.values.copy(), batch.labels.copy()
     values[300:400:2, batch.index("L_T2")] += 5
     labels[300:400] = Label.ATTACK
-    write(replace(batch, values=values, labels=labels), made / "attacked.parquet", Layout.PARQUET)
+    write(
+        replace(batch, values=values, labels=labels), made / "attacked.parquet", FileLayout.PARQUET
+    )
     unlabelled = replace(batch, labels=labels * 0 + Label.UNLABELLED)
-    write(unlabelled, made / "unlabelled.parquet", Layout.PARQUET)
+    write(unlabelled, made / "unlabelled.parquet", FileLayout.PARQUET)
     return made
 
 
@@ -134,7 +136,7 @@ def test_a_missing_channel_is_named(
     sluice: Run, folder: Path, plant: Record, tmp_path: Path
 ) -> None:
     record = tmp_path / "fewer.parquet"
-    write(plant.rows(0, 500).without("L_T2"), record, Layout.PARQUET)
+    write(plant.rows(0, 500).without("L_T2"), record, FileLayout.PARQUET)
     model = ("--model", folder / "model.safetensors")
     seen = sluice("score", record, *model, "--out", tmp_path / "scores.csv")
     assert seen.code == 2

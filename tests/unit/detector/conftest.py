@@ -5,7 +5,7 @@ import pytest
 from sluice.detector.alone import fit_alone
 from sluice.detector.autoencoder import Descent
 from sluice.detector.calibration import Detector, Framing
-from sluice.detector.model import Kind
+from sluice.detector.model import DetectorKind
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Record
 from sluice.telemetry.windows import Scaler, Windows, feature_names
@@ -27,6 +27,6 @@ def clean(plant: Record, framing: Framing) -> Windows:
     return framing.windows(plant)
 
 
-@pytest.fixture(scope="session", params=list(Kind), ids=str)
+@pytest.fixture(scope="session", params=list(DetectorKind), ids=str)
 def detector(request: pytest.FixtureRequest, plant: Record) -> Detector:
     return fit_alone(plant, kind=request.param, descent=Descent(epochs=8, batch=256))

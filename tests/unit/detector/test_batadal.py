@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score
 
 from sluice.detector.alone import fit_alone
 from sluice.detector.autoencoder import Descent
-from sluice.detector.model import Kind
+from sluice.detector.model import DetectorKind
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.record import Label
 
@@ -20,13 +20,13 @@ PlantData = Callable[..., Path]
 @pytest.mark.parametrize(
     ("kind", "descent", "floor"),
     [
-        (Kind.SUBSPACE, Descent(), 0.80),  # 0.884 met
-        (Kind.AUTOENCODER, Descent(epochs=50), 0.62),  # 0.71 met; 0.745 in batches of 128
+        (DetectorKind.SUBSPACE, Descent(), 0.80),  # 0.884 met
+        (DetectorKind.AUTOENCODER, Descent(epochs=50), 0.62),  # 0.71 met; 0.745 in batches of 128
     ],
     ids=["subspace", "autoencoder"],
 )
 def test_windows_under_attack_score_above_others(
-    plant_data: PlantData, kind: Kind, descent: Descent, floor: float
+    plant_data: PlantData, kind: DetectorKind, descent: Descent, floor: float
 ) -> None:
     clean = read_record(plant_data("batadal", "dataset03.csv"))
     attacked = read_record(plant_data("batadal", "dataset04_full_labels.csv"))

@@ -9,15 +9,15 @@ import pytest
 from sluice.detector.alarms import Scored
 from sluice.detector.alone import fit_alone
 from sluice.detector.autoencoder import Autoencoder, initial
-from sluice.detector.calibration import Detector, Framing, Training, calibrated
-from sluice.detector.model import Kind
+from sluice.detector.calibration import Detector, Framing, TrainingSummary, calibrated
+from sluice.detector.model import DetectorKind
 from sluice.detector.threshold import Threshold
 from sluice.errors import MissingChannelError, RecordError, SettingError
 from sluice.telemetry.record import Label, Record
 from sluice.telemetry.windows import Windows
 
 START = np.datetime64("2024-03-01T10:00:00", "us")
-TRAINING = Training(records=("plant",), windows=10, seed=0)
+TRAINING = TrainingSummary(records=("plant",), windows=10, seed=0)
 
 
 def scored(alarms: str, labels: str = "", *, jump_at: int | None = None) -> Scored:
@@ -90,7 +90,7 @@ def test_training_on_attacks_is_refused(plant: Record) -> None:
     labels = plant.labels.copy()
     labels[-1] = Label.ATTACK
     with pytest.raises(SettingError, match="holds rows labelled attack"):
-        fit_alone(replace(plant, labels=labels), kind=Kind.SUBSPACE)
+        fit_alone(replace(plant, labels=labels), kind=DetectorKind.SUBSPACE)
 
 
 def test_few_clean_windows_alarm_and_a_shaking_tank_does(detector: Detector, plant: Record) -> None:

@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score
 
 from sluice.detector.alarms import Scored
 from sluice.detector.alone import fit_alone
-from sluice.detector.model import Kind
+from sluice.detector.model import DetectorKind
 from sluice.errors import SettingError
 from sluice.evaluation.outcome import Outcome, Unlabelled
 from sluice.evaluation.quality import evaluate
@@ -32,7 +32,9 @@ def outcome_of(scored: Scored) -> Outcome:
 
 
 def test_a_detector_on_the_fully_labelled_record(plant_data: PlantData) -> None:
-    detector = fit_alone(read_record(plant_data("batadal", "dataset03.csv")), kind=Kind.SUBSPACE)
+    detector = fit_alone(
+        read_record(plant_data("batadal", "dataset03.csv")), kind=DetectorKind.SUBSPACE
+    )
     attacked = read_record(plant_data("batadal", "dataset04_full_labels.csv"))
     scored = detector.score(attacked)
     aimed_at = np.zeros(len(attacked), dtype=np.bool_)
@@ -65,7 +67,9 @@ def test_a_detector_on_the_fully_labelled_record(plant_data: PlantData) -> None:
 
 
 def test_the_official_labels_leave_nothing_normal(plant_data: PlantData) -> None:
-    detector = fit_alone(read_record(plant_data("batadal", "dataset03.csv")), kind=Kind.SUBSPACE)
+    detector = fit_alone(
+        read_record(plant_data("batadal", "dataset03.csv")), kind=DetectorKind.SUBSPACE
+    )
     outcome = outcome_of(
         detector.score(read_record(plant_data("batadal", "BATADAL_dataset04.csv")))
     )

@@ -9,7 +9,7 @@ from sluice.admission.policy import HardenedPolicy, PaperPolicy
 from sluice.attestation.systems.registry import circuit_for, find_system
 from sluice.detector.autoencoder import Descent
 from sluice.errors import SettingError
-from sluice.federation.admission_check import OpenDoor, PhysicsGate
+from sluice.federation.admission_check import AdmitAll, PhysicsGate
 from sluice.federation.messages import Attestation, Reply, Shown
 from sluice.federation.proofs import Attestor, ProofGate
 from sluice.federation.rounds import admit
@@ -41,22 +41,22 @@ def by_proof() -> tuple[Attestor, ProofGate]:
 
 
 def test_the_gate_in_the_clear_admits_and_refuses_with_reasons() -> None:
-    door = gate()
-    assert door.decide("a", Shown(batch=BATCH)).admitted
-    refused = door.decide("a", Shown(batch=ROLLED))
+    admission = gate()
+    assert admission.decide("a", Shown(batch=BATCH)).admitted
+    refused = admission.decide("a", Shown(batch=ROLLED))
     assert not refused.admitted
     assert "break a rule" in refused.reasons[0]
-    assert door.decide("a", None).reasons == ("it showed no batch",)
+    assert admission.decide("a", None).reasons == ("it showed no batch",)
     with pytest.raises(SettingError, match="'c' has no accepted rules"):
-        door.decide("c", Shown(batch=BATCH))
+        admission.decide("c", Shown(batch=BATCH))
 
 
 def test_an_open_door_admits_silence_too() -> None:
-    assert OpenDoor().decide("a", None).admitted
+    assert AdmitAll().decide("a", None).admitted
 
 
 def test_by_proof_who_cannot_prove_stays_silent_and_outside() -> None:
-    attest, door = by_proof()
+    attest, admission = by_proof()
     transport = InProcess(
         batches={"a": BATCH, "b": ROLLED},
         windows={},
@@ -64,53 +64,53 @@ def test_by_proof_who_cannot_prove_stays_silent_and_outside() -> None:
         seed=0,
         attest=attest,
     )
-    decisions = admit(("a", "b"), transport, door)
+    decisions = admit(("a", "b"), transport, admission)
     assert decisions["a"].admitted
     assert decisions["b"].reasons == ("it sent no proof",)
 
 
 @pytest.fixture(scope="module")
 def proven() -> tuple[Attestor, ProofGate, Attestation]:
-    attest, door = by_proof()
+    attest, admission = by_proof()
     found = attest("a", BATCH)
     assert found is not None
-    return attest, door, found
+    return attest, admission, found
 
 
 def test_a_batch_in_the_clear_does_not_pass_a_gate_by_proof(
     proven: tuple[Attestor, ProofGate, Attestation],
 ) -> None:
-    _, door, _ = proven
-    assert door.decide("a", Shown(batch=BATCH)).reasons == ("it sent no proof",)
+    _, admission, _ = proven
+    assert admission.decide("a", Shown(batch=BATCH)).reasons == ("it sent no proof",)
 
 
 def test_a_proof_copied_to_another_client_or_federation_fails(
     proven: tuple[Attestor, ProofGate, Attestation],
 ) -> None:
-    _, door, found = proven
-    assert door.decide("a", found).admitted
-    assert door.decide("b", found).reasons == ("its proof fails step 5.2",)
-    elsewhere = replace(door, federation="rivers")
+    _, admission, found = proven
+    assert admission.decide("a", found).admitted
+    assert admission.decide("b", found).reasons == ("its proof fails step 5.2",)
+    elsewhere = replace(admission, federation="rivers")
     assert elsewhere.decide("a", found).reasons == ("its proof fails step 5.2",)
 
 
 def test_a_proof_under_another_commitment_fails(
     proven: tuple[Attestor, ProofGate, Attestation],
 ) -> None:
-    attest, door, found = proven
+    attest, admission, found = proven
     other: Record = PLANT.rows(9_640, 10_640)
     another = attest("a", other)
     assert another is not None
     mixed = replace(found, commit=another.commit)
-    assert door.decide("a", mixed).reasons == ("its proof fails step 5.3",)
+    assert admission.decide("a", mixed).reasons == ("its proof fails step 5.3",)
     torn = replace(found, proof=found.proof[:-1])
-    assert door.decide("a", torn).reasons == ("its proof fails step 5.1",)
+    assert admission.decide("a", torn).reasons == ("its proof fails step 5.1",)
 
 
 def test_clients_are_decided_on_together_as_each_would_be_alone(
     proven: tuple[Attestor, ProofGate, Attestation],
 ) -> None:
-    attest, door, found = proven
+    attest, admission, found = proven
     another = attest("b", PLANT.rows(9_640, 10_640))
     assert another is not None
     shown: dict[str, Reply | None] = {
@@ -122,9 +122,9 @@ def test_clients_are_decided_on_together_as_each_would_be_alone(
         "f": replace(found, proof=found.proof[:-1]),
         "g": Shown(batch=BATCH),
     }
-    together = door.decide_all(shown)
+    together = admission.decide_all(shown)
     assert list(together) == list(shown)
-    assert together == {client: door.decide(client, reply) for client, reply in shown.items()}
+    assert together == {client: admission.decide(client, reply) for client, reply in shown.items()}
     assert [client for client, decision in together.items() if decision.admitted] == ["a", "b"]
     in_the_clear = gate()
     batches: dict[str, Reply | None] = {"a": Shown(batch=BATCH), "b": Shown(batch=ROLLED)}

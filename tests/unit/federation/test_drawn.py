@@ -42,18 +42,18 @@ def proofs(tmp_path_factory: pytest.TempPathFactory) -> DrawnRows:
 
 
 def sides(proofs: DrawnRows, rules: RuleSet) -> tuple[Attestor, LoggedGate, Path]:
-    attest, door = proofs.sides("lakes", rules, PaperPolicy(), rows_max=ROWS)
-    assert isinstance(door, LoggedGate)
-    return attest, door, max(proofs.folder.glob("log*.jsonl"), key=lambda path: len(path.name))
+    attest, admission = proofs.sides("lakes", rules, PaperPolicy(), rows_max=ROWS)
+    assert isinstance(admission, LoggedGate)
+    return attest, admission, max(proofs.folder.glob("log*.jsonl"), key=lambda path: len(path.name))
 
 
 def test_rows_are_drawn_once_the_commitment_is_logged(proofs: DrawnRows, rules: RuleSet) -> None:
-    attest, door, log = sides(proofs, rules)
+    attest, admission, log = sides(proofs, rules)
     rolled = ChannelRoll(rows=60)(BATCH, seed=0)
     transport = InProcess(
         batches={"a": BATCH, "b": rolled}, windows={}, descent=Descent(), seed=0, attest=attest
     )
-    decisions = admit(("a", "b"), transport, door)
+    decisions = admit(("a", "b"), transport, admission)
     assert decisions["a"].admitted
     assert decisions["b"].reasons == ("it sent no proof",)
     kinds = [json.loads(line)["body"]["kind"] for line in log.read_text().splitlines()]
@@ -64,7 +64,7 @@ def test_rows_are_drawn_once_the_commitment_is_logged(proofs: DrawnRows, rules: 
 
 
 def test_who_skips_the_challenge_or_copies_stays_outside(proofs: DrawnRows, rules: RuleSet) -> None:
-    attest, door, _ = sides(proofs, rules)
+    attest, admission, _ = sides(proofs, rules)
     shown = attest("a", BATCH)
     assert shown is not None
     other = attest("c", BATCH)
@@ -76,10 +76,10 @@ def test_who_skips_the_challenge_or_copies_stays_outside(proofs: DrawnRows, rule
         ("c", mixed, "step 5.2"),  # the proof of a, signed by a
         ("a", Shown(batch=BATCH), "no proof"),
     ):
-        found = door.decide(client, brought)
+        found = admission.decide(client, brought)
         assert not found.admitted
         assert why in found.reasons[0]
-    assert door.decide("c", other).admitted
+    assert admission.decide("c", other).admitted
 
 
 def test_keys_are_made_once_and_kept_to_their_rules(proofs: DrawnRows, rules: RuleSet) -> None:

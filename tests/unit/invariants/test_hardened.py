@@ -11,7 +11,7 @@ from sluice.admission.gate import Gate
 from sluice.admission.policy import HardenedPolicy
 from sluice.invariants.measure import measure
 from sluice.invariants.mining.profiles import mine
-from sluice.invariants.relations import Balance, Coupling, Kind
+from sluice.invariants.relations import Balance, Coupling, RelationKind
 from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.channel import Channel, Codes, Role
@@ -42,7 +42,7 @@ def test_a_tanks_balance_reads_the_pipes_that_touch_it(treatment: RuleSet) -> No
 def test_no_pipe_raises_or_lowers_two_tanks(treatment: RuleSet) -> None:
     claims = [
         (term.channel, term.coefficient > 0)
-        for rule in treatment.of_kind(Kind.BALANCE)
+        for rule in treatment.of_kind(RelationKind.BALANCE)
         if isinstance(rule.relation, Balance)
         for term in rule.relation.terms
     ]
@@ -50,7 +50,7 @@ def test_no_pipe_raises_or_lowers_two_tanks(treatment: RuleSet) -> None:
 
 
 def test_no_coupling_is_vacuous_and_each_tells_on_from_off(treatment: RuleSet) -> None:
-    couplings = treatment.of_kind(Kind.COUPLING)
+    couplings = treatment.of_kind(RelationKind.COUPLING)
     assert len(couplings) >= 6
     for rule in couplings:
         assert isinstance(rule.relation, Coupling)
@@ -79,7 +79,7 @@ def test_candidates_that_fell_say_why(treatment: RuleSet) -> None:
 
 def test_longer_windows_see_slower_ramps(treatment: RuleSet) -> None:
     by_level: dict[str, list[float]] = {}
-    for rule in treatment.of_kind(Kind.BALANCE, Kind.WINDOW):
+    for rule in treatment.of_kind(RelationKind.BALANCE, RelationKind.WINDOW):
         level = rule.name.split("/")[0]
         by_level.setdefault(level, []).append(rule.evidence.smallest_offset or np.inf)
     assert set(by_level) == {"dLIT101", "dLIT301", "dLIT401"}
@@ -113,7 +113,7 @@ def two_speed_pump(seed: int, rows: int = 4_000) -> Record:
 
 def test_an_actuator_of_several_speeds_has_a_flow_for_each() -> None:
     rules = mine(two_speed_pump(1), two_speed_pump(2), profile=Profile.HARDENED)
-    (rule,) = rules.of_kind(Kind.COUPLING)
+    (rule,) = rules.of_kind(RelationKind.COUPLING)
     assert isinstance(rule.relation, Coupling)
     nominal = {state.code: state.nominal for state in rule.relation.states}
     assert nominal == pytest.approx({1: 20.0, 2: 55.0}, abs=0.1)
@@ -137,11 +137,11 @@ def test_wdt_has_a_balance_for_all_eight_tanks(plant_data: PlantData, stride: in
     record = read_record(plant_data("wdt", "phy_norm.csv")).every(stride)
     half, later = len(record) // 2, int(0.7 * len(record))
     rules = mine(record.rows(0, half), record.rows(half, later), profile=Profile.HARDENED)
-    r2 = [rule.evidence.r2_held_out or 0.0 for rule in rules.of_kind(Kind.BALANCE)]
+    r2 = [rule.evidence.r2_held_out or 0.0 for rule in rules.of_kind(RelationKind.BALANCE)]
     assert len(r2) == 8
     assert min(r2) > 0.8
     assert np.median(r2) > 0.9
-    couplings = rules.of_kind(Kind.COUPLING)
+    couplings = rules.of_kind(RelationKind.COUPLING)
     assert couplings
     assert all(rule.tolerance > 0 for rule in couplings)
     rest = record.rows(later, len(record))

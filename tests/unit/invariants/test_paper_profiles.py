@@ -10,7 +10,7 @@ from sluice.admission.gate import judge
 from sluice.admission.policy import PaperPolicy
 from sluice.errors import EmptyRulesError
 from sluice.invariants.mining.profiles import mine
-from sluice.invariants.relations import Coupling, Kind
+from sluice.invariants.relations import Coupling, RelationKind
 from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.record import Record
@@ -63,12 +63,12 @@ def tolerances(rules: RuleSet) -> dict[str, float]:
 def test_the_expert_set_of_batadal(first_half: Record, second_half: Record) -> None:
     rules = mine(first_half, first_half, profile=Profile.PAPER_EXPERT)
     assert [rule.name for rule in rules.invariants] == [*EXPERT, *EXPERT_BALANCES]
-    for rule in rules.of_kind(Kind.COUPLING):
+    for rule in rules.of_kind(RelationKind.COUPLING):
         assert isinstance(rule.relation, Coupling)
         nominal, tolerance = EXPERT[rule.name]
         assert rule.relation.nominal == pytest.approx(nominal, abs=1e-6)
         assert rule.tolerance == pytest.approx(tolerance, abs=1e-6)
-    for rule in rules.of_kind(Kind.BALANCE):
+    for rule in rules.of_kind(RelationKind.BALANCE):
         r2, tolerance = EXPERT_BALANCES[rule.name]
         assert rule.evidence.r2 == pytest.approx(r2, abs=0.002)
         assert rule.tolerance == pytest.approx(tolerance, abs=1e-4)
@@ -94,8 +94,8 @@ def test_the_federated_set_of_batadal(plant_data: PlantData) -> None:
     record = read_record(plant_data("batadal", "dataset03.csv"))
     parts = split(record, clients=5)
     rules = mine(parts.fit, parts.calibration, profile=Profile.PAPER_NARROW)
-    assert len(rules.of_kind(Kind.COUPLING)) == 6
-    r2 = {rule.name: rule.evidence.r2 for rule in rules.of_kind(Kind.BALANCE)}
+    assert len(rules.of_kind(RelationKind.COUPLING)) == 6
+    r2 = {rule.name: rule.evidence.r2 for rule in rules.of_kind(RelationKind.BALANCE)}
     recorded = {"dL_T1": 0.8146, "dL_T2": 0.8043, "dL_T3": 0.6947, "dL_T5": 0.6086}
     assert r2 == pytest.approx(recorded, abs=0.002)
 

@@ -9,13 +9,13 @@ from sluice.arrays import Bools, Floats
 from sluice.errors import MissingChannelError
 from sluice.invariants import rowcheck
 from sluice.invariants.relations import (
+    ActuatorState,
     Balance,
     Bound,
     Coupling,
     Invariant,
     Rate,
     Relation,
-    State,
     Term,
     Transition,
     Window,
@@ -91,7 +91,7 @@ couplings = st.builds(
     flow=st.sampled_from(READINGS),
     off=st.integers(0, 1),
     states=st.lists(
-        st.builds(State, code=st.integers(0, 3), nominal=numbers), min_size=1, max_size=3
+        st.builds(ActuatorState, code=st.integers(0, 3), nominal=numbers), min_size=1, max_size=3
     ).map(tuple),
     settle=st.integers(0, 3),
     transition=st.sampled_from(Transition),

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from sluice.errors import RulesFileError
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.relations import (
+    ActuatorState,
     Balance,
     Bound,
     Coupling,
     Evidence,
     Invariant,
     Rate,
-    State,
     Term,
     Transition,
     Window,
@@ -41,7 +41,7 @@ RELATION = st.one_of(
         actuator=NAME,
         flow=NAME,
         off=CODE,
-        states=st.lists(st.builds(State, code=CODE, nominal=NUMBER), max_size=2).map(tuple),
+        states=st.lists(st.builds(ActuatorState, code=CODE, nominal=NUMBER), max_size=2).map(tuple),
         settle=COUNT,
         transition=st.sampled_from(Transition),
         standby=st.lists(st.tuples(NAME, CODE), max_size=2).map(tuple),

@@ -3,6 +3,7 @@
 import pytest
 
 from sluice.invariants.relations import (
+    ActuatorState,
     Balance,
     Bound,
     Coupling,
@@ -10,7 +11,6 @@ from sluice.invariants.relations import (
     Invariant,
     Rate,
     Relation,
-    State,
     Term,
     Transition,
     Window,
@@ -48,7 +48,7 @@ def stage_one(*rules: Invariant) -> RuleSet:
 
 
 def coupling(
-    *, states: tuple[State, ...] = (State(code=2, nominal=2.56),), settle: int = 7
+    *, states: tuple[ActuatorState, ...] = (ActuatorState(code=2, nominal=2.56),), settle: int = 7
 ) -> Coupling:
     return Coupling(
         name="MV101~FIT101",
@@ -88,7 +88,10 @@ def window(rows: int = 32) -> Window:
             ),
         ),
         (
-            coupling(states=(State(code=2, nominal=2.5), State(code=3, nominal=4.0)), settle=0),
+            coupling(
+                states=(ActuatorState(code=2, nominal=2.5), ActuatorState(code=3, nominal=4.0)),
+                settle=0,
+            ),
             0.18,
             (
                 "MV101 at 2: FIT101 reads 2.5 m3/h give or take 0.18; at 3: FIT101 reads 4 m3/h "
@@ -143,7 +146,7 @@ def test_a_standby_pump_is_said_to_silence_a_coupling() -> None:
         actuator="P101",
         flow="FIT201",
         off=1,
-        states=(State(code=2, nominal=2.45),),
+        states=(ActuatorState(code=2, nominal=2.45),),
         settle=1,
         transition=Transition.SILENT,
         standby=(("P102", 1),),

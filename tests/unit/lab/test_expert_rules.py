@@ -35,6 +35,6 @@ def test_fabrications_break_them(clean: Record) -> None:
 
 
 def test_another_sites_laws_are_other_laws(clean: Record) -> None:
-    rules = line_rules(clean, site=line.Site(shift=1.0))
+    rules = line_rules(clean, site=line.LineDesign(shift=1.0))
     own = line_rules(clean)
     assert rules.invariants[0].relation != own.invariants[0].relation

@@ -141,11 +141,11 @@ def chromium(folder: Path) -> Iterator[Browser]:
     os.close(its_input)
     os.close(its_output)
     with (
-        os.fdopen(asks, "wb", buffering=0) as asking,
+        os.fdopen(asks, "wb", buffering=0) as requests,
         os.fdopen(answers, "rb", buffering=0) as told,
     ):
         try:
-            yield Browser(asking, told)
+            yield Browser(requests, told)
         finally:
             process.kill()
             process.wait()

@@ -13,15 +13,20 @@ from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile
 from sluice.invariants.rulesfile import load_rules, save_rules
 from sluice.lab.plants.catalogue import simulate
-from sluice.network.coordinator.folder import Site
-from sluice.network.coordinator.founding import Plan, conductor, found
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.founding import (
+    FederationPlan,
+    coordinator_service,
+    found_federation,
+)
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.agent import Agent
-from sluice.network.plant.folder import Membership, Share
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.terms import JoinRequest, read_document
+from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.wire import Answerer, Direct
 from sluice.telemetry.reading import read_record
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -46,7 +51,7 @@ class Consortium:
     folder: Path
     record: Path
     rules: Path
-    site: Site
+    site: CoordinatorFolder
     clock: Clock = field(default_factory=Clock)
     plants: dict[str, Answerer] = field(default_factory=dict)
 
@@ -54,25 +59,25 @@ class Consortium:
         """Let a plant answer an invitation; the request is not handed in."""
         start = 8_640 + index * ROWS
         invitation = self.site.invite(name, at=self.clock())
-        membership = Membership.create(
+        membership = PlantFolder.create(
             self.folder / name,
             invitation,
             load_rules(self.rules),
             self.rules.read_text(encoding="utf-8"),
-            Share(record=str(self.record), start=start, stop=start + ROWS),
+            TrainingRows(record=str(self.record), start=start, stop=start + ROWS),
         )
         return read_document(JoinRequest, membership.folder / "request.json", private=True)
 
     def join(self, name: str, index: int) -> Agent:
         self.site.enrol(self.request(name, index), at=self.clock())
-        agent = Membership(self.folder / name).agent()
+        agent = PlantFolder(self.folder / name).agent()
         self.plants[name] = agent
         return agent
 
     def run(self, rounds: int = 2) -> Checkpoint:
-        store = Store(self.site.base)
+        store = CoordinatorStore(self.site.base)
         try:
-            held = conductor(self.site, store, Direct(self.plants), clock=self.clock)
+            held = coordinator_service(self.site, store, Direct(self.plants), clock=self.clock)
             return held.run(rounds=rounds, on_round=lambda _: None)
         finally:
             store.close()
@@ -82,7 +87,7 @@ class Consortium:
 def line_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("line")
     record = folder / "line.csv"
-    write(simulate("line", seed=0, days=8), record, Layout.CSV)
+    write(simulate("line", seed=0, days=8), record, FileLayout.CSV)
     line = read_record(record)
     rules = mine(line.rows(0, 4_320), line.rows(4_320, 8_640), profile=Profile.HARDENED)
     save_rules(rules, folder / "rules.json")
@@ -97,12 +102,12 @@ Founder = Callable[..., Consortium]
 def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
     def make(rule: str = "fedavg", suspend_after: int = 5) -> Consortium:
         record, rules = line_files
-        plan = Plan(
+        plan = FederationPlan(
             federation="water",
             host="127.0.0.1",
             port=18_443,
             link_port=18_000,
-            reference=Share(record=str(record), start=4_320, stop=8_640),
+            reference=TrainingRows(record=str(record), start=4_320, stop=8_640),
             policy=POLICY,
             system="unsafe",
             rows_max=4_096,
@@ -110,7 +115,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             descent=Descent(epochs=1, batch=256),
             suspend_after=suspend_after,
         )
-        site = found(tmp_path / "coordinator", plan, at=START)
+        site = found_federation(tmp_path / "coordinator", plan, at=START)
         return Consortium(tmp_path, record, rules, site)
 
     return make

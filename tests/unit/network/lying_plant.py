@@ -20,7 +20,7 @@ from sluice.attestation.messages.signing import sign
 from sluice.attestation.protocol.plant import Registered
 from sluice.network.plant.agent import Agent
 from sluice.network.plant.batch_archive import LARGEST_PROOF_FILE
-from sluice.network.plant.folder import Membership
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import ANSWERS, QUESTIONS, Answer, AskBatch, Batch
 from sluice.network.wire.wire import Answerer
 
@@ -30,7 +30,7 @@ WAIT_S = 300.0
 class Liar:
     """Answers as the plant does, but for what it says of its batch."""
 
-    def __init__(self, held: Membership, lie: Callable[[Batch], Batch]) -> None:
+    def __init__(self, held: PlantFolder, lie: Callable[[Batch], Batch]) -> None:
         self.agent: Agent = held.agent()
         self._lie = lie
 
@@ -47,7 +47,7 @@ class Silent:
         raise ConnectionError
 
 
-def with_proof(held: Membership, batch: Batch, change: Callable[[bytes], bytes]) -> Batch:
+def with_proof(held: PlantFolder, batch: Batch, change: Callable[[bytes], bytes]) -> Batch:
     """Put another proof in the place of the plant's own, and sign it as the plant."""
     told = PROOFS.read(batch.proof, largest=LARGEST_PROOF_FILE).content
     other = sign(replace(told, proof=change(told.proof)), held.keys.ensure_client_key())
@@ -59,11 +59,11 @@ def flipped(proof: bytes) -> bytes:
     return proof[:middle] + bytes([proof[middle] ^ 1]) + proof[middle + 1 :]
 
 
-def forged(held: Membership) -> Liar:
+def forged(held: PlantFolder) -> Liar:
     return Liar(held, lambda batch: with_proof(held, batch, flipped))
 
 
-def copied(held: Membership, other: Path) -> Liar:
+def copied(held: PlantFolder, other: Path) -> Liar:
     def theirs(_: bytes) -> bytes:
         until = time.monotonic() + WAIT_S
         while not (found := list((other / "batches").glob("*/proof.json"))):
@@ -75,7 +75,7 @@ def copied(held: Membership, other: Path) -> Liar:
     return Liar(held, lambda batch: with_proof(held, batch, theirs))
 
 
-def stale(held: Membership) -> Liar:
+def stale(held: PlantFolder) -> Liar:
     terms, keys = held.invitation.terms, held.keys
     told: list[Batch] = []
     plant = Registered(
@@ -101,8 +101,8 @@ def stale(held: Membership) -> Liar:
 def main(folder: Path, lie: str, other: Path | None) -> None:
     from sluice.network.plant.participation import node_of, take_part  # noqa: PLC0415 - Flower
 
-    held = Membership(folder)
-    plants: dict[str, Callable[[Membership], Answerer]] = {
+    held = PlantFolder(folder)
+    plants: dict[str, Callable[[PlantFolder], Answerer]] = {
         "silent": lambda _: Silent(),
         "forged": forged,
         "copied": lambda held: copied(held, other or folder),

@@ -91,8 +91,8 @@ def test_a_wrong_number_of_weights_is_declined(one: tuple[Consortium, Agent]) ->
 def test_a_rewritten_log_is_refused(one: tuple[Consortium, Agent]) -> None:
     consortium, agent = one
     asked(consortium, agent, token_ask(consortium, agent))
-    desk = consortium.site.desk()
-    head = HEADS.write(desk.log.signed_head())
+    protocol = consortium.site.protocol()
+    head = HEADS.write(protocol.log.signed_head())
     lines = tuple(consortium.site.log.read_bytes().split(b"\n")[:-1])
     shown = AskUpdate(round=1, head=head, lines=lines)
     revealed = asked(consortium, agent, shown)
@@ -118,7 +118,7 @@ def test_an_update_that_was_changed_on_disk_is_not_sent(one: tuple[Consortium, A
     assert TOKENS.read(pledged.token).content.round == 1
     path = consortium.folder / "north" / "rounds" / "000001.update"
     path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\0")
-    head = HEADS.write(consortium.site.desk().log.signed_head())
+    head = HEADS.write(consortium.site.protocol().log.signed_head())
     lines = tuple(consortium.site.log.read_bytes().split(b"\n")[:-1])
     assert isinstance(
         asked(consortium, agent, AskUpdate(round=1, head=head, lines=lines)), Declined

@@ -15,10 +15,10 @@ from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.messages.tokens import TOKENS
 from sluice.attestation.protocol.plant import Registered
 from sluice.errors import CheckpointError, VerificationError
-from sluice.network.coordinator.founding import conductor
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.founding import coordinator_service
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.agent import Agent
-from sluice.network.plant.folder import Membership
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import (
     ANSWERS,
     QUESTIONS,
@@ -77,7 +77,7 @@ def test_an_impostor_with_a_stolen_certificate_and_node_key_has_no_signing_key(
     consortium: Consortium,
 ) -> None:
     """It reaches the coordinator as south, and signs with a key of its own."""
-    held = Membership(consortium.folder / "south")
+    held = PlantFolder(consortium.folder / "south")
     keys, terms, thief = held.keys, held.invitation.terms, SigningKey.generate()
     plant = Registered(
         federation=terms.federation,
@@ -160,7 +160,7 @@ def test_malformed_and_oversized_messages_are_counted_and_refused(
 
     consortium.plants["south"] = Between(south(consortium), change)
     assert excluded(consortium) == "6"
-    store = Store(consortium.site.base)
+    store = CoordinatorStore(consortium.site.base)
     assert store.counts()["south", "malformed"] == 1
     store.close()
 
@@ -178,13 +178,15 @@ def test_a_tampered_log_entry_stops_the_federation(consortium: Consortium) -> No
 def test_another_model_in_the_store_is_refused(consortium: Consortium) -> None:
     """A checkpoint of the right round that the log does not know, as after a cut-short removal."""
     done = consortium.run(rounds=2)
-    store = Store(consortium.site.base)
+    store = CoordinatorStore(consortium.site.base)
     earlier = store.last(federation="water", before=2)
     assert earlier is not None
     store.keep(
         replace(earlier, round=done.round), "0" * 64, federation="water", at=consortium.clock()
     )
-    held = conductor(consortium.site, store, Direct(consortium.plants), clock=consortium.clock)
+    held = coordinator_service(
+        consortium.site, store, Direct(consortium.plants), clock=consortium.clock
+    )
     with pytest.raises(CheckpointError, match="not the one that the log names"):
         held.run(rounds=3, on_round=lambda _: None)
     store.close()

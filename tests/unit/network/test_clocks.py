@@ -10,7 +10,7 @@ import pytest
 
 from sluice.network.wire.certificates import issue
 from sluice.network.wire.clocks import complaint, seconds_ahead
-from sluice.network.wire.exposure import Door
+from sluice.network.wire.exposure import Endpoint
 
 
 class Proxy(BaseHTTPRequestHandler):
@@ -37,13 +37,13 @@ def test_a_clock_an_hour_ahead_is_seen(tmp_path: Path) -> None:
         proxy.socket = trust.wrap_socket(proxy.socket, server_side=True)
         answering = threading.Thread(target=proxy.handle_request)
         answering.start()
-        door = Door(host="127.0.0.1", port=proxy.server_port, authority=authority)
-        ahead = seconds_ahead(door)
+        endpoint = Endpoint(host="127.0.0.1", port=proxy.server_port, authority=authority)
+        ahead = seconds_ahead(endpoint)
         answering.join()
     assert ahead == pytest.approx(3_600, abs=3)
     assert "3,60" in complaint(ahead)
     assert "ahead of the coordinator's" in complaint(ahead)
-    assert seconds_ahead(door) is None  # the proxy is gone, and that is another's business
+    assert seconds_ahead(endpoint) is None  # the proxy is gone, and that is another's business
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from sluice.errors import CheckpointError, RefusedError, SettingError
 from sluice.federation.admission_check import Decision
 from sluice.federation.rounds import begin, take_round
 from sluice.federation.transport import InProcess
-from sluice.network.coordinator.founding import conductor
+from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.operations import go_back
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.agent import Agent
-from sluice.network.plant.folder import Membership
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import ANSWERS, Answer, Batch, Declined
 from sluice.network.wire.wire import Answerer, Direct
 
@@ -82,8 +82,10 @@ def test_the_model_is_the_one_of_a_federation_in_one_process(consortium: Consort
 def test_a_coordinator_that_is_killed_goes_on_to_the_same_model(
     consortium: Consortium, after: int
 ) -> None:
-    store = Store(consortium.site.base)
-    cut = conductor(consortium.site, store, Cut(consortium.plants, after), clock=consortium.clock)
+    store = CoordinatorStore(consortium.site.base)
+    cut = coordinator_service(
+        consortium.site, store, Cut(consortium.plants, after), clock=consortium.clock
+    )
     with pytest.raises(Killed):
         cut.run(rounds=2, on_round=lambda _: None)
     store.close()
@@ -94,7 +96,7 @@ def test_a_coordinator_that_is_killed_goes_on_to_the_same_model(
 
 def test_a_plant_that_is_killed_says_the_same_again(consortium: Consortium) -> None:
     consortium.run(rounds=1)
-    reborn = Membership(consortium.folder / "north").agent()
+    reborn = PlantFolder(consortium.folder / "north").agent()
     north = consortium.plants["north"]
     assert isinstance(north, Agent)
     assert reborn.attest().attestation == north.attest().attestation
@@ -108,15 +110,15 @@ def test_a_silent_plant_is_left_out_and_suspended_until_an_operator_acts(
     consortium = founder(suspend_after=2)
     for index, name in enumerate(("north", "south")):
         consortium.join(name, index)
-    faithful = consortium.plants["south"]
+    honest = consortium.plants["south"]
     consortium.plants["south"] = Silent()
     done = consortium.run(rounds=2)
     assert done.refused == ("south",)
     assert done.decisions["south"].reasons == ("step 4",)
     assert read_log(consortium.site.log).rounds.members == ("north",)
-    consortium.plants["south"] = faithful
+    consortium.plants["south"] = honest
     assert consortium.run(rounds=3).admitted == ("north",)  # suspended: not even asked
-    store = Store(consortium.site.base)
+    store = CoordinatorStore(consortium.site.base)
     store.reinstate("south")
     store.close()
     assert consortium.run(rounds=4).admitted == ("north", "south")
@@ -155,7 +157,7 @@ def test_nonsense_is_counted_and_changes_nothing(consortium: Consortium) -> None
 
     consortium.plants["west"] = Babbling()
     assert consortium.run(rounds=1).admitted == ("north", "south")
-    store = Store(consortium.site.base)
+    store = CoordinatorStore(consortium.site.base)
     assert store.counts()["west", "malformed"] == 2  # at the start, and in round 1
     store.close()
 
@@ -186,7 +188,7 @@ def test_a_plant_found_compromised_is_removed_and_its_rounds_given_up(
     ledger = read_log(consortium.site.log)
     assert (ledger.rounds.last, ledger.rounds.counted) == (2, 1)
     assert ledger.rounds.removals[0].client == "west"
-    store = Store(consortium.site.base)
+    store = CoordinatorStore(consortium.site.base)
     held = store.last(federation="water")
     store.close()
     assert held is not None

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from sluice.attestation.protocol.verifier import STEPS
 from sluice.lab.plants.catalogue import simulate
 from sluice.network.coordinator.founding import detector
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.reports.dashboard.app import serve
 from sluice.reports.dashboard.metrics import exposition
 from sluice.reports.dashboard.quality import Yardstick
@@ -57,7 +57,7 @@ def test_the_quality_of_a_round_is_that_of_its_model(ran: Consortium) -> None:
     labelled = simulate("line", seed=1, days=1, attacks=True)
     found = take(ran.site.folder, Yardstick(ran.site, labelled))
     assert [each.round for each in found.quality] == [1, 2, 3]
-    store = Store(ran.site.base, read_only=True)
+    store = CoordinatorStore(ran.site.base, read_only=True)
     last = store.last(federation="water")
     store.close()
     assert last is not None

@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 
 from sluice.lab.plants.catalogue import simulate
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.reports.dashboard.app import serve
 
 from .browser import CHROMIUM, chromium
@@ -83,7 +83,7 @@ def test_what_a_plant_is_called_is_text_and_nothing_else(
     ran: Consortium, address: str, tmp_path: Path
 ) -> None:
     # No plant can join under such a name; a store that somebody wrote to may still hold one.
-    store = Store(ran.site.base)
+    store = CoordinatorStore(ran.site.base)
     with store._changing() as base:
         base.execute(
             "INSERT INTO plants (name, node_key, rules, joined) VALUES (?, '', '', ?)",

@@ -9,18 +9,18 @@ import pytest
 from sluice.attestation.log.chain import read_log
 from sluice.attestation.messages.context import Interval
 from sluice.errors import RefusedError, SettingError
-from sluice.network.coordinator.founding import conductor
+from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.importing import take_in
-from sluice.network.coordinator.operations import Window, waive
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.operations import WaivedInterval, waive
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.agent import Agent
-from sluice.network.plant.folder import Membership
-from sluice.network.terms import Exported, write_document
-from sluice.network.training_rows import Share
+from sluice.network.plant.folder import PlantFolder
+from sluice.network.terms import ExportedAttestation, write_document
+from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.wire import Direct
 from sluice.reports.dashboard.snapshot import take
 from sluice.telemetry.reading import read_record
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 from .conftest import ROWS, START, Consortium, Founder
@@ -36,8 +36,10 @@ def spoilt(founder: Founder, tmp_path: Path) -> Consortium:
     line = read_record(consortium.record)
     values = np.array(line.values)
     values[:, line.index("F_PU1")] *= 1.5
-    write(line.with_values(values), tmp_path / "spoilt.csv", Layout.CSV)
-    share = Share(record=str(tmp_path / "spoilt.csv"), start=8_640 + ROWS, stop=8_640 + 2 * ROWS)
+    write(line.with_values(values), tmp_path / "spoilt.csv", FileLayout.CSV)
+    share = TrainingRows(
+        record=str(tmp_path / "spoilt.csv"), start=8_640 + ROWS, stop=8_640 + 2 * ROWS
+    )
     write_document(share, consortium.folder / "south" / "plant.json")
     assert isinstance(agent, Agent)
     return consortium
@@ -45,10 +47,12 @@ def spoilt(founder: Founder, tmp_path: Path) -> Consortium:
 
 def run(consortium: Consortium, rounds: int, *, shadow: bool | None = None) -> dict[str, str]:
     """Take rounds, and return each plant's state after them."""
-    store = Store(consortium.site.base)
+    store = CoordinatorStore(consortium.site.base)
     wire = Direct(consortium.plants)
     try:
-        held = conductor(consortium.site, store, wire, clock=consortium.clock, shadow=shadow)
+        held = coordinator_service(
+            consortium.site, store, wire, clock=consortium.clock, shadow=shadow
+        )
         held.run(rounds=rounds, on_round=lambda _: None)
         return {member.name: member.state for member in store.members()}
     finally:
@@ -92,8 +96,8 @@ def test_a_shadow_lasts_until_the_gate_is_enforced(spoilt: Consortium) -> None:
 def test_in_shadow_who_breaks_the_protocol_is_kept_out_all_the_same(
     consortium: Consortium,
 ) -> None:
-    consortium.plants["south"] = forged(Membership(consortium.folder / "south"))
-    consortium.plants["west"] = stale(Membership(consortium.folder / "west"))
+    consortium.plants["south"] = forged(PlantFolder(consortium.folder / "south"))
+    consortium.plants["west"] = stale(PlantFolder(consortium.folder / "west"))
     told = run(consortium, 1, shadow=True)
     assert told["south"] == "left out at step 5.8"
     assert told["west"] == "left out at step 2"
@@ -103,7 +107,7 @@ def test_in_shadow_who_breaks_the_protocol_is_kept_out_all_the_same(
 # -- waivers --------------------------------------------------------------------------------------
 
 
-def window(consortium: Consortium, plant: str = "south", **changes: object) -> Window:
+def window(consortium: Consortium, plant: str = "south", **changes: object) -> WaivedInterval:
     south = consortium.plants["south"]
     assert isinstance(south, Agent)
     told: dict[str, object] = {
@@ -112,10 +116,10 @@ def window(consortium: Consortium, plant: str = "south", **changes: object) -> W
         "expires": START + timedelta(days=1),
         "reason": "flow meter 1 is being replaced",
     }
-    return Window(**(told | changes))  # type: ignore[arg-type]
+    return WaivedInterval(**(told | changes))  # type: ignore[arg-type]
 
 
-def granted(consortium: Consortium, asked: Window) -> str:
+def granted(consortium: Consortium, asked: WaivedInterval) -> str:
     return waive(consortium.site.folder, asked, at=consortium.clock())
 
 
@@ -140,8 +144,8 @@ def test_a_waiver_for_another_plant_or_another_time_does_not_serve(spoilt: Conso
 
 
 def test_a_waiver_can_be_granted_while_the_federation_runs(spoilt: Consortium) -> None:
-    store = Store(spoilt.site.base)
-    held = conductor(spoilt.site, store, Direct(spoilt.plants), clock=spoilt.clock)
+    store = CoordinatorStore(spoilt.site.base)
+    held = coordinator_service(spoilt.site, store, Direct(spoilt.plants), clock=spoilt.clock)
     held.run(rounds=1, on_round=lambda _: None)
     granted(spoilt, window(spoilt))  # another process
     held.run(rounds=2, on_round=lambda _: None)
@@ -152,7 +156,7 @@ def test_a_waiver_can_be_granted_while_the_federation_runs(spoilt: Consortium) -
 def test_a_waiver_says_why() -> None:
     for reason in ("", "x" * 201, "tank\x1b[2J"):
         with pytest.raises(SettingError, match="printable ASCII"):
-            Window(
+            WaivedInterval(
                 plant="south",
                 interval=Interval(start="2026-01-01T00:00:00.000000", end="2026-01-02T00:00:00"),
                 expires=START,
@@ -164,8 +168,8 @@ def test_a_waiver_says_why() -> None:
 
 
 def renewed(consortium: Consortium, name: str, start: int) -> None:
-    held = Membership(consortium.folder / name)
-    held.renew(Share(record=str(consortium.record), start=start, stop=start + ROWS))
+    held = PlantFolder(consortium.folder / name)
+    held.renew(TrainingRows(record=str(consortium.record), start=start, stop=start + ROWS))
 
 
 def test_a_batch_is_renewed_while_the_federation_runs(consortium: Consortium) -> None:
@@ -189,13 +193,13 @@ def test_a_batch_is_renewed_while_the_federation_runs(consortium: Consortium) ->
 def test_a_stale_batch_is_not_taken_up_again(consortium: Consortium) -> None:
     north = consortium.plants["north"]
     assert isinstance(north, Agent)
-    old, share = north.attested_documents(), Membership(consortium.folder / "north").share
+    old, share = north.attested_documents(), PlantFolder(consortium.folder / "north").share
     run(consortium, 1)
     renewed(consortium, "north", 8_640 + 3 * ROWS)
     run(consortium, 3)
     # Carried in as a file, the old one changes nothing.
     path = consortium.folder / "north.attestation"
-    told = Exported(plant="north", commit=old.commit.decode(), proof=old.proof.decode())
+    told = ExportedAttestation(plant="north", commit=old.commit.decode(), proof=old.proof.decode())
     write_document(told, path)
     with pytest.raises(RefusedError, match=r"step 5\.4"):
         take_in(consortium.site.folder, path, at=consortium.clock())
@@ -209,7 +213,7 @@ def test_a_stale_batch_is_not_taken_up_again(consortium: Consortium) -> None:
 def test_a_plant_started_anew_goes_on_with_the_batch_it_has(consortium: Consortium) -> None:
     run(consortium, 1)
     renewed(consortium, "north", 8_640 + 3 * ROWS)
-    consortium.plants["north"] = Membership(consortium.folder / "north").agent()
+    consortium.plants["north"] = PlantFolder(consortium.folder / "north").agent()
     run(consortium, 2)
     assert members(consortium) == ("north", "south", "west")
 
@@ -219,7 +223,7 @@ def test_rows_that_overlap_an_attested_batch_are_not_taken(consortium: Consortiu
     with pytest.raises(SettingError, match="overlaps"):
         renewed(consortium, "north", 8_640 + ROWS // 2)
     # A plant that names them all the same is left out by the coordinator.
-    share = Share(record=str(consortium.record), start=8_700, stop=9_300)
+    share = TrainingRows(record=str(consortium.record), start=8_700, stop=9_300)
     write_document(share, consortium.folder / "north" / "plant.json")
     run(consortium, 2)
     assert run(consortium, 3)["north"] == "left out at step 2"

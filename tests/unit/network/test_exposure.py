@@ -19,7 +19,7 @@ from sluice.errors import RefusedError, SettingError
 from sluice.network.wire.certificates import issue
 from sluice.network.wire.exposure import (
     FORBIDDEN,
-    Door,
+    Endpoint,
     demand_unexposed,
     listening_addresses,
     own_addresses,
@@ -57,8 +57,8 @@ class Coordinator:
     proxy: Proxy
 
     @property
-    def door(self) -> Door:
-        return Door(host=self.proxy.host, port=self.proxy.port, authority=self.proxy.authority)
+    def endpoint(self) -> Endpoint:
+        return Endpoint(host=self.proxy.host, port=self.proxy.port, authority=self.proxy.authority)
 
     def ask(self, path: str, method: str = "POST", body: bytes = b"x") -> tuple[int, bytes]:
         trust = ssl.create_default_context(cafile=str(self.proxy.authority))
@@ -126,7 +126,7 @@ def test_the_calls_of_a_node_pass_and_no_other_does(start: Start) -> None:
 
 def test_an_unexposed_federation_may_run(start: Start) -> None:
     coordinator = start()
-    demand_unexposed(coordinator.door, coordinator.proxy.link_port)
+    demand_unexposed(coordinator.endpoint, coordinator.proxy.link_port)
 
 
 def test_a_proof_passes_where_nginx_may_write_nothing(start: Start) -> None:
@@ -152,19 +152,19 @@ def test_a_proxy_that_passes_everything_on_is_found_out(start: Start) -> None:
         )
     )
     with pytest.raises(RefusedError, match="the proxy passes /v1/control/start-run on"):
-        demand_unexposed(coordinator.door, coordinator.proxy.link_port)
+        demand_unexposed(coordinator.endpoint, coordinator.proxy.link_port)
 
 
 def test_flower_on_all_addresses_is_found_out(start: Start) -> None:
     coordinator = start(bind="0.0.0.0")
     assert listening_addresses(coordinator.proxy.link_port) == ("0.0.0.0",)
     with pytest.raises(RefusedError, match="Flower listens on 0.0.0.0"):
-        demand_unexposed(coordinator.door, coordinator.proxy.link_port)
+        demand_unexposed(coordinator.endpoint, coordinator.proxy.link_port)
 
 
 def test_a_proxy_that_is_not_there_is_found_out(start: Start) -> None:
     coordinator = start()
-    absent = Door(host="127.0.0.1", port=free_port(), authority=coordinator.proxy.authority)
+    absent = Endpoint(host="127.0.0.1", port=free_port(), authority=coordinator.proxy.authority)
     with pytest.raises(RefusedError, match="does not answer"):
         demand_unexposed(absent, coordinator.proxy.link_port)
 

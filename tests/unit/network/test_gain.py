@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sluice.cli.plant.gain import Untold, gain_of
+from sluice.cli.plant.gain import UnknownGain, gain_of
 from sluice.errors import SettingError
 from sluice.network.plant.agent import Agent
-from sluice.network.plant.folder import Membership
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.plant.gain import Gain, Own, measured_gain
 from sluice.network.plant.model import SeenModel, last_model
 from sluice.telemetry.reading import read_record
@@ -17,9 +17,9 @@ from .test_conductor import in_process
 
 def test_the_model_that_came_last_is_kept(consortium: Consortium) -> None:
     count = consortium.site.terms.weights
-    held = Membership(consortium.folder / "north")
+    held = PlantFolder(consortium.folder / "north")
     untold = gain_of(held, clean=None, attacks=None, quiet=True)
-    assert isinstance(untold, Untold)
+    assert isinstance(untold, UnknownGain)
     assert "no model" in untold.reason.lower()
     consortium.run(rounds=1)
     assert last_model(held.folder, count=count) is None  # round 1 began with nobody's weights

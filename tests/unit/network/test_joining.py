@@ -7,9 +7,9 @@ import pytest
 
 from sluice.errors import DocumentError, RefusedError, SettingError
 from sluice.network.coordinator.importing import take_in
-from sluice.network.coordinator.store import Store
-from sluice.network.plant.folder import Membership
-from sluice.network.terms import Exported, Terms, read_document, write_document
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.plant.folder import PlantFolder
+from sluice.network.terms import ExportedAttestation, FederationTerms, read_document, write_document
 from sluice.network.wire.questions import packed_update, read_update
 
 from .conftest import START, Consortium, Founder
@@ -61,7 +61,7 @@ def test_secrets_are_their_owners_alone(consortium: Consortium) -> None:
     assert len(private) >= 8
     for path in private:
         assert path.stat().st_mode & 0o777 == 0o600, path
-    secret = Membership(consortium.folder / "north").invitation.secret
+    secret = PlantFolder(consortium.folder / "north").invitation.secret
     assert secret.encode() not in consortium.site.base.read_bytes()
     assert secret.encode() not in consortium.site.log.read_bytes()
 
@@ -70,13 +70,15 @@ def test_a_readable_invitation_is_refused(consortium: Consortium) -> None:
     consortium.join("north", 0)
     (consortium.folder / "north" / "invitation.json").chmod(0o644)
     with pytest.raises(SettingError, match="can be read by others"):
-        _ = Membership(consortium.folder / "north").invitation
+        _ = PlantFolder(consortium.folder / "north").invitation
 
 
 def test_an_attestation_comes_as_a_file_too(consortium: Consortium, tmp_path: Path) -> None:
     batch = consortium.join("north", 0).attested_documents()
     path = tmp_path / "north.attestation"
-    document = Exported(plant="north", commit=batch.commit.decode(), proof=batch.proof.decode())
+    document = ExportedAttestation(
+        plant="north", commit=batch.commit.decode(), proof=batch.proof.decode()
+    )
     write_document(document, path)
     assert take_in(consortium.site.folder, path, at=START).what.startswith("attested")
     forged = replace(document, proof=document.proof.replace('"schema":1', '"schema":2'))
@@ -84,7 +86,7 @@ def test_an_attestation_comes_as_a_file_too(consortium: Consortium, tmp_path: Pa
     with pytest.raises(RefusedError, match="step 5.1"):
         take_in(consortium.site.folder, path, at=START)
     # Anybody can write a file that names north: north stands as it stood.
-    store = Store(consortium.site.base)
+    store = CoordinatorStore(consortium.site.base)
     assert [member.state for member in store.members()] == ["attested"]
     store.close()
 
@@ -92,7 +94,7 @@ def test_an_attestation_comes_as_a_file_too(consortium: Consortium, tmp_path: Pa
 def test_the_terms_come_back_as_they_were(consortium: Consortium, tmp_path: Path) -> None:
     terms = consortium.site.terms
     write_document(terms, tmp_path / "terms.json")
-    assert read_document(Terms, tmp_path / "terms.json") == terms
+    assert read_document(FederationTerms, tmp_path / "terms.json") == terms
 
 
 @pytest.mark.parametrize("raw", [b"", b"\0" * 8, b"\0" * 7 + b"\1" + b"\0" * 3])
@@ -110,7 +112,7 @@ def test_an_update_that_is_no_number_is_refused() -> None:
 
 def test_a_full_disk_changes_nothing_and_says_so(consortium: Consortium) -> None:
     consortium.site.enrol(consortium.request("north", 0), at=START)
-    store = Store(consortium.site.base)
+    store = CoordinatorStore(consortium.site.base)
     pages = store._base.execute("PRAGMA page_count").fetchone()[0]
     store._base.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(SettingError, match="make room"):

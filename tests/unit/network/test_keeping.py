@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from sluice.network.coordinator.hosting import Kept
-from sluice.network.wire.superlink import ASK_AGAIN_S, GRACE_S, RETRY_S, Awaited
+from sluice.network.coordinator.hosting import Supervisor
+from sluice.network.wire.superlink import ASK_AGAIN_S, GRACE_S, RETRY_S, PendingRequests
 
 
 def test_a_plant_that_stays_silent_is_asked_again_after_twice_as_long() -> None:
-    awaited = Awaited(["north"])
+    awaited = PendingRequests(["north"])
     assert awaited.due(0.0) == ("north",)
     awaited.asked("north", 0.0)
     assert awaited.due(ASK_AGAIN_S - 1) == ()
@@ -24,7 +24,7 @@ def test_a_plant_that_stays_silent_is_asked_again_after_twice_as_long() -> None:
 
 
 def test_a_second_answer_counts_for_nothing() -> None:
-    awaited = Awaited(["north"])
+    awaited = PendingRequests(["north"])
     assert awaited.answered("north")
     assert not awaited.answered("north")
     awaited.lost("north", 1.0)  # what Flower says of the first question no longer matters
@@ -32,7 +32,7 @@ def test_a_second_answer_counts_for_nothing() -> None:
 
 
 def test_a_node_that_is_gone_for_long_is_not_waited_for() -> None:
-    awaited = Awaited(["north", "south"])
+    awaited = PendingRequests(["north", "south"])
     awaited.lost("north", 5.0)
     assert awaited.due(5.0) == ("south",)
     assert awaited.due(5.0 + RETRY_S) == ("north", "south")
@@ -41,7 +41,7 @@ def test_a_node_that_is_gone_for_long_is_not_waited_for() -> None:
 
 
 def test_all_are_asked_again_when_flower_was_away() -> None:
-    awaited = Awaited(["north", "south"])
+    awaited = PendingRequests(["north", "south"])
     awaited.asked("north", 0.0)
     awaited.answered("south")
     awaited.ask_all_again()
@@ -66,7 +66,7 @@ def test_a_process_that_is_killed_is_started_again_and_leaves_no_children(
         started.append(process)
         return process
 
-    kept = Kept("the sleeper", start)
+    kept = Supervisor("the sleeper", start)
     kept.watch()
     assert started[0].stdout is not None
     child = int(started[0].stdout.readline())

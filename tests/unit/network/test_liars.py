@@ -4,14 +4,14 @@ import pytest
 
 from sluice.attestation.log.chain import read_log
 from sluice.network.plant.agent import Agent
-from sluice.network.plant.folder import Membership
+from sluice.network.plant.folder import PlantFolder
 
 from .conftest import Consortium
 from .lying_plant import Liar, copied, forged, stale
 
 
 def lying(consortium: Consortium, lie: str) -> Liar:
-    held = Membership(consortium.folder / "south")
+    held = PlantFolder(consortium.folder / "south")
     if lie == "copied":
         north = consortium.plants["north"]
         assert isinstance(north, Agent)

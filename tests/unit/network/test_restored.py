@@ -4,7 +4,7 @@ import shutil
 
 from sluice.attestation.log.chain import read_log
 from sluice.attestation.log.entries import ENTRIES, ModelAggregated
-from sluice.network.plant.folder import Membership
+from sluice.network.plant.folder import PlantFolder
 
 from .conftest import Consortium
 
@@ -24,7 +24,7 @@ def test_a_plant_that_has_forgotten_part_of_the_log_is_shown_it_anew(
     consortium.run(rounds=2)
     shutil.rmtree(consortium.folder / "west")
     shutil.move(backup, consortium.folder / "west")
-    consortium.plants["west"] = Membership(consortium.folder / "west").agent()
+    consortium.plants["west"] = PlantFolder(consortium.folder / "west").agent()
     consortium.run(rounds=4)
     everybody = ("north", "south", "west")
     assert members(consortium) == [everybody, everybody, ("north", "south"), everybody]

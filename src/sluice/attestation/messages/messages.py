@@ -36,7 +36,7 @@ __all__ = [
     "Commit",
     "Proof",
     "Registration",
-    "Terms",
+    "RegistrationTerms",
     "approve",
     "attestation_id",
     "context_of",
@@ -49,7 +49,7 @@ ENVELOPE = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class RegistrationTerms:
     """What the coordinator demands of a client's commitments."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -60,7 +60,7 @@ class Terms:
     overlaps: bool  # whether one stretch of time may be attested twice
 
     @classmethod
-    def of(cls, circuit: Circuit, *, overlaps: bool = False) -> "Terms":
+    def of(cls, circuit: Circuit, *, overlaps: bool = False) -> "RegistrationTerms":
         """Return what a circuit and its policy demand."""
         policy = circuit.policy
         least = policy.rows_min if isinstance(policy, HardenedPolicy) else 1
@@ -103,7 +103,7 @@ class Registration:
     circuit: Hex32
     rules: Hex32
     policy: Hex32
-    terms: Terms
+    terms: RegistrationTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,12 @@
-from .coordinator import Agreement, Attested, Awaiting, Desk, Pledge, Pledging, Revealing
+from .coordinator import (
+    Agreement,
+    Attested,
+    LoggedPledge,
+    Pledging,
+    ProtocolCoordinator,
+    ReceivedBatch,
+    Revealing,
+)
 from .key_folder import KeyFolder, Pinned
 from .plant import Committed, Proven, Registered, Unproven, explanation
 from .together import Brought, attest_together, verify_together
@@ -7,16 +15,16 @@ from .verifier import Examined, Verification, Verifier, steps_before
 __all__ = [
     "Agreement",
     "Attested",
-    "Awaiting",
     "Brought",
     "Committed",
-    "Desk",
     "Examined",
     "KeyFolder",
+    "LoggedPledge",
     "Pinned",
-    "Pledge",
     "Pledging",
+    "ProtocolCoordinator",
     "Proven",
+    "ReceivedBatch",
     "Registered",
     "Revealing",
     "Unproven",

@@ -1,12 +1,15 @@
 """The coordinator's side of the protocol, as types that only move forward.
 
-    Desk --register--> Enrolled --receive--> Awaiting [--challenge] --attest--> Attested
-    Desk --open_round--> Pledging --close--> Revealing --finish
+    ProtocolCoordinator --register--> Enrolled --receive--> ReceivedBatch --attest--> Attested
+    ProtocolCoordinator --open_round--> Pledging --close--> Revealing --finish
+
+A batch of a system that draws rows is challenged (`ReceivedBatch.challenge`) before it is attested.
+
 
 A commitment is taken from an enrolled client only, a proof for a logged commitment only, a token
 from an attested client only, an update for a token only, and none before pledges are closed. Each
-step is in the log before the next state exists; `Desk.enrolled`, `Enrolled.awaiting` and
-`Awaiting.attested` find the states again after a restart, as far as the log says so.
+step is in the log before the next state exists. After a restart, `ProtocolCoordinator.enrolled`,
+`Enrolled.received` and `ReceivedBatch.attested` find the states again from the log.
 """
 
 from collections.abc import Sequence
@@ -40,8 +43,8 @@ from sluice.attestation.messages import (
     Commit,
     Form,
     Registration,
+    RegistrationTerms,
     Signed,
-    Terms,
     draw_challenge,
     instant,
     update_digest,
@@ -55,10 +58,10 @@ from sluice.invariants import RuleSet, rules_hash
 __all__ = [
     "Agreement",
     "Attested",
-    "Awaiting",
-    "Desk",
     "Enrolled",
     "Pledging",
+    "ProtocolCoordinator",
+    "ReceivedBatch",
     "Revealed",
     "Revealing",
 ]
@@ -77,7 +80,7 @@ class Attested:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pledge:
+class LoggedPledge:
     """A client's token, logged."""
 
     client: str
@@ -101,7 +104,7 @@ class Pledging:
     log: Log
     round: int
 
-    def pledge(self, attested: Attested, raw: bytes, *, at: datetime) -> Pledge:
+    def pledge(self, attested: Attested, raw: bytes, *, at: datetime) -> LoggedPledge:
         """Log the token of an attested client; the same one twice is one entry."""
         try:
             signed = TOKENS.read(raw)
@@ -114,7 +117,7 @@ class Pledging:
             raise VerificationError(STEP, f"a token for round {token.round} in {self.round}")
         if self.log.ledger.rounds.token(self.round, token.client) != token:
             self.log.append(UpdatePledged(token=signed), at=at)
-        return Pledge(client=token.client, round=self.round)
+        return LoggedPledge(client=token.client, round=self.round)
 
     def exclude(self, client: str, step: str, *, at: datetime) -> None:
         """Log that a client has no part in this round, with the step as the reason."""
@@ -134,7 +137,7 @@ class Revealing:
     log: Log
     round: int
 
-    def reveal(self, pledge: Pledge, update: bytes, *, at: datetime) -> Revealed:
+    def reveal(self, pledge: LoggedPledge, update: bytes, *, at: datetime) -> Revealed:
         """Take an update whose hash is the pledged one; the same one twice is one entry."""
         if pledge.round != self.round:
             raise VerificationError(STEP, f"a pledge of round {pledge.round} in {self.round}")
@@ -174,7 +177,7 @@ class Agreement:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class ProtocolCoordinator:
     """The coordinator at its log."""
 
     log: Log
@@ -244,26 +247,26 @@ class Enrolled:
     client: str
     agreement: Agreement
 
-    def receive(self, raw: bytes, *, at: datetime) -> "Awaiting":
+    def receive(self, raw: bytes, *, at: datetime) -> "ReceivedBatch":
         """Step 2: log a commitment; the same message twice (networks do that) is one entry."""
         signed = _read(COMMITS, raw, step="2")
         if signed.content.client != self.client:
             raise VerificationError("2", f"a commitment of {signed.content.client!r} came instead")
         if self.log.ledger.commit_of(signed.content.commitment) != signed:
             self.log.append(BatchCommitted(commit=signed), at=at)
-        return Awaiting(enrolled=self, commit=signed)
+        return ReceivedBatch(enrolled=self, commit=signed)
 
-    def awaiting(self, commitment: str) -> "Awaiting":
+    def received(self, commitment: str) -> "ReceivedBatch":
         """Return a commitment of this client that is in the log."""
         logged = self.log.ledger.committed(commitment, step="5.3")
         if logged.commit.content.client != self.client:
             raise VerificationError("5.3", f"the commitment is not one of {self.client!r}")
-        return Awaiting(enrolled=self, commit=logged.commit)
+        return ReceivedBatch(enrolled=self, commit=logged.commit)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Awaiting:
+class ReceivedBatch:
     """A logged commitment whose proof is awaited."""
 
     enrolled: Enrolled
@@ -329,7 +332,7 @@ def _refuse_other_terms(registration: Registration, agreement: Agreement) -> Non
         raise VerificationError(
             "1", f"{registration.client!r} registers another circuit than its rules give"
         )
-    if registration.terms != Terms.of(agreement.circuit, overlaps=agreement.overlaps):
+    if registration.terms != RegistrationTerms.of(agreement.circuit, overlaps=agreement.overlaps):
         raise VerificationError("1", f"{registration.client!r} registers with other terms")
 
 

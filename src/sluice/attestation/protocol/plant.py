@@ -29,9 +29,9 @@ from sluice.attestation.messages import (
     Interval,
     Proof,
     Registration,
+    RegistrationTerms,
     Signed,
     SigningKey,
-    Terms,
     Token,
     attestation_id,
     context_of,
@@ -139,7 +139,7 @@ class Registered:
             circuit=self.circuit.identity,
             rules=rules_hash(self.circuit.rules),
             policy=policy_hash(self.circuit.policy),
-            terms=Terms.of(self.circuit, overlaps=overlaps),
+            terms=RegistrationTerms.of(self.circuit, overlaps=overlaps),
         )
         return sign(content, self.key)
 
@@ -152,7 +152,7 @@ class Registered:
                 f"batch {batch.name!r} has a stride of {batch.stride_s:g} s, the rules of "
                 f"{rules.plant!r} one of {rules.stride_s:g} s"
             )
-        wrong = Terms.of(self.circuit).objection(len(batch), interval)
+        wrong = RegistrationTerms.of(self.circuit).objection(len(batch), interval)
         if wrong:
             raise RecordError(f"batch {batch.name!r} cannot be committed to: {wrong}")
         salt = fresh_salt()

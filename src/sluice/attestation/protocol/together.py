@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import final
 
-from sluice.attestation.protocol.coordinator import Attested, Awaiting
+from sluice.attestation.protocol.coordinator import Attested, ReceivedBatch
 from sluice.attestation.protocol.verifier import Examined, Verification, Verifier
 from sluice.errors import VerificationError
 
@@ -20,13 +20,13 @@ __all__ = ["Brought", "attest_together", "verify_together"]
 class Brought:
     """A proof that came for a logged commitment."""
 
-    awaiting: Awaiting
+    received: ReceivedBatch
     proof: bytes = field(repr=False)
 
     @property
     def commitment(self) -> str:
         """The commitment that the proof is to answer."""
-        return self.awaiting.commit.content.commitment
+        return self.received.commit.content.commitment
 
 
 def verify_together(examined: Sequence[Examined]) -> tuple[Verification | VerificationError, ...]:
@@ -69,7 +69,7 @@ def _attested(
     examined: dict[int, Examined] = {}
     for index, each in brought.items():
         try:
-            examined[index] = each.awaiting.examine(each.proof)
+            examined[index] = each.received.examine(each.proof)
         except VerificationError as refused:
             answers[index] = refused
     found = verify_together(tuple(examined.values()))
@@ -77,7 +77,7 @@ def _attested(
         if isinstance(outcome, VerificationError):
             answers[index] = outcome
         else:
-            answers[index] = brought[index].awaiting.conclude(outcome, at=at)
+            answers[index] = brought[index].received.conclude(outcome, at=at)
     return answers
 
 

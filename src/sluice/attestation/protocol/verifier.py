@@ -14,14 +14,14 @@ from sluice.attestation.messages import (
     Challenge,
     Commit,
     Proof,
+    RegistrationTerms,
     Signed,
-    Terms,
     attestation_id,
     context_of,
     largest_proof_document,
 )
 from sluice.attestation.protocol.key_folder import Pinned
-from sluice.attestation.systems import Circuit, Claim, System
+from sluice.attestation.systems import Circuit, ProofClaim, System
 from sluice.errors import DocumentError, VerificationError
 from sluice.invariants import rules_hash
 
@@ -50,7 +50,7 @@ class Examined:
     verifier: "Verifier"
     commit: Commit
     attestation: str
-    claim: Claim
+    claim: ProofClaim
 
     def proven(self) -> Verification:
         """Say what holds, once the proof does."""
@@ -105,14 +105,14 @@ class Verifier:
 
         # 5.5 Context recomputed, never read from the proof; public inputs in range.
         context = context_of(commit, self.circuit, challenge).digest()
-        wrong = Terms.of(self.circuit).objection(commit.rows, commit.interval)
+        wrong = RegistrationTerms.of(self.circuit).objection(commit.rows, commit.interval)
         if wrong:
             raise VerificationError("5.5", f"the batch is out of range: {wrong}")
 
         # 5.6 The circuit is the pinned one.
         self._refuse_other_circuit(proof, commit)
 
-        claim = Claim(
+        claim = ProofClaim(
             commitment=bytes.fromhex(commit.commitment),
             rows=commit.rows,
             context=context,

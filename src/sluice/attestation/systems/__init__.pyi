@@ -1,11 +1,11 @@
 from .registry import DEFAULT_ROWS, SystemName, circuit_for, find_system
-from .system import SALT_BYTES, Circuit, Claim, System
+from .system import SALT_BYTES, Circuit, ProofClaim, System
 
 __all__ = [
     "DEFAULT_ROWS",
     "SALT_BYTES",
     "Circuit",
-    "Claim",
+    "ProofClaim",
     "System",
     "SystemName",
     "circuit_for",

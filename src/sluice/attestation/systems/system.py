@@ -13,7 +13,7 @@ from sluice.errors import VerificationError
 from sluice.invariants import RuleSet
 from sluice.telemetry import Record
 
-__all__ = ["SALT_BYTES", "Circuit", "Claim", "System", "each_alone"]
+__all__ = ["SALT_BYTES", "Circuit", "ProofClaim", "System", "each_alone"]
 
 SALT_BYTES = 32
 
@@ -39,7 +39,7 @@ class Circuit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class ProofClaim:
     """A proof, and the committed batch that it is to hold for."""
 
     commitment: bytes
@@ -96,7 +96,7 @@ class System(Protocol):
         ...
 
     def verify_many(
-        self, circuit: Circuit, claims: Sequence[Claim]
+        self, circuit: Circuit, claims: Sequence[ProofClaim]
     ) -> tuple[VerificationError | None, ...]:
         """Verify the proofs of one circuit: for each none, or the refusal that `verify` raises.
 
@@ -106,13 +106,13 @@ class System(Protocol):
 
 
 def each_alone(
-    system: System, circuit: Circuit, claims: Sequence[Claim]
+    system: System, circuit: Circuit, claims: Sequence[ProofClaim]
 ) -> tuple[VerificationError | None, ...]:
     """Verify proofs one after the other, for systems that gain nothing by taking them together."""
     return tuple(_refusal(system, circuit, claim) for claim in claims)
 
 
-def _refusal(system: System, circuit: Circuit, claim: Claim) -> VerificationError | None:
+def _refusal(system: System, circuit: Circuit, claim: ProofClaim) -> VerificationError | None:
     try:
         system.verify(
             circuit,

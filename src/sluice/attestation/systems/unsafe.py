@@ -12,12 +12,12 @@ import numpy as np
 from sluice.admission import HardenedPolicy, Policy, policy_hash
 from sluice.arrays import Floats, Ints
 from sluice.attestation.packing import digest, number
-from sluice.attestation.systems.system import SALT_BYTES, Circuit, Claim, each_alone
+from sluice.attestation.systems.system import SALT_BYTES, Circuit, ProofClaim, each_alone
 from sluice.errors import RefusedError, RulesFileError, SettingError, VerificationError
 from sluice.invariants import Encoding, Register, RuleSet, budgets_for, encode, measure, rules_hash
 from sluice.telemetry import Channel, Label, Record
 
-__all__ = ["RevealedRows", "Table", "Unsafe"]
+__all__ = ["RevealedRows", "RevealedTable", "Unsafe"]
 
 FINE, MISSING, ILLEGAL = 0, 1, 2
 BYTES_PER_REGISTER = 3  # register and mark
@@ -35,7 +35,7 @@ class RevealedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class RevealedTable:
     """Which channels are encoded, in which order."""
 
     rules: RuleSet
@@ -43,7 +43,7 @@ class Table:
     actuators: tuple[Channel, ...]
 
     @classmethod
-    def of(cls, encoding: Encoding, rules: RuleSet) -> "Table":
+    def of(cls, encoding: Encoding, rules: RuleSet) -> "RevealedTable":
         """Take every channel that a rule or a liveness fact reads."""
         read = {name for rule in rules.invariants for name in rule.relation.channels}
         read |= {fact.level for fact in rules.clean.liveness} if rules.clean else set()
@@ -176,7 +176,7 @@ class Unsafe:
                 f"the system {self.name!r} states the hardened policy on hardened rules only; the "
                 f"rules of {rules.plant!r} are of profile {rules.profile.value!r}"
             )
-        table = Table.of(encode(rules), rules)
+        table = RevealedTable.of(encode(rules), rules)
         identity = digest(
             "unsafe circuit",
             bytes.fromhex(rules_hash(rules)),
@@ -228,14 +228,14 @@ class Unsafe:
             raise VerificationError("5.8", "the revealed rows do not satisfy the circuit")
 
     def verify_many(
-        self, circuit: Circuit, claims: Sequence[Claim]
+        self, circuit: Circuit, claims: Sequence[ProofClaim]
     ) -> tuple[VerificationError | None, ...]:
         """Verify one after the other."""
         return each_alone(self, circuit, claims)
 
 
-def _table(circuit: Circuit) -> Table:
-    return Table.of(encode(circuit.rules), circuit.rules)
+def _table(circuit: Circuit) -> RevealedTable:
+    return RevealedTable.of(encode(circuit.rules), circuit.rules)
 
 
 def _commitment(circuit: Circuit, salt: bytes, raw: bytes) -> bytes:

@@ -33,7 +33,7 @@ CLEAN_SHARE = 0.0032
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budgets:
+class DrawnBudgets:
     """What follows from a rules file: budgets of silence by coupling, and false exclusions."""
 
     silent: tuple[tuple[str, int], ...]
@@ -110,16 +110,16 @@ def show_guarantee(folder: KeyFolder, found: Verification) -> None:
     )
 
 
-def _budgets(rules: RuleSet, sampling: Sampling, *, rows: int, rounds: int) -> Budgets:
+def _budgets(rules: RuleSet, sampling: Sampling, *, rows: int, rounds: int) -> DrawnBudgets:
     statement = statement_of(rules, PaperPolicy(), sampling, rows_max=rows)
     names = (coupling.name for coupling in statement.couplings)
-    return Budgets(
+    return DrawnBudgets(
         silent=tuple(zip(names, silent_budgets(statement), strict=True)),
         exclusion=exclusion(statement, sampling.violations, rounds=rounds),
     )
 
 
-def _payload(found: Guarantee, budgets: Budgets | None) -> dict[str, object]:
+def _payload(found: Guarantee, budgets: DrawnBudgets | None) -> dict[str, object]:
     told: dict[str, object] = {
         "pass": [{"share": each.share, "probability": each.probability} for each in found.passes],
         "violations": found.violations,
@@ -135,7 +135,7 @@ def _payload(found: Guarantee, budgets: Budgets | None) -> dict[str, object]:
     return told
 
 
-def _show(found: Guarantee, budgets: Budgets | None) -> None:
+def _show(found: Guarantee, budgets: DrawnBudgets | None) -> None:
     drawn = table(
         f"{found.samples} of {found.rows:,} rows drawn, at most {found.violations} violating",
         "violating rows",

@@ -17,7 +17,7 @@ from sluice.attestation.messages import (
     largest_proof_document,
 )
 from sluice.attestation.protocol import KeyFolder, Verifier
-from sluice.attestation.systems.sampled import Claim, Sampled, export, write_export
+from sluice.attestation.systems.sampled import Sampled, SampledClaim, export, write_export
 from sluice.cli.attest.proofs import open_keys, read_bounded
 from sluice.cli.console import Json, emit, out
 from sluice.cli.options import refuse_overwriting
@@ -114,7 +114,7 @@ def read_challenge(folder: KeyFolder, path: Path | None) -> bytes | None:
     return None if path is None else read_bounded(path, CHALLENGES.largest)
 
 
-def _claim(folder: KeyFolder, commit: Commit, drawn: Challenge) -> Claim:
+def _claim(folder: KeyFolder, commit: Commit, drawn: Challenge) -> SampledClaim:
     system = _sampled(folder)
     context = context_of(commit, folder.circuit, drawn).digest()
     return system.claim(folder.circuit, bytes.fromhex(commit.commitment), commit.rows, context)

@@ -21,10 +21,10 @@ def status(folder: Folder, json: Json = False) -> None:
 
     Example: [bold]sluice coordinator status water[/bold]
     """
-    from sluice.network.coordinator import Site, Store
+    from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
 
-    site = Site(folder)
-    ledger, store = read_log(site.log), Store(site.base)
+    site = CoordinatorFolder(folder)
+    ledger, store = read_log(site.log), CoordinatorStore(site.base)
     members, counts = store.members(), store.counts()
     store.close()
     standing = ledger.rounds.standing
@@ -102,11 +102,11 @@ def waive(
     Example: [bold]sluice coordinator waive water north --from 2026-04-01T08:00 --to
     2026-04-02T18:00 --reason "tank 2 is being painted"[/bold]
     """
-    from sluice.network.coordinator import Window
+    from sluice.network.coordinator import WaivedInterval
     from sluice.network.coordinator import waive as grant
 
     now = datetime.now(UTC)
-    window = Window(
+    window = WaivedInterval(
         plant=plant,
         interval=interval_of(start, end),
         expires=now + timedelta(days=days),
@@ -129,9 +129,9 @@ def readmit(
 
     Example: [bold]sluice coordinator readmit water north[/bold]
     """
-    from sluice.network.coordinator import Site, Store
+    from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
 
-    store = Store(Site(folder).base)
+    store = CoordinatorStore(CoordinatorFolder(folder).base)
     try:
         store.reinstate(plant)
     finally:
@@ -153,9 +153,9 @@ def export_log(
     Example: [bold]sluice coordinator export-log water --out log.jsonl[/bold]
     """
     from sluice.files import atomically
-    from sluice.network.coordinator import Site
+    from sluice.network.coordinator import CoordinatorFolder
 
-    path = Site(folder).log
+    path = CoordinatorFolder(folder).log
     if out_path.exists() and out_path.samefile(path):
         raise SettingError(f"{out_path} is the log itself; write somewhere else")
     raw = path.read_bytes()

@@ -62,8 +62,8 @@ def init(
     """
     from sluice.admission import read_policy, write_policy
     from sluice.detector import Descent
-    from sluice.network.coordinator import Plan, found
-    from sluice.network.plant import Share
+    from sluice.network import TrainingRows
+    from sluice.network.coordinator import FederationPlan, found_federation
 
     warn_if_unsafe(system)
     record = open_record(reference, every=every)
@@ -71,12 +71,14 @@ def init(
     drafted = folder.with_name(f".{folder.name}.policy.toml")
     write_policy(read_policy(policy), drafted)
     try:
-        plan = Plan(
+        plan = FederationPlan(
             federation=name,
             host=host,
             port=port,
             link_port=link_port,
-            reference=Share(record=str(reference.resolve()), start=start, stop=stop, every=every),
+            reference=TrainingRows(
+                record=str(reference.resolve()), start=start, stop=stop, every=every
+            ),
             policy=drafted.read_text(encoding="utf-8"),
             system=system,
             rows_max=largest,
@@ -88,7 +90,7 @@ def init(
             round_deadline_s=deadline,
             suspend_after=suspend_after,
         )
-        site = found(folder, plan, at=datetime.now(UTC))
+        site = found_federation(folder, plan, at=datetime.now(UTC))
     finally:
         drafted.unlink(missing_ok=True)
     if json:
@@ -113,9 +115,9 @@ def invite(
     Example: [bold]sluice coordinator invite water north --out north.invitation[/bold]
     """
     from sluice.network import write_document
-    from sluice.network.coordinator import Site
+    from sluice.network.coordinator import CoordinatorFolder
 
-    invitation = Site(folder).invite(plant, at=datetime.now(UTC))
+    invitation = CoordinatorFolder(folder).invite(plant, at=datetime.now(UTC))
     write_document(invitation, out_path, private=True)
     if json:
         emit({"plant": plant, "invitation": str(out_path)})
@@ -164,24 +166,26 @@ def run(
     """
     from sluice.detector import save_detector
     from sluice.network.coordinator import (
-        Site,
-        Store,
-        conductor,
+        CoordinatorFolder,
+        CoordinatorStore,
+        coordinator_service,
         detector,
         hosted,
         wait_for_plants,
     )
 
     signal.signal(signal.SIGTERM, _stop)
-    site = Site(folder)
-    terms, store = site.terms, Store(site.base)
+    site = CoordinatorFolder(folder)
+    terms, store = site.terms, CoordinatorStore(site.base)
     say = _Teller(quiet=quiet or json)
     say(f"starting Flower and the proxy at {terms.host}:{terms.port}")
     with site.alone(), hosted(site, store, proxy=not no_proxy) as wire:
         say("the control interface is out of reach; waiting for plants")
         present = wait_for_plants(wire, store, seconds=wait)
         say(f"{len(present)} plants are there: {', '.join(sorted(present)) or 'none'}")
-        held = conductor(site, store, wire, clock=lambda: datetime.now(UTC), shadow=shadow)
+        held = coordinator_service(
+            site, store, wire, clock=lambda: datetime.now(UTC), shadow=shadow
+        )
         done = held.run(
             rounds=terms.rounds,
             on_round=lambda after: say(
@@ -226,13 +230,13 @@ def resume(
     Example: [bold]sluice coordinator resume water --reinstate north[/bold]
     """
     from sluice.attestation.log import mend
-    from sluice.network.coordinator import Site, Store
+    from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
 
-    site = Site(folder)
+    site = CoordinatorFolder(folder)
     torn = mend(site.log)
     if torn is not None:
         typer.echo(f"sluice: the log ended in a torn line; it is in {torn}", err=True)
-    store = Store(site.base)
+    store = CoordinatorStore(site.base)
     for plant in reinstate or []:
         store.reinstate(plant)
     store.close()

@@ -38,16 +38,16 @@ def join(
     Example: [bold]sluice plant join north.invitation --record n.parquet --rules rules.json
     --out north[/bold]
     """
-    from sluice.network import Invitation, read_document
-    from sluice.network.plant import Membership, Share
+    from sluice.network import Invitation, TrainingRows, read_document
+    from sluice.network.plant import PlantFolder
 
     told = read_document(Invitation, invitation, private=True)
     warn_if_unsafe(told.terms.system)
     found = open_record(record, every=every)
     start, stop = range_of(rows, found, option="--rows") if rows else (0, len(found))
-    share = Share(record=str(record.resolve()), start=start, stop=stop, every=every)
+    share = TrainingRows(record=str(record.resolve()), start=start, stop=stop, every=every)
     text = rules.read_text(encoding="utf-8")
-    held = Membership.create(out_path, told, load_rules(rules), text, share)
+    held = PlantFolder.create(out_path, told, load_rules(rules), text, share)
     request = held.folder / "request.json"
     if json:
         emit({"plant": told.plant, "federation": told.terms.federation, "request": str(request)})
@@ -80,9 +80,9 @@ def check(
     """
     from sluice.admission import judge
     from sluice.attestation.protocol import explanation
-    from sluice.network.plant import Membership
+    from sluice.network.plant import PlantFolder
 
-    held = Membership(folder)
+    held = PlantFolder(folder)
     keys, batch = held.keys, held.share.read()
     verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
     windows = len(held.invitation.terms.framing.windows(batch))
@@ -133,11 +133,11 @@ def run(
 
     Example: [bold]sluice plant run north[/bold]
     """
-    from sluice.network.plant import Membership, node_of, take_part
+    from sluice.network.plant import PlantFolder, node_of, take_part
 
     signal.signal(signal.SIGTERM, _stop)
     logging.basicConfig(format="sluice: %(message)s", level=logging.WARNING)
-    held = Membership(folder)
+    held = PlantFolder(folder)
     agent, node = held.agent(), node_of(held, port=port)
     if not quiet:
         typer.echo(f"sluice: {agent.name} connects to {node.proxy}", err=True)
@@ -160,9 +160,9 @@ def renew(
 
     Example: [bold]sluice plant renew north --rows 9240:9840[/bold]
     """
-    from sluice.network.plant import Membership
+    from sluice.network.plant import PlantFolder
 
-    held = Membership(folder)
+    held = PlantFolder(folder)
     last = held.share
     path = Path(last.record) if record is None else record.resolve()
     start, stop = range_of(rows, open_record(path, every=last.every), option="--rows")
@@ -180,9 +180,9 @@ def status(folder: Folder, json: Json = False) -> None:
     Example: [bold]sluice plant status north[/bold]
     """
     from sluice.attestation.log import HEADS
-    from sluice.network.plant import Membership
+    from sluice.network.plant import PlantFolder
 
-    held = Membership(folder)
+    held = PlantFolder(folder)
     invitation = held.invitation
     proofs = sorted((folder / "batches").glob("*/proof.json"))
     pledged = sorted((folder / "rounds").glob("*.token"))
@@ -212,12 +212,14 @@ def export(
 
     Example: [bold]sluice plant export north --out north.attestation[/bold]
     """
-    from sluice.network import Exported, write_document
-    from sluice.network.plant import Membership
+    from sluice.network import ExportedAttestation, write_document
+    from sluice.network.plant import PlantFolder
 
-    agent = Membership(folder).agent()
+    agent = PlantFolder(folder).agent()
     batch = agent.attested_documents()
-    document = Exported(plant=agent.name, commit=batch.commit.decode(), proof=batch.proof.decode())
+    document = ExportedAttestation(
+        plant=agent.name, commit=batch.commit.decode(), proof=batch.proof.decode()
+    )
     write_document(document, out_path)
     if json:
         emit({"plant": agent.name, "attestation": str(out_path)})

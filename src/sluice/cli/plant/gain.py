@@ -10,9 +10,9 @@ from sluice.cli.options import open_record, range_of
 from sluice.errors import SettingError
 
 if TYPE_CHECKING:
-    from sluice.network.plant import Gain, Membership
+    from sluice.network.plant import Gain, PlantFolder
 
-__all__ = ["Untold", "gain_of", "show_gain", "show_simulated"]
+__all__ = ["UnknownGain", "gain_of", "show_gain", "show_simulated"]
 
 
 class SimulatedGain(Protocol):
@@ -25,21 +25,21 @@ class SimulatedGain(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Untold:
+class UnknownGain:
     """The gain cannot be told, for a reason."""
 
     reason: str
 
 
-NO_MODEL = Untold(
+NO_MODEL = UnknownGain(
     reason="No model of the federation has come here yet, so what you would gain over training "
     "alone cannot be told; --simulate shows what a simulated consortium gains."
 )
 
 
 def gain_of(
-    held: "Membership", *, clean: str | None, attacks: Path | None, quiet: bool
-) -> "Gain | Untold":
+    held: "PlantFolder", *, clean: str | None, attacks: Path | None, quiet: bool
+) -> "Gain | UnknownGain":
     """Hold the federation's model against one of the plant's own, where there is one."""
     from sluice.network.plant import Own, last_model, measured_gain
 
@@ -49,7 +49,7 @@ def gain_of(
         return NO_MODEL
     whole = share.whole()
     if clean is None and len(whole) == share.stop:
-        return Untold(
+        return UnknownGain(
             reason="The plant trains on the last rows of its record; give --clean A:B, other rows "
             "of it, to be told what you gain over training alone."
         )
@@ -70,9 +70,9 @@ def gain_of(
         return measured_gain(terms, seen, own, on_round=tick)
 
 
-def show_gain(gain: "Gain | Untold") -> None:
+def show_gain(gain: "Gain | UnknownGain") -> None:
     """Print both models side by side, and what the figures do not say."""
-    if isinstance(gain, Untold):
+    if isinstance(gain, UnknownGain):
         out.print(gain.reason, markup=False)
         return
     drawn = table(

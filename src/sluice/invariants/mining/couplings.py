@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluice.arrays import Bools, Floats
-from sluice.invariants.relations import Coupling, State, Transition
+from sluice.invariants.relations import ActuatorState, Coupling, Transition
 from sluice.invariants.residuals import transition_rows
 from sluice.invariants.ruleset import Dropped
 from sluice.telemetry import Channel, Record, Role
@@ -108,16 +108,18 @@ def _coupling(record: Record, actuator: Channel, flow: Channel) -> CouplingFind 
 
 def _nominals(
     states: Floats, readings: Floats, steady: Bools, codes: list[int]
-) -> tuple[State, ...]:
+) -> tuple[ActuatorState, ...]:
     found = []
     for code in codes:
         there = steady & (states == code)
         if there.sum() >= LEAST_ROWS:
-            found.append(State(code=code, nominal=float(np.median(readings[there]))))
+            found.append(ActuatorState(code=code, nominal=float(np.median(readings[there]))))
     return tuple(found)
 
 
-def _residual(states: Floats, readings: Floats, off: Bools, nominal: tuple[State, ...]) -> Floats:
+def _residual(
+    states: Floats, readings: Floats, off: Bools, nominal: tuple[ActuatorState, ...]
+) -> Floats:
     """Return the flow less what the state lets expect, NaN in states that expect nothing."""
     expected = np.where(off, 0.0, np.nan)
     for state in nominal:

@@ -13,8 +13,8 @@ from sluice.arrays import Bools, Floats, Ints
 from sluice.invariants.encoding import encode
 from sluice.invariants.integers import Judged, evaluate
 from sluice.invariants.measure import block_ranges, measure
-from sluice.invariants.relations import Coupling, Kind
-from sluice.invariants.ruleset import CleanFacts, Dropped, Liveness, RuleSet, Share
+from sluice.invariants.relations import Coupling, RelationKind
+from sluice.invariants.ruleset import CleanFacts, CleanShare, Dropped, Liveness, RuleSet
 from sluice.seeding import stream
 from sluice.telemetry import Record, Role
 
@@ -111,26 +111,26 @@ def clean_facts(rules: RuleSet, clean: Record, *, liveness: tuple[Liveness, ...]
         violating_share=float(measured.violating.mean()),
         segments_per_row=(measured.segments - 1) / len(clean),
         severe=tuple(
-            Share(rule=found.rule.name, share=float(found.excess.max(initial=0.0)))
+            CleanShare(rule=found.rule.name, share=float(found.excess.max(initial=0.0)))
             for found in measured.judged
-            if found.rule.kind in (Kind.COUPLING, Kind.BALANCE, Kind.RATE)
+            if found.rule.kind in (RelationKind.COUPLING, RelationKind.BALANCE, RelationKind.RATE)
         ),
         envelope=tuple(
-            Share(
+            CleanShare(
                 rule=found.rule.name,
                 share=float(_counts(found.envelope, starts, batch).max()) / batch,
             )
             for found in measured.judged
-            if found.rule.kind is Kind.COUPLING
+            if found.rule.kind is RelationKind.COUPLING
         ),
         anchors=tuple(
-            Share(rule=found.rule.name, share=float(found.violating[found.anchors].mean()))
+            CleanShare(rule=found.rule.name, share=float(found.violating[found.anchors].mean()))
             for found in measured.judged
             if found.anchors.size
         ),
         liveness=liveness,
         repeats=tuple(
-            Share(rule=name, share=float(_counts(rows, starts, batch).max()) / batch)
+            CleanShare(rule=name, share=float(_counts(rows, starts, batch).max()) / batch)
             for name, rows in measured.repeated
         ),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluice.arrays import Bools, Floats
-from sluice.invariants.relations import Balance, Coupling, Evidence, State, Term, Transition
+from sluice.invariants.relations import ActuatorState, Balance, Coupling, Evidence, Term, Transition
 from sluice.telemetry import Record
 
 __all__ = [
@@ -83,7 +83,7 @@ def mine_couplings(
         if min(off.mean(), on.mean()) < support:
             continue
         for flow in continuous:
-            steady_states = _Steady(actuator=actuator, held=held, off=off, on=on)
+            steady_states = _SteadyFit(actuator=actuator, held=held, off=off, on=on)
             coupling = _coupling(record, steady_states, flow, off_ratio)
             if coupling:
                 found.append(coupling)
@@ -91,7 +91,7 @@ def mine_couplings(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Steady:
+class _SteadyFit:
     """An actuator's lowest and highest common states and the rows that rest in them."""
 
     actuator: str
@@ -100,7 +100,9 @@ class _Steady:
     on: Bools
 
 
-def _coupling(record: Record, states: _Steady, flow: str, off_ratio: float) -> MinedCoupling | None:
+def _coupling(
+    record: Record, states: _SteadyFit, flow: str, off_ratio: float
+) -> MinedCoupling | None:
     off, on, held = states.off, states.on, states.held
     readings = record.column(flow)
     leak = float(np.quantile(np.abs(readings[off]), STEADY_QUANTILE))
@@ -118,7 +120,7 @@ def _coupling(record: Record, states: _Steady, flow: str, off_ratio: float) -> M
             actuator=states.actuator,
             flow=flow,
             off=int(held[0]),
-            states=(State(code=int(held[-1]), nominal=nominal),),
+            states=(ActuatorState(code=int(held[-1]), nominal=nominal),),
             settle=1,
             transition=Transition.SILENT,
         ),
@@ -151,7 +153,7 @@ def mine_expert_couplings(record: Record) -> tuple[MinedCoupling, ...]:
                     actuator=actuator,
                     flow=flow,
                     off=0,
-                    states=(State(code=1, nominal=nominal),),
+                    states=(ActuatorState(code=1, nominal=nominal),),
                     settle=0,
                     transition=Transition.SILENT,
                 ),

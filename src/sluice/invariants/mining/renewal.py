@@ -14,18 +14,20 @@ from sluice.invariants.ruleset import RuleSet
 from sluice.invariants.words import amount, number, unit_of
 from sluice.telemetry import Record, Span
 
-__all__ = ["Kept", "keep_tolerances"]
+__all__ = ["KeptRule", "keep_tolerances"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptRule:
     """What new rows would have loosened, and did not."""
 
     rule: str
     sentence: str
 
 
-def keep_tolerances(old: RuleSet, new: RuleSet, clean: Record) -> tuple[RuleSet, tuple[Kept, ...]]:
+def keep_tolerances(
+    old: RuleSet, new: RuleSet, clean: Record
+) -> tuple[RuleSet, tuple[KeptRule, ...]]:
     """Hold new rules to old tolerances, ranges and windows where new rows would loosen them.
 
     What clean rows show is stated anew under what was kept; clean data may then be refused more
@@ -33,16 +35,16 @@ def keep_tolerances(old: RuleSet, new: RuleSet, clean: Record) -> tuple[RuleSet,
     """
     before = {rule.name: rule for rule in old.invariants}
     invariants: list[Invariant] = []
-    kept: list[Kept] = []
+    kept: list[KeptRule] = []
     for rule in new.invariants:
         held, word = _held(rule, before.get(rule.name, rule), new)
         invariants.append(held)
         if word:
-            kept.append(Kept(rule=rule.name, sentence=f"{rule.name}: kept {word}"))
+            kept.append(KeptRule(rule=rule.name, sentence=f"{rule.name}: kept {word}"))
     for window in _lost_windows(old, new):
         invariants.append(window)
         word = "though new rows alone would choose other windows"
-        kept.append(Kept(rule=window.name, sentence=f"{window.name}: kept, {word}"))
+        kept.append(KeptRule(rule=window.name, sentence=f"{window.name}: kept, {word}"))
     spans = {channel.name: channel.span for channel in old.channels}
     channels = []
     for channel in new.channels:
@@ -50,7 +52,7 @@ def keep_tolerances(old: RuleSet, new: RuleSet, clean: Record) -> tuple[RuleSet,
         channels.append(replace(channel, span=span))
         if span is not None and span != channel.span:
             sentence = f"{channel.name}: kept the span {_range(span.low, span.high, channel.unit)}"
-            kept.append(Kept(rule="", sentence=sentence))
+            kept.append(KeptRule(rule="", sentence=sentence))
     if not kept:
         return new, ()
     rules = replace(new, invariants=tuple(invariants), channels=tuple(channels))

@@ -18,7 +18,7 @@ from .poisons import POISONS
 from .projection.attack import Projected, project
 from .projection.outcome import Conflict, Projection
 from .registry import DATA_ATTACKS, Means
-from .rehearsal import Training
+from .rehearsal import RehearsedTraining
 from .replay import SHARE, Replay, ReplayFrom, Targets, choose_targets
 from .updates import (
     ALIE,
@@ -58,6 +58,7 @@ __all__ = [
     "Projection",
     "RegimePermutation",
     "RegimeSplicing",
+    "RehearsedTraining",
     "Replay",
     "ReplayFrom",
     "RollLasting",
@@ -65,7 +66,6 @@ __all__ = [
     "SignFlip",
     "SmallestMajority",
     "Targets",
-    "Training",
     "TwoFaces",
     "UpdateAttack",
     "choose_targets",

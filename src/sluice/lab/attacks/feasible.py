@@ -22,7 +22,7 @@ from sluice.lab.attacks.knowledge import Knowledge
 from sluice.lab.attacks.makers import Replayed
 from sluice.lab.attacks.poison import EXPOSURE, Poison, exposed
 from sluice.lab.attacks.projection import project
-from sluice.lab.attacks.rehearsal import Rehearsal, Rehearsed, Training
+from sluice.lab.attacks.rehearsal import Rehearsal, Rehearsed, RehearsedTraining
 from sluice.lab.attacks.replay import Targets
 from sluice.lab.attacks.shaping import Shaping, shape
 from sluice.seeding import stream
@@ -65,7 +65,7 @@ class Feasible:
     restarts: int = 2
     rounds: int = 3
     slope: Slope = field(default_factory=Slope)
-    training: Training = field(default_factory=Training)
+    training: RehearsedTraining = field(default_factory=RehearsedTraining)
     framing: Framing | None = None  # the federation's; else what the shard alone tells of scales
     shaped: ClassVar[bool] = True
 

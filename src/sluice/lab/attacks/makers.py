@@ -15,7 +15,14 @@ from sluice.lab.attacks.replay import Replay
 from sluice.seeding import stream
 from sluice.telemetry import Record
 
-__all__ = ["AttestClean", "Fabricated", "PhysicsAware", "PoisonMaker", "Replayed", "projected"]
+__all__ = [
+    "AttestClean",
+    "FabricationMaker",
+    "PhysicsAware",
+    "PoisonMaker",
+    "Replayed",
+    "projected",
+]
 
 
 class PoisonMaker(Protocol):
@@ -48,7 +55,7 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fabricated:
+class FabricationMaker:
     """A replay whose whole shard is then fabricated. The attacker knows the attacks alone.
 
     Splicing would tear planted stretches apart, so there the shard is spliced first.

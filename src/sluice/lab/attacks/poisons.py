@@ -18,7 +18,7 @@ from types import MappingProxyType
 from sluice.lab.attacks.fabrications import FABRICATIONS, RollLasting
 from sluice.lab.attacks.feasible import Feasible
 from sluice.lab.attacks.forgiven import Dilution, Reweighting
-from sluice.lab.attacks.makers import AttestClean, Fabricated, PoisonMaker, Replayed
+from sluice.lab.attacks.makers import AttestClean, FabricationMaker, PoisonMaker, Replayed
 from sluice.lab.attacks.perturbation import OptimisedPerturbation
 from sluice.lab.attacks.placement import Aligned, Jumps
 from sluice.lab.attacks.ramp import Ramp
@@ -28,11 +28,11 @@ __all__ = ["POISONS"]
 POISONS: Mapping[str, PoisonMaker] = MappingProxyType(
     {
         "replay": Replayed(),
-        "channel-roll": Fabricated(attack=RollLasting()),
-        "permutation": Fabricated(attack=FABRICATIONS["permutation"]),
-        "scaling": Fabricated(attack=FABRICATIONS["scaling"]),
-        "splicing": Fabricated(attack=FABRICATIONS["splicing"]),
-        "perturbation": Fabricated(attack=OptimisedPerturbation()),
+        "channel-roll": FabricationMaker(attack=RollLasting()),
+        "permutation": FabricationMaker(attack=FABRICATIONS["permutation"]),
+        "scaling": FabricationMaker(attack=FABRICATIONS["scaling"]),
+        "splicing": FabricationMaker(attack=FABRICATIONS["splicing"]),
+        "perturbation": FabricationMaker(attack=OptimisedPerturbation()),
         "re-weighting": Reweighting(),
         "dilution": Dilution(),
         "aligned": Aligned(),

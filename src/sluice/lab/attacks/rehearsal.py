@@ -13,11 +13,11 @@ from sluice.lab.attacks.replay import Targets
 from sluice.seeding import stream
 from sluice.telemetry import Record, Windows
 
-__all__ = ["Rehearsal", "Rehearsed", "Training"]
+__all__ = ["Rehearsal", "Rehearsed", "RehearsedTraining"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class RehearsedTraining:
     """How the attacker believes the federation trains.
 
     `share` is what three liars in ten make of all windows who spend half of theirs on poison.
@@ -59,7 +59,7 @@ class Rehearsal:
     clean: Record
     targets: Targets
     framing: Framing
-    training: Training
+    training: RehearsedTraining
     seed: int
 
     def __call__(self, poison: Poison, *, midway: tuple[int, ...] = ()) -> Rehearsed:

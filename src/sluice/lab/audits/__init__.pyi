@@ -10,7 +10,7 @@ from .evaluation import (
     fabricated,
     honest_batches,
 )
-from .level_attacks import FREEZE_JITTER, Freeze, Ramp, freeze, ramp, slowest_ramp
+from .level_attacks import FREEZE_JITTER, Freeze, RampAudit, freeze, ramp, slowest_ramp
 from .loosening import loosening
 from .masks import RuleMask, masks
 from .progress import Progress, nobody
@@ -31,7 +31,7 @@ __all__ = [
     "Pool",
     "Progress",
     "Proportion",
-    "Ramp",
+    "RampAudit",
     "RuleMask",
     "SamplingRow",
     "SamplingTable",

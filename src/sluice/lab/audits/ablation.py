@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sluice.admission import Gate
-from sluice.invariants import CleanFacts, Kind, RuleSet, encode
+from sluice.invariants import CleanFacts, RelationKind, RuleSet, encode
 from sluice.lab.audits.coverage import Coverage, coverage
 from sluice.lab.audits.progress import Progress, nobody
 from sluice.lab.audits.separation import SeparationTable, separation
@@ -22,13 +22,13 @@ class Part(StrEnum):
     ALL = "all"
 
     @property
-    def kinds(self) -> frozenset[Kind]:
+    def kinds(self) -> frozenset[RelationKind]:
         """The families in it."""
         return {
-            Part.RANGES: frozenset((Kind.BOUND, Kind.RATE)),
-            Part.COUPLINGS: frozenset((Kind.COUPLING,)),
-            Part.BALANCES: frozenset((Kind.BALANCE, Kind.WINDOW)),
-            Part.ALL: frozenset(Kind),
+            Part.RANGES: frozenset((RelationKind.BOUND, RelationKind.RATE)),
+            Part.COUPLINGS: frozenset((RelationKind.COUPLING,)),
+            Part.BALANCES: frozenset((RelationKind.BALANCE, RelationKind.WINDOW)),
+            Part.ALL: frozenset(RelationKind),
         }[self]
 
 
@@ -84,14 +84,14 @@ def ablation(  # noqa: PLR0913 - the protocol's own dials
     return Ablation(parts=tuple(found))
 
 
-def subset(rules: RuleSet, kinds: frozenset[Kind]) -> RuleSet:
+def subset(rules: RuleSet, kinds: frozenset[RelationKind]) -> RuleSet:
     """Keep the rules of some families, and of the clean facts what is about them.
 
     That levels move and do not repeat themselves goes with the balances.
     """
     kept = tuple(rule for rule in rules.invariants if rule.kind in kinds)
     names = frozenset(rule.name for rule in kept)
-    clean = rules.clean and _facts_of(rules.clean, names, lively=Kind.BALANCE in kinds)
+    clean = rules.clean and _facts_of(rules.clean, names, lively=RelationKind.BALANCE in kinds)
     return replace(rules, invariants=kept, clean=clean)
 
 

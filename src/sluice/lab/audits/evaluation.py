@@ -21,7 +21,7 @@ from scipy.stats import binomtest
 from sluice.admission import Gate, Verdict
 from sluice.arrays import Ints
 from sluice.errors import SettingError
-from sluice.invariants import Kind, evaluate
+from sluice.invariants import RelationKind, evaluate
 from sluice.lab.attacks import (
     ChannelRoll,
     ConservationScaling,
@@ -165,7 +165,7 @@ def _refusal(where: str, verdict: Verdict) -> Refusal:
     beyond = [
         (abs(row.residual) / row.tolerance, finding.name)
         for finding in verdict.findings
-        if finding.kind is not Kind.WINDOW
+        if finding.kind is not RelationKind.WINDOW
         for row in finding.worst
         if row.tolerance > 0
     ]

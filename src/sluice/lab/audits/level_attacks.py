@@ -13,7 +13,7 @@ from sluice.invariants import Invariant, Window
 from sluice.lab.audits.evaluation import Pool, Proportion
 from sluice.seeding import stream
 
-__all__ = ["FREEZE_JITTER", "Freeze", "Ramp", "freeze", "ramp", "slowest_ramp"]
+__all__ = ["FREEZE_JITTER", "Freeze", "RampAudit", "freeze", "ramp", "slowest_ramp"]
 
 TURN_WINDOWS = 2
 FREEZE_JITTER = 0.02  # of the level's usual step from row to row
@@ -53,7 +53,7 @@ def freeze(gate: Gate, pools: tuple[Pool, ...], *, level: str, rows: int, seed: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ramp:
+class RampAudit:
     """One level drifting by so much a row, away and back again, in batch after batch."""
 
     level: str
@@ -74,7 +74,7 @@ def slowest_ramp(gate: Gate, level: str) -> Invariant | None:
     return min(watching, key=_power, default=None)
 
 
-def ramp(gate: Gate, pools: tuple[Pool, ...], *, rule: Invariant, multiple: float) -> Ramp:
+def ramp(gate: Gate, pools: tuple[Pool, ...], *, rule: Invariant, multiple: float) -> RampAudit:
     """Let the rule's level drift by a multiple of what the rule says it sees, and judge.
 
     It drifts for two windows, then back for two, so that the drift itself stays as small as a
@@ -105,7 +105,7 @@ def ramp(gate: Gate, pools: tuple[Pool, ...], *, rule: Invariant, multiple: floa
             refused += not verdict.admitted
             by_window += any(reason.startswith(watching) for reason in verdict.reasons)
             seen += 1
-    return Ramp(
+    return RampAudit(
         level=level,
         rule=rule.name,
         per_row=per_row,

@@ -7,7 +7,7 @@ from rich.markup import escape
 from sluice.admission import Gate
 from sluice.cli import out, table
 from sluice.lab import audits
-from sluice.lab.reports import Bar, Panel, Stem
+from sluice.lab.reports import AuditPanel, Bar, Stem
 
 __all__ = [
     "ablation_payload",
@@ -68,24 +68,24 @@ def ablation_payload(found: audits.Ablation) -> dict[str, object]:
     return {**payload, "coverage": covered} if covered else payload
 
 
-def panel(gate: Gate, found: audits.SeparationTable) -> Panel:
+def panel(gate: Gate, found: audits.SeparationTable) -> AuditPanel:
     """Return a rule set's bars."""
     count = len(gate.rules.invariants)
     profile = gate.rules.profile.value
     return _bars(f"{gate.rules.plant}, {profile} ({count} rules)", found)
 
 
-def part_panel(part: audits.AblationPart) -> Panel:
+def part_panel(part: audits.AblationPart) -> AuditPanel:
     """Return the bars of one part of a rule set."""
     return _bars(f"{part.part.value} ({part.rules} rules)", part.separation)
 
 
-def _bars(title: str, found: audits.SeparationTable) -> Panel:
+def _bars(title: str, found: audits.SeparationTable) -> AuditPanel:
     bars = tuple(
         Bar(kind=row.kind, share=row.mean_violating_share, admitted_share=row.admitted_share)
         for row in found.rows
     )
-    return Panel(title=title, bars=bars)
+    return AuditPanel(title=title, bars=bars)
 
 
 def stems(found: list[audits.Coverage]) -> list[Stem]:

@@ -8,7 +8,7 @@ import typer
 
 from sluice.cli import Json, Quiet, emit, out, working
 from sluice.lab.plants import simulate
-from sluice.telemetry import Layout, layout_for, write
+from sluice.telemetry import FileLayout, layout_for, write
 
 __all__ = ["make"]
 
@@ -38,7 +38,7 @@ def make(
 
     Example: [bold]sluice data make treatment --attacks --as swat --out attack.csv[/bold]
     """
-    layout = Layout(as_.value) if as_ else layout_for(out_path)
+    layout = FileLayout(as_.value) if as_ else layout_for(out_path)
     with working(f"simulating {plant}", quiet=quiet or json):
         record = simulate(plant, seed=seed, days=days, attacks=attacks)
     with working(f"writing {out_path}", quiet=quiet or json):

@@ -21,7 +21,7 @@ from sluice.errors import SettingError
 from sluice.federation import Attestor, ProofGate
 from sluice.invariants import Profile
 from sluice.invariants.mining import mine
-from sluice.lab.cli.demo_page import Knock, Story, draw, payload, tell
+from sluice.lab.cli.demo_page import Attempt, Story, draw, payload, tell
 from sluice.lab.plants import simulate
 from sluice.lab.results import Score
 from sluice.lab.trials import MODES, Contributions, NamedGate, Setup, Trial, run_cell, scenario
@@ -114,38 +114,38 @@ def _lived(size: Size, *, seed: int, quiet: bool) -> Story:
     brought = Contributions(shared, own=gate)
     trial = Trial(contributions=brought, gate=NamedGate(name="hardened", gate=gate))
     with counted("plants that prove", len(shared.shards), quiet=quiet) as tick:
-        knocks = _knocks(trial, gate, tick)
+        attempts = _attempts(trial, gate, tick)
     modes, known = {}, Known()
     with counted("ways to train", len(FIVE), quiet=quiet) as tick:
         for name in FIVE:
             plan = trial.plan(MODES[name], ATTACK)
             modes[name] = run_cell(trial, plan, RULE, memory=known)
             tick()
-    return Story(shared=shared, rules=rules, knocks=knocks, modes=modes)
+    return Story(shared=shared, rules=rules, attempts=attempts, modes=modes)
 
 
-def _knocks(trial: Trial, gate: Gate, tick: Callable[[], None]) -> tuple[Knock, ...]:
+def _attempts(trial: Trial, gate: Gate, tick: Callable[[], None]) -> tuple[Attempt, ...]:
     """Let every plant prove its batch; the liars bring replayed attacks, heedless of the rules."""
     plan = trial.plan(MODES["naive"], ATTACK)
     system = find_system("full")
     longest = max(len(found.batch) for found in plan.invited.values())
     circuit = circuit_for(system, gate.rules, gate.policy, rows_max=longest)
     attest = Attestor(federation=FEDERATION, system=system, circuit=circuit)
-    door = ProofGate(federation=FEDERATION, system=system, circuit=circuit)
-    knocks = []
+    admission = ProofGate(federation=FEDERATION, system=system, circuit=circuit)
+    attempts = []
     for client, found in plan.invited.items():
         begun = time.monotonic()
         shown = attest(client, found.batch)
         seconds = time.monotonic() - begun
-        knocks.append(
-            Knock(
+        attempts.append(
+            Attempt(
                 client=client,
                 lies=client in trial.scenario.liars,
                 verdict=gate.judge(found.batch),
-                admitted=door.decide(client, shown).admitted,
+                admitted=admission.decide(client, shown).admitted,
                 proof_bytes=len(shown.proof) if shown else None,
                 seconds=seconds,
             )
         )
         tick()
-    return tuple(knocks)
+    return tuple(attempts)

@@ -9,13 +9,13 @@ from sluice.cli import out, table
 from sluice.invariants import RuleSet, rule_in_words
 from sluice.lab.trials import MODES, CellResult, Scenario
 
-__all__ = ["Knock", "Story", "draw", "payload", "tell"]
+__all__ = ["Attempt", "Story", "draw", "payload", "tell"]
 
 RULES_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knock:
+class Attempt:
     """One plant at the door: what the gate found, and the proof the plant could make."""
 
     client: str
@@ -32,25 +32,25 @@ class Story:
 
     shared: Scenario
     rules: RuleSet
-    knocks: tuple[Knock, ...]
+    attempts: tuple[Attempt, ...]
     modes: Mapping[str, CellResult]
 
 
 def draw(story: Story, report: Path) -> None:
     """Write the page."""
-    from sluice.lab.reports import Plant, StoryPage, Way, write_story_page
+    from sluice.lab.reports import StoryPage, StoryPlant, Way, write_story_page
 
     plants = tuple(
-        Plant(
-            name=knock.client,
-            lies=knock.lies,
-            admitted=knock.admitted,
-            violating_share=knock.verdict.violating_share,
-            why=_why(knock.verdict),
-            proof_bytes=knock.proof_bytes,
-            seconds=knock.seconds,
+        StoryPlant(
+            name=attempt.client,
+            lies=attempt.lies,
+            admitted=attempt.admitted,
+            violating_share=attempt.verdict.violating_share,
+            why=_why(attempt.verdict),
+            proof_bytes=attempt.proof_bytes,
+            seconds=attempt.seconds,
         )
-        for knock in story.knocks
+        for attempt in story.attempts
     )
     ways = tuple(
         Way(
@@ -88,13 +88,13 @@ def _why(verdict: Verdict) -> str:
 def payload(story: Story, report: Path) -> dict[str, object]:
     """Return what --json prints."""
     return {
-        "admitted": [knock.client for knock in story.knocks if knock.admitted],
-        "refused": [knock.client for knock in story.knocks if not knock.admitted],
+        "admitted": [attempt.client for attempt in story.attempts if attempt.admitted],
+        "refused": [attempt.client for attempt in story.attempts if not attempt.admitted],
         "liars": list(story.shared.liars),
         "reasons": {
-            knock.client: list(knock.verdict.reasons)
-            for knock in story.knocks
-            if not knock.admitted
+            attempt.client: list(attempt.verdict.reasons)
+            for attempt in story.attempts
+            if not attempt.admitted
         },
         "rules": len(_rules_in_words(story.rules)),
         "recall": {name: result.score.targeted_recall for name, result in story.modes.items()},
@@ -102,9 +102,9 @@ def payload(story: Story, report: Path) -> dict[str, object]:
             name: result.score.targeted_auc_pr for name, result in story.modes.items()
         },
         "proofs": [
-            {"client": knock.client, "bytes": knock.proof_bytes, "seconds": knock.seconds}
-            for knock in story.knocks
-            if knock.proof_bytes is not None
+            {"client": attempt.client, "bytes": attempt.proof_bytes, "seconds": attempt.seconds}
+            for attempt in story.attempts
+            if attempt.proof_bytes is not None
         ],
         "report": str(report),
     }
@@ -117,15 +117,15 @@ def tell(story: Story, report: Path) -> None:
     step = max(1, len(worded) // RULES_SHOWN)
     for rule in worded[::step][:RULES_SHOWN]:
         out.print(f"  {rule}", markup=False)
-    proven = [knock for knock in story.knocks if knock.admitted]
+    proven = [attempt for attempt in story.attempts if attempt.admitted]
     out.print(
-        f"\n[bold]{len(proven)} of {len(story.knocks)} plants proved[/bold] in zero knowledge that "
-        "their batch obeys them. The others could not, and see why:"
+        f"\n[bold]{len(proven)} of {len(story.attempts)} plants proved[/bold] in zero "
+        f"knowledge that their batch obeys them. The other {len(story.attempts) - len(proven)} failed:"
     )
-    for knock in story.knocks:
-        if not knock.admitted:
-            lies = " (it replays attacks)" if knock.lies else ""
-            out.print(f"  {knock.client}{lies}: {_why(knock.verdict)}", markup=False)
+    for attempt in story.attempts:
+        if not attempt.admitted:
+            lies = " (it replays attacks)" if attempt.lies else ""
+            out.print(f"  {attempt.client}{lies}: {_why(attempt.verdict)}", markup=False)
     drawn = table(
         "\nOn the attacks the liars would hide",
         *("trained", "liars in", "recall", "average precision"),

@@ -15,7 +15,7 @@ from sluice.aggregation import RULES
 from sluice.attestation.systems import find_system
 from sluice.attestation.systems.sampled import Sampling, violation_budget
 from sluice.cli import Json, Quiet, counted, emit, known, open_record, out, table, working
-from sluice.detector import Descent, Kind, save_detector
+from sluice.detector import Descent, DetectorKind, save_detector
 from sluice.errors import SettingError
 from sluice.evaluation import Unlabelled
 from sluice.federation import CheckpointFile, DrawnRows, Keyless, Proofs
@@ -29,10 +29,10 @@ from sluice.lab.trials import (
     Contributions,
     Finished,
     NamedGate,
-    Plan,
     Scenario,
     Setup,
     Trial,
+    TrialPlan,
     result_of,
     scenario,
     score_of,
@@ -46,7 +46,7 @@ SWAT_EVERY = 5
 TEST_SEED = 1
 
 
-class Proof(StrEnum):
+class ProofChoice(StrEnum):
     """What clients show at the gate in place of their batch."""
 
     NONE = "none"
@@ -79,7 +79,9 @@ def federate(
         str | None, typer.Option(help="paper, hardened or a policy file; else as the rules allow.")
     ] = None,
     rule: Annotated[str, typer.Option(help=f"Aggregation: {', '.join(RULES)}.")] = "fedavg",
-    detector: Annotated[Kind, typer.Option(help="Which detector to train.")] = Kind.AUTOENCODER,
+    detector: Annotated[
+        DetectorKind, typer.Option(help="Which detector to train.")
+    ] = DetectorKind.AUTOENCODER,
     attack: Annotated[
         str | None, typer.Option(help="What the liars do: replay, channel-roll, min-max, ...")
     ] = None,
@@ -89,12 +91,12 @@ def federate(
         int | None, typer.Option(min=0, help="How many of them lie; default three in ten.")
     ] = None,
     proof: Annotated[
-        Proof,
+        ProofChoice,
         typer.Option(
             help="The gate sees zero-knowledge proofs, no batches: of all rows (full), or of rows "
             "drawn once commitments are logged (sampled; paper policy only)."
         ),
-    ] = Proof.NONE,
+    ] = ProofChoice.NONE,
     samples: Annotated[int, typer.Option(min=2, help="Rows that are drawn (sampled).")] = 32,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 25,
     epochs: Annotated[int, typer.Option(min=1, help="Local epochs a round.")] = 2,
@@ -129,7 +131,7 @@ def federate(
     with working("opening the records", quiet=quiet):
         records = _open(plant, test, days=days, every=every)
     shared = scenario(records.clean, records.test, setup=setup, seed=seed)
-    if proof is Proof.SAMPLED and policy is None:
+    if proof is ProofChoice.SAMPLED and policy is None:
         policy = "paper"  # the only one that drawn rows are proven under
     gate = _gate(shared, rules, policy, quiet=quiet)
     own = gate.gate if isinstance(gate.gate.policy, HardenedPolicy) else None
@@ -195,14 +197,14 @@ def _gate(shared: Scenario, rules: Path | None, policy: str | None, *, quiet: bo
     return NamedGate(name=ruleset.profile.value, gate=Gate.of(ruleset, chosen))
 
 
-def _proofs(proof: Proof, folder: Path, gate: Gate, *, samples: int) -> Proofs | None:
+def _proofs(proof: ProofChoice, folder: Path, gate: Gate, *, samples: int) -> Proofs | None:
     """Return how batches are proven; drawn rows leave their keys and log in the folder."""
     match proof:
-        case Proof.NONE:
+        case ProofChoice.NONE:
             return None
-        case Proof.FULL:
+        case ProofChoice.FULL:
             return Keyless(system=find_system(proof.value))
-        case Proof.SAMPLED:
+        case ProofChoice.SAMPLED:
             violations = violation_budget(gate.rules, samples=samples)
             return DrawnRows(
                 folder=folder,
@@ -211,7 +213,7 @@ def _proofs(proof: Proof, folder: Path, gate: Gate, *, samples: int) -> Proofs |
             )
 
 
-def _keeper(folder: Path, at: int, trial: Trial, plan: Plan, rule: str) -> CheckpointFile:
+def _keeper(folder: Path, at: int, trial: Trial, plan: TrialPlan, rule: str) -> CheckpointFile:
     """Return the checkpoint of one federation, named by all that decides its course."""
     told = (
         rule,

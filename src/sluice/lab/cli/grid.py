@@ -15,8 +15,8 @@ from sluice.lab.cli.grid_progress import LabView
 from sluice.lab.cli.grid_reading import Results
 from sluice.lab.cli.grid_words import describe, payload, plan_payload, tell, tell_plan
 from sluice.lab.grids import GridPlan, LabBench, planned, preset_names, read_grid, work_to_json
-from sluice.lab.results import GridFacts, Owner, Provenance, Store, WorkRow, provenance
-from sluice.lab.results.workers import Engine, LocalHands, Runner
+from sluice.lab.results import GridFacts, Owner, Provenance, ResultStore, WorkRow, provenance
+from sluice.lab.results.workers import Engine, LocalPool, Runner
 from sluice.lab.trials import KEPT
 
 __all__ = ["app"]
@@ -92,7 +92,7 @@ def run(
     if not json:
         tell_plan(found)
     facts = GridFacts(name=found.name, stand_ins=found.stand_ins)
-    store = Store.create(out_dir, facts, _work_rows(found))
+    store = ResultStore.create(out_dir, facts, _work_rows(found))
     _run(store, workers, engine, json=json, quiet=quiet)
 
 
@@ -112,7 +112,7 @@ def resume(
 
     Example: [bold]sluice lab resume results[/bold]
     """
-    store = Store(results)
+    store = ResultStore(results)
     _refuse_mixing(store, provenance(), mixed=mixed)
     store.release_the_dead()
     if failed:
@@ -144,7 +144,9 @@ def _work_rows(found: GridPlan) -> list[WorkRow]:
     ]
 
 
-def _run(store: Store, workers: int | None, engine: EngineName, *, json: bool, quiet: bool) -> None:
+def _run(
+    store: ResultStore, workers: int | None, engine: EngineName, *, json: bool, quiet: bool
+) -> None:
     made_by = provenance()
     with Owner(store.folder) as owner, LabView(describe, quiet=quiet or json) as view:
         runner = Runner(
@@ -165,17 +167,17 @@ def _run(store: Store, workers: int | None, engine: EngineName, *, json: bool, q
 
 
 def _engine(
-    name: EngineName, workers: int | None, store: Store, owner: Owner, made_by: Provenance
+    name: EngineName, workers: int | None, store: ResultStore, owner: Owner, made_by: Provenance
 ) -> Engine:
     bench = LabBench(kept=store.folder / KEPT, code=made_by.code)
     if name is EngineName.LOCAL:
-        return LocalHands(workers or os.cpu_count() or 1, lock=owner.path, bench=bench)
-    from sluice.lab.results.workers import RayHands
+        return LocalPool(workers or os.cpu_count() or 1, lock=owner.path, bench=bench)
+    from sluice.lab.results.workers import RayPool
 
-    return RayHands(workers, bench=bench)
+    return RayPool(workers, bench=bench)
 
 
-def _refuse_mixing(store: Store, now: Provenance, *, mixed: bool) -> None:
+def _refuse_mixing(store: ResultStore, now: Provenance, *, mixed: bool) -> None:
     """Refuse to go on with other code: results would look alike and not be comparable."""
     same = (now.code, now.environment)  # a commit that touches neither changes no result
     before = [maker for maker in store.makers() if (maker.code, maker.environment) != same]

@@ -10,7 +10,7 @@ from sluice.attestation.systems import SALT_BYTES, circuit_for, find_system
 from sluice.cli import Json, Quiet, emit, out, working
 from sluice.cli.attest import peak_mb
 from sluice.errors import EmptyRulesError
-from sluice.invariants import Kind, Profile
+from sluice.invariants import Profile, RelationKind
 from sluice.lab.audits import coverage, separation
 from sluice.lab.cli.grid_reading import Results
 from sluice.lab.grids import Opened, Work, Workbench, opened, work_from_json
@@ -20,12 +20,12 @@ from sluice.lab.results import (
     AuditedProof,
     AuditedSet,
     Audits,
-    Store,
+    ResultStore,
     provenance,
     save_audits,
     stored_cells,
 )
-from sluice.lab.trials import KEPT, Shelf
+from sluice.lab.trials import KEPT, ArtifactCache
 from sluice.telemetry import Record
 
 __all__ = ["audit"]
@@ -45,10 +45,10 @@ def audit(
 
     Example: [bold]sluice lab audit results[/bold]
     """
-    store = Store(results, read_only=True)
+    store = ResultStore(results, read_only=True)
     wanted = _wanted(store)
     store.close()
-    bench = Workbench(shelf=Shelf(folder=results / KEPT, code=provenance().code))
+    bench = Workbench(cache=ArtifactCache(folder=results / KEPT, code=provenance().code))
     done: list[AuditedSet] = []
     for (record, stand_in, invariants), work in wanted.items():
         with working(f"auditing {invariants} on {record}", quiet=quiet or json):
@@ -76,7 +76,7 @@ def audit(
         )
 
 
-def _wanted(store: Store) -> dict[tuple[str, str | None, str], Work]:
+def _wanted(store: ResultStore) -> dict[tuple[str, str | None, str], Work]:
     """Return one piece of work for each rule set on each record."""
     found: dict[tuple[str, str | None, str], Work] = {}
     for cell in stored_cells(store):
@@ -146,8 +146,8 @@ def _audited(
         record=record,
         stand_in=stand_in,
         invariants=invariants,
-        couplings=kinds.count(Kind.COUPLING),
-        balances=kinds.count(Kind.BALANCE),
+        couplings=kinds.count(RelationKind.COUPLING),
+        balances=kinds.count(RelationKind.BALANCE),
         honest_share=seen.honest_share,
         separation=tuple(
             AuditedKind(

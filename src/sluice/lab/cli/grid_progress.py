@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from sluice.lab.results import Claim, Counts
+from sluice.lab.results import Counts, WorkClaim
 
 __all__ = ["LabView"]
 
@@ -42,7 +42,7 @@ class _Pace:
 class LabView:
     """Shows counts, pace and the cells under way."""
 
-    def __init__(self, describe: Callable[[Claim], str], *, quiet: bool) -> None:
+    def __init__(self, describe: Callable[[WorkClaim], str], *, quiet: bool) -> None:
         self._describe, self._quiet, self._pace = describe, quiet, _Pace()
         self._live = None if quiet or not sys.stderr.isatty() else Live(console=_progress)
         self._told_at = -LINE_EVERY_S
@@ -62,7 +62,7 @@ class LabView:
         if self._live:
             self._live.stop()
 
-    def seen(self, counts: Counts, at_work: Sequence[Claim]) -> None:
+    def seen(self, counts: Counts, at_work: Sequence[WorkClaim]) -> None:
         """Show how far it is."""
         pace = self._pace.told(counts)
         if self._live:
@@ -85,7 +85,7 @@ class LabView:
             f"{counts.cells}; {pace}"
         )
 
-    def _drawn(self, counts: Counts, at_work: Sequence[Claim], pace: str) -> Group:
+    def _drawn(self, counts: Counts, at_work: Sequence[WorkClaim], pace: str) -> Group:
         ended = counts.done + counts.failed
         row = Table.grid(padding=(0, 2))
         row.add_row(

@@ -7,7 +7,7 @@ import typer
 
 from sluice.cli import Json, emit, out
 from sluice.lab.cli.grid_words import payload, tell
-from sluice.lab.results import Store, under_way
+from sluice.lab.results import ResultStore, under_way
 
 __all__ = ["Results", "export", "report", "status"]
 
@@ -19,7 +19,7 @@ def status(results: Results, json: Json = False) -> None:
 
     Example: [bold]sluice lab status results[/bold]
     """
-    store = Store(results, read_only=True)
+    store = ResultStore(results, read_only=True)
     if json:
         emit(payload(store))
     else:
@@ -42,7 +42,7 @@ def export(
     """
     from sluice.lab.results import export as written
 
-    store = Store(results, read_only=True)
+    store = ResultStore(results, read_only=True)
     told = written(store, out_dir or results)
     store.close()
     if json:
@@ -68,7 +68,7 @@ def report(
     """
     from sluice.lab.reports import lab_report, write_lab_page, write_lab_summary, write_lab_tables
 
-    store = Store(results, read_only=True)
+    store = ResultStore(results, read_only=True)
     found = lab_report(store)
     store.close()
     write_lab_page(found, out_file)

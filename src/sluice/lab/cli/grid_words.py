@@ -2,14 +2,14 @@
 
 from sluice.cli import out
 from sluice.lab.grids import GridPlan, work_from_json
-from sluice.lab.results import Claim, State, Store, stored_cells
+from sluice.lab.results import GridState, ResultStore, WorkClaim, stored_cells
 
 __all__ = ["describe", "payload", "plan_payload", "tell", "tell_plan"]
 
 MOST_REASONS = 10
 
 
-def describe(claim: Claim) -> str:
+def describe(claim: WorkClaim) -> str:
     """Say what is under way."""
     work = work_from_json(claim.settings)
     layout = work.layout
@@ -44,7 +44,7 @@ def tell_plan(found: GridPlan) -> None:
     )
 
 
-def payload(store: Store) -> dict[str, object]:
+def payload(store: ResultStore) -> dict[str, object]:
     """Return how far a grid is as JSON."""
     counts = store.counts()
     facts = store.facts()
@@ -62,13 +62,13 @@ def payload(store: Store) -> dict[str, object]:
         "failures": [
             {"cell": str(cell.asked), "reason": cell.reason}
             for cell in stored_cells(store)
-            if cell.state is State.FAILED
+            if cell.state is GridState.FAILED
         ],
         "results": str(store.folder),
     }
 
 
-def tell(store: Store) -> None:
+def tell(store: ResultStore) -> None:
     """Print how far a grid is and what failed."""
     counts = store.counts()
     facts = store.facts()
@@ -82,7 +82,7 @@ def tell(store: Store) -> None:
         out.print(note, markup=False)
     reasons: dict[str, list[str]] = {}
     for cell in stored_cells(store):
-        if cell.state is State.FAILED:
+        if cell.state is GridState.FAILED:
             reasons.setdefault(cell.reason or "", []).append(str(cell.asked))
     for reason, cells in list(reasons.items())[:MOST_REASONS]:
         more = f" (and {len(cells) - 1} more cells)" if len(cells) > 1 else ""

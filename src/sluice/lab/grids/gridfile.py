@@ -38,7 +38,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from sluice.detector import Kind
+from sluice.detector import DetectorKind
 from sluice.errors import GridError
 from sluice.evaluation import Unlabelled
 
@@ -60,7 +60,7 @@ class TrainingTable:
     rounds: int = 25
     epochs: int = 2
     batch: int = 128
-    detector: Kind = Kind.AUTOENCODER
+    detector: DetectorKind = DetectorKind.AUTOENCODER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,14 @@ from itertools import product
 from pathlib import Path
 
 from sluice.aggregation import RULES
-from sluice.detector import Kind
+from sluice.detector import DetectorKind
 from sluice.errors import GridError, SettingError
 from sluice.invariants import Profile
 from sluice.lab.attacks import POISONS, UPDATE_ATTACKS
 from sluice.lab.grids.gridfile import Grid, RecordTable, StudyTable, nearest
 from sluice.lab.grids.plants import SITES_PLANT
 from sluice.lab.grids.sources import RecordSource, resolved
-from sluice.lab.grids.work import Layout, Work, minds_rules
+from sluice.lab.grids.work import Work, WorkLayout, minds_rules
 from sluice.lab.results import Asked
 from sluice.lab.trials import BLEND, MODES, Adversary
 
@@ -84,7 +84,7 @@ def _cells(
             continue
         table = grid.record[name]
         for clients, seed in product(study.clients or (table.clients,), study.seeds):
-            layout = Layout(
+            layout = WorkLayout(
                 record=sources[name],
                 clients=clients,
                 liars=round(table.liar_share * clients),
@@ -97,7 +97,7 @@ def _cells(
             yield from _of_layout(study, name, layout)
 
 
-def _of_layout(study: StudyTable, record: str, layout: Layout) -> Iterator[PlannedCell]:
+def _of_layout(study: StudyTable, record: str, layout: WorkLayout) -> Iterator[PlannedCell]:
     axes = product(study.modes, study.invariants or (None,), study.attacks or (None,), study.rules)
     for mode, invariants, attack, rule in axes:
         attacked = attack if MODES[mode].attacked else None
@@ -173,7 +173,7 @@ def _check_study(where: str, study: StudyTable) -> None:
 
 
 def _check_detector(where: str, study: StudyTable, grid: Grid) -> None:
-    if grid.training.detector is Kind.SUBSPACE:
+    if grid.training.detector is DetectorKind.SUBSPACE:
         if other := [rule for rule in study.rules if rule != "fedavg"]:
             raise GridError(f"{where}: the subspace detector sums as fedavg does, not {other[0]!r}")
         falsified = [name for name in study.attacks if name in UPDATE_ATTACKS or name == BLEND]
@@ -184,7 +184,7 @@ def _check_detector(where: str, study: StudyTable, grid: Grid) -> None:
             )
 
 
-def _check_layout(layout: Layout, study: StudyTable) -> None:
+def _check_layout(layout: WorkLayout, study: StudyTable) -> None:
     try:
         layout.setup  # noqa: B018 - made to be checked
     except SettingError as error:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from sluice.detector import Framing
 from sluice.lab.attacks import choose_targets
-from sluice.lab.trials import Scenario, Setup, client_names, liars_of
+from sluice.lab.trials import Scenario, Setup, client_names, malicious_clients
 from sluice.seeding import stream
 from sluice.telemetry import Record, Scaler, Split, feature_names
 
@@ -45,7 +45,7 @@ def site_scenario(*, setup: Setup, seed: int) -> Scenario:
             shards=tuple(shards.values()),
         ),
         shards=MappingProxyType(shards),
-        liars=liars_of(setup, seed=seed),
+        liars=malicious_clients(setup, seed=seed),
         targets=choose_targets(test, rows=round(SITE_ROWS * setup.target_share), seed=seed),
         test=test,
         framing=Framing(
@@ -55,6 +55,8 @@ def site_scenario(*, setup: Setup, seed: int) -> Scenario:
 
 
 def _ran(seed: int, rows: int, *, shift: float = 0.0, attacks: bool = False) -> Record:
-    from sluice.lab.plants.line import Site, simulate  # noqa: PLC0415 - numba loads slowly
+    from sluice.lab.plants.line import LineDesign, simulate  # noqa: PLC0415 - numba loads slowly
 
-    return simulate(seed=seed, days=rows / ROWS_PER_DAY, attacks=attacks, site=Site(shift=shift))
+    return simulate(
+        seed=seed, days=rows / ROWS_PER_DAY, attacks=attacks, site=LineDesign(shift=shift)
+    )

@@ -9,7 +9,7 @@ from sluice.errors import GridError, RecordError, SettingError
 from sluice.evaluation import Unlabelled
 from sluice.lab.grids.gridfile import RecordTable
 from sluice.lab.plants import PLANTS, simulate
-from sluice.lab.trials import Shelf
+from sluice.lab.trials import ArtifactCache
 from sluice.telemetry import Record, Source, find_record_file, read_record
 
 __all__ = ["Opened", "RecordSource", "resolved"]
@@ -58,10 +58,10 @@ def resolved(name: str, tables: Mapping[str, RecordTable], *, data: Path) -> Rec
     return resolved(table.instead, tables, data=data)
 
 
-def opened(source: RecordSource, *, shelf: Shelf | None = None) -> Opened:
+def opened(source: RecordSource, *, cache: ArtifactCache | None = None) -> Opened:
     """Read or simulate both records, or take simulated ones from the shelf."""
     if source.plant is not None:
-        clean, test = (_run(source, shelf, attacks=attacks) for attacks in (False, True))
+        clean, test = (_run(source, cache, attacks=attacks) for attacks in (False, True))
     else:
         assert source.clean is not None
         assert source.test is not None
@@ -76,15 +76,15 @@ def opened(source: RecordSource, *, shelf: Shelf | None = None) -> Opened:
     return Opened(clean=clean.every(source.every), test=test.every(source.every))
 
 
-def _run(source: RecordSource, shelf: Shelf | None, *, attacks: bool) -> Record:
+def _run(source: RecordSource, cache: ArtifactCache | None, *, attacks: bool) -> Record:
     plant, seed = str(source.plant), TEST_SEED if attacks else CLEAN_SEED
 
     def make() -> Record:
         return simulate(plant, seed=seed, days=source.days, attacks=attacks)
 
-    if shelf is None or plant.endswith(".inp"):  # a user's file may change under its name
+    if cache is None or plant.endswith(".inp"):  # a user's file may change under its name
         return make()
-    return shelf.record((plant, seed, source.days, attacks), make)
+    return cache.record((plant, seed, source.days, attacks), make)
 
 
 def _simulated(name: str, table: RecordTable) -> RecordSource:

@@ -12,11 +12,11 @@ from sluice.lab.grids.gridfile import TrainingTable
 from sluice.lab.grids.sources import RecordSource
 from sluice.lab.trials import Adversary, Mode, Setup
 
-__all__ = ["Layout", "Work", "work_from_json", "work_to_json"]
+__all__ = ["Work", "WorkLayout", "work_from_json", "work_to_json"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class WorkLayout:
     """What cells of one seed share: the record, how it is shared out, how it is learnt from."""
 
     record: RecordSource
@@ -52,7 +52,7 @@ class Layout:
 class Work:
     """One federation: a layout with its rule, mode, and the attack and rules that matter there."""
 
-    layout: Layout
+    layout: WorkLayout
     rule: str
     mode: str
     attack: str | None
@@ -64,7 +64,7 @@ class Work:
         return _digest([self.layout.id, self.rule, self.mode, self.attack, self.invariants])
 
 
-_LAYOUT = TypeAdapter(Layout)
+_LAYOUT = TypeAdapter(WorkLayout)
 _WORK = TypeAdapter(Work)
 
 

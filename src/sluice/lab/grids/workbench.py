@@ -16,17 +16,17 @@ from sluice.invariants import Profile, RuleSet
 from sluice.invariants.mining import mine
 from sluice.lab.grids.plants import site_scenario
 from sluice.lab.grids.sources import Opened, RecordSource, opened
-from sluice.lab.grids.work import Layout, Work, work_from_json
+from sluice.lab.grids.work import Work, WorkLayout, work_from_json
 from sluice.lab.results import Made, Score
-from sluice.lab.results.workers import Task
+from sluice.lab.results.workers import WorkerTask
 from sluice.lab.trials import (
     MODES,
+    ArtifactCache,
     Contributions,
     NamedGate,
-    Plan,
     Scenario,
-    Shelf,
     Trial,
+    TrialPlan,
     result_of,
     scenario,
     score_of,
@@ -40,7 +40,7 @@ __all__ = ["LabBench", "Workbench"]
 class _Laid:
     """A layout that is at hand."""
 
-    layout: Layout
+    layout: WorkLayout
     shared: Scenario
     brought: Contributions
     trials: dict[str | None, Trial] = field(default_factory=dict)
@@ -49,8 +49,8 @@ class _Laid:
 class Workbench:
     """Does one piece of work after the other, and quickest those of one layout in a row."""
 
-    def __init__(self, *, shelf: Shelf | None = None) -> None:
-        self._shelf = shelf
+    def __init__(self, *, cache: ArtifactCache | None = None) -> None:
+        self._cache = cache
         self._record: tuple[RecordSource, Opened] | None = None
         self._laid: _Laid | None = None
 
@@ -73,16 +73,16 @@ class Workbench:
             wall_s=time.monotonic() - begun,
         )
 
-    def _lay(self, layout: Layout) -> _Laid:
+    def _lay(self, layout: WorkLayout) -> _Laid:
         if self._laid is None or self._laid.layout.id != layout.id:
             self._laid = None  # before the next one is made: two may not fit
             shared = self.shared(layout)
             own = self.gate(layout, shared, Profile.HARDENED.value) if layout.screened else None
-            brought = Contributions(shared, own=own.gate if own else None, shelf=self._shelf)
+            brought = Contributions(shared, own=own.gate if own else None, cache=self._cache)
             self._laid = _Laid(layout=layout, shared=shared, brought=brought)
         return self._laid
 
-    def shared(self, layout: Layout) -> Scenario:
+    def shared(self, layout: WorkLayout) -> Scenario:
         """Return the scenario of a layout: one record shared out, or a plant a client."""
         if layout.record.sites:
             return site_scenario(setup=layout.setup, seed=layout.seed)
@@ -92,7 +92,7 @@ class Workbench:
     def _open(self, source: RecordSource) -> Opened:
         if self._record is None or self._record[0] != source:
             self._record = None
-            self._record = (source, opened(source, shelf=self._shelf))
+            self._record = (source, opened(source, cache=self._cache))
         return self._record[1]
 
     def _trial(self, laid: _Laid, invariants: str | None) -> Trial:
@@ -101,14 +101,14 @@ class Workbench:
             laid.trials[invariants] = Trial(contributions=laid.brought, gate=gate)
         return laid.trials[invariants]
 
-    def gate(self, layout: Layout, shared: Scenario, invariants: str) -> NamedGate:
+    def gate(self, layout: WorkLayout, shared: Scenario, invariants: str) -> NamedGate:
         """Return the gate by a rule set of the layout's own first slices."""
         profile = Profile(invariants)
         policy = HardenedPolicy() if profile is Profile.HARDENED else PaperPolicy()
         ruleset = self._mined(layout, shared, profile)
         return NamedGate(name=invariants, gate=Gate.of(ruleset, policy))
 
-    def _mined(self, layout: Layout, shared: Scenario, profile: Profile) -> RuleSet:
+    def _mined(self, layout: WorkLayout, shared: Scenario, profile: Profile) -> RuleSet:
         """Mine the rules, or take those that were mined from the same rows by the same code."""
 
         def make() -> RuleSet:
@@ -116,11 +116,11 @@ class Workbench:
                 return _exact(shared.parts.calibration)
             return mine(shared.parts.fit, shared.parts.calibration, profile=profile)
 
-        if self._shelf is None:
+        if self._cache is None:
             return make()
         source = layout.record
         told = (source.content, source.sites, source.every, source.skip_s, profile.value)
-        return self._shelf.rules(told, make)
+        return self._cache.rules(told, make)
 
 
 def _exact(clean: Record) -> RuleSet:
@@ -129,7 +129,7 @@ def _exact(clean: Record) -> RuleSet:
     return line_rules(clean)
 
 
-def _federation(work: Work, plan: Plan) -> str:
+def _federation(work: Work, plan: TrialPlan) -> str:
     """Name a federation by its layout, its rule and the very windows its clients train on."""
     told = f"{work.layout.id} {work.rule} {plan.key}"
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
@@ -142,7 +142,7 @@ class LabBench:
     kept: Path  # the folder of the shelf
     code: str
 
-    def __call__(self) -> Callable[[Task], Made]:
+    def __call__(self) -> Callable[[WorkerTask], Made]:
         """Set up a workbench."""
-        bench = Workbench(shelf=Shelf(folder=self.kept, code=self.code))
+        bench = Workbench(cache=ArtifactCache(folder=self.kept, code=self.code))
         return lambda task: bench.work(work_from_json(task.settings), task.known)

@@ -1,20 +1,20 @@
 from .audit_figures import (
+    AuditPanel,
     Bar,
-    Panel,
     Stem,
     demand_figure_suffix,
     write_coverage_figure,
     write_separation_figure,
 )
 from .grid_page import lab_report, write_lab_page, write_lab_summary, write_lab_tables
-from .story_page import Plant, StoryPage, Way, write_story_page
+from .story_page import StoryPage, StoryPlant, Way, write_story_page
 
 __all__ = [
+    "AuditPanel",
     "Bar",
-    "Panel",
-    "Plant",
     "Stem",
     "StoryPage",
+    "StoryPlant",
     "Way",
     "demand_figure_suffix",
     "lab_report",

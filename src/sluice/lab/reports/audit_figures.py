@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # matplotlib takes a while to import, which commands without 
     from matplotlib.figure import Figure
 
 __all__ = [
+    "AuditPanel",
     "Bar",
-    "Panel",
     "Stem",
     "coverage_figure",
     "demand_figure_suffix",
@@ -51,7 +51,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class AuditPanel:
     """One rule set's bars."""
 
     title: str
@@ -73,7 +73,7 @@ def demand_figure_suffix(path: Path) -> None:
         raise SettingError(f"a figure is written as .png or .html, got {path.name!r}")
 
 
-def write_separation_figure(panels: Sequence[Panel], path: Path) -> None:
+def write_separation_figure(panels: Sequence[AuditPanel], path: Path) -> None:
     """Draw the mean violating share of each kind, one panel a rule set, on a log scale."""
     demand_figure_suffix(path)
     if path.suffix.lower() == ".png":
@@ -108,7 +108,7 @@ def write_coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str], path:
 # -- PNG ------------------------------------------------------------------------------------------
 
 
-def _drawn_bars(panels: Sequence[Panel]) -> "Figure":
+def _drawn_bars(panels: Sequence[AuditPanel]) -> "Figure":
     figure = _empty(7.2, 0.5 + PANEL_IN * len(panels))
     axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axis, panel in zip(axes, panels, strict=True):
@@ -209,7 +209,7 @@ def _save(figure: "Figure", path: Path) -> None:
 # -- page -----------------------------------------------------------------------------------------
 
 
-def separation_figure(panels: Sequence[Panel]) -> go.Figure:
+def separation_figure(panels: Sequence[AuditPanel]) -> go.Figure:
     """Return the bars as a figure for a page."""
     figure = make_subplots(
         rows=len(panels),

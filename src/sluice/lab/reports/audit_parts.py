@@ -3,9 +3,15 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from sluice.lab.reports.audit_figures import Bar, Panel, Stem, coverage_figure, separation_figure
+from sluice.lab.reports.audit_figures import (
+    AuditPanel,
+    Bar,
+    Stem,
+    coverage_figure,
+    separation_figure,
+)
 from sluice.lab.reports.grid_figures import Drawn
-from sluice.lab.reports.tables import Column, Table
+from sluice.lab.reports.tables import Column, ReportTable
 from sluice.lab.results import AuditedProof, AuditedSet, Audits
 
 __all__ = ["audit_figures", "audit_tables"]
@@ -58,7 +64,7 @@ def audit_figures(audits: Sequence[AuditedSet]) -> list[Drawn]:
     if not audits:
         return []
     panels = [
-        Panel(
+        AuditPanel(
             title=f"{_plant(one)}, {one.invariants}",
             bars=tuple(
                 Bar(
@@ -100,13 +106,13 @@ def audit_figures(audits: Sequence[AuditedSet]) -> list[Drawn]:
     return drawn
 
 
-def audit_tables(audits: Audits) -> list[Table]:
+def audit_tables(audits: Audits) -> list[ReportTable]:
     """Return both protocols of appendix A as tables, and what proofs cost."""
     sets = [_separation(audits.sets), _coverage(audits.sets)] if audits.sets else []
     return [*sets, _proofs(audits.proofs)] if audits.proofs else sets
 
 
-def _separation(audits: Sequence[AuditedSet]) -> Table:
+def _separation(audits: Sequence[AuditedSet]) -> ReportTable:
     rows = []
     for one in audits:
         printed = {} if one.stand_in else _SEPARATION.get((one.record, one.invariants), {})
@@ -128,7 +134,7 @@ def _separation(audits: Sequence[AuditedSet]) -> Table:
                     None if admitted is None else 100 * (row.admitted_share - admitted),
                 )
             )
-    return Table(
+    return ReportTable(
         slug="separation",
         title="Separation of clean from fabricated telemetry",
         sentence="Batches at random places of the clean record's rows that were not mined from: "
@@ -167,7 +173,7 @@ def _told_apart(audits: Sequence[AuditedSet]) -> str:
     )
 
 
-def _coverage(audits: Sequence[AuditedSet]) -> Table:
+def _coverage(audits: Sequence[AuditedSet]) -> ReportTable:
     rows = []
     for one in audits:
         printed = None if one.stand_in else _COVERAGE.get((one.record, one.invariants))
@@ -189,7 +195,7 @@ def _coverage(audits: Sequence[AuditedSet]) -> Table:
                 found - printed[2] if printed else None,
             )
         )
-    return Table(
+    return ReportTable(
         slug="coverage",
         title="Attacks that the rules see",
         sentence="A labelled attack is covered when more than 1 % of its rows are suspect.",
@@ -215,7 +221,7 @@ def _coverage(audits: Sequence[AuditedSet]) -> Table:
     )
 
 
-def _proofs(proofs: Sequence[AuditedProof]) -> Table:
+def _proofs(proofs: Sequence[AuditedProof]) -> ReportTable:
     rows = [
         (
             _plant(one),
@@ -231,7 +237,7 @@ def _proofs(proofs: Sequence[AuditedProof]) -> Table:
         for one in proofs
     ]
     printed = ("swat (paper)", "Groth16", "32 of 1,024", 297_736, None, 12.0, 3_800.0, 290.0, 806)
-    return Table(
+    return ReportTable(
         slug="proofs",
         title="What a proof costs",
         sentence="One clean batch of each record under its hardened rules, on this machine. The "

@@ -6,13 +6,13 @@ from statistics import fmean
 from sluice.lab.reports.grid_measures import Group, groups, saved_by, seeds_of, wilson
 from sluice.lab.reports.grid_tables import NAMES, difference
 from sluice.lab.reports.published import ADMITTED_AFTER_PROJECTION, PRINTED_DROP
-from sluice.lab.reports.tables import Column, Table, Value
+from sluice.lab.reports.tables import Column, ReportTable, Value
 from sluice.lab.results import StoredCell
 
 __all__ = ["admission_table", "sweep_table"]
 
 
-def admission_table(cells: Sequence[StoredCell]) -> Table | None:
+def admission_table(cells: Sequence[StoredCell]) -> ReportTable | None:
     """Return how many liars' batches, once projected, and whose honest batches the gate lets in."""
     rows: dict[tuple[str, ...], tuple[Value, ...]] = {}
     counts: list[tuple[int, int, int, int]] = []
@@ -24,7 +24,7 @@ def admission_table(cells: Sequence[StoredCell]) -> Table | None:
         results = [cell.result for cell in gated.values() if cell.result]
         liars = sum(len(result.liars) for result in results)
         let_in = sum(result.liars_admitted for result in results)
-        faithful = sum(
+        honest = sum(
             client not in result.liars
             for result in results
             for client in (*result.admitted, *result.refused)
@@ -45,12 +45,12 @@ def admission_table(cells: Sequence[StoredCell]) -> Table | None:
             f"{printed[0]} of {printed[1]}" if printed else None,
             difference(let_in / liars, printed[0] / printed[1]) if printed and liars else None,
             (liars - let_in) / len(results),
-            f"{kept_out} of {faithful}",
+            f"{kept_out} of {honest}",
         )
-        counts.append((let_in, liars, kept_out, faithful))
+        counts.append((let_in, liars, kept_out, honest))
     if not rows:
         return None
-    return Table(
+    return ReportTable(
         slug="admission",
         title="Whom the gate lets in",
         sentence="Batches of liars who projected them onto the rules, and of plants that do as "
@@ -72,7 +72,7 @@ def admission_table(cells: Sequence[StoredCell]) -> Table | None:
     )
 
 
-def sweep_table(cells: Sequence[StoredCell]) -> Table | None:
+def sweep_table(cells: Sequence[StoredCell]) -> ReportTable | None:
     """Return what each attack takes from each rule against the clean run, and whom it lets in."""
     clean = {
         (group.line.plant, group.line.rule): group
@@ -103,7 +103,7 @@ def sweep_table(cells: Sequence[StoredCell]) -> Table | None:
         )
     if not rows:
         return None
-    return Table(
+    return ReportTable(
         slug="sweep",
         title="What each attack takes from each rule",
         sentence="Points of targeted recall lost against the clean federation, without a gate, "
@@ -126,9 +126,9 @@ def sweep_table(cells: Sequence[StoredCell]) -> Table | None:
 
 
 def _admitted(counts: Sequence[tuple[int, int, int, int]]) -> str:
-    let_in, liars, kept_out, faithful = (sum(column) for column in zip(*counts, strict=True))
+    let_in, liars, kept_out, honest = (sum(column) for column in zip(*counts, strict=True))
     return (
-        f"In all, {let_in} of {liars} liars' batches got in, and {kept_out} of {faithful} "
+        f"In all, {let_in} of {liars} liars' batches got in, and {kept_out} of {honest} "
         "batches of others were refused."
     )
 

@@ -7,7 +7,7 @@ from statistics import fmean
 import plotly.graph_objects as go
 
 from sluice.lab.reports.grid_measures import Group, groups, removal_of, seeds_of
-from sluice.lab.reports.tables import Table
+from sluice.lab.reports.tables import ReportTable
 from sluice.lab.results import StoredCell
 
 __all__ = ["Drawn", "dial_figures", "removal_figures", "sweep_figures"]
@@ -38,7 +38,7 @@ def removal_figures(cells: Sequence[StoredCell]) -> list[Drawn]:
     return [_removal(key, found) for key, found in panels.items()]
 
 
-def sweep_figures(sweep: Table) -> list[Drawn]:
+def sweep_figures(sweep: ReportTable) -> list[Drawn]:
     """Draw points lost by rule and attack as a heat map, one a record."""
     drawn = []
     for plant in dict.fromkeys(str(row[0]) for row in sweep.rows):

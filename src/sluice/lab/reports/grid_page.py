@@ -10,8 +10,8 @@ from sluice.lab.reports.grid_admission import admission_table, sweep_table
 from sluice.lab.reports.grid_figures import Drawn, dial_figures, removal_figures, sweep_figures
 from sluice.lab.reports.grid_quality import quality_table
 from sluice.lab.reports.grid_tables import dial_table, failure_table, recall_table, removal_table
-from sluice.lab.reports.tables import Table, as_csv, as_html, as_latex, as_markdown, told_only
-from sluice.lab.results import Provenance, Store, StoredCell, load_audits, stored_cells
+from sluice.lab.reports.tables import ReportTable, as_csv, as_html, as_latex, as_markdown, told_only
+from sluice.lab.results import Provenance, ResultStore, StoredCell, load_audits, stored_cells
 
 __all__ = [
     "LabReport",
@@ -30,7 +30,7 @@ class LabReport:
     stand_ins: tuple[str, ...]
     makers: tuple[Provenance, ...]
     cells: tuple[StoredCell, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[ReportTable, ...]
     figures: tuple[Drawn, ...]
 
 
@@ -41,7 +41,7 @@ class _Part:
     body: str
 
 
-def lab_report(store: Store) -> LabReport:
+def lab_report(store: ResultStore) -> LabReport:
     """Read a store and work everything out."""
     cells = stored_cells(store)
     facts = store.facts()
@@ -162,6 +162,6 @@ def _drawn(at: int, drawn: Drawn) -> _Part:
     return _Part(title=drawn.title, sentence=drawn.sentence, body=body)
 
 
-def _tabled(table: Table) -> _Part:
+def _tabled(table: ReportTable) -> _Part:
     sentence = f"{table.sentence} {table.finding}".strip()
     return _Part(title=table.title, sentence=sentence, body=as_html(told_only(table)))

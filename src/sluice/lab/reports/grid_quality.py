@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from sluice.lab.reports.grid_measures import Group, groups
 from sluice.lab.reports.grid_tables import NAMES, difference
-from sluice.lab.reports.tables import Column, Table, Value
+from sluice.lab.reports.tables import Column, ReportTable, Value
 from sluice.lab.results import Score, StoredCell
 
 __all__ = ["quality_table", "recorded_f1"]
@@ -42,12 +42,12 @@ _F1: Mapping[tuple[str, str, str, str], float] = MappingProxyType(
 _PRECISION: Mapping[tuple[str, str], float] = MappingProxyType({("batadal", "clean"): 0.7739})
 
 
-def quality_table(cells: Sequence[StoredCell]) -> Table | None:
+def quality_table(cells: Sequence[StoredCell]) -> ReportTable | None:
     """Return F1, precision and average precision of every mode over all attacks."""
     rows = [_row(group, mode) for group in groups(cells) for mode in group.cells]
     if not rows:
         return None
-    return Table(
+    return ReportTable(
         slug="quality",
         title="What each federation is worth over all attacks",
         sentence="F1 and precision at the alarm threshold, average precision over all thresholds, "

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sluice.lab.reports.grid_measures import Group, groups, of_mode, removal_of, saved_by
 from sluice.lab.reports.published import printed_removal, recorded_recall
-from sluice.lab.reports.tables import Column, Table, Value
-from sluice.lab.results import State, StoredCell
+from sluice.lab.reports.tables import Column, ReportTable, Value
+from sluice.lab.results import GridState, StoredCell
 
 __all__ = [
     "NAMES",
@@ -26,7 +26,7 @@ NAMES = (
 )
 
 
-def recall_table(cells: Sequence[StoredCell]) -> Table:
+def recall_table(cells: Sequence[StoredCell]) -> ReportTable:
     """Return the mean targeted recall of every mode, and what the reference recorded."""
     found = groups(cells)
     modes = [mode for mode in MODES if any(mode in group.cells for group in found)]
@@ -41,7 +41,7 @@ def recall_table(cells: Sequence[StoredCell]) -> Table:
             ours, theirs = of_mode(group, mode), _recorded(group, mode)
             row += [ours, theirs, difference(ours, theirs)]
         rows.append(tuple(row))
-    return Table(
+    return ReportTable(
         slug="recall",
         title="Recall on the attacks the liars would hide",
         sentence="Share of the targeted attack windows that raise an alarm, mean over seeds; "
@@ -52,13 +52,13 @@ def recall_table(cells: Sequence[StoredCell]) -> Table:
     )
 
 
-def removal_table(cells: Sequence[StoredCell]) -> Table | None:
+def removal_table(cells: Sequence[StoredCell]) -> ReportTable | None:
     """Return the paper's removal table with what it rests on."""
     rows = [_removal_row(group) for group in groups(cells) if "naive" in group.cells]
     kept = tuple(row for row in rows if row is not None)
     if not kept:
         return None
-    return Table(
+    return ReportTable(
         slug="removal",
         title="How much of the damage is removed",
         sentence="Damage is the targeted recall that the naive attack takes, in points; removed is "
@@ -87,7 +87,7 @@ def removal_table(cells: Sequence[StoredCell]) -> Table | None:
     )
 
 
-def dial_table(cells: Sequence[StoredCell]) -> Table | None:
+def dial_table(cells: Sequence[StoredCell]) -> ReportTable | None:
     """Return what the gate removes under each rule set, where a grid compares several."""
     sets: dict[tuple[str, str, str], dict[str, Group]] = {}
     for group in groups(cells):
@@ -99,7 +99,7 @@ def dial_table(cells: Sequence[StoredCell]) -> Table | None:
     ]
     if not rows:
         return None
-    return Table(
+    return ReportTable(
         slug="dial",
         title="The coverage dial",
         sentence="Which share of the naive attack's damage the gate removes under each rule set "
@@ -121,12 +121,12 @@ def dial_table(cells: Sequence[StoredCell]) -> Table | None:
     )
 
 
-def failure_table(cells: Sequence[StoredCell]) -> Table | None:
+def failure_table(cells: Sequence[StoredCell]) -> ReportTable | None:
     """Return the cells that could not run, and why."""
-    failed = [cell for cell in cells if cell.state is State.FAILED]
+    failed = [cell for cell in cells if cell.state is GridState.FAILED]
     if not failed:
         return None
-    return Table(
+    return ReportTable(
         slug="failures",
         title=f"{len(failed)} cells that could not run",
         sentence="They are missing from every figure above.",

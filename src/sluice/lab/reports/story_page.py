@@ -7,10 +7,10 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from sluice.files import atomically
-from sluice.lab.reports.tables import Column, Table, as_html, told_only
+from sluice.lab.reports.tables import Column, ReportTable, as_html, told_only
 from sluice.reports import drawing, page
 
-__all__ = ["Plant", "StoryPage", "Way", "write_story_page"]
+__all__ = ["StoryPage", "StoryPlant", "Way", "write_story_page"]
 
 ADMITTED, REFUSED, LET_IN = "#1b9e77", "#c81e1e", "#e6ab02"
 WAYS = {
@@ -33,7 +33,7 @@ CAVEAT = "a story, not evidence. A verdict speaks of telemetry, not of people."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plant:
+class StoryPlant:
     """One plant at the door."""
 
     name: str
@@ -60,7 +60,7 @@ class Way:
 class StoryPage:
     """Everything the page shows."""
 
-    plants: tuple[Plant, ...]
+    plants: tuple[StoryPlant, ...]
     ways: tuple[Way, ...]
     rules: tuple[str, ...]
     rounds: int
@@ -175,19 +175,19 @@ def _bars(
     return figure
 
 
-def _short(plant: Plant) -> str:
+def _short(plant: StoryPlant) -> str:
     """Name a plant so that ten fit beside each other on a phone."""
     return plant.name.removeprefix("plant-") + ("*" if plant.lies else "")
 
 
-def _colour(plant: Plant) -> str:
+def _colour(plant: StoryPlant) -> str:
     if not plant.admitted:
         return REFUSED
     return LET_IN if plant.lies else ADMITTED
 
 
-def _door(story: StoryPage) -> Table:
-    return Table(
+def _door(story: StoryPage) -> ReportTable:
+    return ReportTable(
         slug="door",
         title="At the door",
         sentence="",
@@ -223,8 +223,8 @@ def _refusals(story: StoryPage) -> str:
     return f"<p>Who was refused sees why, and nobody else does:</p><ul>{told}</ul>" if told else ""
 
 
-def _ways(story: StoryPage) -> Table:
-    return Table(
+def _ways(story: StoryPage) -> ReportTable:
+    return ReportTable(
         slug="ways",
         title="Ways to train",
         sentence="",

@@ -6,7 +6,16 @@ import io
 from dataclasses import dataclass, replace
 from itertools import compress
 
-__all__ = ["Column", "Table", "Value", "as_csv", "as_html", "as_latex", "as_markdown", "told_only"]
+__all__ = [
+    "Column",
+    "ReportTable",
+    "Value",
+    "as_csv",
+    "as_html",
+    "as_latex",
+    "as_markdown",
+    "told_only",
+]
 
 Value = str | float | int | None
 NOTHING = "-"
@@ -22,7 +31,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ReportTable:
     """A table with the sentence that says what it shows."""
 
     slug: str  # names its files
@@ -33,7 +42,7 @@ class Table:
     finding: str = ""  # what came out, in plain words
 
 
-def told_only(table: Table) -> Table:
+def told_only(table: ReportTable) -> ReportTable:
     """Return the table without the columns in which no row says anything."""
     told = [any(row[at] is not None for row in table.rows) for at in range(len(table.columns))]
     return replace(
@@ -43,7 +52,7 @@ def told_only(table: Table) -> Table:
     )
 
 
-def as_html(table: Table) -> str:
+def as_html(table: ReportTable) -> str:
     """Return the table for a page; figures are rounded and set to the right."""
     head = "".join(
         f"<th{_figures(column)}>{html.escape(column.name)}</th>" for column in table.columns
@@ -67,7 +76,7 @@ def _figures(column: Column) -> str:
     return "" if column.digits is None else " class=n"
 
 
-def as_csv(table: Table) -> str:
+def as_csv(table: ReportTable) -> str:
     """Return the table with every digit."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -76,7 +85,7 @@ def as_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def as_latex(table: Table) -> str:
+def as_latex(table: ReportTable) -> str:
     """Return the table for a paper, with booktabs."""
     spec = "".join("l" if column.digits is None else "r" for column in table.columns)
     lines = [
@@ -106,7 +115,7 @@ def as_latex(table: Table) -> str:
     )
 
 
-def as_markdown(table: Table) -> str:
+def as_markdown(table: ReportTable) -> str:
     """Return the table for a page of the documentation."""
     head = [column.name for column in table.columns]
     rules = ["---" if column.digits is None else "---:" for column in table.columns]

@@ -11,9 +11,9 @@ from .cell import Asked, CellResult, Score
 from .export import export
 from .owner import Owner
 from .provenance import Provenance, provenance
-from .reading import State, StoredCell, stored_cells, under_way
-from .store import Store
-from .work import Claim, Counts, GridFacts, Made, WorkRow
+from .reading import GridState, StoredCell, stored_cells, under_way
+from .store import ResultStore
+from .work import Counts, GridFacts, Made, WorkClaim, WorkRow
 
 __all__ = [
     "Asked",
@@ -23,16 +23,16 @@ __all__ = [
     "AuditedSet",
     "Audits",
     "CellResult",
-    "Claim",
     "Counts",
     "GridFacts",
+    "GridState",
     "Made",
     "Owner",
     "Provenance",
+    "ResultStore",
     "Score",
-    "State",
-    "Store",
     "StoredCell",
+    "WorkClaim",
     "WorkRow",
     "export",
     "load_audits",

@@ -11,9 +11,9 @@ from sluice.files import atomically
 from sluice.lab.results.cell import CellResult, Score
 from sluice.lab.results.database import SCHEMA
 from sluice.lab.results.reading import StoredCell, stored_cells
-from sluice.lab.results.store import Store
+from sluice.lab.results.store import ResultStore
 
-__all__ = ["Exported", "export"]
+__all__ = ["ExportedResults", "export"]
 
 CELLS, TIMES = "cells.parquet", "times.parquet"
 
@@ -72,7 +72,7 @@ TIME_SCHEMA: SchemaDict = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class ExportedResults:
     """What was written."""
 
     cells: Path
@@ -80,7 +80,7 @@ class Exported:
     rows: int
 
 
-def export(store: Store, folder: Path) -> Exported:
+def export(store: ResultStore, folder: Path) -> ExportedResults:
     """Write every cell as it stands."""
     cells = stored_cells(store)
     try:
@@ -92,7 +92,7 @@ def export(store: Store, folder: Path) -> Exported:
     _write(
         pl.DataFrame([_time(cell) for cell in works.values()], schema=TIME_SCHEMA), folder / TIMES
     )
-    return Exported(cells=folder / CELLS, times=folder / TIMES, rows=len(cells))
+    return ExportedResults(cells=folder / CELLS, times=folder / TIMES, rows=len(cells))
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:

@@ -7,12 +7,12 @@ from pydantic import TypeAdapter
 
 from sluice.lab.results.cell import Asked, CellResult
 from sluice.lab.results.provenance import Provenance
-from sluice.lab.results.store import Store
+from sluice.lab.results.store import ResultStore
 
-__all__ = ["State", "StoredCell", "stored_cells", "under_way"]
+__all__ = ["GridState", "StoredCell", "stored_cells", "under_way"]
 
 
-class State(StrEnum):
+class GridState(StrEnum):
     """How far a cell is."""
 
     WAITING = "waiting"
@@ -28,7 +28,7 @@ class StoredCell:
     asked: Asked
     work: str
     settings: str
-    state: State
+    state: GridState
     reason: str | None
     result: CellResult | None
     federation: str | None
@@ -44,7 +44,7 @@ _RESULT = TypeAdapter(CellResult)
 _MADE_BY = TypeAdapter(Provenance)
 
 
-def stored_cells(store: Store) -> tuple[StoredCell, ...]:
+def stored_cells(store: ResultStore) -> tuple[StoredCell, ...]:
     """Read every cell; cells of the same work share its result."""
     found: dict[str, CellResult | None] = {}
     makers: dict[str, Provenance] = {}
@@ -60,7 +60,7 @@ def stored_cells(store: Store) -> tuple[StoredCell, ...]:
                 asked=_ASKED.validate_json(row["asked"]),
                 work=row["work"],
                 settings=row["settings"],
-                state=State(row["state"]),
+                state=GridState(row["state"]),
                 reason=row["reason"],
                 result=found[row["work"]],
                 federation=row["federation"],
@@ -74,7 +74,7 @@ def stored_cells(store: Store) -> tuple[StoredCell, ...]:
     return tuple(cells)
 
 
-def under_way(store: Store) -> tuple[Asked, ...]:
+def under_way(store: ResultStore) -> tuple[Asked, ...]:
     """Return the first cell of each piece of work that is running."""
     rows = store.rows(
         "SELECT asked, min(cells.at) FROM cells JOIN works ON works.id = cells.work"

@@ -15,9 +15,9 @@ from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.database import SCHEMA, TABLES, connected, sentenced, transaction
 from sluice.lab.results.owner import gone
 from sluice.lab.results.provenance import Provenance
-from sluice.lab.results.work import Claim, Counts, GridFacts, Made, WorkRow
+from sluice.lab.results.work import Counts, GridFacts, Made, WorkClaim, WorkRow
 
-__all__ = ["FILE", "Store", "lay_out"]
+__all__ = ["FILE", "ResultStore", "lay_out"]
 
 _ASKED = TypeAdapter(Asked)
 
@@ -62,7 +62,7 @@ _SCORE = TypeAdapter(Score)
 _MADE_BY = TypeAdapter(Provenance)
 
 
-class Store:
+class ResultStore:
     """One results folder."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Store:
             )
 
     @classmethod
-    def create(cls, folder: Path, facts: GridFacts, works: Sequence[WorkRow]) -> "Store":
+    def create(cls, folder: Path, facts: GridFacts, works: Sequence[WorkRow]) -> "ResultStore":
         """Lay a new store out, whole or not at all."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ class Store:
 
     def claim(
         self, owner: str, *, now: float, lease_s: float, prefer: str | None = None
-    ) -> Claim | None:
+    ) -> WorkClaim | None:
         """Take the next piece of work, of the preferred layout first, of a busy one last."""
         with sentenced(self.path), transaction(self._file):
             row = self._file.execute(
@@ -126,7 +126,7 @@ class Store:
                 " attempts = attempts + 1 WHERE id = ?",
                 (owner, now + lease_s, row[0]),
             )
-        return Claim(id=row[0], layout=row[1], rule=row[2], settings=row[3], attempt=row[4] + 1)
+        return WorkClaim(id=row[0], layout=row[1], rule=row[2], settings=row[3], attempt=row[4] + 1)
 
     def renew(self, owner: str, *, now: float, lease_s: float) -> None:
         """Keep an owner's leases."""
@@ -137,7 +137,7 @@ class Store:
             )
 
     def finish(
-        self, claim: Claim, owner: str, made: Made, *, made_by: Provenance, now: float
+        self, claim: WorkClaim, owner: str, made: Made, *, made_by: Provenance, now: float
     ) -> bool:
         """Keep what work came to; False where the lease was lost and somebody else has it."""
         with sentenced(self.path), transaction(self._file):
@@ -169,7 +169,7 @@ class Store:
         return bool(kept.rowcount)
 
     def fail(
-        self, claim: Claim, owner: str, reason: str, *, made_by: Provenance, now: float
+        self, claim: WorkClaim, owner: str, reason: str, *, made_by: Provenance, now: float
     ) -> bool:
         """Keep why work cannot be done; False where the lease was lost."""
         with sentenced(self.path):
@@ -180,7 +180,7 @@ class Store:
             )
         return bool(kept.rowcount)
 
-    def give_back(self, owner: str, claim: Claim | None = None) -> None:
+    def give_back(self, owner: str, claim: WorkClaim | None = None) -> None:
         """Let go of one piece of work, or of all that an owner still holds."""
         with sentenced(self.path):
             self._file.execute(

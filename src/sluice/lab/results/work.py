@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sluice.lab.results.cell import Asked, CellResult
 
-__all__ = ["Claim", "Counts", "GridFacts", "Made", "WorkRow"]
+__all__ = ["Counts", "GridFacts", "Made", "WorkClaim", "WorkRow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class WorkRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class WorkClaim:
     """Work that is ours until the lease runs out."""
 
     id: str

@@ -1,30 +1,30 @@
-from .artifact_cache import KEPT, Shelf
+from .artifact_cache import KEPT, ArtifactCache
 from .cell import CellResult, Score, result_of, run_cell, score_of
 from .contributions import BLEND, Contributions, NamedGate
 from .gain import simulated_gain
 from .modes import MODES, Adversary, Mode, Roster
-from .scenario import Scenario, Setup, client_names, liars_of, scenario
-from .trial import Finished, Plan, Trial
+from .scenario import Scenario, Setup, client_names, malicious_clients, scenario
+from .trial import Finished, Trial, TrialPlan
 
 __all__ = [
     "BLEND",
     "KEPT",
     "MODES",
     "Adversary",
+    "ArtifactCache",
     "CellResult",
     "Contributions",
     "Finished",
     "Mode",
     "NamedGate",
-    "Plan",
     "Roster",
     "Scenario",
     "Score",
     "Setup",
-    "Shelf",
     "Trial",
+    "TrialPlan",
     "client_names",
-    "liars_of",
+    "malicious_clients",
     "result_of",
     "run_cell",
     "scenario",

@@ -23,7 +23,7 @@ from sluice.invariants import RuleSet, load_rules, save_rules
 from sluice.lab.attacks import Poison
 from sluice.telemetry import CHANNELS, Note, Record
 
-__all__ = ["KEPT", "Shelf", "content_of"]
+__all__ = ["KEPT", "ArtifactCache", "content_of"]
 
 KEPT = "kept"
 """The shelf's folder in a results folder."""
@@ -32,7 +32,7 @@ UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, Recor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class ArtifactCache:
     """A folder of things made before, by the same code."""
 
     folder: Path

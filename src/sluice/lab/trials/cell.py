@@ -8,9 +8,9 @@ from sluice.detector import Detector
 from sluice.evaluation import DetectionQuality, Outcome, Unlabelled, evaluate
 from sluice.lab.results import CellResult, Score
 from sluice.lab.trials.scenario import Scenario
-from sluice.lab.trials.trial import Finished, Plan, Trial
+from sluice.lab.trials.trial import Finished, Trial, TrialPlan
 
-__all__ = ["CellResult", "Memory", "Score", "measured", "result_of", "run_cell", "score_of"]
+__all__ = ["CellResult", "Score", "ScoreMemory", "measured", "result_of", "run_cell", "score_of"]
 
 
 def measured(
@@ -29,7 +29,7 @@ def measured(
     return evaluate(outcome, targets=targets, unlabelled=unlabelled)
 
 
-class Memory(Protocol):
+class ScoreMemory(Protocol):
     """Remembers scores of federations, so that none is run twice."""
 
     def recall(self, key: str) -> Score | None:
@@ -41,7 +41,9 @@ class Memory(Protocol):
         ...
 
 
-def run_cell(trial: Trial, plan: Plan, rule: str, *, memory: Memory | None = None) -> CellResult:
+def run_cell(
+    trial: Trial, plan: TrialPlan, rule: str, *, memory: ScoreMemory | None = None
+) -> CellResult:
     """Run a cell, or recall the federation it comes down to."""
     key = f"{rule}: {plan.key}"
     score = memory.recall(key) if memory else None
@@ -52,7 +54,7 @@ def run_cell(trial: Trial, plan: Plan, rule: str, *, memory: Memory | None = Non
     return result_of(trial, plan, rule, score)
 
 
-def result_of(trial: Trial, plan: Plan, rule: str, score: Score) -> CellResult:
+def result_of(trial: Trial, plan: TrialPlan, rule: str, score: Score) -> CellResult:
     """Put a cell's result together."""
     decided = plan.decisions.items()
     return CellResult(

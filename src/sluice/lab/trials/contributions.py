@@ -14,10 +14,10 @@ from sluice.lab.attacks import (
     Knowledge,
     Poison,
     PoisonMaker,
-    Training,
+    RehearsedTraining,
     projected,
 )
-from sluice.lab.trials.artifact_cache import Shelf, content_of
+from sluice.lab.trials.artifact_cache import ArtifactCache, content_of
 from sluice.lab.trials.scenario import Scenario
 from sluice.seeding import stream
 from sluice.telemetry import Record, Windows
@@ -58,18 +58,18 @@ class Contributions:
 
     `own` is the gate by which faithful plants look at their own rows before training: windows that
     touch a row it finds violating are dropped, in every mode alike. Liars keep what they planted.
-    Poison that is on the `shelf` is taken from there.
+    Poison that is on the `cache` is taken from there.
     """
 
     def __init__(
-        self, scenario: Scenario, *, own: Gate | None = None, shelf: Shelf | None = None
+        self, scenario: Scenario, *, own: Gate | None = None, cache: ArtifactCache | None = None
     ) -> None:
         self.scenario = scenario
         self._own = own
-        self._shelf = shelf
+        self._cache = cache
         self._made: dict[tuple[str, ...], Contribution] = {}
 
-    def faithful(self, client: str) -> Contribution:
+    def honest(self, client: str) -> Contribution:
         """Return a client's own rows, each window once."""
         return self._kept((client,), lambda: self._clean(client))
 
@@ -81,10 +81,10 @@ class Contributions:
         `onto` is the gate the liar knows; with `project` it moves a heedless attack onto its rules.
         """
         if attack in UPDATE_ATTACKS:
-            return replace(self.faithful(client), falsified_by=attack)
+            return replace(self.honest(client), falsified_by=attack)
         if attack == BLEND:
             poisoned = self.lying(client, BLENDED, onto=None, project=False)
-            return replace(poisoned, batch=self.faithful(client).batch, falsified_by=attack)
+            return replace(poisoned, batch=self.honest(client).batch, falsified_by=attack)
         if attack not in POISONS:
             names = ", ".join((*POISONS, *UPDATE_ATTACKS, BLEND))
             raise SettingError(f"unknown attack {attack!r}; known are {names}")
@@ -110,7 +110,7 @@ class Contributions:
         shard, targets = self.scenario.shards[client], self.scenario.targets
         known = Knowledge(targets=targets, gate=minded.gate if minded else None)
         seed = int(stream(self.scenario.seed, "poison", client).integers(2**31))
-        if self._shelf is None:
+        if self._cache is None:
             return maker(shard, known, seed=seed)
         told = (
             attack,
@@ -122,12 +122,12 @@ class Contributions:
             self.scenario.setup if isinstance(maker, Feasible) else None,
             seed,
         )
-        return self._shelf.poison(told, lambda: maker(shard, known, seed=seed))
+        return self._cache.poison(told, lambda: maker(shard, known, seed=seed))
 
     def _rehearsed(self, maker: Feasible) -> Feasible:
         """Let a liar who rehearses do so with the very federation it takes part in."""
         setup = self.scenario.setup
-        training = Training(
+        training = RehearsedTraining(
             share=maker.exposure * setup.liars / setup.clients,
             rounds=setup.rounds,
             descent=setup.descent,

@@ -8,11 +8,11 @@ from sluice.federation import Checkpoint, Reply, Request, RootTrainer, Train, Tr
 from sluice.lab.attacks import Blend, TwoFaces, UpdateAttack
 from sluice.seeding import stream
 
-__all__ = ["BlendingTransport", "Eavesdropper", "LyingTransport"]
+__all__ = ["BlendingTransport", "Eavesdropper", "MaliciousTransport"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LyingTransport:
+class MaliciousTransport:
     """Replaces the liars' updates; they see everybody else's first."""
 
     inner: Transport

@@ -20,7 +20,7 @@ class Roster(StrEnum):
     """Who is invited."""
 
     ALL = "all"
-    WITHOUT_LIARS = "without-liars"
+    HONEST_ONLY = "without-liars"
     EACH_ALONE = "each-alone"  # one federation per plant, and the mean over plants
     POOLED = "pooled"  # one client that holds everybody's rows
 
@@ -49,7 +49,7 @@ MODES: Mapping[str, Mode] = MappingProxyType(
                 name="honest-only",
                 adversary=Adversary.NONE,
                 gated=False,
-                roster=Roster.WITHOUT_LIARS,
+                roster=Roster.HONEST_ONLY,
             ),
             Mode(name="naive", adversary=Adversary.PLAIN, gated=False, roster=Roster.ALL),
             Mode(

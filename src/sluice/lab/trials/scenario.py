@@ -6,12 +6,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from sluice.detector import Descent, Framing, Kind
+from sluice.detector import Descent, DetectorKind, Framing
 from sluice.errors import SettingError
 from sluice.lab.attacks import Targets, choose_targets
 from sluice.telemetry import Record, Scaler, Shares, Split, feature_names, split
 
-__all__ = ["Scenario", "Setup", "client_names", "liars_of", "scenario"]
+__all__ = ["Scenario", "Setup", "client_names", "malicious_clients", "scenario"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Setup:
     clients: int = 10
     liars: int = 3
     rounds: int = 25
-    detector: Kind = Kind.AUTOENCODER
+    detector: DetectorKind = DetectorKind.AUTOENCODER
     descent: Descent = field(default_factory=Descent)
     shares: Shares = field(default_factory=Shares)
     target_share: float = 0.25  # of a shard's rows: how much attack a liar splices in
@@ -53,7 +53,7 @@ class Scenario:
     framing: Framing
 
     @property
-    def faithful(self) -> tuple[str, ...]:
+    def honest(self) -> tuple[str, ...]:
         """The clients that do as agreed in every mode."""
         return tuple(client for client in self.shards if client not in self.liars)
 
@@ -75,7 +75,7 @@ def scenario(record: Record, test: Record, *, setup: Setup, seed: int) -> Scenar
         seed=seed,
         parts=parts,
         shards=MappingProxyType(shards),
-        liars=liars_of(setup, seed=seed),
+        liars=malicious_clients(setup, seed=seed),
         targets=choose_targets(test, rows=budget, seed=seed),
         test=test,
         framing=Framing(scaler=Scaler.fit(parts.shards, names), stride_s=record.stride_s),
@@ -88,7 +88,7 @@ def client_names(clients: int) -> tuple[str, ...]:
     return tuple(f"plant-{at:0{digits}d}" for at in range(clients))
 
 
-def liars_of(setup: Setup, *, seed: int) -> tuple[str, ...]:
+def malicious_clients(setup: Setup, *, seed: int) -> tuple[str, ...]:
     """Draw who lies, by the paper's own call, so that its seeds name the same clients."""
     drawn = np.random.default_rng(seed).choice(setup.clients, setup.liars, replace=False)
     names = client_names(setup.clients)

@@ -1,8 +1,8 @@
 """A trial: every mode, attack and rule of one scenario, each piece of work done once.
 
 Poison is made once per liar and attack and used by every mode and rule, and cells that come down
-to the same clients with the same rows under the same rule are one federation (`Plan.key`). Shuffles
-depend on client and round alone. So modes are paired: they differ in what they say they differ in.
+to the same clients with the same rows under the same rule are one federation (`TrialPlan.key`).
+Shuffles depend on client and round alone, so modes can be compared pair by pair.
 """
 
 import operator
@@ -14,23 +14,23 @@ from sluice.aggregation import RULES, Rule
 from sluice.detector import (
     Autoencoder,
     Detector,
-    Kind,
+    DetectorKind,
     Model,
     Moments,
-    Training,
+    TrainingSummary,
     calibrated,
     fit_subspace,
     initial,
 )
 from sluice.errors import SettingError
 from sluice.federation import (
+    AdmissionCheck,
+    AdmitAll,
     Attestor,
     Checkpoint,
     Decision,
-    Door,
     InProcess,
     Keeper,
-    OpenDoor,
     PhysicsGate,
     Proofs,
     RootSlice,
@@ -41,12 +41,12 @@ from sluice.federation import (
 )
 from sluice.lab.attacks import UPDATE_ATTACKS
 from sluice.lab.trials.contributions import BLEND, Contribution, Contributions, NamedGate, pooled
-from sluice.lab.trials.malicious import BlendingTransport, Eavesdropper, LyingTransport
+from sluice.lab.trials.malicious import BlendingTransport, Eavesdropper, MaliciousTransport
 from sluice.lab.trials.modes import Adversary, Mode, Roster
 from sluice.lab.trials.scenario import Scenario
 from sluice.telemetry import Record, Windows
 
-__all__ = ["Finished", "Group", "Plan", "Trial"]
+__all__ = ["Finished", "Group", "Trial", "TrialPlan"]
 
 POOL = "pool"
 FEDERATION = "lab"
@@ -54,7 +54,7 @@ Group = Mapping[str, Contribution]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
+class TrialPlan:
     """A mode with its attack, after the door: who takes part with what."""
 
     mode: Mode
@@ -102,14 +102,14 @@ class Trial:
         """The scenario that is tried."""
         return self.contributions.scenario
 
-    def plan(self, mode: Mode, attack: str | None = None) -> Plan:
+    def plan(self, mode: Mode, attack: str | None = None) -> TrialPlan:
         """Make what everybody brings and let the door decide on it."""
         if mode.attacked and attack is None:
             raise SettingError(f"mode {mode.name!r} needs an attack; name one with --attack")
         if not mode.attacked:
             attack = None
         invited = self._invited(mode, attack)
-        return Plan(
+        return TrialPlan(
             mode=mode,
             attack=attack,
             invited=invited,
@@ -118,7 +118,7 @@ class Trial:
 
     def run(
         self,
-        plan: Plan,
+        plan: TrialPlan,
         rule: str,
         *,
         keeper: Callable[[int], Keeper] | None = None,
@@ -127,7 +127,7 @@ class Trial:
         """Train: one federation, or one for each plant where each is alone."""
         if rule not in RULES:
             raise SettingError(f"unknown rule {rule!r}; known are {', '.join(RULES)}")
-        if self.scenario.setup.detector is Kind.SUBSPACE:
+        if self.scenario.setup.detector is DetectorKind.SUBSPACE:
             _demand_sums(plan, rule)
             return tuple(self._summed(group) for group in plan.groups)
         return tuple(
@@ -137,7 +137,7 @@ class Trial:
 
     def _trained(
         self,
-        plan: Plan,
+        plan: TrialPlan,
         at: int,
         rule: Rule,
         keeper: Keeper | None,
@@ -181,24 +181,24 @@ class Trial:
             raise SettingError("a gated mode needs rules to gate by; give --rules")
         gate, clients = self.gate.gate, tuple(invited)
         if self.proofs is None:
-            door: Door = PhysicsGate(gates=dict.fromkeys(invited, gate))
-            return admit(clients, self._faithful_transport(invited), door)
+            admission: AdmissionCheck = PhysicsGate(gates=dict.fromkeys(invited, gate))
+            return admit(clients, self._honest_transport(invited), admission)
         longest = max(len(brought.batch) for brought in invited.values())
-        attest, door = self.proofs.sides(FEDERATION, gate.rules, gate.policy, rows_max=longest)
-        return admit(clients, self._faithful_transport(invited, attest), door)
+        attest, admission = self.proofs.sides(FEDERATION, gate.rules, gate.policy, rows_max=longest)
+        return admit(clients, self._honest_transport(invited, attest), admission)
 
     def _invited(self, mode: Mode, attack: str | None) -> Group:
         scenario, made = self.scenario, self.contributions
         invited: dict[str, Contribution] = {}
         for client in scenario.shards:
             lies = client in scenario.liars
-            if lies and mode.roster is Roster.WITHOUT_LIARS:
+            if lies and mode.roster is Roster.HONEST_ONLY:
                 continue
             if lies and attack is not None:
                 project = mode.adversary is Adversary.PROJECTED
                 invited[client] = made.lying(client, attack, onto=self.gate, project=project)
             else:
-                invited[client] = made.faithful(client)
+                invited[client] = made.honest(client)
         if mode.roster is Roster.POOLED:
             return {POOL: pooled(invited)}
         return invited
@@ -206,20 +206,20 @@ class Trial:
     def _transport(
         self, group: Group, attack: str | None, rule: Rule, root: RootSlice, heard: Eavesdropper
     ) -> Transport:
-        inner = self._faithful_transport(group)
+        inner = self._honest_transport(group)
         liars = tuple(client for client in self.scenario.liars if client in group)
         if attack == BLEND:
-            own = {liar: self.contributions.faithful(liar) for liar in liars}
+            own = {liar: self.contributions.honest(liar) for liar in liars}
             return BlendingTransport(
                 inner=inner,
-                clean=self._faithful_transport(own),
+                clean=self._honest_transport(own),
                 liars=liars,
                 rule=rule,
                 root=root,
                 heard=heard,
             )
         if attack is not None and attack in UPDATE_ATTACKS:
-            return LyingTransport(
+            return MaliciousTransport(
                 inner=inner,
                 liars=liars,
                 attack=UPDATE_ATTACKS[attack],
@@ -227,7 +227,7 @@ class Trial:
             )
         return inner
 
-    def _faithful_transport(self, group: Group, attest: Attestor | None = None) -> InProcess:
+    def _honest_transport(self, group: Group, attest: Attestor | None = None) -> InProcess:
         return InProcess(
             batches={client: found.batch for client, found in group.items()},
             windows={client: found.windows for client, found in group.items()},
@@ -241,22 +241,22 @@ class Trial:
 
     def _calibrated(self, model: Model, group: Group) -> Detector:
         setup = self.scenario.setup
-        training = Training(
+        training = TrainingSummary(
             records=tuple(sorted(group)),
             windows=sum(len(found.windows) for found in group.values()),
             seed=self.scenario.seed,
-            descent=setup.descent if model.kind is Kind.AUTOENCODER else None,
+            descent=setup.descent if model.kind is DetectorKind.AUTOENCODER else None,
         )
         clean = self._windows(self.scenario.parts.validation)
         return calibrated(model, self.scenario.framing, clean, training=training)
 
 
 def _all_admitted(invited: Group) -> Mapping[str, Decision]:
-    door = OpenDoor()
-    return {client: door.decide(client, None) for client in invited}
+    admission = AdmitAll()
+    return {client: admission.decide(client, None) for client in invited}
 
 
-def _demand_sums(plan: Plan, rule: str) -> None:
+def _demand_sums(plan: TrialPlan, rule: str) -> None:
     if rule != "fedavg":
         raise SettingError(
             f"the subspace detector adds sums up, as fedavg does; {rule!r} has no updates to weigh"

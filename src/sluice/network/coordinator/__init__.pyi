@@ -1,20 +1,20 @@
-from .folder import Site
-from .founding import REFERENCE, Plan, conductor, detector, found
+from .folder import CoordinatorFolder
+from .founding import REFERENCE, FederationPlan, coordinator_service, detector, found_federation
 from .hosting import hosted, wait_for_plants
 from .importing import take_in
-from .operations import Window, go_back, waive
-from .store import Member, Store
+from .operations import WaivedInterval, go_back, waive
+from .store import CoordinatorStore, Member
 
 __all__ = [
     "REFERENCE",
+    "CoordinatorFolder",
+    "CoordinatorStore",
+    "FederationPlan",
     "Member",
-    "Plan",
-    "Site",
-    "Store",
-    "Window",
-    "conductor",
+    "WaivedInterval",
+    "coordinator_service",
     "detector",
-    "found",
+    "found_federation",
     "go_back",
     "hosted",
     "take_in",

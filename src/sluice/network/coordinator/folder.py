@@ -25,26 +25,34 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from sluice.admission import Policy, read_policy
 from sluice.attestation.log import Log, LogOpened
 from sluice.attestation.messages import APPROVALS, REGISTRATIONS, SigningKey, approve
-from sluice.attestation.protocol import Agreement, Desk
+from sluice.attestation.protocol import Agreement, ProtocolCoordinator
 from sluice.attestation.systems import circuit_for, find_system
 from sluice.errors import DocumentError, RefusedError, SettingError
 from sluice.files import atomically
 from sluice.invariants import RuleSet, load_rules
-from sluice.network.coordinator.store import Store
-from sluice.network.terms import Invitation, JoinRequest, Terms, read_document, write_document
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.terms import (
+    FederationTerms,
+    Invitation,
+    JoinRequest,
+    read_document,
+    write_document,
+)
 from sluice.network.wire import Proxy, issue
 
-__all__ = ["Site"]
+__all__ = ["CoordinatorFolder"]
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CoordinatorFolder:
     """A coordinator's folder."""
 
     folder: Path
 
     @classmethod
-    def create(cls, folder: Path, terms: Terms, *, link_port: int, at: datetime) -> "Site":
+    def create(
+        cls, folder: Path, terms: FederationTerms, *, link_port: int, at: datetime
+    ) -> "CoordinatorFolder":
         """Make the folder of a federation; `terms` name the key that `new_key` has made there."""
         site = cls(folder)
         key = SigningKey.load(site.key)
@@ -63,7 +71,7 @@ class Site:
             federation=terms.federation, coordinator=key.public, approvers=(approver.public,)
         )
         Log.create(site.log, opened, key, at=at)
-        Store(site.base).close()
+        CoordinatorStore(site.base).close()
         with atomically(folder / "link.port") as draft:
             draft.write_text(f"{link_port}\n", encoding="ascii")
         write_document(terms, folder / "terms.json")
@@ -113,16 +121,16 @@ class Site:
         return self.folder / "tls" / "server.pem"
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> FederationTerms:
         """What was agreed on."""
-        return read_document(Terms, self.folder / "terms.json")
+        return read_document(FederationTerms, self.folder / "terms.json")
 
     @property
     def link_port(self) -> int:
         """Flower's port on loopback."""
         return int((self.folder / "link.port").read_text(encoding="ascii"))
 
-    def proxy(self, terms: Terms, link_port: int) -> Proxy:
+    def proxy(self, terms: FederationTerms, link_port: int) -> Proxy:
         """Return the proxy in front of Flower."""
         return Proxy(
             host=terms.host,
@@ -143,16 +151,16 @@ class Site:
                 raise SettingError(f"a coordinator runs in {self.folder}; stop it first") from None
             yield
 
-    def desk(self) -> Desk:
+    def protocol(self) -> ProtocolCoordinator:
         """Open the log, every entry verified, to go on with it."""
-        return Desk(log=Log.open(self.log, SigningKey.load(self.key)))
+        return ProtocolCoordinator(log=Log.open(self.log, SigningKey.load(self.key)))
 
     # -- who joins ----------------------------------------------------------------------------
 
     def invite(self, plant: str, *, at: datetime) -> Invitation:
         """Make an invitation of one use; the store keeps no more than the hash of its secret."""
         secret = secrets.token_hex(32)
-        store = Store(self.base)
+        store = CoordinatorStore(self.base)
         store.invite(plant, secret, at=at)
         store.close()
         return Invitation(
@@ -164,7 +172,7 @@ class Site:
 
     def enrol(self, request: JoinRequest, *, at: datetime) -> None:
         """Step 1: take in a plant that answers its invitation with rules the policy accepts."""
-        store = Store(self.base)
+        store = CoordinatorStore(self.base)
         store.invited(request.plant, request.secret)
         raw = request.registration.encode()
         signed = REGISTRATIONS.read(raw)
@@ -174,7 +182,7 @@ class Site:
         rules = self._rules(request.rules)
         last = {m.name: self._rules(m.rules) for m in store.members()}.get(request.plant)
         approval = APPROVALS.write(approve(signed, SigningKey.load(self.approver)))
-        self.desk().register(raw, self.agreement(rules), approvals=[approval], last=last, at=at)
+        self.protocol().register(raw, self.agreement(rules), approvals=[approval], last=last, at=at)
         store.join(
             request.plant,
             request.secret,
@@ -191,7 +199,7 @@ class Site:
         circuit = circuit_for(system, rules, self.policy(), rows_max=terms.rows_max)
         return Agreement(system=system, circuit=circuit)
 
-    def agreements(self, store: Store) -> dict[str, Agreement]:
+    def agreements(self, store: CoordinatorStore) -> dict[str, Agreement]:
         """Return what each plant is held to."""
         return {m.name: self.agreement(self._rules(m.rules)) for m in store.members()}
 

@@ -11,35 +11,35 @@ from pathlib import Path
 
 from sluice.aggregation import RULES
 from sluice.attestation.messages import SigningKey
-from sluice.detector import Autoencoder, Descent, Detector, Training, calibrated
+from sluice.detector import Autoencoder, Descent, Detector, TrainingSummary, calibrated
 from sluice.errors import SettingError
 from sluice.federation import Checkpoint, RootSlice
 from sluice.files import atomically
-from sluice.network.coordinator.folder import Site
-from sluice.network.coordinator.intake import Reception
-from sluice.network.coordinator.requests import Asking
+from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.intake import Intake
+from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.rounds import LoggedTransport
-from sluice.network.coordinator.service import Conductor
-from sluice.network.coordinator.store import Store
-from sluice.network.terms import Terms, read_document, write_document
-from sluice.network.training_rows import Share
+from sluice.network.coordinator.service import CoordinatorService
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.terms import FederationTerms, read_document, write_document
+from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import Wire
 from sluice.telemetry import WINDOW_ROWS, Scaler, feature_names
 
-__all__ = ["Plan", "conductor", "detector", "found"]
+__all__ = ["FederationPlan", "coordinator_service", "detector", "found_federation"]
 
 REFERENCE = "reference.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class FederationPlan:
     """What a founder decides."""
 
     federation: str
     host: str
     port: int
     link_port: int
-    reference: Share
+    reference: TrainingRows
     policy: str  # the policy file's text
     system: str = "full"
     rows_max: int = 8_192
@@ -58,14 +58,14 @@ class Plan:
             raise SettingError("deadlines are above 0 s and plants fail at least 1 round")
 
 
-def found(folder: Path, plan: Plan, *, at: datetime) -> Site:
+def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> CoordinatorFolder:
     """Begin a federation in an empty folder."""
     reference = plan.reference.read()
     names = feature_names(reference)
     scaler = Scaler.fit([reference], names)
-    terms = Terms(
+    terms = FederationTerms(
         federation=plan.federation,
-        coordinator=Site.new_key(folder),
+        coordinator=CoordinatorFolder.new_key(folder),
         host=plan.host,
         port=plan.port,
         system=plan.system,
@@ -89,23 +89,23 @@ def found(folder: Path, plan: Plan, *, at: datetime) -> Site:
     with atomically(folder / "policy.toml") as draft:
         draft.write_text(plan.policy, encoding="utf-8")
     write_document(plan.reference, folder / REFERENCE)
-    return Site.create(folder, terms, link_port=plan.link_port, at=at)
+    return CoordinatorFolder.create(folder, terms, link_port=plan.link_port, at=at)
 
 
-def conductor(
-    site: Site,
-    store: Store,
+def coordinator_service(
+    site: CoordinatorFolder,
+    store: CoordinatorStore,
     wire: Wire,
     *,
     clock: Callable[[], datetime],
     shadow: bool | None = None,
-) -> Conductor:
+) -> CoordinatorService:
     """Put the coordinator of a federation together.
 
     `shadow` puts its gate in shadow or enforces it; None leaves it as the log has it.
     """
-    terms, desk = site.terms, site.desk()
-    asking = Asking(
+    terms, protocol = site.terms, site.protocol()
+    requests = Requests(
         federation=terms.federation,
         key=SigningKey.load(site.key),
         wire=wire,
@@ -116,18 +116,18 @@ def conductor(
     if RULES[terms.rule].needs_root:
         windows = terms.framing.windows(_reference(site).read())
         root = RootSlice(windows, descent=terms.descent, seed=terms.seed)
-    return Conductor(
-        reception=Reception(desk=desk, asking=asking, agreements=site.agreements(store)),
-        transport=LoggedTransport(terms=terms, desk=desk, asking=asking, log=site.log),
+    return CoordinatorService(
+        intake=Intake(protocol=protocol, requests=requests, agreements=site.agreements(store)),
+        transport=LoggedTransport(terms=terms, protocol=protocol, requests=requests, log=site.log),
         root=root,
         shadow=shadow,
     )
 
 
-def detector(site: Site, checkpoint: Checkpoint) -> Detector:
+def detector(site: CoordinatorFolder, checkpoint: Checkpoint) -> Detector:
     """Give the federation's model its threshold on the reference's windows."""
     terms = site.terms
-    training = Training(
+    training = TrainingSummary(
         records=checkpoint.admitted,
         windows=0,
         seed=terms.seed,
@@ -140,5 +140,5 @@ def detector(site: Site, checkpoint: Checkpoint) -> Detector:
     return calibrated(Autoencoder(checkpoint.parameters), terms.framing, clean, training=training)
 
 
-def _reference(site: Site) -> Share:
-    return read_document(Share, site.folder / REFERENCE)
+def _reference(site: CoordinatorFolder) -> TrainingRows:
+    return read_document(TrainingRows, site.folder / REFERENCE)

@@ -18,10 +18,10 @@ from functools import partial
 from typing import final
 
 from sluice.errors import SettingError
-from sluice.network.coordinator.folder import Site
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import (
-    Door,
+    Endpoint,
     FlowerWire,
     Link,
     Wire,
@@ -30,7 +30,7 @@ from sluice.network.wire import (
     start_superlink,
 )
 
-__all__ = ["Kept", "hosted", "wait_for_plants"]
+__all__ = ["Supervisor", "hosted", "wait_for_plants"]
 
 LOOK_S = 0.5
 PAUSE_S = 2.0
@@ -38,7 +38,7 @@ _log = logging.getLogger("sluice.coordinator")
 
 
 @final
-class Kept:
+class Supervisor:
     """One process and the group it leads; `watch` keeps it up until `stop`."""
 
     def __init__(self, what: str, start: Callable[[], subprocess.Popen[bytes]]) -> None:
@@ -89,7 +89,9 @@ START_S = 120.0
 
 
 @contextmanager
-def hosted(site: Site, store: Store, *, proxy: bool) -> Iterator[FlowerWire]:
+def hosted(
+    site: CoordinatorFolder, store: CoordinatorStore, *, proxy: bool
+) -> Iterator[FlowerWire]:
     """Run Flower, and nginx unless somebody else does, and give the wire once nothing is exposed.
 
     Every plant that has joined is let in; those that were removed or suspended are not asked.
@@ -103,16 +105,16 @@ def hosted(site: Site, store: Store, *, proxy: bool) -> Iterator[FlowerWire]:
         authority=site.authority.resolve(),
     )
     with ExitStack() as stack:
-        superlink = Kept("Flower's SuperLink", partial(start_superlink, link))
+        superlink = Supervisor("Flower's SuperLink", partial(start_superlink, link))
         stack.callback(superlink.stop)
         keepers = [superlink]
         if proxy:
-            keepers.append(Kept("nginx", partial(_start_nginx, site)))
+            keepers.append(Supervisor("nginx", partial(_start_nginx, site)))
             stack.callback(keepers[-1].stop)
         _await_port("127.0.0.1", port, superlink, "Flower's SuperLink (see flower/superlink.log)")
         _await_port(terms.host, terms.port, superlink, "the proxy (see proxy/error.log)")
         demand_unexposed(
-            Door(host=terms.host, port=terms.port, authority=site.authority), link_port=port
+            Endpoint(host=terms.host, port=terms.port, authority=site.authority), link_port=port
         )
         for kept in keepers:
             kept.watch()
@@ -122,7 +124,7 @@ def hosted(site: Site, store: Store, *, proxy: bool) -> Iterator[FlowerWire]:
         yield wire
 
 
-def wait_for_plants(wire: Wire, store: Store, *, seconds: float) -> frozenset[str]:
+def wait_for_plants(wire: Wire, store: CoordinatorStore, *, seconds: float) -> frozenset[str]:
     """Wait until every active plant is there, or the time is up; return those that are."""
     wanted = {member.name for member in store.members() if member.active}
     deadline = time.monotonic() + seconds
@@ -131,7 +133,7 @@ def wait_for_plants(wire: Wire, store: Store, *, seconds: float) -> frozenset[st
     return present
 
 
-def _start_nginx(site: Site) -> subprocess.Popen[bytes]:
+def _start_nginx(site: CoordinatorFolder) -> subprocess.Popen[bytes]:
     nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if nginx is None:
         raise SettingError(
@@ -143,7 +145,7 @@ def _start_nginx(site: Site) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, start_new_session=True)  # noqa: S603 - our own, no shell
 
 
-def _await_port(host: str, port: int, process: Kept, what: str) -> None:
+def _await_port(host: str, port: int, process: Supervisor, what: str) -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if process.ended:

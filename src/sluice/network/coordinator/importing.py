@@ -6,11 +6,11 @@ from pathlib import Path
 
 from sluice.attestation.messages import SigningKey
 from sluice.errors import DocumentError, SettingError
-from sluice.network.coordinator.folder import Site
-from sluice.network.coordinator.intake import Reception
-from sluice.network.coordinator.requests import Asking
-from sluice.network.coordinator.store import Store
-from sluice.network.terms import Exported, JoinRequest, read_document
+from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.intake import Intake
+from sluice.network.coordinator.requests import Requests
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.terms import ExportedAttestation, JoinRequest, read_document
 from sluice.network.wire import Batch, Direct
 
 __all__ = ["Taken", "take_in"]
@@ -26,31 +26,31 @@ class Taken:
 
 def take_in(folder: Path, file: Path, *, at: datetime) -> Taken:
     """Take in a plant's file, whichever of the two it is."""
-    site = Site(folder)
+    site = CoordinatorFolder(folder)
     try:
         request = read_document(JoinRequest, file)
     except DocumentError:
-        return _attestation(site, read_document(Exported, file), at=at)
+        return _attestation(site, read_document(ExportedAttestation, file), at=at)
     site.enrol(request, at=at)
     return Taken(plant=request.plant, what="joined")
 
 
-def _attestation(site: Site, exported: Exported, *, at: datetime) -> Taken:
-    store = Store(site.base)
+def _attestation(site: CoordinatorFolder, exported: ExportedAttestation, *, at: datetime) -> Taken:
+    store = CoordinatorStore(site.base)
     try:
         agreements = site.agreements(store)
         if exported.plant not in agreements:
             raise SettingError(f"no plant {exported.plant!r} has joined")
-        asking = Asking(
+        requests = Requests(
             federation=site.terms.federation,
             key=SigningKey.load(site.key),
             wire=Direct({}),
             store=store,
             clock=lambda: at,
         )
-        reception = Reception(desk=site.desk(), asking=asking, agreements=agreements)
+        intake = Intake(protocol=site.protocol(), requests=requests, agreements=agreements)
         batch = Batch(commit=exported.commit.encode(), proof=exported.proof.encode())
-        reception.take(exported.plant, batch, round_=0)
+        intake.take(exported.plant, batch, round_=0)
         named = {member.name: member.attestation for member in store.members()}[exported.plant]
     finally:
         store.close()

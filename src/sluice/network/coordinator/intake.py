@@ -10,45 +10,51 @@ from dataclasses import dataclass
 
 from sluice.attestation.log import BatchExcused, Exemptions, GateSet, unproven_id
 from sluice.attestation.messages import instant
-from sluice.attestation.protocol import Agreement, Awaiting, Brought, Desk, attest_together
+from sluice.attestation.protocol import (
+    Agreement,
+    Brought,
+    ProtocolCoordinator,
+    ReceivedBatch,
+    attest_together,
+)
 from sluice.errors import VerificationError
-from sluice.network.coordinator.requests import Asking
+from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.store import SHADOW
 from sluice.network.wire import AskBatch, Batch, CommitOnly
 
-__all__ = ["NO_PROOF", "Reception"]
+__all__ = ["NO_PROOF", "Intake"]
 
 NO_PROOF = "4"
 """The step at which a plant without an attestation is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reception:
+class Intake:
     """Takes attestations, over the wire or from files, and notes what became of them."""
 
-    desk: Desk
-    asking: Asking
+    protocol: ProtocolCoordinator
+    requests: Requests
     agreements: Mapping[str, Agreement]
 
     def set_gate(self, *, shadow: bool) -> None:
         """Say in the log whether the gate keeps plants out from now on."""
         if self._exemptions.shadow != shadow:
-            self.desk.log.append(GateSet(enforced=not shadow), at=self.asking.clock())
+            self.protocol.log.append(GateSet(enforced=not shadow), at=self.requests.clock())
 
     def invite_batches(self, *, round_: int, seconds: float) -> None:
         """Ask the plants that are there and have no attestation yet, or another batch."""
-        self.desk.log.catch_up()
+        self.protocol.log.catch_up()
         self._end_excuses(round_)
-        present, now = self.asking.wire.present(), instant(self.asking.clock())
+        present, now = self.requests.wire.present(), instant(self.requests.clock())
         waiting = {
             member.name: AskBatch(unproven=self._exemptions.open_to(member.name, at=now))
-            for member in self.asking.store.members()
+            for member in self.requests.store.members()
             if member.active
             and (member.attestation is None or member.renews)
             and member.name in present
         }
         brought: dict[str, Batch | CommitOnly] = {}
-        for plant, answer in self.asking.ask(waiting, round_=round_, seconds=seconds):
+        for plant, answer in self.requests.ask(waiting, round_=round_, seconds=seconds):
             if isinstance(answer, Batch | CommitOnly):
                 brought.setdefault(plant, answer)
             else:
@@ -71,18 +77,18 @@ class Reception:
         self, batches: Mapping[str, Batch | CommitOnly], round_: int
     ) -> dict[str, VerificationError | None]:
         """Steps 2 and 5: log commitments, verify their proofs together, log the attestations."""
-        clock, store, began = self.asking.clock, self.asking.store, time.perf_counter()
+        clock, store, began = self.requests.clock, self.requests.store, time.perf_counter()
         outcomes: dict[str, VerificationError | None] = {}
         brought: dict[str, Brought] = {}
         for plant, batch in batches.items():
             outcomes[plant] = None
             try:
-                awaiting = self._received(plant, batch, round_)
+                received = self._received(plant, batch, round_)
             except VerificationError as error:
                 outcomes[plant] = error
             else:
                 if isinstance(batch, Batch):
-                    brought[plant] = Brought(awaiting=awaiting, proof=batch.proof)
+                    brought[plant] = Brought(received=received, proof=batch.proof)
         found = attest_together(tuple(brought.values()), at=clock())
         seconds = (time.perf_counter() - began) / max(1, len(brought))
         for plant, outcome in zip(brought, found, strict=True):
@@ -93,32 +99,32 @@ class Reception:
                 store.note("verified", plant=plant, round_=round_, at=clock(), seconds=seconds)
         return outcomes
 
-    def _received(self, plant: str, batch: Batch | CommitOnly, round_: int) -> Awaiting:
+    def _received(self, plant: str, batch: Batch | CommitOnly, round_: int) -> ReceivedBatch:
         """Log a commitment; one that comes without a proof is taken where the log lets it."""
-        enrolled = self.desk.enrolled(plant, self.agreements[plant])
-        awaiting = enrolled.receive(batch.commit, at=self.asking.clock())
+        enrolled = self.protocol.enrolled(plant, self.agreements[plant])
+        received = enrolled.receive(batch.commit, at=self.requests.clock())
         if isinstance(batch, CommitOnly):
-            self._excuse(awaiting, round_)
+            self._excuse(received, round_)
         else:
-            self._refuse_stale(plant, awaiting)
-        return awaiting
+            self._refuse_stale(plant, received)
+        return received
 
     @property
     def _exemptions(self) -> Exemptions:
-        return self.desk.log.ledger.exemptions
+        return self.protocol.log.ledger.exemptions
 
-    def _refuse_stale(self, plant: str, awaiting: Awaiting) -> None:
+    def _refuse_stale(self, plant: str, received: ReceivedBatch) -> None:
         """A batch is not taken up again once a later one of this plant was attested."""
-        ledger, now = self.desk.log.ledger, instant(self.asking.clock())
+        ledger, now = self.protocol.log.ledger, instant(self.requests.clock())
         unproven = {each.attestation for each in self._exemptions.excused}
         held = ledger.attestations(plant, step="5.4", at=now)
         proven = [each for each in held if each not in unproven]
-        if ledger.attestation(awaiting.commit.content.commitment) in proven[:-1]:
+        if ledger.attestation(received.commit.content.commitment) in proven[:-1]:
             raise VerificationError("5.4", f"{plant!r} has had another batch attested since")
 
-    def _excuse(self, awaiting: Awaiting, round_: int) -> None:
+    def _excuse(self, received: ReceivedBatch, round_: int) -> None:
         """Take a batch without a proof, where the log lets it; the same one twice is one entry."""
-        now, commit, exempt = self.asking.clock(), awaiting.commit.content, self._exemptions
+        now, commit, exempt = self.requests.clock(), received.commit.content, self._exemptions
         named, waiver = unproven_id(commit), exempt.covering(commit, at=instant(now))
         held = {each.commitment: each for each in exempt.excused}.get(commit.commitment)
         if held is None or not exempt.holds(held, at=instant(now)):
@@ -128,27 +134,27 @@ class Reception:
                 attestation=named,
                 waiver=waiver,
             )
-            self.desk.log.append(body, at=now)
+            self.protocol.log.append(body, at=now)
         else:
             waiver = held.waiver
-        self.asking.store.admitted(commit.client, named, excuse=waiver or SHADOW)
+        self.requests.store.admitted(commit.client, named, excuse=waiver or SHADOW)
         kind = "waived" if waiver else "would have been refused at step 4"
-        self.asking.store.note(kind, plant=commit.client, round_=round_, at=now)
+        self.requests.store.note(kind, plant=commit.client, round_=round_, at=now)
 
     def _end_excuses(self, round_: int) -> None:
         """Let go of plants whose waiver has expired, or whose shadow has ended."""
-        now = instant(self.asking.clock())
+        now = instant(self.requests.clock())
         good = {
             each.attestation
             for each in self._exemptions.excused
             if self._exemptions.holds(each, at=now)
         }
-        for member in self.asking.store.members():
+        for member in self.requests.store.members():
             if member.excuse is not None and member.attestation not in good:
                 self._refused(member.name, NO_PROOF, round_)
 
     def _refused(self, plant: str, step: str, round_: int) -> None:
-        self.asking.store.refused(plant, step)
-        self.asking.store.note(
-            f"refused at step {step}", plant=plant, round_=round_, at=self.asking.clock()
+        self.requests.store.refused(plant, step)
+        self.requests.store.note(
+            f"refused at step {step}", plant=plant, round_=round_, at=self.requests.clock()
         )

@@ -7,11 +7,11 @@ from pathlib import Path
 from sluice.attestation.log import ClientRemoved, Waiver, WaiverGranted
 from sluice.attestation.messages import Interval, SigningKey, content_digest, instant, sign
 from sluice.errors import SettingError
-from sluice.network.coordinator.folder import Site
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import model_hash
 
-__all__ = ["Back", "Window", "go_back", "waive"]
+__all__ = ["Back", "WaivedInterval", "go_back", "waive"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,20 +28,20 @@ def go_back(folder: Path, plant: str, *, before: int, at: datetime) -> Back:
     The log is written last. Killed before that, the store is ahead of the log, which the next run
     refuses; the same call again ends it.
     """
-    site = Site(folder)
+    site = CoordinatorFolder(folder)
     with site.alone():
         return _gone_back(site, plant, before=before, at=at)
 
 
-def _gone_back(site: Site, plant: str, *, before: int, at: datetime) -> Back:
-    terms, desk = site.terms, site.desk()
-    rounds = desk.log.ledger.rounds
+def _gone_back(site: CoordinatorFolder, plant: str, *, before: int, at: datetime) -> Back:
+    terms, protocol = site.terms, site.protocol()
+    rounds = protocol.log.ledger.rounds
     if rounds.last == 0 or not rounds.between or before > rounds.last:
         raise SettingError(
             f"the log's last round is {rounds.last}; let it finish ('sluice coordinator resume') "
             "and name a round that has been"
         )
-    store = Store(site.base)
+    store = CoordinatorStore(site.base)
     try:
         held = store.last(federation=terms.federation, before=before)
         if held is None:
@@ -49,13 +49,13 @@ def _gone_back(site: Site, plant: str, *, before: int, at: datetime) -> Back:
         body = ClientRemoved(
             client=plant, since=before, model_of=held.round, model=model_hash(held.parameters)
         )
-        desk.log.check(body, at=at)
+        protocol.log.check(body, at=at)
         store.remove(plant, at=at)
         back = replace(held, round=rounds.last)
         store.keep(back, body.model, federation=terms.federation, at=at)
         store.note("removed", plant=plant, round_=before, at=at)
         counted = rounds.counted
-        desk.log.append(body, at=at)
+        protocol.log.append(body, at=at)
     finally:
         store.close()
     return Back(model_of=held.round, given_up=counted - rounds.counted)
@@ -65,7 +65,7 @@ LONGEST_REASON = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class WaivedInterval:
     """A maintenance window, why there is one, and until when its batches may take part."""
 
     plant: str
@@ -82,9 +82,9 @@ class Window:
             )
 
 
-def waive(folder: Path, window: Window, *, at: datetime) -> str:
+def waive(folder: Path, window: WaivedInterval, *, at: datetime) -> str:
     """Sign a waiver as the coordinator, write it to the log, and return its digest."""
-    site = Site(folder)
+    site = CoordinatorFolder(folder)
     waiver = Waiver(
         federation=site.terms.federation,
         client=window.plant,
@@ -93,5 +93,5 @@ def waive(folder: Path, window: Window, *, at: datetime) -> str:
         reason=window.reason,
     )
     signed = sign(waiver, SigningKey.load(site.key))
-    site.desk().log.append(WaiverGranted(waiver=signed), at=at)
+    site.protocol().log.append(WaiverGranted(waiver=signed), at=at)
     return content_digest(waiver)

@@ -6,20 +6,20 @@ from datetime import datetime
 
 from sluice.attestation.messages import SigningKey, sign
 from sluice.errors import DocumentError
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import ANSWERS, QUESTIONS, Ask, Declined, Question, Said, Wire
 
-__all__ = ["Asking"]
+__all__ = ["Requests"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Requests:
     """The coordinator's voice on the wire."""
 
     federation: str
     key: SigningKey = field(repr=False)
     wire: Wire
-    store: Store
+    store: CoordinatorStore
     clock: Callable[[], datetime]
 
     def ask(

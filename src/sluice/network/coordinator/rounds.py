@@ -10,14 +10,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from sluice.attestation.log import HEADS, Standing
-from sluice.attestation.protocol import Attested, Desk, Pledging, Revealing
-from sluice.attestation.protocol import Pledge as Pledged
+from sluice.attestation.protocol import (
+    Attested,
+    LoggedPledge,
+    Pledging,
+    ProtocolCoordinator,
+    Revealing,
+)
 from sluice.errors import CheckpointError, DocumentError, SettingError, VerificationError
 from sluice.federation import Reply, Request, Train, Trained
 from sluice.network.coordinator.intake import NO_PROOF
-from sluice.network.coordinator.requests import Asking
+from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.store import Member
-from sluice.network.terms import Terms
+from sluice.network.terms import FederationTerms
 from sluice.network.wire import (
     AskToken,
     AskUpdate,
@@ -37,9 +42,9 @@ ROUND = "6"
 class LoggedTransport:
     """Carries rounds to plants by way of the coordinator's log."""
 
-    terms: Terms
-    desk: Desk
-    asking: Asking
+    terms: FederationTerms
+    protocol: ProtocolCoordinator
+    requests: Requests
     log: Path
 
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
@@ -54,17 +59,17 @@ class LoggedTransport:
         return self._reveal(train.round, members)
 
     def _members(self, requests: Mapping[str, Request]) -> dict[str, Member]:
-        found = {member.name: member for member in self.asking.store.members()}
+        found = {member.name: member for member in self.requests.store.members()}
         return {name: found[name] for name in requests}
 
     def _standing(self, train: Train) -> Standing:
         """Open the round, or find it as it was left."""
-        rounds, model = self.desk.log.ledger.rounds, model_hash(train.parameters)
+        rounds, model = self.protocol.log.ledger.rounds, model_hash(train.parameters)
         standing = rounds.standing
         if standing is None or standing.aggregated:
-            now = self.asking.clock()
+            now = self.requests.clock()
             deadline = now + timedelta(seconds=self.terms.round_deadline_s)
-            self.desk.open_round(model, deadline, at=now)
+            self.protocol.open_round(model, deadline, at=now)
             standing = rounds.standing
         if standing is None or standing.opened.round != train.round:
             raise CheckpointError(
@@ -79,17 +84,17 @@ class LoggedTransport:
         return standing
 
     def _exclude_unattested(self, pledging: Pledging, standing: Standing) -> None:
-        for member in self.asking.store.members():
+        for member in self.requests.store.members():
             unheard = member.name not in standing.excluded
             if member.active and member.attestation is None and unheard:
                 step = member.step or NO_PROOF
-                pledging.exclude(member.name, step, at=self.asking.clock())
+                pledging.exclude(member.name, step, at=self.requests.clock())
 
     def _gather(self, train: Train, members: Mapping[str, Member], standing: Standing) -> None:
         """Take tokens until all are in or the round's deadline has come."""
-        pledging = Pledging(log=self.desk.log, round=train.round)
+        pledging = Pledging(log=self.protocol.log, round=train.round)
         self._exclude_unattested(pledging, standing)
-        rounds, present = self.desk.log.ledger.rounds, self.asking.wire.present()
+        rounds, present = self.protocol.log.ledger.rounds, self.requests.wire.present()
         weights = write_parameters(train.parameters)
         asks = {
             name: AskToken(round=train.round, attestation=member.attestation, parameters=weights)
@@ -99,8 +104,8 @@ class LoggedTransport:
             and name not in standing.excluded
             and rounds.token(train.round, name) is None
         }
-        left = datetime.fromisoformat(standing.opened.deadline) - self.asking.clock()
-        for plant, answer in self.asking.ask(
+        left = datetime.fromisoformat(standing.opened.deadline) - self.requests.clock()
+        for plant, answer in self.requests.ask(
             asks, round_=train.round, seconds=max(0.0, left.total_seconds())
         ):
             attested = Attested(client=plant, attestation=asks[plant].attestation)
@@ -108,21 +113,21 @@ class LoggedTransport:
                 self._excluded(pledging, plant, ROUND)
                 continue
             try:
-                pledging.pledge(attested, answer.token, at=self.asking.clock())
+                pledging.pledge(attested, answer.token, at=self.requests.clock())
             except VerificationError as error:
                 self._excluded(pledging, plant, error.step)
-        pledging.close(at=self.asking.clock())
+        pledging.close(at=self.requests.clock())
 
     def _reveal(self, round_: int, members: Mapping[str, Member]) -> Mapping[str, Reply]:
         """Take the updates of those who pledged; what came before a restart is in the store."""
-        revealing = Revealing(log=self.desk.log, round=round_)
-        ledger, store = self.desk.log.ledger, self.asking.store
+        revealing = Revealing(log=self.protocol.log, round=round_)
+        ledger, store = self.protocol.log.ledger, self.requests.store
         found: dict[str, Reply] = {}
         for plant, raw in store.updates(round_).items():
             self._take(revealing, plant, raw, found)
         standing = ledger.rounds.standing
         excluded = standing.excluded if standing else frozenset()
-        head, lines = self.desk.log.signed_head(), self.log.read_bytes().split(b"\n")
+        head, lines = self.protocol.log.signed_head(), self.log.read_bytes().split(b"\n")
         asks = {
             name: AskUpdate(
                 round=round_,
@@ -135,7 +140,7 @@ class LoggedTransport:
             and name not in excluded
         }
         seconds = self.terms.round_deadline_s
-        for plant, answer in self.asking.ask(asks, round_=round_, seconds=seconds):
+        for plant, answer in self.requests.ask(asks, round_=round_, seconds=seconds):
             if isinstance(answer, Revelation):
                 store.keep_update(plant, round_, answer.update)
                 store.renews(plant, renews=answer.renews)
@@ -149,8 +154,8 @@ class LoggedTransport:
         """Take an update that is well formed and the pledged one; any other is left out."""
         try:
             update = read_update(raw, client=plant, count=self.terms.weights)
-            pledge = Pledged(client=plant, round=revealing.round)
-            revealing.reveal(pledge, raw, at=self.asking.clock())
+            pledge = LoggedPledge(client=plant, round=revealing.round)
+            revealing.reveal(pledge, raw, at=self.requests.clock())
         except (DocumentError, SettingError):
             self._excluded(revealing, plant, ROUND)
         except VerificationError as error:
@@ -160,18 +165,20 @@ class LoggedTransport:
 
     def _countersign(self, plant: str, raw: bytes) -> None:
         """Log a plant's signature of the head; one that signs another log is only counted."""
-        now, last = self.asking.clock(), self.desk.log.ledger.rounds.last
+        now, last = self.requests.clock(), self.protocol.log.ledger.rounds.last
         try:
             head = HEADS.read(raw).content
             if head.signer == plant:
-                self.desk.countersign(raw, at=now)
-                self.asking.store.seen(plant, head.size)
+                self.protocol.countersign(raw, at=now)
+                self.requests.store.seen(plant, head.size)
                 return
         except (DocumentError, VerificationError):
             pass
-        self.asking.store.note("head refused", plant=plant, round_=last, at=now)
+        self.requests.store.note("head refused", plant=plant, round_=last, at=now)
 
     def _excluded(self, stage: Pledging | Revealing, plant: str, step: str) -> None:
-        now = self.asking.clock()
+        now = self.requests.clock()
         stage.exclude(plant, step, at=now)
-        self.asking.store.note(f"excluded at step {step}", plant=plant, round_=stage.round, at=now)
+        self.requests.store.note(
+            f"excluded at step {step}", plant=plant, round_=stage.round, at=now
+        )

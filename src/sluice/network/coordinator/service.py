@@ -13,31 +13,31 @@ from sluice.attestation.protocol import Revealing
 from sluice.detector import initial
 from sluice.errors import CheckpointError, RefusedError
 from sluice.federation import Checkpoint, Decision, RootTrainer, begin, take_round
-from sluice.network.coordinator.intake import NO_PROOF, Reception
+from sluice.network.coordinator.intake import NO_PROOF, Intake
 from sluice.network.coordinator.rounds import LoggedTransport
-from sluice.network.coordinator.store import Store
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import model_hash
 
-__all__ = ["Conductor"]
+__all__ = ["CoordinatorService"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conductor:
+class CoordinatorService:
     """One federation between sites, from where its log and its store stand."""
 
-    reception: Reception
+    intake: Intake
     transport: LoggedTransport
     root: RootTrainer | None = None
     shadow: bool | None = None  # None: as the log has it
 
     @property
-    def _store(self) -> Store:
-        return self.transport.asking.store
+    def _store(self) -> CoordinatorStore:
+        return self.transport.requests.store
 
     def run(self, *, rounds: int, on_round: Callable[[Checkpoint], None]) -> Checkpoint:
         """Take rounds up to the given number, those given up left out, and tell of each."""
         checkpoint = self._resumed() or self._first()
-        while self.transport.desk.log.ledger.rounds.counted < rounds:
+        while self.transport.protocol.log.ledger.rounds.counted < rounds:
             checkpoint = self._round(checkpoint)
             on_round(checkpoint)
         return checkpoint
@@ -70,13 +70,13 @@ class Conductor:
         return after
 
     def _begun(self, number: int) -> bool:
-        standing = self.transport.desk.log.ledger.rounds.standing
+        standing = self.transport.protocol.log.ledger.rounds.standing
         return standing is not None and standing.opened.round == number
 
     def _admit(self, round_: int) -> None:
         if self.shadow is not None:
-            self.reception.set_gate(shadow=self.shadow)
-        self.reception.invite_batches(round_=round_, seconds=self.transport.terms.batch_deadline_s)
+            self.intake.set_gate(shadow=self.shadow)
+        self.intake.invite_batches(round_=round_, seconds=self.transport.terms.batch_deadline_s)
 
     def _decisions(self) -> Mapping[str, Decision]:
         return {
@@ -92,13 +92,13 @@ class Conductor:
             checkpoint,
             model_hash(checkpoint.parameters),
             federation=self.transport.terms.federation,
-            at=self.transport.asking.clock(),
+            at=self.transport.requests.clock(),
         )
 
     def _close(self, after: Checkpoint) -> None:
         """Log the model of a round that is kept, and count who had no part in it."""
-        revealing = Revealing(log=self.transport.desk.log, round=after.round)
-        clock = self.transport.asking.clock
+        revealing = Revealing(log=self.transport.protocol.log, round=after.round)
+        clock = self.transport.requests.clock
         members = revealing.finish(model_hash(after.parameters), at=clock())
         for member in self._store.members():
             if member.name in members:
@@ -110,7 +110,7 @@ class Conductor:
     def _resumed(self) -> Checkpoint | None:
         """Return the last checkpoint, once log and store agree on where the federation stands."""
         held = self._store.last(federation=self.transport.terms.federation)
-        standing = self.transport.desk.log.ledger.rounds.standing
+        standing = self.transport.protocol.log.ledger.rounds.standing
         logged = 0 if standing is None else standing.opened.round
         if standing is not None and not standing.aggregated:
             if held is not None and held.round == logged and standing.closed:
@@ -123,7 +123,7 @@ class Conductor:
                 f"{0 if held is None else held.round}: one was put back to an earlier time. "
                 "Restore both from one backup; plants refuse a log that was rewritten"
             )
-        model = self.transport.desk.log.ledger.rounds.model
+        model = self.transport.protocol.log.ledger.rounds.model
         if held is not None and model not in (None, model_hash(held.parameters)):
             raise CheckpointError(
                 f"the store's model of round {held.round} is not the one that the log names. If "

@@ -17,7 +17,7 @@ from sluice.attestation.messages import instant
 from sluice.errors import RefusedError, SettingError
 from sluice.federation import Checkpoint, CheckpointFile
 
-__all__ = ["SHADOW", "Member", "Store"]
+__all__ = ["SHADOW", "CoordinatorStore", "Member"]
 
 SHADOW = "shadow"
 """The ground on which a plant takes part without a proof while the gate is in shadow."""
@@ -80,7 +80,7 @@ COLUMNS = (("excuse", "TEXT"), ("renews", "INTEGER NOT NULL DEFAULT 0"))
 """What a store of an earlier version lacks in its table of plants."""
 
 
-class Store:
+class CoordinatorStore:
     """One federation's state. Each change is on the disk when its call returns.
 
     Opened to be read only, it can be looked at while a coordinator works on it.

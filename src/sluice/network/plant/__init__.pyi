@@ -1,13 +1,12 @@
-from .folder import Membership, Share
+from .folder import PlantFolder
 from .gain import Gain, Own, measured_gain
 from .model import last_model
 from .participation import node_of, take_part
 
 __all__ = [
     "Gain",
-    "Membership",
     "Own",
-    "Share",
+    "PlantFolder",
     "last_model",
     "measured_gain",
     "node_of",

@@ -15,10 +15,10 @@ from sluice.attestation.protocol import KeyFolder, Registered
 from sluice.errors import ProverError, SettingError, SluiceError, VerificationError
 from sluice.federation import InProcess, Train, Trained
 from sluice.files import atomically
-from sluice.network.plant.batch_archive import Held, Holding
+from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
 from sluice.network.plant.model import keep_model
-from sluice.network.terms import Terms
-from sluice.network.training_rows import Share
+from sluice.network.terms import FederationTerms
+from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import (
     ANSWERS,
     QUESTIONS,
@@ -57,9 +57,9 @@ class Agent:
         *,
         folder: Path,
         name: str,
-        terms: Terms,
+        terms: FederationTerms,
         keys: KeyFolder,
-        share: Callable[[], Share],
+        share: Callable[[], TrainingRows],
     ) -> None:
         self._folder = folder
         self._terms = terms
@@ -71,9 +71,9 @@ class Agent:
             system=keys.system,
             circuit=keys.circuit,
         )
-        self._holding = Holding(folder / "batches", self._registered)
-        self._read_last: tuple[Share, Record] | None = None
-        self._trains_on: tuple[Share, InProcess] | None = None
+        self._archive = BatchArchive(folder / "batches", self._registered)
+        self._read_last: tuple[TrainingRows, Record] | None = None
+        self._trains_on: tuple[TrainingRows, InProcess] | None = None
         (folder / "rounds").mkdir(parents=True, exist_ok=True)
 
     @property
@@ -99,10 +99,10 @@ class Agent:
         """The rows that the plant attests next, or has attested."""
         return self._rows(self._share())
 
-    def attest(self, *, unproven: bool = False) -> Held:
+    def attest(self, *, unproven: bool = False) -> ArchivedBatch:
         """Commit to the batch and prove it, or find what was committed and proven before."""
         share = self._share()
-        return self._holding.attest(share, self._rows(share), unproven=unproven)
+        return self._archive.attest(share, self._rows(share), unproven=unproven)
 
     def attested_documents(self) -> Batch:
         """Return commitment and proof as they travel, over the wire or as a file."""
@@ -111,16 +111,16 @@ class Agent:
             raise ProverError("the batch has no proof")
         return told
 
-    def refuse_overlap(self, share: Share) -> None:
+    def refuse_overlap(self, share: TrainingRows) -> None:
         """Raise where these rows cover time that this plant has committed to before."""
-        self._holding.refuse_overlap(share.read())
+        self._archive.refuse_overlap(share.read())
 
-    def _rows(self, share: Share) -> Record:
+    def _rows(self, share: TrainingRows) -> Record:
         if self._read_last is None or self._read_last[0] != share:
             self._read_last = share, share.read()
         return self._read_last[1]
 
-    def _trainer(self, share: Share) -> InProcess:
+    def _trainer(self, share: TrainingRows) -> InProcess:
         if self._trains_on is None or self._trains_on[0] != share:
             batch = self._rows(share)
             trainer = InProcess(
@@ -164,7 +164,7 @@ class Agent:
                     "back: ask its operator, then remove the rounds after the one it went back to"
                 )
             return Pledge(token=TOKENS.write(said))
-        held = self._holding.named(ask.attestation)
+        held = self._archive.named(ask.attestation)
         keep_model(self._folder, before, round_=ask.round - 1)
         request = Train(round=ask.round, parameters=before)
         reply = self._trainer(held.share).exchange({self.name: request})[self.name]
@@ -189,7 +189,7 @@ class Agent:
         return Revelation(
             update=raw,
             head=HEADS.write(sign(self._seen(ask), self._registered.key)),
-            renews=self._holding.named(held.attestation).share != self._share(),
+            renews=self._archive.named(held.attestation).share != self._share(),
         )
 
     def _seen(self, ask: AskUpdate) -> Head:

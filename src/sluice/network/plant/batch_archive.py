@@ -16,20 +16,20 @@ from sluice.attestation.protocol import Committed, Proven, Registered, Unproven
 from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically
 from sluice.network.terms import read_document, write_document
-from sluice.network.training_rows import Share
+from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import Batch, CommitOnly
 from sluice.telemetry import Record
 
-__all__ = ["LARGEST_PROOF_FILE", "Held", "Holding"]
+__all__ = ["LARGEST_PROOF_FILE", "ArchivedBatch", "BatchArchive"]
 
 LARGEST_PROOF_FILE = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class ArchivedBatch:
     """A batch that the plant has committed to, and proven unless it is excused from that."""
 
-    share: Share
+    share: TrainingRows
     state: Proven | Unproven
     commit: bytes = field(repr=False)
 
@@ -46,16 +46,16 @@ class Held:
         return Batch(commit=self.commit, proof=PROOFS.write(self.state.message))
 
 
-class Holding:
+class BatchArchive:
     """The batches of one plant."""
 
     def __init__(self, folder: Path, plant: Registered) -> None:
         self._folder = folder
         self._plant = plant
-        self._found: dict[str, Held] = {}  # by attestation
+        self._found: dict[str, ArchivedBatch] = {}  # by attestation
         folder.mkdir(parents=True, exist_ok=True)
 
-    def attest(self, share: Share, batch: Record, *, unproven: bool) -> Held:
+    def attest(self, share: TrainingRows, batch: Record, *, unproven: bool) -> ArchivedBatch:
         """Commit to a batch and prove it, or find what was committed and proven before.
 
         With `unproven`, one that cannot be proven is committed to and no more.
@@ -73,7 +73,7 @@ class Holding:
                 draft.write_bytes(PROOFS.write(proven.message))
         return self._held(place, share, self._proven(place, committed))
 
-    def named(self, attestation: str) -> Held:
+    def named(self, attestation: str) -> ArchivedBatch:
         """Return the batch that the coordinator knows by this name."""
         if attestation not in self._found:
             for place in sorted(self._folder.glob("*/share.json")):
@@ -94,7 +94,7 @@ class Holding:
                     "stretch of time twice: give later rows"
                 )
 
-    def _committed(self, place: Path, share: Share, batch: Record) -> Committed:
+    def _committed(self, place: Path, share: TrainingRows, batch: Record) -> Committed:
         plant, path = self._plant, place / "commit.json"
         if path.exists():
             return Committed.load(path, plant.key, plant.system, plant.circuit)
@@ -113,14 +113,14 @@ class Holding:
         """Find a batch on the disk again, under each name that it can have."""
         if not (place / "commit.json").exists():
             return
-        plant, share = self._plant, read_document(Share, place / "share.json")
+        plant, share = self._plant, read_document(TrainingRows, place / "share.json")
         committed = Committed.load(place / "commit.json", plant.key, plant.system, plant.circuit)
         self._held(place, share, committed.unproven())
         if (place / "proof.json").exists():
             self._held(place, share, self._proven(place, committed))
 
-    def _held(self, place: Path, share: Share, state: Proven | Unproven) -> Held:
-        held = Held(share=share, state=state, commit=(place / "commit.json").read_bytes())
+    def _held(self, place: Path, share: TrainingRows, state: Proven | Unproven) -> ArchivedBatch:
+        held = ArchivedBatch(share=share, state=state, commit=(place / "commit.json").read_bytes())
         self._found[held.attestation] = held
         return held
 

@@ -29,21 +29,26 @@ from sluice.files import atomically
 from sluice.invariants import RuleSet
 from sluice.network.plant.agent import Agent
 from sluice.network.terms import Invitation, JoinRequest, read_document, write_document
-from sluice.network.training_rows import Share
+from sluice.network.training_rows import TrainingRows
 
-__all__ = ["Membership", "Share"]
+__all__ = ["PlantFolder"]
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class PlantFolder:
     """A plant's folder."""
 
     folder: Path
 
     @classmethod
     def create(
-        cls, folder: Path, invitation: Invitation, rules: RuleSet, rules_text: str, share: Share
-    ) -> "Membership":
+        cls,
+        folder: Path,
+        invitation: Invitation,
+        rules: RuleSet,
+        rules_text: str,
+        share: TrainingRows,
+    ) -> "PlantFolder":
         """Answer an invitation: make keys, derive the circuit, write the request."""
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty; a plant joins into a folder of its own")
@@ -90,11 +95,11 @@ class Membership:
         return read_document(Invitation, self.folder / "invitation.json", private=True)
 
     @property
-    def share(self) -> Share:
+    def share(self) -> TrainingRows:
         """The rows that the plant attests and trains on."""
-        return read_document(Share, self.folder / "plant.json")
+        return read_document(TrainingRows, self.folder / "plant.json")
 
-    def renew(self, share: Share) -> None:
+    def renew(self, share: TrainingRows) -> None:
         """Name other rows for the batches to come; a plant that runs sees it by itself."""
         self.agent().refuse_overlap(share)
         write_document(share, self.folder / "plant.json")

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.detector import Autoencoder, Parameters, Training, calibrated, initial
+from sluice.detector import Autoencoder, Parameters, TrainingSummary, calibrated, initial
 from sluice.errors import SettingError
 from sluice.federation import InProcess, Train, Trained
 from sluice.network.plant.model import SeenModel
-from sluice.network.terms import Terms
+from sluice.network.terms import FederationTerms
 from sluice.telemetry import Label, Record
 
 __all__ = ["Figures", "Gain", "Own", "measured_gain"]
@@ -53,7 +53,9 @@ class Own:
     attacks: Record | None = None
 
 
-def measured_gain(terms: Terms, seen: SeenModel, own: Own, *, on_round: Callable[[], None]) -> Gain:
+def measured_gain(
+    terms: FederationTerms, seen: SeenModel, own: Own, *, on_round: Callable[[], None]
+) -> Gain:
     """Train alone for as long as the federation has, and hold both models to the same rows."""
     clean, attacks = own.clean, own.attacks
     middle = len(clean) // 2
@@ -80,7 +82,7 @@ def measured_gain(terms: Terms, seen: SeenModel, own: Own, *, on_round: Callable
 
 
 def _trained_alone(
-    terms: Terms, own: Own, *, rounds: int, on_round: Callable[[], None]
+    terms: FederationTerms, own: Own, *, rounds: int, on_round: Callable[[], None]
 ) -> Parameters:
     name, batch = own.plant, own.batch
     trainer = InProcess(
@@ -100,9 +102,13 @@ def _trained_alone(
 
 
 def _figures(
-    terms: Terms, parameters: Parameters, first: Record, second: Record, attacks: Record | None
+    terms: FederationTerms,
+    parameters: Parameters,
+    first: Record,
+    second: Record,
+    attacks: Record | None,
 ) -> Figures:
-    training = Training(records=(first.name,), windows=0, seed=terms.seed)
+    training = TrainingSummary(records=(first.name,), windows=0, seed=terms.seed)
     model = Autoencoder(parameters)
     detector = calibrated(model, terms.framing, terms.framing.windows(first), training=training)
     scored = detector.score(second)
@@ -119,5 +125,5 @@ def _figures(
     )
 
 
-def _labels(terms: Terms, record: Record) -> np.ndarray:
+def _labels(terms: FederationTerms, record: Record) -> np.ndarray:
     return np.asarray(terms.framing.windows(record).labels)

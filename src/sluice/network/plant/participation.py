@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from sluice.network.plant.folder import Membership
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire import (
     Answerer,
-    Door,
+    Endpoint,
     Node,
     complaint,
     seconds_ahead,
@@ -36,7 +36,7 @@ GRACE_S = 3.0
 _log = logging.getLogger("sluice.plant")
 
 
-def node_of(held: Membership, *, port: int = 0) -> Node:
+def node_of(held: PlantFolder, *, port: int = 0) -> Node:
     """Return a plant's node; its own interface is at a port on loopback, any where 0 is given."""
     terms = held.invitation.terms
     return Node(
@@ -63,7 +63,7 @@ def take_part(node: Node, plant: Answerer, *, seconds: float | None = None) -> N
 
 def _look_at_the_clock(node: Node) -> None:
     host, _, port = node.proxy.rpartition(":")
-    wrong = complaint(seconds_ahead(Door(host=host, port=int(port), authority=node.authority)))
+    wrong = complaint(seconds_ahead(Endpoint(host=host, port=int(port), authority=node.authority)))
     if wrong:
         _log.warning("%s", wrong)
 

@@ -1,6 +1,6 @@
 from .certificates import issue
 from .clocks import complaint, seconds_ahead
-from .exposure import Door, demand_unexposed
+from .exposure import Endpoint, demand_unexposed
 from .proxy import Proxy
 from .questions import (
     ANSWERS,
@@ -40,7 +40,7 @@ __all__ = [
     "CommitOnly",
     "Declined",
     "Direct",
-    "Door",
+    "Endpoint",
     "FlowerWire",
     "Link",
     "Node",

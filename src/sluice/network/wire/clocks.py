@@ -9,7 +9,7 @@ import ssl
 import time
 from email.utils import parsedate_to_datetime
 
-from sluice.network.wire.exposure import Door
+from sluice.network.wire.exposure import Endpoint
 
 __all__ = ["complaint", "seconds_ahead"]
 
@@ -18,10 +18,12 @@ MOST_AHEAD_S = 5.0
 MOST_BEHIND_S = 305.0
 
 
-def seconds_ahead(door: Door) -> float | None:
+def seconds_ahead(endpoint: Endpoint) -> float | None:
     """Return by how much this machine's clock is ahead of the proxy's; None where it is away."""
-    trust = ssl.create_default_context(cafile=str(door.authority))
-    line = http.client.HTTPSConnection(door.host, door.port, timeout=TIMEOUT_S, context=trust)
+    trust = ssl.create_default_context(cafile=str(endpoint.authority))
+    line = http.client.HTTPSConnection(
+        endpoint.host, endpoint.port, timeout=TIMEOUT_S, context=trust
+    )
     try:
         line.request("HEAD", "/")
         told = line.getresponse().getheader("Date")

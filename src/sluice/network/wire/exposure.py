@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sluice.errors import RefusedError
 
-__all__ = ["Door", "demand_unexposed", "listening_addresses", "own_addresses"]
+__all__ = ["Endpoint", "demand_unexposed", "listening_addresses", "own_addresses"]
 
 TIMEOUT_S = 3.0
 FORBIDDEN = (
@@ -36,7 +36,7 @@ LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Endpoint:
     """Where plants connect, and what they trust there."""
 
     host: str
@@ -44,7 +44,7 @@ class Door:
     authority: Path
 
 
-def demand_unexposed(door: Door, link_port: int) -> None:
+def demand_unexposed(endpoint: Endpoint, link_port: int) -> None:
     """Raise unless control and runtime interface are out of the plants' reach."""
     found = [
         f"Flower listens on {address}:{link_port}"
@@ -53,12 +53,12 @@ def demand_unexposed(door: Door, link_port: int) -> None:
     ]
     found += [
         f"Flower's port answers at {address}:{link_port}"
-        for address in own_addresses(door.host)
+        for address in own_addresses(endpoint.host)
         if _answers(address, link_port)
     ]
     found += [
         f"the proxy passes {path} on ({answer})"
-        for path, answer in _through(door, FORBIDDEN)
+        for path, answer in _through(endpoint, FORBIDDEN)
         if answer != CLOSED
     ]
     if found:
@@ -120,13 +120,13 @@ def _answers(address: str, port: int) -> bool:
         return False
 
 
-def _through(door: Door, paths: Iterable[str]) -> Iterable[tuple[str, str]]:
+def _through(endpoint: Endpoint, paths: Iterable[str]) -> Iterable[tuple[str, str]]:
     """Ask the proxy for each path, spelt as given, and return what it answers."""
-    trust = ssl.create_default_context(cafile=str(door.authority))
+    trust = ssl.create_default_context(cafile=str(endpoint.authority))
     for path in paths:
         for method in ("GET", "POST"):
             line = http.client.HTTPSConnection(
-                door.host, door.port, timeout=TIMEOUT_S, context=trust
+                endpoint.host, endpoint.port, timeout=TIMEOUT_S, context=trust
             )
             try:
                 line.request(method, path, body=b"" if method == "POST" else None)
@@ -134,8 +134,8 @@ def _through(door: Door, paths: Iterable[str]) -> Iterable[tuple[str, str]]:
                 yield path, f"{answer.status}, {answer.getheader('X-Sluice-Door', 'open')}"
             except OSError as error:
                 raise RefusedError(
-                    f"the proxy does not answer at {door.host}:{door.port} ({error}); start it "
-                    "before the federation, or let 'sluice coordinator run' start it"
+                    f"the proxy does not answer at {endpoint.host}:{endpoint.port} ({error}); "
+                    "start it before the federation, or let 'sluice coordinator run' start it"
                 ) from None
             finally:
                 line.close()

@@ -23,7 +23,7 @@ from flwr.superlink.grid import HttpGrid
 
 from sluice.network.wire.wire import LARGEST_MESSAGE
 
-__all__ = ["FIELD", "LOST", "RECORD", "Link", "Run"]
+__all__ = ["FIELD", "LOST", "RECORD", "FlowerRun", "Link"]
 
 HEARTBEAT_S = 10.0
 RECORD, FIELD, KIND = "sluice", "bytes", "query.sluice"
@@ -52,7 +52,7 @@ class Link:
         return self.folder / "runner.secret"
 
 
-class Run:
+class FlowerRun:
     """One run of Flower, whose server app is this process."""
 
     def __init__(self, link: Link, trust: bytes, number: int) -> None:

@@ -21,9 +21,9 @@ from flwr.supercore.control.control_http_client import ControlHttpClient
 
 from sluice.errors import SettingError
 from sluice.files import atomically
-from sluice.network.wire.flower_run import LOST, Link, Run
+from sluice.network.wire.flower_run import LOST, FlowerRun, Link
 
-__all__ = ["Awaited", "FlowerWire", "Link", "bound_to_us", "environment", "start_superlink"]
+__all__ = ["FlowerWire", "Link", "PendingRequests", "bound_to_us", "environment", "start_superlink"]
 
 ASK_AGAIN_S = 20.0
 RETRY_S = 2.0
@@ -31,7 +31,7 @@ GRACE_S = 120.0
 """How long a plant whose node has gone is asked again before the others stop waiting for it."""
 
 
-class Awaited:
+class PendingRequests:
     """The plants that have not answered yet. Times are seconds of a clock that never goes back."""
 
     def __init__(self, plants: Iterable[str]) -> None:
@@ -147,7 +147,7 @@ class FlowerWire:
         self._link = link
         self._trust = link.authority.read_bytes()
         self._nodes: dict[str, int] = {}
-        self._run: Run | None = None
+        self._run: FlowerRun | None = None
 
     def enrol(self, keys: Mapping[str, bytes]) -> None:
         """Let the nodes with these public keys in, by plant; those let in before are found."""
@@ -181,7 +181,7 @@ class FlowerWire:
     def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
         """Ask each plant; one whose message got lost is asked again while there is time."""
         deadline = time.monotonic() + seconds
-        awaited = Awaited(questions)
+        awaited = PendingRequests(questions)
         sent: dict[str, str] = {}  # message -> plant
         while awaited.plants and (left := deadline - time.monotonic()) > 0:
             try:
@@ -207,10 +207,10 @@ class FlowerWire:
         """Let go of the run; its nodes stay."""
         self._drop()
 
-    def _running(self) -> Run:
+    def _running(self) -> FlowerRun:
         if self._run is None or self._run.lost:
             self._drop()
-            self._run = Run(self._link, self._trust, self._begin())
+            self._run = FlowerRun(self._link, self._trust, self._begin())
         return self._run
 
     def _begin(self) -> int:

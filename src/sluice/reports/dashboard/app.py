@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
-from sluice.network.coordinator import Site
+from sluice.network.coordinator import CoordinatorFolder
 from sluice.reports.dashboard.metrics import exposition
 from sluice.reports.dashboard.quality import Yardstick
 from sluice.reports.dashboard.snapshot import take
@@ -40,7 +40,7 @@ def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
     On a labelled record the model of each round is measured as a detector.
     """
     app = FastAPI(title="Sluice", docs_url=None, redoc_url=None, openapi_url=None)
-    yardstick = Yardstick(Site(folder), labelled)
+    yardstick = Yardstick(CoordinatorFolder(folder), labelled)
     pages = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape())
     pages.filters["plain"] = plain
 

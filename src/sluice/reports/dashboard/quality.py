@@ -10,9 +10,8 @@ import numpy as np
 from sluice.detector import Autoencoder, Parameters, Threshold
 from sluice.errors import SluiceError
 from sluice.evaluation import average_precision, recall
-from sluice.network import read_document
-from sluice.network.coordinator import REFERENCE, Site, Store
-from sluice.network.plant import Share
+from sluice.network import TrainingRows, read_document
+from sluice.network.coordinator import REFERENCE, CoordinatorFolder, CoordinatorStore
 from sluice.network.wire import model_hash
 from sluice.telemetry import Label, Record, Windows
 
@@ -36,7 +35,7 @@ class RoundQuality:
 class Yardstick:
     """Measures models on the clean reference, and on a labelled record where there is one."""
 
-    def __init__(self, site: Site, labelled: Record | None = None) -> None:
+    def __init__(self, site: CoordinatorFolder, labelled: Record | None = None) -> None:
         self._site = site
         self._labelled = labelled
         self._known: dict[tuple[int, str], RoundQuality | None] = {}  # by round and model
@@ -64,7 +63,7 @@ class Yardstick:
 
     @cached_property
     def _clean(self) -> Windows:
-        share = read_document(Share, self._site.folder / REFERENCE)
+        share = read_document(TrainingRows, self._site.folder / REFERENCE)
         return self._site.terms.framing.windows(share.read())
 
     @cached_property
@@ -96,7 +95,7 @@ class Yardstick:
         )
 
     def _parameters(self, round_: int) -> Parameters | None:
-        store = Store(self._site.base, read_only=True)
+        store = CoordinatorStore(self._site.base, read_only=True)
         try:
             held = store.last(federation=self._site.terms.federation, before=round_ + 1)
         finally:

@@ -13,7 +13,7 @@ from sluice.attestation.log import (
     read_log,
 )
 from sluice.errors import SluiceError
-from sluice.network.coordinator import Member, Site, Store
+from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore, Member
 from sluice.reports.dashboard.quality import RoundQuality, Yardstick
 from sluice.reports.dashboard.step_names import plain
 
@@ -94,9 +94,9 @@ class Snapshot:
 
 def take(folder: Path, yardstick: Yardstick | None = None) -> Snapshot:
     """Verify the log, read the store, and measure the rounds' models where asked to."""
-    site = Site(folder)
+    site = CoordinatorFolder(folder)
     terms = site.terms
-    store = Store(site.base, read_only=True)
+    store = CoordinatorStore(site.base, read_only=True)
     try:
         plants = tuple(_plant(member, store) for member in store.members())
     finally:
@@ -152,7 +152,7 @@ def _phase(standing: Standing | None, *, last: int) -> tuple[str, str]:
     return "tokens are taken", standing.opened.deadline
 
 
-def _plant(member: Member, store: Store) -> PlantRow:
+def _plant(member: Member, store: CoordinatorStore) -> PlantRow:
     out = member.active and member.attestation is None
     return PlantRow(
         name=member.name,

@@ -10,7 +10,7 @@ from sluice.telemetry.record import Note
 from sluice.telemetry.source import Source
 from sluice.telemetry.spreadsheet import strings
 
-__all__ = ["PUBLISHED", "Attack", "attacks_in"]
+__all__ = ["PUBLISHED", "WadiAttack", "attacks_in"]
 
 CAMPAIGN_YEAR = 2017
 CAMPAIGN_MONTH = 10
@@ -24,7 +24,7 @@ TIME_OF_DAY = re.compile(r"(\d{1,2})[:.](\d{2})[:.](\d{2})(?:\.\d+)?\s*([AP]M)?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
+class WadiAttack:
     """One interval, half open: the row at `end` is no longer under attack."""
 
     name: str
@@ -32,16 +32,16 @@ class Attack:
     end: datetime
 
 
-def _on(day: int, start: str, end: str, name: str) -> Attack:
+def _on(day: int, start: str, end: str, name: str) -> WadiAttack:
     day_of = date(CAMPAIGN_YEAR, CAMPAIGN_MONTH, day)
-    return Attack(
+    return WadiAttack(
         name=name,
         start=datetime.combine(day_of, time.fromisoformat(start)),
         end=datetime.combine(day_of, time.fromisoformat(end)),
     )
 
 
-PUBLISHED: tuple[Attack, ...] = (
+PUBLISHED: tuple[WadiAttack, ...] = (
     _on(9, "19:25:00", "19:50:16", "1"),
     _on(10, "10:24:10", "10:34:00", "2"),
     _on(10, "10:55:00", "11:24:00", "3-4"),
@@ -61,7 +61,7 @@ PUBLISHED: tuple[Attack, ...] = (
 """The 15 attacks of October 2017: 14 segments and 9,971 rows, as the sheet gives them."""
 
 
-def attacks_in(source: Source) -> tuple[tuple[Attack, ...], tuple[Note, ...]]:
+def attacks_in(source: Source) -> tuple[tuple[WadiAttack, ...], tuple[Note, ...]]:
     """Read attack_description.xlsx, repairing its slips of the pen, each of which is noted."""
     rows = strings(source)
     header = next((at for at, row in enumerate(rows) if row and row[0] == "S.No"), None)
@@ -91,7 +91,7 @@ def _column(names: Sequence[str], wanted: str, source: Source) -> int:
     )
 
 
-def _read(rows: Iterable[Sequence[str]], source: Source, notes: list[Note]) -> Iterator[Attack]:
+def _read(rows: Iterable[Sequence[str]], source: Source, notes: list[Note]) -> Iterator[WadiAttack]:
     day: date | None = None
     latest = datetime.combine(date(CAMPAIGN_YEAR, 1, 1), time())
     number = ""
@@ -115,7 +115,7 @@ def _read(rows: Iterable[Sequence[str]], source: Source, notes: list[Note]) -> I
                 Note(what=f"attack {number} is out of order: taken to be on {start:%d %B}")
             )
         day, latest = start.date(), start
-        yield Attack(name=number, start=start, end=end)
+        yield WadiAttack(name=number, start=start, end=end)
 
 
 def _day(written: str, number: str, source: Source, notes: list[Note]) -> date:

@@ -1,4 +1,4 @@
-from .layout import Layout, layout_for
+from .layout import FileLayout, layout_for
 from .write import write
 
-__all__ = ["Layout", "layout_for", "write"]
+__all__ = ["FileLayout", "layout_for", "write"]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from sluice.errors import SettingError
 
-__all__ = ["Layout", "layout_for"]
+__all__ = ["FileLayout", "layout_for"]
 
 
-class Layout(StrEnum):
+class FileLayout(StrEnum):
     """How a record lies on disk."""
 
     SWAT = "swat"
@@ -20,19 +20,19 @@ class Layout(StrEnum):
 
 
 SUFFIXES = {
-    ".csv": Layout.CSV,
-    ".csv.gz": Layout.CSV,
-    ".parquet": Layout.PARQUET,
-    ".state": Layout.IPAL,
-    ".state.gz": Layout.IPAL,
-    ".jsonl": Layout.IPAL,
-    ".jsonl.gz": Layout.IPAL,
-    ".json": Layout.IPAL,
-    ".json.gz": Layout.IPAL,
+    ".csv": FileLayout.CSV,
+    ".csv.gz": FileLayout.CSV,
+    ".parquet": FileLayout.PARQUET,
+    ".state": FileLayout.IPAL,
+    ".state.gz": FileLayout.IPAL,
+    ".jsonl": FileLayout.IPAL,
+    ".jsonl.gz": FileLayout.IPAL,
+    ".json": FileLayout.IPAL,
+    ".json.gz": FileLayout.IPAL,
 }
 
 
-def layout_for(path: Path) -> Layout:
+def layout_for(path: Path) -> FileLayout:
     """Tell the layout from a file's name."""
     name = path.name.lower()
     for suffix, layout in SUFFIXES.items():
@@ -40,5 +40,5 @@ def layout_for(path: Path) -> Layout:
             return layout
     raise SettingError(
         f"cannot tell from the name {path.name!r} how to write it; end it in "
-        f"{', '.join(SUFFIXES)}, or name a layout ({', '.join(Layout)})"
+        f"{', '.join(SUFFIXES)}, or name a layout ({', '.join(FileLayout)})"
     )

@@ -9,21 +9,21 @@ from typing import BinaryIO, cast
 from sluice.files import atomically
 from sluice.telemetry.record import Record
 from sluice.telemetry.writers import batadal, ipal, plain, swat, wadi
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 
 __all__ = ["write"]
 
-WRITERS: dict[Layout, Callable[[Record, BinaryIO], None]] = {
-    Layout.SWAT: swat.write,
-    Layout.WADI: wadi.write,
-    Layout.BATADAL: batadal.write,
-    Layout.CSV: plain.write_csv,
-    Layout.PARQUET: plain.write_parquet,
-    Layout.IPAL: ipal.write,
+WRITERS: dict[FileLayout, Callable[[Record, BinaryIO], None]] = {
+    FileLayout.SWAT: swat.write,
+    FileLayout.WADI: wadi.write,
+    FileLayout.BATADAL: batadal.write,
+    FileLayout.CSV: plain.write_csv,
+    FileLayout.PARQUET: plain.write_parquet,
+    FileLayout.IPAL: ipal.write,
 }
 
 
-def write(record: Record, path: Path, layout: Layout) -> None:
+def write(record: Record, path: Path, layout: FileLayout) -> None:
     """Write a record; the file appears whole or not at all."""
     with atomically(path) as draft, _opened(draft, packed=path.suffix.lower() == ".gz") as out:
         WRITERS[layout](record, out)

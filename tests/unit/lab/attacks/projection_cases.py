@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from sluice.admission.policy import PaperPolicy
 from sluice.arrays import Floats
 from sluice.invariants.relations import (
+    ActuatorState,
     Balance,
     Bound,
     Coupling,
     Invariant,
     Rate,
     Relation,
-    State,
     Term,
     Transition,
     Window,
@@ -74,7 +74,7 @@ def coupling(actuator: str = "P1", flow: str = "F1", **more: object) -> Coupling
         actuator=actuator,
         flow=flow,
         off=1,
-        states=(State(code=2, nominal=2.0),),
+        states=(ActuatorState(code=2, nominal=2.0),),
         **settled,  # type: ignore[arg-type]
     )
 
@@ -113,7 +113,9 @@ relations: st.SearchStrategy[Relation] = st.one_of(
         actuator=st.sampled_from(ACTUATORS),
         flow=st.sampled_from(["F1", "F2"]),
         off=st.just(1),
-        states=st.builds(State, code=st.just(2), nominal=st.floats(0.5, 3.0)).map(lambda s: (s,)),
+        states=st.builds(ActuatorState, code=st.just(2), nominal=st.floats(0.5, 3.0)).map(
+            lambda s: (s,)
+        ),
         settle=st.integers(0, 2),
         transition=st.sampled_from(Transition),
         standby=st.sampled_from([(), (("P2", 1),)]),

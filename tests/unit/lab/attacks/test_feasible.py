@@ -14,7 +14,7 @@ from sluice.lab.attacks.knowledge import Knowledge
 from sluice.lab.attacks.makers import Replayed, projected
 from sluice.lab.attacks.poison import Poison
 from sluice.lab.attacks.poisons import POISONS
-from sluice.lab.attacks.rehearsal import Training
+from sluice.lab.attacks.rehearsal import RehearsedTraining
 from sluice.lab.attacks.replay import Targets, choose_targets
 from sluice.lab.attacks.shaping import shape
 from sluice.lab.plants.catalogue import simulate
@@ -27,7 +27,7 @@ SMALL = Feasible(
     restarts=2,
     rounds=2,
     slope=Slope(steps=2, unrolled=3, batch=64, midway=(1, 3)),
-    training=Training(rounds=8, descent=Descent(batch=64)),
+    training=RehearsedTraining(rounds=8, descent=Descent(batch=64)),
 )
 
 

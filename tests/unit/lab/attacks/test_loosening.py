@@ -5,7 +5,7 @@ import pytest
 
 from sluice.errors import SettingError
 from sluice.invariants.mining.profiles import mine
-from sluice.invariants.relations import Balance, Coupling, Kind
+from sluice.invariants.relations import Balance, Coupling, RelationKind
 from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.lab.attacks.loosening import LOOSENINGS, Loosening, Noise, Spikes
 from sluice.lab.plants.catalogue import simulate
@@ -31,7 +31,7 @@ def test_every_tolerance_widens(prepare: Loosening, plant: Record, rules: RuleSe
     prepared = prepare(plant.rows(3_000, 6_000), rules, seed=1)
     spoilt = mine(plant.rows(0, 3_000), prepared, profile=Profile.PAPER_WIDE)
     after = {rule.name: rule.tolerance for rule in spoilt.invariants}
-    for rule in rules.of_kind(Kind.COUPLING, Kind.BALANCE):
+    for rule in rules.of_kind(RelationKind.COUPLING, RelationKind.BALANCE):
         assert after[rule.name] > 1.5 * rule.tolerance
 
 

@@ -12,7 +12,7 @@ from sluice.invariants.budgets import Margins
 from sluice.invariants.measure import measure
 from sluice.invariants.relations import Rate, Window
 from sluice.invariants.residuals import anchors
-from sluice.invariants.ruleset import CleanFacts, Profile, RuleSet, Share
+from sluice.invariants.ruleset import CleanFacts, CleanShare, Profile, RuleSet
 from sluice.lab.attacks.projection.attack import project
 from sluice.telemetry.record import Record
 
@@ -31,9 +31,9 @@ def hardened(rules: RuleSet, *, severe: float = 0.0) -> RuleSet:
         refused_upper=1.0,
         violating_share=0.0,
         segments_per_row=1.0,
-        severe=tuple(Share(rule=name, share=severe) for name in names),
+        severe=tuple(CleanShare(rule=name, share=severe) for name in names),
         envelope=(),
-        anchors=tuple(Share(rule=name, share=0.0) for name in windows),
+        anchors=tuple(CleanShare(rule=name, share=0.0) for name in windows),
         liveness=(),
         repeats=(),
     )

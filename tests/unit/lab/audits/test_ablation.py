@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.admission.gate import Gate
-from sluice.invariants.relations import Kind
+from sluice.invariants.relations import RelationKind
 from sluice.invariants.ruleset import RuleSet
 from sluice.lab.audits.ablation import Ablation, Part, ablation, subset
 from sluice.lab.audits.separation import separation
@@ -40,7 +40,7 @@ def test_no_part_covers_more_attacks_than_the_whole(found: Ablation) -> None:
 
 
 def test_a_subset_keeps_only_the_facts_about_its_rules(hardened_rules: RuleSet) -> None:
-    couplings = subset(hardened_rules, frozenset({Kind.COUPLING}))
+    couplings = subset(hardened_rules, frozenset({RelationKind.COUPLING}))
     names = {rule.name for rule in couplings.invariants}
     assert names
     assert couplings.clean is not None
@@ -48,7 +48,7 @@ def test_a_subset_keeps_only_the_facts_about_its_rules(hardened_rules: RuleSet) 
     assert {share.rule for share in couplings.clean.envelope} == names
     assert couplings.clean.anchors == ()
     assert couplings.clean.liveness == ()
-    assert subset(hardened_rules, frozenset(Kind)) == hardened_rules
+    assert subset(hardened_rules, frozenset(RelationKind)) == hardened_rules
 
 
 def test_rules_of_the_paper_have_no_ranges_to_try(unseen: Record, paper: Gate) -> None:

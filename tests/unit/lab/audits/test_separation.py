@@ -4,7 +4,7 @@ import pytest
 
 from sluice.admission.gate import Gate
 from sluice.errors import RecordError, SettingError
-from sluice.invariants.relations import Kind
+from sluice.invariants.relations import RelationKind
 from sluice.lab.audits.ablation import subset
 from sluice.lab.audits.separation import SeparationTable, separation
 from sluice.telemetry.channel import Role
@@ -82,7 +82,7 @@ def test_progress_runs_from_nothing_to_all(unseen: Record, paper: Gate) -> None:
 
 
 def test_a_plant_without_room_for_a_fabrication_says_so(unseen: Record, paper: Gate) -> None:
-    balances = subset(paper.rules, frozenset({Kind.BALANCE}))
+    balances = subset(paper.rules, frozenset({RelationKind.BALANCE}))
     assert not balances.empty
     actuators = [channel.name for channel in unseen.of_role(Role.ACTUATOR)]
     gate = Gate.of(balances, paper.policy)

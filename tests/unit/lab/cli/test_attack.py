@@ -15,7 +15,7 @@ from sluice.lab.attacks.registry import DATA_ATTACKS
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.record import Record
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
 
@@ -36,10 +36,10 @@ def folder(clean: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
     rules = mine(fit, calibration, profile=Profile.PAPER_WIDE)
     save_rules(rules, made / "rules.json")
     save_rules(replace(rules, invariants=()), made / "empty.json")
-    write(clean.rows(2880, 3880), made / "clean.parquet", Layout.PARQUET)
+    write(clean.rows(2880, 3880), made / "clean.parquet", FileLayout.PARQUET)
     attacked = simulate("line", seed=4, days=1, attacks=True)
-    write(attacked, made / "labelled.parquet", Layout.PARQUET)
-    write(attacked.without("L_T2"), made / "fewer.parquet", Layout.PARQUET)
+    write(attacked, made / "labelled.parquet", FileLayout.PARQUET)
+    write(attacked.without("L_T2"), made / "fewer.parquet", FileLayout.PARQUET)
     return made
 
 

@@ -12,7 +12,7 @@ from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.invariants.rulesfile import save_rules
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Record
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
 
@@ -32,13 +32,13 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A plant's clean and labelled records and its rules, strict and of the paper."""
     folder = tmp_path_factory.mktemp("plant")
     record = simulate("line", seed=1, days=5)
-    write(record, folder / "clean.parquet", Layout.PARQUET)
+    write(record, folder / "clean.parquet", FileLayout.PARQUET)
     attacked = simulate("line", seed=2, days=6, attacks=True)
-    write(attacked, folder / "bad.parquet", Layout.PARQUET)
+    write(attacked, folder / "bad.parquet", FileLayout.PARQUET)
     half = len(record) // 2
     fit, calibration = record.rows(0, half), record.rows(half, len(record))
     for profile in (Profile.HARDENED, Profile.PAPER_NARROW):
@@ -60,10 +60,10 @@ def test_help_has_an_example(sluice: Run, command: str) -> None:
     assert re.search(rf"Example: sluice audit {command}", seen.out)
 
 
-def test_separation_gives_the_table_of_the_contract(sluice: Run, shelf: Path) -> None:
-    rules = shelf / "hardened.json"
+def test_separation_gives_the_table_of_the_contract(sluice: Run, cache: Path) -> None:
+    rules = cache / "hardened.json"
     seen = sluice(
-        "audit", "separation", shelf / "clean.parquet", "--rules", rules, *SMALL, "--json"
+        "audit", "separation", cache / "clean.parquet", "--rules", rules, *SMALL, "--json"
     )
     assert (seen.code, seen.err) == (0, "")
     table = cast("Rows", seen.json["table"])
@@ -81,10 +81,10 @@ def test_separation_gives_the_table_of_the_contract(sluice: Run, shelf: Path) ->
     assert seen.json["skipped"] == []
 
 
-def test_separation_is_shown_and_drawn(sluice: Run, shelf: Path, tmp_path: Path) -> None:
+def test_separation_is_shown_and_drawn(sluice: Run, cache: Path, tmp_path: Path) -> None:
     drawn = tmp_path / "separation.png"
-    rules = shelf / "paper-narrow.json"
-    record = shelf / "clean.parquet"
+    rules = cache / "paper-narrow.json"
+    record = cache / "clean.parquet"
     seen = sluice("audit", "separation", record, "--rules", rules, *SMALL, "--figure", drawn)
     assert seen.code == 0
     assert all(kind in seen.out for kind in KINDS)
@@ -92,9 +92,9 @@ def test_separation_is_shown_and_drawn(sluice: Run, shelf: Path, tmp_path: Path)
     assert drawn.read_bytes().startswith(PNG)
 
 
-def test_separation_takes_a_policy_rows_and_a_roll(sluice: Run, shelf: Path) -> None:
-    rules = shelf / "hardened.json"
-    common = ("audit", "separation", shelf / "clean.parquet", "--rules", rules, *SMALL, "--json")
+def test_separation_takes_a_policy_rows_and_a_roll(sluice: Run, cache: Path) -> None:
+    rules = cache / "hardened.json"
+    common = ("audit", "separation", cache / "clean.parquet", "--rules", rules, *SMALL, "--json")
     short, long = (
         cast("Rows", sluice(*common, "--policy", "paper", "--roll-seconds", s).json["table"])
         for s in (60, 3_600)
@@ -107,9 +107,9 @@ def test_separation_takes_a_policy_rows_and_a_roll(sluice: Run, shelf: Path) -> 
     assert "fewer than one batch" in sluice(*common, "--rows", ":200").err
 
 
-def test_coverage_gives_the_segments_of_the_contract(sluice: Run, shelf: Path) -> None:
-    rules = shelf / "hardened.json"
-    seen = sluice("audit", "coverage", shelf / "bad.parquet", "--rules", rules, "--json")
+def test_coverage_gives_the_segments_of_the_contract(sluice: Run, cache: Path) -> None:
+    rules = cache / "hardened.json"
+    seen = sluice("audit", "coverage", cache / "bad.parquet", "--rules", rules, "--json")
     assert (seen.code, seen.err) == (0, "")
     segments = cast("Rows", seen.json["segments"])
     assert seen.json["total"] == len(segments) > 0
@@ -128,32 +128,32 @@ def test_coverage_gives_the_segments_of_the_contract(sluice: Run, shelf: Path) -
 
 
 def test_coverage_under_two_rule_sets_is_drawn_on_a_self_contained_page(
-    sluice: Run, shelf: Path, tmp_path: Path
+    sluice: Run, cache: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "coverage.html"
-    rules = ("--rules", shelf / "paper-narrow.json", "--compare", shelf / "hardened.json")
-    seen = sluice("audit", "coverage", shelf / "bad.parquet", *rules, "--figure", page)
+    rules = ("--rules", cache / "paper-narrow.json", "--compare", cache / "hardened.json")
+    seen = sluice("audit", "coverage", cache / "bad.parquet", *rules, "--figure", page)
     assert seen.code == 0
     assert seen.out.count("attacks covered") == 2
     text = page.read_text(encoding="utf-8")
     assert "paper-narrow" in text
     assert not re.search(r'<(script|link)[^>]+(src|href)="http', text)
-    told = sluice("audit", "coverage", shelf / "bad.parquet", *rules, "--json").json
+    told = sluice("audit", "coverage", cache / "bad.parquet", *rules, "--json").json
     assert cast("dict[str, object]", told["compared"])["total"] == told["total"]
 
 
-def test_coverage_is_drawn_for_one_rule_set(sluice: Run, shelf: Path, tmp_path: Path) -> None:
+def test_coverage_is_drawn_for_one_rule_set(sluice: Run, cache: Path, tmp_path: Path) -> None:
     drawn = tmp_path / "coverage.png"
-    rules = ("--rules", shelf / "hardened.json")
-    record = shelf / "bad.parquet"
+    rules = ("--rules", cache / "hardened.json")
+    record = cache / "bad.parquet"
     assert sluice("audit", "coverage", record, *rules, "--figure", drawn, "--quiet").err == ""
     assert drawn.read_bytes().startswith(PNG)
 
 
-def test_ablation_tries_every_part(sluice: Run, shelf: Path, tmp_path: Path) -> None:
+def test_ablation_tries_every_part(sluice: Run, cache: Path, tmp_path: Path) -> None:
     page = tmp_path / "parts.html"
-    common = ("audit", "ablation", shelf / "clean.parquet", "--rules", shelf / "hardened.json")
-    labelled = ("--labelled", shelf / "bad.parquet", "--figure", page)
+    common = ("audit", "ablation", cache / "clean.parquet", "--rules", cache / "hardened.json")
+    labelled = ("--labelled", cache / "bad.parquet", "--figure", page)
     told = sluice(*common, *labelled, *SMALL, "--json").json
     parts = [row["part"] for row in cast("Rows", told["table"])]
     assert list(dict.fromkeys(parts)) == ["bounds and rates", "couplings", "balances", "all"]
@@ -165,9 +165,9 @@ def test_ablation_tries_every_part(sluice: Run, shelf: Path, tmp_path: Path) -> 
     assert "couplings" in shown.out
 
 
-def test_rules_without_physics_need_a_word(sluice: Run, shelf: Path) -> None:
-    record = shelf / "clean.parquet"
-    common = ("audit", "separation", record, "--rules", shelf / "empty.json", *SMALL, "--json")
+def test_rules_without_physics_need_a_word(sluice: Run, cache: Path) -> None:
+    record = cache / "clean.parquet"
+    common = ("audit", "separation", record, "--rules", cache / "empty.json", *SMALL, "--json")
     refused = sluice(*common)
     assert (refused.code, refused.out) == (2, "")
     assert "--allow-empty" in refused.err
@@ -197,15 +197,15 @@ def test_rules_without_physics_need_a_word(sluice: Run, shelf: Path) -> None:
 )
 def test_bad_usage_exits_2_with_a_sentence_and_writes_nothing(
     sluice: Run,
-    shelf: Path,
+    cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
     message: str,
 ) -> None:
-    monkeypatch.chdir(shelf)
-    before = sorted(shelf.iterdir())
+    monkeypatch.chdir(cache)
+    before = sorted(cache.iterdir())
     seen = sluice("audit", *arguments)
     assert (seen.code, seen.out) == (2, "")
     assert message in seen.err
     assert "Traceback" not in seen.err
-    assert sorted(shelf.iterdir()) == before
+    assert sorted(cache.iterdir()) == before

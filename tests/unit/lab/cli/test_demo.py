@@ -45,8 +45,8 @@ def test_faithful_plants_prove_and_liars_cannot(told: Told) -> None:
     assert isinstance(proofs, list)
     assert [proof["client"] for proof in proofs] == told.payload["admitted"]
     assert all(proof["bytes"] > 10_000 for proof in proofs)
-    for knock in told.story.knocks:  # the proof and the gate say the same
-        assert knock.admitted == knock.verdict.admitted
+    for attempt in told.story.attempts:  # the proof and the gate say the same
+        assert attempt.admitted == attempt.verdict.admitted
 
 
 def test_the_detector_is_trained_in_five_ways(told: Told) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice.lab.plants.catalogue import simulate
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
 
@@ -47,7 +47,7 @@ def test_the_model_it_leaves_can_score_the_plant(sluice: Run, tmp_path: Path) ->
     out = tmp_path / "run"
     assert sluice("federate", *SMALL, "--out", out).code == 0
     record = tmp_path / "later.csv"
-    write(simulate("line", seed=5, days=1), record, Layout.CSV)
+    write(simulate("line", seed=5, days=1), record, FileLayout.CSV)
     told = sluice(
         "score", record, "--model", out / "model.safetensors", "--out", tmp_path / "s.csv", "--json"
     )
@@ -138,7 +138,7 @@ def test_what_cannot_be_run_is_said_and_nothing_is_written(
 
 def test_a_record_of_ones_own_needs_a_labelled_one_beside_it(sluice: Run, tmp_path: Path) -> None:
     record = tmp_path / "clean.csv"
-    write(simulate("line", seed=0, days=4), record, Layout.CSV)
+    write(simulate("line", seed=0, days=4), record, FileLayout.CSV)
     told = sluice("federate", "--plant", record, "--out", tmp_path / "run")
     assert told.code == 2
     assert "give --test" in told.err
@@ -146,8 +146,8 @@ def test_a_record_of_ones_own_needs_a_labelled_one_beside_it(sluice: Run, tmp_pa
 
 def test_records_of_ones_own_are_federated(sluice: Run, tmp_path: Path) -> None:
     clean, labelled = tmp_path / "clean.csv", tmp_path / "labelled.csv"
-    write(simulate("line", seed=0, days=8), clean, Layout.CSV)
-    write(simulate("line", seed=1, days=4, attacks=True), labelled, Layout.CSV)
+    write(simulate("line", seed=0, days=8), clean, FileLayout.CSV)
+    write(simulate("line", seed=1, days=4, attacks=True), labelled, FileLayout.CSV)
     told = sluice(
         *("federate", "--plant", clean, "--test", labelled, "--clients", 4, "--rounds", 1),
         *("--detector", "subspace", "--out", tmp_path / "run", "--json"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sluice.lab.results.store import Store
+from sluice.lab.results.store import ResultStore
 from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -143,7 +143,9 @@ def test_a_locked_database_ends_with_2_and_one_sentence(
     results = tmp_path / "results"
     monkeypatch.setattr("sluice.lab.cli.grid._run", lambda store, *_, **__: store.close())
     assert sluice("lab", "run", grid, "--out", results, "--quiet").code == 0
-    monkeypatch.setattr(Store.__init__, "__kwdefaults__", {"read_only": False, "patience_s": 0.05})
+    monkeypatch.setattr(
+        ResultStore.__init__, "__kwdefaults__", {"read_only": False, "patience_s": 0.05}
+    )
     other = sqlite3.connect(results / "cells.sqlite", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     told = sluice("lab", "resume", results, "--failed")

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.lab.cli.grid_progress import LabView
-from sluice.lab.results.work import Claim, Counts
+from sluice.lab.results.work import Counts, WorkClaim
 
 
 def counts(done: int, *, failed: int = 0) -> Counts:
@@ -19,7 +19,7 @@ def counts(done: int, *, failed: int = 0) -> Counts:
     )
 
 
-def described(claim: Claim) -> str:
+def described(claim: WorkClaim) -> str:
     return claim.id
 
 

@@ -11,7 +11,7 @@ from sluice.lab.grids.gridfile import parse_grid, preset_names, read_grid
 from sluice.lab.grids.planning import GridPlan, planned
 from sluice.lab.grids.work import work_from_json, work_to_json
 from sluice.lab.plants.catalogue import simulate
-from sluice.telemetry.writers.layout import Layout
+from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 GRID = """
@@ -89,8 +89,8 @@ def test_work_is_named_by_content_and_not_by_path(tmp_path: Path) -> None:
     for folder in ("here", "there"):
         data = tmp_path / folder
         data.mkdir()
-        write(simulate("line", seed=0, days=2), data / "clean.csv", Layout.CSV)
-        write(simulate("line", seed=1, days=2, attacks=True), data / "test.csv", Layout.CSV)
+        write(simulate("line", seed=0, days=2), data / "clean.csv", FileLayout.CSV)
+        write(simulate("line", seed=1, days=2, attacks=True), data / "test.csv", FileLayout.CSV)
         text = GRID.replace('plant = "line"\ndays = 8.0', 'clean = "clean.csv"\ntest = "test.csv"')
         ids.append([work.id for work in plan(text, data=data).works])
     assert ids[0] == ids[1]

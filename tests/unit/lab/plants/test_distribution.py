@@ -11,7 +11,7 @@ import pytest
 
 from sluice.arrays import Bools, Floats, Run
 from sluice.errors import RecordError, SettingError
-from sluice.lab.plants.distribution.attacks import AttackKind
+from sluice.lab.plants.distribution.attacks import DistributionAttackKind
 from sluice.lab.plants.distribution.controls import Override, controls_to_rules, override
 from sluice.lab.plants.distribution.instruments import instruments
 from sluice.lab.plants.distribution.model import BUNDLED, load, quiet
@@ -45,7 +45,7 @@ def struck(note: Note) -> Run:
     return Run(note.first_row, note.first_row + note.rows)
 
 
-def attacks_of(record: Record, kind: AttackKind) -> list[Run]:
+def attacks_of(record: Record, kind: DistributionAttackKind) -> list[Run]:
     return [struck(note) for note in record.notes if note.what == f"attack {kind.value}"]
 
 
@@ -215,7 +215,9 @@ def test_a_pump_without_controls_returns_to_its_state_after_the_window() -> None
 
 def test_every_kind_of_attack_comes_up_and_is_labelled() -> None:
     record = net1(attacks=True)
-    assert {note.what.removeprefix("attack ") for note in record.notes} == set(AttackKind)
+    assert {note.what.removeprefix("attack ") for note in record.notes} == set(
+        DistributionAttackKind
+    )
     assert tuple(struck(note) for note in record.notes) == record.attack_segments
     assert not (net1().labels == Label.ATTACK).any()
     first = record.attack_segments[0].start
@@ -226,9 +228,9 @@ def test_every_kind_of_attack_comes_up_and_is_labelled() -> None:
 def test_a_forced_pump_stays_forced_through_its_window() -> None:
     record, state, flow = net1(attacks=True), *pump(net1(attacks=True))
     for kind, expected in (
-        (AttackKind.FORCED_OFF, False),
-        (AttackKind.CONCEALED, False),
-        (AttackKind.FORCED_ON, True),
+        (DistributionAttackKind.FORCED_OFF, False),
+        (DistributionAttackKind.CONCEALED, False),
+        (DistributionAttackKind.FORCED_ON, True),
     ):
         for window in attacks_of(record, kind):
             assert (state[window.slice] == expected).all()
@@ -244,7 +246,7 @@ def test_a_concealed_attack_shows_the_day_before_it_over_again() -> None:
     record = net1(attacks=True)
     windows = [
         window
-        for kind in (AttackKind.CONCEALED, AttackKind.LEVEL_REPLAY)
+        for kind in (DistributionAttackKind.CONCEALED, DistributionAttackKind.LEVEL_REPLAY)
         for window in attacks_of(record, kind)
     ]
     assert max(window.rows for window in windows) > 24, "one of them outlasts a day"
@@ -256,7 +258,7 @@ def test_a_concealed_attack_shows_the_day_before_it_over_again() -> None:
 
 def test_an_offset_level_comes_and_goes_in_one_step() -> None:
     record = net1(attacks=True)
-    for window in attacks_of(record, AttackKind.LEVEL_OFFSET):
+    for window in attacks_of(record, DistributionAttackKind.LEVEL_OFFSET):
         steps = np.diff(record.column("L_2"))
         metered = record.column("F_110") * 3.6 / (np.pi * 15.3924**2 / 4)
         unexplained = np.abs(steps - (metered[1:] + metered[:-1]) / 2)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sluice.arrays import Floats, Run
 from sluice.errors import SettingError
-from sluice.lab.plants.line.attacks import AttackKind
-from sluice.lab.plants.line.design import ExactRelation, Site, exact_relations
+from sluice.lab.plants.line.attacks import LineAttackKind
+from sluice.lab.plants.line.design import ExactRelation, LineDesign, exact_relations
 from sluice.lab.plants.line.plant import simulate
 from sluice.telemetry.channel import Role
 from sluice.telemetry.record import Label, Note, Record
@@ -54,7 +54,7 @@ def struck(note: Note) -> Run:
     return Run(note.first_row, note.first_row + note.rows)
 
 
-def attacks_of(kind: AttackKind) -> list[Note]:
+def attacks_of(kind: LineAttackKind) -> list[Note]:
     return [note for note in attacked().notes if note.what == f"attack {kind.value}"]
 
 
@@ -88,7 +88,7 @@ def test_a_clean_plant_keeps_every_law_to_its_noise(relation: ExactRelation) -> 
 def test_every_site_keeps_its_own_laws_and_never_spills_or_runs_dry(
     shift: float, seed: int
 ) -> None:
-    site = Site(shift=shift)
+    site = LineDesign(shift=shift)
     record = simulate(seed=seed, days=4, site=site)
     for relation in exact_relations(site):
         residuals = np.abs(residual(record, relation))
@@ -100,7 +100,7 @@ def test_every_site_keeps_its_own_laws_and_never_spills_or_runs_dry(
 
 
 def test_a_shifted_site_has_other_tanks_pumps_and_set_points() -> None:
-    reference, other = Site(), Site(shift=1.0)
+    reference, other = LineDesign(), LineDesign(shift=1.0)
     np.testing.assert_allclose(other.areas_m2, 1.10 * reference.areas_m2)
     np.testing.assert_allclose(other.nominal_flows_m3h, 1.12 * reference.nominal_flows_m3h)
     np.testing.assert_allclose(other.stop_above_m, 1.06 * reference.stop_above_m)
@@ -109,7 +109,7 @@ def test_a_shifted_site_has_other_tanks_pumps_and_set_points() -> None:
 
 
 def test_a_pump_obeys_two_rows_after_its_tank_crosses_the_set_point() -> None:
-    record, site = clean(), Site()
+    record, site = clean(), LineDesign()
     level, state = record.column("L_T1"), record.column("S_PU1")
     for start in np.flatnonzero(np.diff(state) > 0) + 1:
         assert level[start - 2] < site.start_below_m[0]
@@ -132,7 +132,7 @@ def test_the_labels_are_the_attacks_of_the_notes_apart_and_in_the_middle() -> No
     assert len(record.attack_segments) == 12
     assert record.attack_segments[0].start >= 0.12 * len(record)
     assert record.attack_segments[-1].stop <= 0.88 * len(record)
-    assert [note.what.removeprefix("attack ") for note in record.notes[:4]] == list(AttackKind)
+    assert [note.what.removeprefix("attack ") for note in record.notes[:4]] == list(LineAttackKind)
     assert not (clean().labels == Label.ATTACK).any()
 
 
@@ -140,8 +140,8 @@ def test_a_record_of_one_day_still_has_eight_attacks() -> None:
     assert len(simulate(seed=2, days=1, attacks=True).attack_segments) == 8
 
 
-@pytest.mark.parametrize("kind", AttackKind)
-def test_every_kind_of_attack_breaks_a_law(kind: AttackKind) -> None:
+@pytest.mark.parametrize("kind", LineAttackKind)
+def test_every_kind_of_attack_breaks_a_law(kind: LineAttackKind) -> None:
     laws = exact_relations()
     for note in attacks_of(kind):
         run = struck(note)
@@ -153,7 +153,7 @@ def test_every_kind_of_attack_breaks_a_law(kind: AttackKind) -> None:
 
 
 def test_a_frozen_level_holds_one_value_while_the_tank_moves_on() -> None:
-    for note in attacks_of(AttackKind.LEVEL_FREEZE):
+    for note in attacks_of(LineAttackKind.LEVEL_FREEZE):
         run = struck(note)
         assert set(attacked().column(note.channel)[run.slice]) == {
             attacked().column(note.channel)[run.start]
@@ -162,7 +162,7 @@ def test_a_frozen_level_holds_one_value_while_the_tank_moves_on() -> None:
         since = slice(run.start + 1, run.stop + 1)  # a flow moves the level of its own row
         inflow = attacked().column(f"F_PU{tank}")[since].sum()
         outflow = attacked().column(f"F_PU{tank + 1}")[since].sum()
-        moved_m = (inflow - outflow) / 60 / Site().areas_m2[tank - 1]
+        moved_m = (inflow - outflow) / 60 / LineDesign().areas_m2[tank - 1]
         assert abs(moved_m) > 0.5
         held, released = attacked().column(note.channel)[[run.start, run.stop]]
         spilled_m = moved_m - (released - held)
@@ -170,18 +170,18 @@ def test_a_frozen_level_holds_one_value_while_the_tank_moves_on() -> None:
 
 
 def test_a_stuck_pump_reads_on_while_its_tank_drains_below_the_set_point() -> None:
-    for note in attacks_of(AttackKind.PUMP_STUCK_OFF):
+    for note in attacks_of(LineAttackKind.PUMP_STUCK_OFF):
         run, stage = struck(note), int(note.channel[-1])
         flow = attacked().column(f"F_PU{stage}")[run.slice]
         level = attacked().column(f"L_T{stage}")[run.slice]
         state = attacked().column(f"S_PU{stage}")[run.slice]
         assert not flow.any()
         assert state[-1] == 1
-        assert level.min() < 0.6 * Site().start_below_m[stage - 1]
+        assert level.min() < 0.6 * LineDesign().start_below_m[stage - 1]
 
 
 def test_a_dry_tank_starves_the_pump_behind_it() -> None:
-    (longest,) = sorted(attacks_of(AttackKind.PUMP_STUCK_OFF), key=lambda note: note.rows)[-1:]
+    (longest,) = sorted(attacks_of(LineAttackKind.PUMP_STUCK_OFF), key=lambda note: note.rows)[-1:]
     run, stage = struck(longest), int(longest.channel[-1])
     level = attacked().column(f"L_T{stage}")[run.slice]
     dry = level < 0.05 + 4 * LEVEL_NOISE_M
@@ -191,7 +191,7 @@ def test_a_dry_tank_starves_the_pump_behind_it() -> None:
 
 
 def test_an_offset_level_misleads_the_controller() -> None:
-    for note in attacks_of(AttackKind.LEVEL_OFFSET):
+    for note in attacks_of(LineAttackKind.LEVEL_OFFSET):
         run = struck(note)
         step = np.diff(attacked().column(note.channel))[run.start - 1]
         assert 0.3 < step < 1.2
@@ -202,10 +202,13 @@ def test_an_offset_level_misleads_the_controller() -> None:
 
 
 def test_a_scaled_flow_reads_low_and_moves_no_water() -> None:
-    for note in attacks_of(AttackKind.FLOW_SCALE):
+    for note in attacks_of(LineAttackKind.FLOW_SCALE):
         run, pump = struck(note), int(note.channel[-1])
         on = attacked().column(f"S_PU{pump}")[run.slice] == 1
-        share = attacked().column(note.channel)[run.slice][on] / Site().nominal_flows_m3h[pump - 1]
+        share = (
+            attacked().column(note.channel)[run.slice][on]
+            / LineDesign().nominal_flows_m3h[pump - 1]
+        )
         assert 0.28 < share.mean() < 0.62
 
 
@@ -223,4 +226,4 @@ def test_a_record_too_short_for_an_attack_is_refused() -> None:
 @pytest.mark.parametrize("shift", [3.1, -4.0, float("nan")])
 def test_a_site_of_another_make_is_refused(shift: float) -> None:
     with pytest.raises(SettingError, match="site shift"):
-        Site(shift=shift)
+        LineDesign(shift=shift)

@@ -11,9 +11,9 @@ import pytest
 from sluice.arrays import Bools, Floats
 from sluice.errors import SettingError
 from sluice.lab.plants import treatment
-from sluice.lab.plants.treatment.attacks import Attack
+from sluice.lab.plants.treatment.attacks import TreatmentAttack
 from sluice.lab.plants.treatment.published import PUBLISHED_ATTACKS
-from sluice.lab.plants.treatment.simulation import ATTACKED, CLEAN, Run
+from sluice.lab.plants.treatment.simulation import ATTACKED, CLEAN, SimulationRun
 from sluice.telemetry.channel import Role
 from sluice.telemetry.record import Label, Record
 
@@ -22,7 +22,7 @@ TELLING_SEED = 3  # P101 rests when attack 16 begins; were it running, the attac
 START_UP_S = 21_600
 TANKS = ("T101", "T301", "T401")
 
-Runs = Callable[[], Run]
+Runs = Callable[[], SimulationRun]
 
 SWAT_TAGS = """
 FIT101 LIT101 MV101 P101 P102 AIT201 AIT202 AIT203 FIT201 MV201 P201 P202 P203 P204 P205 P206
@@ -33,21 +33,21 @@ FIT601 P601 P602 P603
 
 
 @cache
-def clean() -> Run:
+def clean() -> SimulationRun:
     return treatment.simulate(seed=SEED)
 
 
 @cache
-def attacked() -> Run:
+def attacked() -> SimulationRun:
     return treatment.simulate(seed=SEED, attacks=True)
 
 
 @cache
-def spared(seed: int = SEED) -> Run:
+def spared(seed: int = SEED) -> SimulationRun:
     return treatment.run_period(seed=seed, period=ATTACKED)
 
 
-def published(number: int) -> Attack:
+def published(number: int) -> TreatmentAttack:
     return next(attack for attack in PUBLISHED_ATTACKS if attack.number == number)
 
 
@@ -425,7 +425,7 @@ def test_an_attack_on_an_unknown_tag_is_refused() -> None:
 def test_an_attack_that_ends_before_it_starts_is_refused() -> None:
     start = ATTACKED.begins
     with pytest.raises(SettingError, match="attack 99 ends"):
-        Attack(
+        TreatmentAttack(
             number=99,
             targets=("MV101",),
             start=start,
@@ -461,6 +461,6 @@ def test_a_site_beyond_what_the_plant_can_be_is_refused() -> None:
     with pytest.raises(SettingError, match="0 to 0.25"):
         treatment.site_of(0, 0, spread=0.5)
     with pytest.raises(SettingError, match="0.5 to 2"):
-        treatment.Site(name="tiny", t101_area=0.1)
+        treatment.TreatmentDesign(name="tiny", t101_area=0.1)
     with pytest.raises(SettingError, match="at most 100 mm"):
-        treatment.Site(name="high", set_point_shift_mm=300.0)
+        treatment.TreatmentDesign(name="high", set_point_shift_mm=300.0)

@@ -17,11 +17,11 @@ from sluice.lab.reports.grid_page import (
 )
 from sluice.lab.reports.grid_quality import recorded_f1
 from sluice.lab.reports.published import printed_removal, recorded_recall
-from sluice.lab.reports.tables import Column, Table, as_csv, as_html, as_latex, told_only
+from sluice.lab.reports.tables import Column, ReportTable, as_csv, as_html, as_latex, told_only
 from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.provenance import Provenance
 from sluice.lab.results.reading import stored_cells
-from sluice.lab.results.store import Store
+from sluice.lab.results.store import ResultStore
 from sluice.lab.results.work import GridFacts, Made, WorkRow
 
 MAKER = Provenance(version="1", commit="abcdefabcdef0", code="k" * 32, environment="e" * 32)
@@ -71,7 +71,7 @@ def made(mode: str, seed: int) -> Made:
 
 def filled(
     folder: Path, *, stand_in: str | None = None, sets: Sequence[str] = ("paper-wide",)
-) -> Store:
+) -> ResultStore:
     asked = [
         Asked(
             study="removal",
@@ -94,7 +94,7 @@ def filled(
         for at, one in enumerate(asked)
     ]
     notes = (f"{stand_in} STANDS IN for swat",) if stand_in else ()
-    store = Store.create(folder, GridFacts(name="small", stand_ins=notes), rows)
+    store = ResultStore.create(folder, GridFacts(name="small", stand_ins=notes), rows)
     for one in asked:
         claim = store.claim("me", now=0, lease_s=60)
         assert claim is not None
@@ -102,11 +102,11 @@ def filled(
     return store
 
 
-def table(report: LabReport, slug: str) -> Table:
+def table(report: LabReport, slug: str) -> ReportTable:
     return next(table for table in report.tables if table.slug == slug)
 
 
-def column(found: Table, name: str, *, nth: int = 0) -> list[object]:
+def column(found: ReportTable, name: str, *, nth: int = 0) -> list[object]:
     at = [at for at, column in enumerate(found.columns) if column.name == name][nth]
     return [row[at] for row in found.rows]
 
@@ -221,7 +221,7 @@ def test_a_summary_holds_every_table_and_what_came_out(tmp_path: Path) -> None:
 
 
 def test_a_table_keeps_every_digit_in_csv_and_escapes_what_it_must() -> None:
-    shown = Table(
+    shown = ReportTable(
         slug="t",
         title="T",
         sentence="50 % of A & B",

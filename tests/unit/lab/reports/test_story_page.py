@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from sluice.lab.reports.story_page import Plant, StoryPage, Way, write_story_page
+from sluice.lab.reports.story_page import StoryPage, StoryPlant, Way, write_story_page
 
 PLANTS = tuple(
-    Plant(
+    StoryPlant(
         name=f"plant-{at}",
         lies=at == 2,
         admitted=at != 2,

@@ -19,8 +19,8 @@ from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.export import export
 from sluice.lab.results.owner import Owner, gone
 from sluice.lab.results.provenance import Provenance, provenance
-from sluice.lab.results.reading import State, stored_cells, under_way
-from sluice.lab.results.store import FILE, Store
+from sluice.lab.results.reading import GridState, stored_cells, under_way
+from sluice.lab.results.store import FILE, ResultStore
 from sluice.lab.results.work import GridFacts, Made, WorkRow
 
 MAKER = Provenance(version="1", commit="c", code="k", environment="e")
@@ -69,7 +69,7 @@ def asked(seed: int, *, mode: str = "gated") -> Asked:
     )
 
 
-def filled(folder: Path, works: int = 4) -> Store:
+def filled(folder: Path, works: int = 4) -> ResultStore:
     """A store in which each piece of work serves two cells, and layouts have two pieces each."""
     rows = [
         WorkRow(
@@ -81,7 +81,7 @@ def filled(folder: Path, works: int = 4) -> Store:
         )
         for at in range(works)
     ]
-    return Store.create(folder, GridFacts(name="small", stand_ins=("a for b",)), rows)
+    return ResultStore.create(folder, GridFacts(name="small", stand_ins=("a for b",)), rows)
 
 
 def test_work_is_claimed_once_kept_and_counted(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_work_is_claimed_once_kept_and_counted(tmp_path: Path) -> None:
     counts = store.counts()
     assert (counts.cells, counts.cells_done, counts.done, counts.waiting) == (8, 2, 1, 3)
     first = stored_cells(store)[0]
-    assert first.state is State.DONE
+    assert first.state is GridState.DONE
     assert first.result == RESULT
     assert first.made_by == MAKER
     assert store.scores("layout 0", "fedavg") == {"f": SCORE}
@@ -118,7 +118,7 @@ def test_two_workers_never_hold_one_piece_of_work(tmp_path: Path) -> None:
     filled(tmp_path, works=60).close()
 
     def work(name: str) -> list[str]:
-        store, held = Store(tmp_path), []
+        store, held = ResultStore(tmp_path), []
         while claim := store.claim(name, now=0, lease_s=60):
             held.append(claim.id)
         store.close()
@@ -199,7 +199,7 @@ def test_a_transaction_that_is_killed_leaves_nothing_half_done(tmp_path: Path) -
         "os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / FILE)], check=False)
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     assert store.rows("SELECT * FROM federations") == []
     assert store.rows("PRAGMA integrity_check")[0][0] == "ok"
     assert store.claim("a", now=0, lease_s=60) is not None
@@ -224,7 +224,7 @@ def test_a_locked_database_is_told_in_a_sentence(tmp_path: Path) -> None:
     filled(tmp_path).close()
     other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    store = Store(tmp_path, patience_s=0.05)
+    store = ResultStore(tmp_path, patience_s=0.05)
     with pytest.raises(ResultsError, match="is locked by another program; close that"):
         store.claim("a", now=0, lease_s=60)
     other.execute("ROLLBACK")
@@ -234,17 +234,17 @@ def test_a_locked_database_is_told_in_a_sentence(tmp_path: Path) -> None:
 
 def test_folders_that_hold_something_else_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="holds no results"):
-        Store(tmp_path)
+        ResultStore(tmp_path)
     filled(tmp_path).close()
     with pytest.raises(ResultsError, match="already holds results"):
         filled(tmp_path)
     (tmp_path / FILE).write_bytes(b"no database at all, and longer than a header" * 30)
     with pytest.raises(ResultsError, match="is damaged or no results"):
-        Store(tmp_path)
+        ResultStore(tmp_path)
     newer = tmp_path / "newer"
     filled(newer)._file.execute("UPDATE facts SET value = '99' WHERE key = 'schema'")
     with pytest.raises(ResultsError, match="has schema 99"):
-        Store(newer)
+        ResultStore(newer)
 
 
 def test_the_same_results_export_to_the_same_bytes_whenever_they_came(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sluice.lab.grids.planning import planned
 from sluice.lab.grids.work import Work
 from sluice.lab.grids.workbench import Workbench
 from sluice.lab.plants.catalogue import simulate
-from sluice.lab.trials.artifact_cache import Shelf, content_of
+from sluice.lab.trials.artifact_cache import ArtifactCache, content_of
 from sluice.telemetry.record import Record
 
 GRID = """
@@ -47,29 +47,29 @@ def never(*_: object, **__: object) -> Record:
 def test_a_second_run_neither_simulates_nor_mines_nor_projects_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = Shelf(folder=tmp_path / "kept", code="this")
-    bench = Workbench(shelf=shelf)
+    cache = ArtifactCache(folder=tmp_path / "kept", code="this")
+    bench = Workbench(cache=cache)
     first = [bench.work(work, {}) for work in works(tmp_path)]
     monkeypatch.setattr(makers, "project", never)
     monkeypatch.setattr(workbench, "mine", never)
     monkeypatch.setattr(sources, "simulate", never)
-    bench = Workbench(shelf=shelf)
+    bench = Workbench(cache=cache)
     again = [bench.work(work, {}) for work in works(tmp_path)]
     assert [replace(one, wall_s=0) for one in again] == [replace(one, wall_s=0) for one in first]
     with pytest.raises(AssertionError, match="made again"):  # other code trusts nothing of it
-        Workbench(shelf=replace(shelf, code="other")).work(works(tmp_path)[0], {})
+        Workbench(cache=replace(cache, code="other")).work(works(tmp_path)[0], {})
 
 
 def test_what_is_on_the_shelf_comes_back_bit_by_bit(tmp_path: Path) -> None:
-    shelf = Shelf(folder=tmp_path, code="this")
+    cache = ArtifactCache(folder=tmp_path, code="this")
     shown, trained = simulate("line", seed=0, days=1), simulate("line", seed=1, days=1)
     for poison in (
         Poison(shown=shown, trained=shown, planted=np.arange(1440) < 9, exposure=0.5),
         Poison(shown=shown, trained=trained, planted=np.arange(1440) < 9),
     ):
         told = (poison.exposure,)
-        shelf.poison(told, lambda poison=poison: poison)  # type: ignore[misc]
-        read = shelf.poison(told, never)  # type: ignore[arg-type]
+        cache.poison(told, lambda poison=poison: poison)  # type: ignore[misc]
+        read = cache.poison(told, never)  # type: ignore[arg-type]
         assert content_of(read.shown) == content_of(poison.shown)
         assert content_of(read.trained) == content_of(poison.trained)
         assert read.shown.channels == shown.channels
@@ -79,21 +79,21 @@ def test_what_is_on_the_shelf_comes_back_bit_by_bit(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_broken_off_is_made_again(tmp_path: Path) -> None:
-    shelf = Shelf(folder=tmp_path, code="this")
+    cache = ArtifactCache(folder=tmp_path, code="this")
     record = simulate("line", seed=0, days=1)
-    shelf.record(("plant",), lambda: record)
+    cache.record(("plant",), lambda: record)
     (kept,) = (tmp_path / "records").iterdir()
     kept.write_bytes(kept.read_bytes()[:1000])
-    made = shelf.record(("plant",), lambda: record)
+    made = cache.record(("plant",), lambda: record)
     assert made is record
-    assert content_of(shelf.record(("plant",), never)) == content_of(record)
+    assert content_of(cache.record(("plant",), never)) == content_of(record)
 
 
 def test_a_shelf_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("a file in the folder's place")
     record = simulate("line", seed=0, days=1)
-    shelf = Shelf(folder=tmp_path / "kept", code="this")
-    assert shelf.record(("plant",), lambda: record) is record
+    cache = ArtifactCache(folder=tmp_path / "kept", code="this")
+    assert cache.record(("plant",), lambda: record) is record
 
 
 def test_readings_clocks_and_labels_all_make_other_content() -> None:

@@ -5,7 +5,7 @@ import pytest
 from sluice.errors import MissingChannelError, SettingError
 from sluice.lab.plants.catalogue import simulate
 from sluice.lab.trials.modes import MODES, Adversary, Roster
-from sluice.lab.trials.scenario import Setup, client_names, liars_of, scenario
+from sluice.lab.trials.scenario import Setup, client_names, malicious_clients, scenario
 from sluice.telemetry.record import Label
 
 
@@ -25,7 +25,7 @@ from sluice.telemetry.record import Label
 def test_the_papers_seeds_name_the_papers_liars(
     clients: int, liars: int, seed: int, expected: set[int]
 ) -> None:
-    drawn = liars_of(Setup(clients=clients, liars=liars), seed=seed)
+    drawn = malicious_clients(Setup(clients=clients, liars=liars), seed=seed)
     assert drawn == tuple(f"plant-{at}" for at in sorted(expected))
 
 
@@ -71,4 +71,4 @@ def test_the_modes_are_those_of_the_paper_and_two_references() -> None:
     ]
     assert [name for name, mode in MODES.items() if mode.gated] == ["gated"]
     assert MODES["gated"].adversary is Adversary.PROJECTED
-    assert MODES["honest-only"].roster is Roster.WITHOUT_LIARS
+    assert MODES["honest-only"].roster is Roster.HONEST_ONLY

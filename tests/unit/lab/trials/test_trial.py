@@ -9,7 +9,7 @@ from sluice.admission.gate import Gate
 from sluice.admission.policy import PaperPolicy
 from sluice.aggregation.update import Update
 from sluice.detector.autoencoder import Descent
-from sluice.detector.model import Kind
+from sluice.detector.model import DetectorKind
 from sluice.errors import SettingError
 from sluice.federation.messages import Reply, Request, Train, Trained
 from sluice.invariants.mining.profiles import mine
@@ -18,7 +18,7 @@ from sluice.lab.attacks.updates import SignFlip
 from sluice.lab.plants.catalogue import simulate
 from sluice.lab.trials.cell import Score, run_cell
 from sluice.lab.trials.contributions import Contributions, NamedGate
-from sluice.lab.trials.malicious import LyingTransport
+from sluice.lab.trials.malicious import MaliciousTransport
 from sluice.lab.trials.modes import MODES
 from sluice.lab.trials.scenario import Setup, scenario
 from sluice.lab.trials.trial import Trial
@@ -26,7 +26,7 @@ from sluice.lab.trials.trial import Trial
 CLIENTS = 5
 
 
-def trial(*, detector: Kind = Kind.AUTOENCODER, seed: int = 0) -> Trial:
+def trial(*, detector: DetectorKind = DetectorKind.AUTOENCODER, seed: int = 0) -> Trial:
     clean = simulate("line", seed=0, days=8)
     test = simulate("line", seed=1, days=4, attacks=True)
     setup = Setup(
@@ -112,10 +112,10 @@ def test_each_alone_is_a_federation_per_plant_and_pooling_is_one_of_one(tried: T
 
 
 def test_the_subspace_detector_adds_sums_and_takes_no_other_rule() -> None:
-    summed = trial(detector=Kind.SUBSPACE)
+    summed = trial(detector=DetectorKind.SUBSPACE)
     plan = summed.plan(MODES["clean"])
     (done,) = summed.run(plan, "fedavg")
-    assert done.detector.model.kind is Kind.SUBSPACE
+    assert done.detector.model.kind is DetectorKind.SUBSPACE
     assert sum(done.influence.values()) == pytest.approx(1)
     with pytest.raises(SettingError, match="no updates to weigh"):
         summed.run(plan, "krum")
@@ -143,7 +143,7 @@ def test_liars_in_the_update_space_see_the_others_and_change_only_their_own() ->
             }
 
     asked = dict.fromkeys("abc", Train(round=1, parameters=np.zeros(3, np.float32)))
-    lying = LyingTransport(inner=Fixed(), liars=("b",), attack=SignFlip(), seed=0)
+    lying = MaliciousTransport(inner=Fixed(), liars=("b",), attack=SignFlip(), seed=0)
     replies = lying.exchange(asked)
     told = {c: reply.update.vector for c, reply in replies.items() if isinstance(reply, Trained)}
     np.testing.assert_array_equal(told["b"], -np.arange(1.0, 4.0))

@@ -9,7 +9,7 @@ from sluice.arrays import runs
 from sluice.errors import RecordError
 from sluice.telemetry.formats.format import Fill
 from sluice.telemetry.formats.wadi import WADI
-from sluice.telemetry.formats.wadi_attacks import PUBLISHED, Attack, attacks_in
+from sluice.telemetry.formats.wadi_attacks import PUBLISHED, WadiAttack, attacks_in
 from sluice.telemetry.record import Label
 
 from .conftest import Cell, Put, Workbook
@@ -120,13 +120,13 @@ def test_the_published_attacks_make_the_segments_and_rows_of_the_paper() -> None
 
 
 SHEET_HEAD: list[list[Cell]] = [
-    ["Attack description"],
+    ["WadiAttack description"],
     [],
     ["S.No", "Date", "Start Time", "End Time", "Attack Point (s)"],
 ]
 
 
-def days(attacks: tuple[Attack, ...]) -> list[tuple[str, str]]:
+def days(attacks: tuple[WadiAttack, ...]) -> list[tuple[str, str]]:
     return [(f"{at.start:%d %H:%M:%S}", f"{at.end:%d %H:%M:%S}") for at in attacks]
 
 

@@ -17,7 +17,7 @@ from sluice.telemetry.formats.wadi import WADI
 from sluice.telemetry.record import Label, Record
 from sluice.telemetry.source import Source
 from sluice.telemetry.table import Table
-from sluice.telemetry.writers.layout import Layout, layout_for
+from sluice.telemetry.writers.layout import FileLayout, layout_for
 from sluice.telemetry.writers.write import write
 
 from .conftest import Recorded
@@ -39,21 +39,21 @@ def same(table: Table, record: Record) -> None:
 @pytest.mark.parametrize(
     ("layout", "form", "names", "stride_s", "start"),
     [
-        (Layout.SWAT, SWAT, SWAT_TAGS, 1.0, "2015-12-28T11:59:55"),
-        (Layout.SWAT, SWAT, ("A", "B"), 5.0, "2016-01-01T23:59:55"),
-        (Layout.WADI, WADI, WADI_TAGS, 1.0, "2017-10-09T23:59:55"),
-        (Layout.WADI, WADI, ("LIT1", "MV1"), 0.25, "2024-02-29T11:59:59"),
-        (Layout.BATADAL, BATADAL, BATADAL_TAGS, 3600.0, "2016-12-31T20:00:00"),
-        (Layout.IPAL, IPAL, ("any: tag", "MV 1"), 1.0, "2015-12-28T11:59:55"),
-        (Layout.IPAL, IPAL, ("a,b", "c"), 0.1, "2015-12-28T11:59:55"),
-        (Layout.IPAL, IPAL, MANY_TAGS, 1.0, "2015-12-28T11:59:55"),
-        (Layout.SWAT, SWAT, MANY_TAGS, 1.0, "2015-12-28T11:59:55"),
+        (FileLayout.SWAT, SWAT, SWAT_TAGS, 1.0, "2015-12-28T11:59:55"),
+        (FileLayout.SWAT, SWAT, ("A", "B"), 5.0, "2016-01-01T23:59:55"),
+        (FileLayout.WADI, WADI, WADI_TAGS, 1.0, "2017-10-09T23:59:55"),
+        (FileLayout.WADI, WADI, ("LIT1", "MV1"), 0.25, "2024-02-29T11:59:59"),
+        (FileLayout.BATADAL, BATADAL, BATADAL_TAGS, 3600.0, "2016-12-31T20:00:00"),
+        (FileLayout.IPAL, IPAL, ("any: tag", "MV 1"), 1.0, "2015-12-28T11:59:55"),
+        (FileLayout.IPAL, IPAL, ("a,b", "c"), 0.1, "2015-12-28T11:59:55"),
+        (FileLayout.IPAL, IPAL, MANY_TAGS, 1.0, "2015-12-28T11:59:55"),
+        (FileLayout.SWAT, SWAT, MANY_TAGS, 1.0, "2015-12-28T11:59:55"),
     ],
 )
 def test_what_is_written_is_read_back(  # noqa: PLR0917
     tmp_path: Path,
     recorded: Recorded,
-    layout: Layout,
+    layout: FileLayout,
     form: Format,
     names: tuple[str, ...],
     stride_s: float,
@@ -70,7 +70,7 @@ def test_what_is_written_is_read_back(  # noqa: PLR0917
 
 def test_swat_is_written_with_its_quirks(tmp_path: Path, recorded: Recorded) -> None:
     path = tmp_path / "swat.csv"
-    write(recorded(SWAT_TAGS, start="2015-12-28T09:59:55"), path, Layout.SWAT)
+    write(recorded(SWAT_TAGS, start="2015-12-28T09:59:55"), path, FileLayout.SWAT)
     title, header, first, *rest = path.read_bytes().split(b"\n")
     assert title == b",P1,P2,,P1,"
     assert header == b" Timestamp,FIT101, AIT201,FIT201, MV101,Normal/Attack"
@@ -85,7 +85,7 @@ def test_swat_is_written_with_its_quirks(tmp_path: Path, recorded: Recorded) -> 
 
 def test_wadi_is_written_with_its_quirks(tmp_path: Path, recorded: Recorded) -> None:
     path = tmp_path / "wadi.csv"
-    write(recorded(WADI_TAGS, start="2017-10-09T18:00:00"), path, Layout.WADI)
+    write(recorded(WADI_TAGS, start="2017-10-09T18:00:00"), path, FileLayout.WADI)
     lines = path.read_text().split("\n")
     assert lines[0] == "0,1,2,3,4,5,6"
     assert lines[1] == (
@@ -99,7 +99,9 @@ def test_wadi_is_written_with_its_quirks(tmp_path: Path, recorded: Recorded) -> 
 
 def test_batadal_is_written_in_the_competition_form(tmp_path: Path, recorded: Recorded) -> None:
     path = tmp_path / "batadal.csv"
-    write(recorded(BATADAL_TAGS, stride_s=3600, start="2016-07-04T00:00:00"), path, Layout.BATADAL)
+    write(
+        recorded(BATADAL_TAGS, stride_s=3600, start="2016-07-04T00:00:00"), path, FileLayout.BATADAL
+    )
     lines = path.read_text().split("\n")
     assert lines[0] == "DATETIME, L_T1, F_PU1, S_PU1, ATT_FLAG"
     assert lines[1].startswith("04/07/16 00, ")
@@ -108,7 +110,7 @@ def test_batadal_is_written_in_the_competition_form(tmp_path: Path, recorded: Re
 
 def test_plain_tables_hold_time_channels_and_label(tmp_path: Path, recorded: Recorded) -> None:
     record = recorded(("level", "valve"))
-    for layout, name in ((Layout.CSV, "plain.csv"), (Layout.PARQUET, "plain.parquet")):
+    for layout, name in ((FileLayout.CSV, "plain.csv"), (FileLayout.PARQUET, "plain.parquet")):
         write(record, tmp_path / name, layout)
     table = pl.read_parquet(tmp_path / "plain.parquet")
     assert table.schema == {
@@ -143,21 +145,21 @@ def test_a_packed_file_is_the_same_whenever_it_is_written(
     ("layout", "names", "stride_s", "complaint"),
     [
         (
-            Layout.BATADAL,
+            FileLayout.BATADAL,
             BATADAL_TAGS,
             60.0,
             "stride of 60 s .* batadal writes multiples of 1 hours",
         ),
-        (Layout.SWAT, SWAT_TAGS, 0.5, "swat writes multiples of 1 seconds"),
-        (Layout.WADI, WADI_TAGS, 0.0005, "wadi writes multiples of 1 milliseconds"),
-        (Layout.SWAT, ("Timestamp", "MV101"), 1.0, "swat has its own column 'Timestamp'"),
-        (Layout.CSV, ("a,b", "MV101"), 1.0, "csv cannot write the channel name 'a,b'"),
+        (FileLayout.SWAT, SWAT_TAGS, 0.5, "swat writes multiples of 1 seconds"),
+        (FileLayout.WADI, WADI_TAGS, 0.0005, "wadi writes multiples of 1 milliseconds"),
+        (FileLayout.SWAT, ("Timestamp", "MV101"), 1.0, "swat has its own column 'Timestamp'"),
+        (FileLayout.CSV, ("a,b", "MV101"), 1.0, "csv cannot write the channel name 'a,b'"),
     ],
 )
 def test_what_a_layout_cannot_express_is_refused(  # noqa: PLR0917
     tmp_path: Path,
     recorded: Recorded,
-    layout: Layout,
+    layout: FileLayout,
     names: tuple[str, ...],
     stride_s: float,
     complaint: str,
@@ -170,12 +172,12 @@ def test_what_a_layout_cannot_express_is_refused(  # noqa: PLR0917
 def test_a_year_that_two_digits_cannot_hold_is_refused(tmp_path: Path, recorded: Recorded) -> None:
     record = recorded(BATADAL_TAGS, stride_s=3600, start="2070-01-01T00:00:00")
     with pytest.raises(InputError, match="two-digit years"):
-        write(record, tmp_path / "out.csv", Layout.BATADAL)
+        write(record, tmp_path / "out.csv", FileLayout.BATADAL)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path, recorded: Recorded) -> None:
     with pytest.raises(InputError, match=r"cannot write .*nowhere/out\.csv"):
-        write(recorded(("level", "valve")), tmp_path / "nowhere" / "out.csv", Layout.CSV)
+        write(recorded(("level", "valve")), tmp_path / "nowhere" / "out.csv", FileLayout.CSV)
 
 
 def test_actuator_codes_that_are_no_integers_are_not_rounded(tmp_path: Path) -> None:
@@ -188,21 +190,21 @@ def test_actuator_codes_that_are_no_integers_are_not_rounded(tmp_path: Path) -> 
         stride_s=1,
         labels=np.full(2, Label.UNLABELLED, np.int8),
     )
-    write(record, tmp_path / "between.csv", Layout.SWAT)
+    write(record, tmp_path / "between.csv", FileLayout.SWAT)
     same(SWAT.load(Source(tmp_path / "between.csv")), record)
 
 
 @pytest.mark.parametrize(
     ("name", "layout"),
     [
-        ("a.csv", Layout.CSV),
-        ("A.CSV.GZ", Layout.CSV),
-        ("a.parquet", Layout.PARQUET),
-        ("a.state.gz", Layout.IPAL),
-        ("a.jsonl", Layout.IPAL),
+        ("a.csv", FileLayout.CSV),
+        ("A.CSV.GZ", FileLayout.CSV),
+        ("a.parquet", FileLayout.PARQUET),
+        ("a.state.gz", FileLayout.IPAL),
+        ("a.jsonl", FileLayout.IPAL),
     ],
 )
-def test_the_suffix_tells_the_layout(name: str, layout: Layout) -> None:
+def test_the_suffix_tells_the_layout(name: str, layout: FileLayout) -> None:
     assert layout_for(Path(name)) is layout
 
 

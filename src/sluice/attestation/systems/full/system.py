@@ -18,7 +18,7 @@ from sluice.attestation.packing import digest, number, packed
 from sluice.attestation.systems.full import worker
 from sluice.attestation.systems.full.statement import Statement, derive
 from sluice.attestation.systems.full.witness import Witness
-from sluice.attestation.systems.system import Circuit, Claim
+from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
 from sluice.invariants import RuleSet, rules_hash
 from sluice.telemetry import Record
@@ -136,7 +136,7 @@ class Full:
         self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
     ) -> None:
         """Return where the proof holds, and raise `VerificationError` otherwise."""
-        claim = Claim(commitment=commitment, rows=rows, context=context, proof=proof)
+        claim = ProofClaim(commitment=commitment, rows=rows, context=context, proof=proof)
         refused = self._objection(circuit, claim)
         if refused:
             raise refused
@@ -149,7 +149,7 @@ class Full:
             raise _refusal(invalid.args) from None
 
     def verify_many(
-        self, circuit: Circuit, claims: Sequence[Claim]
+        self, circuit: Circuit, claims: Sequence[ProofClaim]
     ) -> tuple[VerificationError | None, ...]:
         """Verify side by side, on all cores: for each none, or the refusal that `verify` raises."""
         answers = [self._objection(circuit, claim) for claim in claims]
@@ -168,7 +168,7 @@ class Full:
             answers[at] = _refusal(invalid) if invalid else None
         return tuple(answers)
 
-    def _objection(self, circuit: Circuit, claim: Claim) -> VerificationError | None:
+    def _objection(self, circuit: Circuit, claim: ProofClaim) -> VerificationError | None:
         """Say what is wrong with a claim before anyone looks at the proof."""
         if not LEAST_ROWS <= claim.rows <= circuit.rows_max:
             return VerificationError("5.7", f"the circuit does not take {claim.rows:,} rows")

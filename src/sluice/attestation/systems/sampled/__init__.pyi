@@ -10,7 +10,7 @@ from .guarantee import ROUNDS, Guarantee, guarantee, pass_probability
 from .keys import SINGLE_PARTY, VERIFYING, make_sampled, open_sampled
 from .measurement import SampledVerdicts, measure_sampled
 from .snarkjs import export, write_export
-from .system import SAMPLED_ROWS, Claim, Sampled, Sampling, poseidon, statement_of
+from .system import SAMPLED_ROWS, Sampled, SampledClaim, Sampling, poseidon, statement_of
 
 __all__ = [
     "LEAST_VIOLATIONS",
@@ -18,10 +18,10 @@ __all__ = [
     "SAMPLED_ROWS",
     "SINGLE_PARTY",
     "VERIFYING",
-    "Claim",
     "Exclusion",
     "Guarantee",
     "Sampled",
+    "SampledClaim",
     "SampledVerdicts",
     "Sampling",
     "clean_share",

@@ -8,11 +8,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.attestation.systems.sampled.system import Claim
+from sluice.attestation.systems.sampled.system import SampledClaim
 from sluice.errors import DocumentError
 from sluice.files import atomically
 
-__all__ = ["Exported", "export", "write_export"]
+__all__ = ["SnarkjsExport", "export", "write_export"]
 
 COORDINATE = 32
 HEADER = 24 + 32 + 32  # what kind of key, of which circuit, with which proving key
@@ -22,7 +22,7 @@ Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class SnarkjsExport:
     """The three documents of snarkjs."""
 
     proof: Json
@@ -30,7 +30,7 @@ class Exported:
     verification_key: Json
 
 
-def export(proof: bytes, claim: Claim, verifying_key: bytes) -> Exported:
+def export(proof: bytes, claim: SampledClaim, verifying_key: bytes) -> SnarkjsExport:
     """Write the same points and numbers in snarkjs's way."""
     points = _Points(proof)
     a, b, c = points.first(), points.second(), points.first()
@@ -40,7 +40,7 @@ def export(proof: bytes, claim: Claim, verifying_key: bytes) -> Exported:
     inputs = []
     while key.left:
         inputs.append(key.first())
-    return Exported(
+    return SnarkjsExport(
         proof={"pi_a": a, "pi_b": b, "pi_c": c, **CURVE},
         public=[str(signal) for signal in claim.signals],
         verification_key={
@@ -55,7 +55,7 @@ def export(proof: bytes, claim: Claim, verifying_key: bytes) -> Exported:
     )
 
 
-def write_export(exported: Exported, folder: Path) -> tuple[Path, Path, Path]:
+def write_export(exported: SnarkjsExport, folder: Path) -> tuple[Path, Path, Path]:
     """Write proof.json, public.json and verification_key.json."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []

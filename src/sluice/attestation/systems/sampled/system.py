@@ -24,8 +24,8 @@ from sluice.telemetry import Record
 
 __all__ = [
     "SAMPLED_ROWS",
-    "Claim",
     "Sampled",
+    "SampledClaim",
     "Sampling",
     "core_of",
     "draw_rows",
@@ -63,7 +63,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class SampledClaim:
     """The public inputs of a proof, recomputed by whoever verifies."""
 
     commitment: bytes
@@ -220,15 +220,15 @@ class Sampled:
             raise VerificationError("5.7" if step == "shape" else "5.8", why) from None
 
     def verify_many(
-        self, circuit: Circuit, claims: Sequence[system.Claim]
+        self, circuit: Circuit, claims: Sequence[system.ProofClaim]
     ) -> tuple[VerificationError | None, ...]:
         """Verify one after the other: each takes two milliseconds."""
         return system.each_alone(self, circuit, claims)
 
-    def claim(self, circuit: Circuit, commitment: bytes, rows: int, context: bytes) -> Claim:
+    def claim(self, circuit: Circuit, commitment: bytes, rows: int, context: bytes) -> SampledClaim:
         """Return what a proof says of a commitment: which rows are drawn, and the budgets."""
         statement = self._statement(circuit)
-        return Claim(
+        return SampledClaim(
             commitment=commitment,
             rows=rows,
             drawn=draw_rows(commitment, context, rows=rows, samples=statement.samples),

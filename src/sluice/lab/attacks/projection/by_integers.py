@@ -24,7 +24,7 @@ from sluice.invariants import (
     held,
     measure,
 )
-from sluice.lab.attacks.projection.demands import Chain, Demands, Shown, Slab
+from sluice.lab.attacks.projection.demands import Chain, Demands, ShownReadings, Slab
 from sluice.lab.attacks.projection.registers import RegisterReader
 from sluice.telemetry import Record
 
@@ -88,9 +88,9 @@ def _read(
     return tuple(slabs), tuple(chains)
 
 
-def _shown(register: Register) -> Shown:
+def _shown(register: Register) -> ShownReadings:
     top = register.low + register.step * REGISTER_TOP
-    return Shown(channel=register.channel, low=register.low, high=top)
+    return ShownReadings(channel=register.channel, low=register.low, high=top)
 
 
 def _last_known(record: Record) -> Ints:

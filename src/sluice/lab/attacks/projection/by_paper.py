@@ -17,7 +17,7 @@ from sluice.invariants import (
     Window,
     residuals,
 )
-from sluice.lab.attacks.projection.demands import Chain, Demands, Limits, Part, Slab
+from sluice.lab.attacks.projection.demands import Chain, DemandPart, Demands, Limits, Slab
 from sluice.lab.attacks.projection.shapes import flow_parts, level_part, on_time
 from sluice.telemetry import Record
 
@@ -93,7 +93,7 @@ def _chain(rule: Invariant, found: Residuals, record: Record, *, wary: bool) -> 
     at = np.flatnonzero(found.applies)
     constant = np.zeros(len(at))
     if isinstance(relation, Rate):
-        parts: tuple[Part, ...] = (level_part(relation.channel, 1.0, 1),)
+        parts: tuple[DemandPart, ...] = (level_part(relation.channel, 1.0, 1),)
     else:
         assert isinstance(relation, Balance | Window)
         rows = relation.rows if isinstance(relation, Window) else 1
@@ -120,7 +120,7 @@ def _chain(rule: Invariant, found: Residuals, record: Record, *, wary: bool) -> 
     )
 
 
-def _size(parts: tuple[Part, ...], record: Record) -> float:
+def _size(parts: tuple[DemandPart, ...], record: Record) -> float:
     """Return how large the numbers are whose difference a residual is."""
     return sum(
         float(np.abs(part.weights).sum())

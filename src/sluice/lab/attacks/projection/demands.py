@@ -13,7 +13,7 @@ import numpy as np
 
 from sluice.arrays import Bools, Floats, Ints
 
-__all__ = ["Chain", "Demands", "Limits", "Part", "Shown", "Slab"]
+__all__ = ["Chain", "DemandPart", "Demands", "Limits", "ShownReadings", "Slab"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Slab:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DemandPart:
     """A channel in a chain: how many rows back, and with what weights."""
 
     channel: str
@@ -79,7 +79,7 @@ class Chain:
 
     rule: str
     at: Ints
-    parts: tuple[Part, ...]
+    parts: tuple[DemandPart, ...]
     constant: Floats  # one per row of `at`: what the actuators and the rule itself contribute
     limits: Limits  # one per row of `at`
     sacrificed: Limits
@@ -87,7 +87,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownReadings:
     """What an instrument can show: a reading beyond is read as the last one that it can."""
 
     channel: str
@@ -102,7 +102,7 @@ class Demands:
     slabs: tuple[Slab, ...]
     chains: tuple[Chain, ...]
     held: Ints  # rows x channels of the record: the row whose reading is read (a missing one: last)
-    shown: tuple[Shown, ...]  # where the arithmetic ends with what an instrument can show
+    shown: tuple[ShownReadings, ...]  # where the arithmetic ends with what an instrument can show
     counted: Bools  # rows that count as violating whatever they show
     rows: int  # that may violate, those already counted included
     severe: int  # of these, rows that may go beyond the limits for sacrificed ones too

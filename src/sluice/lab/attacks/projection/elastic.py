@@ -12,7 +12,7 @@ from sluice.errors import SolverError
 from sluice.lab.attacks.projection.assembly import Assembly
 from sluice.lab.attacks.projection.collisions import Found, in_order
 from sluice.lab.attacks.projection.demands import Limits
-from sluice.lab.attacks.projection.engine import Task, minimise
+from sluice.lab.attacks.projection.engine import SolverTask, minimise
 from sluice.lab.attacks.projection.outcome import Conflict
 from sluice.lab.attacks.projection.programme import Bounds, Grade
 
@@ -107,7 +107,7 @@ class _Elastic:
         self._on_moves[self._moves] = on[len(self._links) :]
         return found.moves[:size], found.moves[size:]
 
-    def _task(self, price: Floats, firm: Ints, up: Ints, down: Ints) -> Task:
+    def _task(self, price: Floats, firm: Ints, up: Ints, down: Ints) -> SolverTask:
         """Return it with slack in the limits that go up or down, and none in the firm ones."""
         rows, size = self._matrix.shape
         count, matrix = len(self.groups), self._matrix
@@ -115,7 +115,7 @@ class _Elastic:
         at = (given, np.searchsorted(self.groups, self._group[given]))
         share = csr_array((np.ones(len(given)), at), shape=(rows, count))
         low, high = self._limits.low, self._limits.high
-        return Task(
+        return SolverTask(
             squares=np.concatenate([np.full(size, CHEAP), np.zeros(count)]),
             prices=np.concatenate([np.zeros(size), price]),
             moves=Limits(

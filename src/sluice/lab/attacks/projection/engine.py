@@ -7,11 +7,11 @@ from scipy.sparse import csc_array, diags_array
 from sluice.arrays import Floats
 from sluice.lab.attacks.projection.demands import Limits
 
-__all__ = ["Minimum", "Task", "minimise"]
+__all__ = ["Minimum", "SolverTask", "minimise"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class SolverTask:
     """Minimise 1/2 squares z^2 + prices z, with z and the links A z within their limits."""
 
     squares: Floats
@@ -35,7 +35,7 @@ ROUGHER = 100.0
 TRIES = 3
 
 
-def minimise(task: Task, *, accuracy: float) -> Minimum | None:
+def minimise(task: SolverTask, *, accuracy: float) -> Minimum | None:
     """Return the minimum, or nothing where there is none or none was found.
 
     Where the solver's last digits do not settle it is asked for fewer; how good the answer is, its

@@ -22,7 +22,7 @@ from sluice.invariants import (
     held,
     transition_rows,
 )
-from sluice.lab.attacks.projection.demands import Chain, Limits, Part, Slab
+from sluice.lab.attacks.projection.demands import Chain, DemandPart, Limits, Slab
 from sluice.lab.attacks.projection.shapes import flow_parts, level_part, on_time
 from sluice.telemetry import Record
 
@@ -119,16 +119,16 @@ class RegisterReader:
 
     def _level(
         self, channel: str, weight: int, quantum: float, rows: int
-    ) -> tuple[tuple[Part, ...], list[float]]:
+    ) -> tuple[tuple[DemandPart, ...], list[float]]:
         step = self.encoding.register(channel).step
         return (level_part(channel, weight * quantum / step, rows),), [weight, weight]
 
     def _flows(
         self, rule: IntegerBalance, at: Ints, quantum: float
-    ) -> tuple[Floats, tuple[Part, ...], list[float]]:
+    ) -> tuple[Floats, tuple[DemandPart, ...], list[float]]:
         share = 2 if rule.averaged else 1
         constant = np.full(len(at), -rule.constant * quantum * rule.rows)
-        parts: tuple[Part, ...] = ()
+        parts: tuple[DemandPart, ...] = ()
         weights: list[float] = []
         for term in rule.terms:
             weight = -term.weight * quantum
@@ -150,7 +150,7 @@ class RegisterReader:
         whole: Ints = at[segment[at] == segment[at - rows]]
         return whole
 
-    def _sum(self, parts: tuple[Part, ...], at: Ints) -> Floats:
+    def _sum(self, parts: tuple[DemandPart, ...], at: Ints) -> Floats:
         total: Floats = np.zeros(len(at))
         for part in parts:
             readings = held(self._record.column(part.channel), empty=0.0)

@@ -18,11 +18,11 @@ from sluice.lab.attacks.projection.outcome import Conflict
 from sluice.lab.attacks.projection.programme import Grade, Programme
 from sluice.lab.attacks.projection.solver import NoMovesError, Solution, solve
 
-__all__ = ["Plan", "plan"]
+__all__ = ["SacrificePlan", "plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SacrificePlan:
     """A choice of sacrifices, and the moves that are optimal under it."""
 
     grade: Ints  # per group
@@ -30,7 +30,7 @@ class Plan:
     conflicts: tuple[Conflict, ...]
 
 
-def plan(assembly: Assembly) -> Plan:
+def plan(assembly: Assembly) -> SacrificePlan:
     """Give up what must be, then what may be, and solve."""
     programme = assembly.programme
     found = collisions(assembly)
@@ -44,7 +44,7 @@ def plan(assembly: Assembly) -> Plan:
             found = mended(assembly, forced)
             conflicts, forced = conflicts + found.conflicts, found.grade
         else:
-            return Plan(grade=grade, solution=solution, conflicts=conflicts)
+            return SacrificePlan(grade=grade, solution=solution, conflicts=conflicts)
 
 
 def _spent(assembly: Assembly, forced: Ints) -> Ints:

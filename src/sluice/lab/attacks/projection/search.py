@@ -10,7 +10,7 @@ from sluice.lab.attacks.projection.by_paper import paper_demands
 from sluice.lab.attacks.projection.demands import Demands
 from sluice.lab.attacks.projection.outcome import Projection
 from sluice.lab.attacks.projection.programme import Grade
-from sluice.lab.attacks.projection.sacrifice import Plan, plan
+from sluice.lab.attacks.projection.sacrifice import SacrificePlan, plan
 from sluice.telemetry import Record
 
 __all__ = ["nearest"]
@@ -33,7 +33,7 @@ def nearest(gate: Gate, record: Record, *, fixed: tuple[str, ...]) -> Projection
 
 
 def _as_planned(
-    gate: Gate, assembly: Assembly, chosen: Plan, moved: Record, after: Verdict
+    gate: Gate, assembly: Assembly, chosen: SacrificePlan, moved: Record, after: Verdict
 ) -> bool:
     """Tell whether all rows and anchors hold that were meant to."""
     kept = chosen.grade == Grade.KEPT
@@ -61,7 +61,7 @@ def _demands(gate: Gate, record: Record, *, wary: bool) -> Demands:
 
 
 def _outcome(
-    assembly: Assembly, chosen: Plan, record: Record, before: Verdict, after: Verdict
+    assembly: Assembly, chosen: SacrificePlan, record: Record, before: Verdict, after: Verdict
 ) -> Projection:
     programme, solution = assembly.programme, chosen.solution
     certificate = solution.certificate(programme, programme.bounds(chosen.grade))

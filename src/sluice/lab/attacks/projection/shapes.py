@@ -3,20 +3,22 @@
 import numpy as np
 
 from sluice.arrays import Bools, Floats, Ints
-from sluice.lab.attacks.projection.demands import Part
+from sluice.lab.attacks.projection.demands import DemandPart
 
 __all__ = ["flow_parts", "level_part", "on_time"]
 
 
-def level_part(channel: str, weight: float, rows: int) -> Part:
+def level_part(channel: str, weight: float, rows: int) -> DemandPart:
     """Return a level's rise over so many rows."""
-    return Part(channel=channel, back=np.array([0, rows]), weights=np.array([weight, -weight]))
+    return DemandPart(
+        channel=channel, back=np.array([0, rows]), weights=np.array([weight, -weight])
+    )
 
 
-def flow_parts(channel: str, weight: float, *, rows: int, averaged: bool) -> tuple[Part, ...]:
+def flow_parts(channel: str, weight: float, *, rows: int, averaged: bool) -> tuple[DemandPart, ...]:
     """Return a flow summed over so many rows; averaged, each row weighs with the one before it."""
     back, weights = _summed(weight, rows=rows, averaged=averaged)
-    return (Part(channel=channel, back=back, weights=weights),)
+    return (DemandPart(channel=channel, back=back, weights=weights),)
 
 
 def on_time(on: Bools, at: Ints, weight: float, *, rows: int, averaged: bool) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 from sluice.arrays import Bools, Floats
 from sluice.lab.attacks.projection.certificate import Certificate, certify
 from sluice.lab.attacks.projection.demands import Limits
-from sluice.lab.attacks.projection.engine import Task, minimise
+from sluice.lab.attacks.projection.engine import SolverTask, minimise
 from sluice.lab.attacks.projection.programme import Bounds, Programme
 
 __all__ = ["NoMovesError", "Solution", "solve"]
@@ -81,7 +81,7 @@ def _shown(programme: Programme, bounds: Bounds, working: Bools) -> Solution:
     matrix = programme.links.matrix[working]
     read = np.unique(matrix.indices)
     if read.size:
-        task = Task(
+        task = SolverTask(
             squares=np.ones(len(read)),
             prices=np.zeros(len(read)),
             moves=Limits(low=bounds.moves.low[read], high=bounds.moves.high[read]),

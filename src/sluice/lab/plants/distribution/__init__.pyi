@@ -1,5 +1,5 @@
-from .attacks import AttackKind
+from .attacks import DistributionAttackKind
 from .model import BUNDLED
 from .plant import simulate
 
-__all__ = ["BUNDLED", "AttackKind", "simulate"]
+__all__ = ["BUNDLED", "DistributionAttackKind", "simulate"]

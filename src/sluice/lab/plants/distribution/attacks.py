@@ -12,7 +12,7 @@ from sluice.lab.plants.distribution.instruments import Meter
 from sluice.seeding import stream
 from sluice.telemetry import Note, Role
 
-__all__ = ["Attack", "AttackKind", "forge", "plan"]
+__all__ = ["DistributionAttack", "DistributionAttackKind", "forge", "plan"]
 
 DAY_S = 86_400
 DAYS_PER_ATTACK = 3
@@ -20,7 +20,7 @@ SHORTEST_S, LONGEST_S, REST_S = 3 * 3600, 36 * 3600, 6 * 3600
 LIVELY_M = 0.1  # a tank that stands full all day looks the same when it replays yesterday
 
 
-class AttackKind(StrEnum):
+class DistributionAttackKind(StrEnum):
     """Forcing moves water; forging only changes what the control room is shown."""
 
     FORCED_OFF = "forced_off"  # a running pump is stopped, or an open valve shut
@@ -36,10 +36,10 @@ class AttackKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
+class DistributionAttack:
     """One attack on the link or the tank that a meter (by column) watches."""
 
-    kind: AttackKind
+    kind: DistributionAttackKind
     rows: Run
     meter: Meter
     column: int
@@ -59,7 +59,7 @@ class Attack:
         """How it forces its link; the state holds from its first row up to its last."""
         return Override(
             link=self.meter.element,
-            is_open=self.kind is AttackKind.FORCED_ON,
+            is_open=self.kind is DistributionAttackKind.FORCED_ON,
             start_s=self.rows.start * stride_s,
             stop_s=self.rows.stop * stride_s,
         )
@@ -72,17 +72,17 @@ def plan(
     seed: int,
     stride_s: int,
     unforceable: frozenset[str],
-) -> tuple[Attack, ...]:
+) -> tuple[DistributionAttack, ...]:
     """Place attacks apart from one another, each where it changes something.
 
     The kind used least so far has the turn, unless it would change nothing (every pump is already
     off). None starts on the first day, which a replay needs as yesterday.
     """
     random = stream(seed, "network", "attacks")
-    attacks: list[Attack] = []
+    attacks: list[DistributionAttack] = []
     for rows in _windows(random, len(clean), stride_s):
         used = [attack.kind for attack in attacks]
-        for kind in sorted(AttackKind, key=used.count):
+        for kind in sorted(DistributionAttackKind, key=used.count):
             targets = _targets(kind, meters, clean[rows.slice], unforceable)
             if targets:
                 break
@@ -94,7 +94,9 @@ def plan(
         column = targets[int(random.integers(len(targets)))]
         share = float(random.uniform(0.15, 0.40) * random.choice((-1, 1)))
         attacks.append(
-            Attack(kind=kind, rows=rows, meter=meters[column], column=column, offset_share=share)
+            DistributionAttack(
+                kind=kind, rows=rows, meter=meters[column], column=column, offset_share=share
+            )
         )
     return tuple(attacks)
 
@@ -103,7 +105,7 @@ def _windows(random: np.random.Generator, rows: int, stride_s: int) -> tuple[Run
     length_s = rows * stride_s
     first_s, last_s = max(0.12 * length_s, DAY_S), 0.88 * length_s
     longest_s = int(np.clip(length_s // 20, 2 * SHORTEST_S, LONGEST_S))
-    wanted = max(len(AttackKind), length_s // (DAYS_PER_ATTACK * DAY_S))
+    wanted = max(len(DistributionAttackKind), length_s // (DAYS_PER_ATTACK * DAY_S))
     rest = -(-REST_S // stride_s)
     lengths = -(-random.integers(SHORTEST_S, longest_s, wanted) // stride_s)
     first, last = int(first_s // stride_s), int(last_s // stride_s)
@@ -125,16 +127,19 @@ def _windows(random: np.random.Generator, rows: int, stride_s: int) -> tuple[Run
 
 
 def _targets(
-    kind: AttackKind, meters: tuple[Meter, ...], clean: Floats, unforceable: frozenset[str]
+    kind: DistributionAttackKind,
+    meters: tuple[Meter, ...],
+    clean: Floats,
+    unforceable: frozenset[str],
 ) -> list[int]:
     """Return the columns such an attack may strike, given what the window would have shown."""
     tanks = [column for column, meter in enumerate(meters) if meter.role is Role.LEVEL]
     if not kind.forces:
         return [column for column in tanks if np.ptp(clean[:, column]) > LIVELY_M]
-    if kind is AttackKind.CONCEALED and not tanks:
+    if kind is DistributionAttackKind.CONCEALED and not tanks:
         return []
     states = clean.mean(axis=0)
-    wrong = states < 0.5 if kind is AttackKind.FORCED_ON else states > 0.5
+    wrong = states < 0.5 if kind is DistributionAttackKind.FORCED_ON else states > 0.5
     return [
         column
         for column, meter in enumerate(meters)
@@ -144,7 +149,7 @@ def _targets(
 
 def forge(
     shown: Floats,
-    attacks: tuple[Attack, ...],
+    attacks: tuple[DistributionAttack, ...],
     *,
     clean: Floats,
     meters: tuple[Meter, ...],
@@ -160,12 +165,12 @@ def forge(
         rows, column = attack.rows.slice, attack.column
         recorded = attack.rows.start - day + np.arange(attack.rows.rows) % day
         match attack.kind:
-            case AttackKind.LEVEL_OFFSET:
+            case DistributionAttackKind.LEVEL_OFFSET:
                 offset_m = attack.offset_share * np.ptp(clean[:, column])
                 shown[rows, column] = np.round(shown[rows, column] + offset_m, 3)
-            case AttackKind.LEVEL_REPLAY:
+            case DistributionAttackKind.LEVEL_REPLAY:
                 shown[rows, column] = shown[recorded, column]
-            case AttackKind.CONCEALED:
+            case DistributionAttackKind.CONCEALED:
                 strayed_m = np.abs(shown[rows, levels] - clean[rows, levels]).max(axis=0)
                 telltale = levels[int(strayed_m.argmax())]
                 shown[rows, telltale] = shown[recorded, telltale]

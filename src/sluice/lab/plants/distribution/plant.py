@@ -7,7 +7,7 @@ import numpy as np
 
 from sluice.arrays import Floats
 from sluice.errors import SettingError
-from sluice.lab.plants.distribution.attacks import Attack, forge, plan
+from sluice.lab.plants.distribution.attacks import DistributionAttack, forge, plan
 from sluice.lab.plants.distribution.controls import controls_to_rules, override
 from sluice.lab.plants.distribution.demand import vary_demand
 from sluice.lab.plants.distribution.instruments import Meter, channels, instruments, read
@@ -107,7 +107,7 @@ def _prepare(
 
 def _attacks(
     model: Model, meters: tuple[Meter, ...], clean: Floats, *, seed: int, stride_s: int
-) -> tuple[Attack, ...]:
+) -> tuple[DistributionAttack, ...]:
     # A speed pattern sets its pump anew at every step, over the head of any rule.
     paced = frozenset(name for name, pump in model.pumps() if pump.speed_pattern_name)
     return plan(meters, clean, seed=seed, stride_s=stride_s, unforceable=paced)

@@ -1,5 +1,12 @@
-from .attacks import AttackKind
-from .design import ExactRelation, Site, Term, exact_relations
+from .attacks import LineAttackKind
+from .design import ExactRelation, LineDesign, LineTerm, exact_relations
 from .plant import simulate
 
-__all__ = ["AttackKind", "ExactRelation", "Site", "Term", "exact_relations", "simulate"]
+__all__ = [
+    "ExactRelation",
+    "LineAttackKind",
+    "LineDesign",
+    "LineTerm",
+    "exact_relations",
+    "simulate",
+]

@@ -11,14 +11,14 @@ from sluice.lab.plants.line.design import TANKS
 from sluice.seeding import stream
 from sluice.telemetry import Note
 
-__all__ = ["Attack", "AttackKind", "schedule"]
+__all__ = ["LineAttack", "LineAttackKind", "schedule"]
 
 ROWS_PER_ATTACK = 3600  # one attack in two and a half days
 FEWEST_ATTACKS = 8
 REST_ROWS = 45  # between attacks, so that two never merge into one labelled stretch
 
 
-class AttackKind(StrEnum):
+class LineAttackKind(StrEnum):
     """What is done to one stage (a tank and the pump that fills it)."""
 
     LEVEL_FREEZE = "level_freeze"  # the reading holds its first value; the controller believes it
@@ -28,18 +28,18 @@ class AttackKind(StrEnum):
 
 
 CHANNEL_STRUCK = {
-    AttackKind.LEVEL_FREEZE: "L_T",
-    AttackKind.LEVEL_OFFSET: "L_T",
-    AttackKind.PUMP_STUCK_OFF: "S_PU",
-    AttackKind.FLOW_SCALE: "F_PU",
+    LineAttackKind.LEVEL_FREEZE: "L_T",
+    LineAttackKind.LEVEL_OFFSET: "L_T",
+    LineAttackKind.PUMP_STUCK_OFF: "S_PU",
+    LineAttackKind.FLOW_SCALE: "F_PU",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
+class LineAttack:
     """One attack on one stage (0 to 2)."""
 
-    kind: AttackKind
+    kind: LineAttackKind
     rows: Run
     stage: int
     offset_m: float
@@ -56,7 +56,7 @@ class Attack:
         )
 
 
-def schedule(*, seed: int, rows: int) -> tuple[Attack, ...]:
+def schedule(*, seed: int, rows: int) -> tuple[LineAttack, ...]:
     """Place attacks of each kind in turn in the middle 76 % of the record, apart from another."""
     random = stream(seed, "line", "attacks")
     first, last = round(0.12 * rows), round(0.88 * rows)
@@ -74,9 +74,9 @@ def schedule(*, seed: int, rows: int) -> tuple[Attack, ...]:
     starts = (
         first + np.sort(random.choice(spare, fitting, replace=False)) + np.cumsum(taken) - taken
     )
-    kinds = tuple(AttackKind)
+    kinds = tuple(LineAttackKind)
     return tuple(
-        Attack(
+        LineAttack(
             kind=kinds[number % len(kinds)],
             rows=Run(int(start), int(start + rows_taken - REST_ROWS)),
             stage=int(random.integers(TANKS)),

@@ -14,8 +14,8 @@ __all__ = [
     "STEPS_PER_HOUR",
     "TANKS",
     "ExactRelation",
-    "Site",
-    "Term",
+    "LineDesign",
+    "LineTerm",
     "exact_relations",
 ]
 
@@ -26,7 +26,7 @@ LARGEST_SHIFT = 3.0  # pump sizes change by 36 %; plants further apart are of an
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class LineDesign:
     """How one plant of this make differs from the reference plant (shift 0)."""
 
     shift: float = 0.0
@@ -59,10 +59,10 @@ class Site:
         return np.array((4.5, 5.0, 4.0)) * (1 + 0.06 * self.shift)
 
 
-REFERENCE = Site()
+REFERENCE = LineDesign()
 
 
-class Term(NamedTuple):
+class LineTerm(NamedTuple):
     """One summand of a relation: a reading some rows back, times a coefficient."""
 
     channel: str
@@ -79,11 +79,11 @@ class ExactRelation:
 
     name: str
     kind: Literal["coupling", "balance"]
-    terms: tuple[Term, ...]
+    terms: tuple[LineTerm, ...]
     constant: float = 0.0
 
 
-def exact_relations(site: Site = REFERENCE) -> tuple[ExactRelation, ...]:
+def exact_relations(site: LineDesign = REFERENCE) -> tuple[ExactRelation, ...]:
     """Return the three tank balances and the couplings of PU1 to PU3.
 
     PU4 has no coupling: its flow follows the demand, which is not metered.
@@ -100,10 +100,10 @@ def _balance(tank: int, area_m2: float) -> ExactRelation:
         name=f"balance T{tank}",
         kind="balance",
         terms=(
-            Term(f"L_T{tank}", 0, 1.0),
-            Term(f"L_T{tank}", 1, -1.0),
-            Term(f"F_PU{tank}", 0, -metres_per_m3h),
-            Term(f"F_PU{tank + 1}", 0, metres_per_m3h),
+            LineTerm(f"L_T{tank}", 0, 1.0),
+            LineTerm(f"L_T{tank}", 1, -1.0),
+            LineTerm(f"F_PU{tank}", 0, -metres_per_m3h),
+            LineTerm(f"F_PU{tank + 1}", 0, metres_per_m3h),
         ),
     )
 
@@ -112,5 +112,5 @@ def _coupling(pump: int, nominal_m3h: float) -> ExactRelation:
     return ExactRelation(
         name=f"S_PU{pump}~F_PU{pump}",
         kind="coupling",
-        terms=(Term(f"F_PU{pump}", 0, 1.0), Term(f"S_PU{pump}", 0, -nominal_m3h)),
+        terms=(LineTerm(f"F_PU{pump}", 0, 1.0), LineTerm(f"S_PU{pump}", 0, -nominal_m3h)),
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from sluice.errors import SettingError
 from sluice.lab.plants.line.attacks import schedule
-from sluice.lab.plants.line.design import PUMPS, REFERENCE, TANKS, Site
+from sluice.lab.plants.line.design import PUMPS, REFERENCE, TANKS, LineDesign
 from sluice.lab.plants.line.process import BRIM_M, ROWS_PER_DAY, readings
 from sluice.telemetry import Channel, Codes, Label, Record, Role, Span
 
@@ -18,7 +18,7 @@ WHY = "simulated plant 'line'"
 
 
 def simulate(
-    *, seed: int, days: float = 30.0, attacks: bool = False, site: Site = REFERENCE
+    *, seed: int, days: float = 30.0, attacks: bool = False, site: LineDesign = REFERENCE
 ) -> Record:
     """Return a labelled record of the plant; its notes list the attacks, if any.
 
@@ -45,7 +45,7 @@ def simulate(
     )
 
 
-def _channels(site: Site) -> tuple[Channel, ...]:
+def _channels(site: LineDesign) -> tuple[Channel, ...]:
     level_span = Span(low=0.0, high=BRIM_M + 1)  # a spilling tank stays readable
     flow_spans = [Span(low=0.0, high=1.5 * float(flow)) for flow in site.nominal_flows_m3h]
     return (

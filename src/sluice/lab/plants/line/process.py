@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from sluice.arrays import Bools, Floats
-from sluice.lab.plants.line.attacks import Attack, AttackKind
-from sluice.lab.plants.line.design import PUMPS, STEPS_PER_HOUR, TANKS, Site
+from sluice.lab.plants.line.attacks import LineAttack, LineAttackKind
+from sluice.lab.plants.line.design import PUMPS, STEPS_PER_HOUR, TANKS, LineDesign
 from sluice.seeding import stream
 
 __all__ = ["BRIM_M", "ROWS_PER_DAY", "readings"]
@@ -21,7 +21,7 @@ DEAD_TIME_ROWS = 2
 PU4_STOPS_BELOW = 0.35  # share of nominal demand
 
 
-def readings(*, seed: int, rows: int, site: Site, attacks: tuple[Attack, ...]) -> Floats:
+def readings(*, seed: int, rows: int, site: LineDesign, attacks: tuple[LineAttack, ...]) -> Floats:
     """Return the levels, flows (m3/h) and pump states of the plant, one column each."""
     frozen = np.zeros((rows, TANKS), np.bool_)
     offsets_m = np.zeros((rows, TANKS))
@@ -30,13 +30,13 @@ def readings(*, seed: int, rows: int, site: Site, attacks: tuple[Attack, ...]) -
     for attack in attacks:
         struck = (attack.rows.slice, attack.stage)
         match attack.kind:
-            case AttackKind.LEVEL_FREEZE:
+            case LineAttackKind.LEVEL_FREEZE:
                 frozen[struck] = True
-            case AttackKind.LEVEL_OFFSET:
+            case LineAttackKind.LEVEL_OFFSET:
                 offsets_m[struck] = attack.offset_m
-            case AttackKind.PUMP_STUCK_OFF:
+            case LineAttackKind.PUMP_STUCK_OFF:
                 stuck[struck] = True
-            case AttackKind.FLOW_SCALE:
+            case LineAttackKind.FLOW_SCALE:
                 scales[struck] = attack.scale
     level_noise_m = stream(seed, "line", "level noise").normal(0, LEVEL_NOISE_M, (rows, TANKS))
     levels, flows, states = _run(

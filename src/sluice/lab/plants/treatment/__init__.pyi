@@ -1,7 +1,16 @@
-from .attacks import Attack, Effect, ForceActuator, SpoofConstant, SpoofRamp
-from .design import PUBLISHED_SITE, Site, site_of
+from .attacks import Effect, ForceActuator, SpoofConstant, SpoofRamp, TreatmentAttack
+from .design import PUBLISHED_SITE, TreatmentDesign, site_of
 from .published import PUBLISHED_ATTACKS
-from .simulation import ATTACKED, CLEAN, HistorianGap, Period, Run, Truth, run_period, simulate
+from .simulation import (
+    ATTACKED,
+    CLEAN,
+    HistorianGap,
+    Period,
+    SimulationRun,
+    Truth,
+    run_period,
+    simulate,
+)
 from .tags import CHANNELS, TAGS
 
 __all__ = [
@@ -11,15 +20,15 @@ __all__ = [
     "PUBLISHED_ATTACKS",
     "PUBLISHED_SITE",
     "TAGS",
-    "Attack",
     "Effect",
     "ForceActuator",
     "HistorianGap",
     "Period",
-    "Run",
-    "Site",
+    "SimulationRun",
     "SpoofConstant",
     "SpoofRamp",
+    "TreatmentAttack",
+    "TreatmentDesign",
     "Truth",
     "run_period",
     "simulate",

@@ -12,7 +12,7 @@ from sluice.errors import SettingError
 from sluice.lab.plants.treatment.compiled import compiled
 from sluice.lab.plants.treatment.tags import CHANNELS, OFF, ON, TAGS
 
-__all__ = ["Attack", "Effect", "ForceActuator", "SpoofConstant", "SpoofRamp", "attacked"]
+__all__ = ["Effect", "ForceActuator", "SpoofConstant", "SpoofRamp", "TreatmentAttack", "attacked"]
 
 
 def _column(tag: str, *, actuator: bool) -> int:
@@ -68,7 +68,7 @@ Effect = ForceActuator | SpoofConstant | SpoofRamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
+class TreatmentAttack:
     """One attack of a campaign; `end` is its last second."""
 
     number: int
@@ -88,7 +88,7 @@ class Attack:
         return first, first + int((self.end - self.start).total_seconds())
 
 
-def attacked(times: Times, attacks: Iterable[Attack]) -> Bools:
+def attacked(times: Times, attacks: Iterable[TreatmentAttack]) -> Bools:
     """Return which of the times lie within an attack."""
     within = np.zeros(len(times), dtype=np.bool_)
     for attack in attacks:
@@ -104,7 +104,7 @@ RAMP: Final = 2
 KIND, COLUMN, FIRST, LAST = range(4)
 
 
-def schedule(attacks: Iterable[Attack], *, begins: datetime) -> tuple[Ints, Floats]:
+def schedule(attacks: Iterable[TreatmentAttack], *, begins: datetime) -> tuple[Ints, Floats]:
     """Return every effect's kind, column, first and last second; and its code, value or rate."""
     when: list[tuple[int, int, int, int]] = []
     strength: list[float] = []

@@ -8,7 +8,7 @@ from sluice.arrays import Ints
 from sluice.lab.plants.treatment.compiled import compiled
 from sluice.lab.plants.treatment.design import Design
 from sluice.lab.plants.treatment.hydraulics import PER_HOUR
-from sluice.lab.plants.treatment.state import State
+from sluice.lab.plants.treatment.state import TreatmentState
 from sluice.lab.plants.treatment.tags import (
     ON,
     P201,
@@ -39,7 +39,7 @@ def _either(duty_code: int, standby_code: int) -> float:
 
 
 @compiled
-def _mix(code: Ints, s: State, d: Design) -> None:
+def _mix(code: Ints, s: TreatmentState, d: Design) -> None:
     """Dose the raw water in the mixer."""
     renewed = min(s.transfer_m3_h * PER_HOUR / d.mixer_m3, 1.0)
     standing = 1.0 / STAGNANT_S
@@ -52,7 +52,7 @@ def _mix(code: Ints, s: State, d: Design) -> None:
 
 
 @compiled
-def _blend(s: State) -> None:
+def _blend(s: TreatmentState) -> None:
     """Carry the mixer's water into T301 and T301's into T401."""
     share = min(s.transfer_m3_h * PER_HOUR / max(s.t301_m3, 0.01), 1.0)
     s.t301_us_cm += (s.mixer_us_cm - s.t301_us_cm) * share
@@ -65,7 +65,7 @@ def _blend(s: State) -> None:
 
 
 @compiled
-def react(code: Ints, s: State, d: Design) -> None:
+def react(code: Ints, s: TreatmentState, d: Design) -> None:
     """Advance all chemistry by one second."""
     _mix(code, s, d)
     _blend(s)

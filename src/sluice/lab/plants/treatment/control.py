@@ -5,7 +5,7 @@ from typing import Final
 from sluice.arrays import Floats, Ints
 from sluice.lab.plants.treatment.compiled import compiled
 from sluice.lab.plants.treatment.design import Design
-from sluice.lab.plants.treatment.state import State
+from sluice.lab.plants.treatment.state import TreatmentState
 from sluice.lab.plants.treatment.tags import (
     AIT201,
     AIT202,
@@ -84,7 +84,7 @@ def _above(latched: bool, reading: float, low: float, high: float) -> bool:  # n
 
 
 @compiled
-def _raw_water(r: Floats, code: Ints, command: Ints, s: State, d: Design) -> None:
+def _raw_water(r: Floats, code: Ints, command: Ints, s: TreatmentState, d: Design) -> None:
     """Stage 1: fill T101 by MV101; lift to T301 by P101, or by P102 when no flow is proven."""
     s.filling = _below(s.filling, r[LIT101], d.t101_l_mm, d.t101_h_mm)
     s.raw_water_low = _below(s.raw_water_low, r[LIT101], d.t101_ll_mm, d.t101_ll_mm + d.restart_mm)
@@ -109,7 +109,7 @@ def _unproven(wanted: bool, duty_code: int, seconds: float) -> float:  # noqa: F
 
 
 @compiled
-def _dosing(r: Floats, code: Ints, command: Ints, s: State, d: Design) -> None:
+def _dosing(r: Floats, code: Ints, command: Ints, s: TreatmentState, d: Design) -> None:
     """Stage 2: dose salt, acid and hypochlorite into flowing water only."""
     flowing = r[FIT201] > d.flow_proven_m3_h
     low = d.conductivity_low_us_cm
@@ -131,7 +131,7 @@ def _dosing(r: Floats, code: Ints, command: Ints, s: State, d: Design) -> None:
 
 
 @compiled
-def _step_done(r: Floats, code: Ints, s: State, d: Design) -> bool:
+def _step_done(r: Floats, code: Ints, s: TreatmentState, d: Design) -> bool:
     """Whether the ultrafilter may leave its present step."""
     step = s.filter_step
     done = False
@@ -156,7 +156,7 @@ def _step_done(r: Floats, code: Ints, s: State, d: Design) -> bool:
 
 
 @compiled
-def _ultrafiltration(r: Floats, code: Ints, command: Ints, s: State, d: Design) -> None:
+def _ultrafiltration(r: Floats, code: Ints, command: Ints, s: TreatmentState, d: Design) -> None:
     """Stage 3: filter T301 into T401 on demand; wash by the clock or when the membrane clogs."""
     s.filtering = _below(s.filtering, r[LIT401], d.t401_l_mm, d.t401_h_mm)
     s.filter_feed_low = _below(
@@ -185,7 +185,7 @@ def _ultrafiltration(r: Floats, code: Ints, command: Ints, s: State, d: Design) 
 
 
 @compiled
-def _osmosis(r: Floats, code: Ints, command: Ints, s: State, d: Design) -> None:
+def _osmosis(r: Floats, code: Ints, command: Ints, s: TreatmentState, d: Design) -> None:
     """Stages 4 and 5: feed, lamp and high-pressure pump, each only behind the one before it."""
     s.osmosis_feed_low = _below(
         s.osmosis_feed_low, r[LIT401], d.t401_ll_mm, d.t401_ll_mm + d.restart_mm
@@ -215,7 +215,7 @@ def _osmosis(r: Floats, code: Ints, command: Ints, s: State, d: Design) -> None:
 
 
 @compiled
-def _permeate(command: Ints, s: State, d: Design) -> None:
+def _permeate(command: Ints, s: TreatmentState, d: Design) -> None:
     """Stage 6: return permeate to the raw-water source, by T601's float switches (no tag)."""
     level_mm = s.t601_m3 / d.t601_area_m2 * 1000.0
     s.returning = _above(s.returning, level_mm, d.t601_l_mm, d.t601_h_mm)
@@ -223,7 +223,7 @@ def _permeate(command: Ints, s: State, d: Design) -> None:
 
 
 @compiled
-def control(r: Floats, code: Ints, command: Ints, s: State, d: Design) -> None:
+def control(r: Floats, code: Ints, command: Ints, s: TreatmentState, d: Design) -> None:
     """Turn this second's readings and feedback into the next commands.
 
     P301, P401, P502 and P603 are changed over by hand and keep the command they started with.

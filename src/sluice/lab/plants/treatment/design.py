@@ -8,7 +8,7 @@ import numpy as np
 from sluice.errors import SettingError
 from sluice.seeding import stream
 
-__all__ = ["PUBLISHED_SITE", "Design", "Site", "site_of"]
+__all__ = ["PUBLISHED_SITE", "Design", "TreatmentDesign", "site_of"]
 
 LARGEST_SPREAD: Final = 0.25
 """Beyond it, reverse osmosis may ask for more than ultrafiltration yields."""
@@ -87,7 +87,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class TreatmentDesign:
     """How one plant of the same make differs from the published one."""
 
     name: str = "published"
@@ -118,7 +118,7 @@ class Site:
             )
 
     @classmethod
-    def vary(cls, rng: np.random.Generator, *, spread: float, name: str) -> "Site":
+    def vary(cls, rng: np.random.Generator, *, spread: float, name: str) -> "TreatmentDesign":
         """Draw a site whose tanks and throughput differ by up to `spread`, its pumps by a third.
 
         Pumps vary less among themselves than plants do, so that every stage can still supply the
@@ -170,10 +170,10 @@ class Site:
         )
 
 
-PUBLISHED_SITE: Final = Site()
+PUBLISHED_SITE: Final = TreatmentDesign()
 
 
-def site_of(seed: int, index: int, *, spread: float = 0.1) -> Site:
+def site_of(seed: int, index: int, *, spread: float = 0.1) -> TreatmentDesign:
     """Return the site with this number in the federation of this seed."""
     rng = stream(seed, "treatment", "site", index)
-    return Site.vary(rng, spread=spread, name=f"site-{index}")
+    return TreatmentDesign.vary(rng, spread=spread, name=f"site-{index}")

@@ -9,7 +9,7 @@ from sluice.lab.plants.treatment.disturbances import (
     OSMOSIS,
     RAW_PRESSURE,
 )
-from sluice.lab.plants.treatment.state import State
+from sluice.lab.plants.treatment.state import TreatmentState
 from sluice.lab.plants.treatment.tags import (
     CLOSED,
     MOVING,
@@ -88,7 +88,7 @@ def _suction(volume_m3: float, area_m2: float, outlet_mm: float) -> float:
 
 
 @compiled
-def _pipes(position: Floats, s: State, d: Design, slow: Floats) -> None:
+def _pipes(position: Floats, s: TreatmentState, d: Design, slow: Floats) -> None:
     """Bring every pipe's flow towards what its pump and valves allow."""
     quick = 1.0 / d.pipe_lag_s
     inlet = d.inlet_m3_h * slow[RAW_PRESSURE] * _opening(position[MV101])
@@ -117,7 +117,7 @@ def _pipes(position: Floats, s: State, d: Design, slow: Floats) -> None:
 
 
 @compiled
-def _membranes(position: Floats, s: State, d: Design, slow: Floats) -> None:
+def _membranes(position: Floats, s: TreatmentState, d: Design, slow: Floats) -> None:
     """Foul and wash the ultrafilter; split the osmosis feed into permeate and concentrate."""
     filtered_m3 = s.filtration_m3_h * _opening(position[MV302]) * PER_HOUR
     s.fouling += 0.5 * slow[FOULING_RATE] * filtered_m3
@@ -154,7 +154,7 @@ def _drawable(flow_m3_h: float, volume_m3: float) -> float:
 
 
 @compiled
-def _tanks(position: Floats, s: State, d: Design) -> None:
+def _tanks(position: Floats, s: TreatmentState, d: Design) -> None:
     """Account for every litre: what leaves one tank enters the next, a drain or the source."""
     s.transfer_m3_h = _drawable(s.transfer_m3_h, s.t101_m3)
     s.filtration_m3_h = _drawable(s.filtration_m3_h, s.t301_m3)
@@ -183,7 +183,7 @@ def _tanks(position: Floats, s: State, d: Design) -> None:
 
 
 @compiled
-def flow(position: Floats, s: State, d: Design, slow: Floats) -> None:
+def flow(position: Floats, s: TreatmentState, d: Design, slow: Floats) -> None:
     """Advance all water by one second."""
     _pipes(position, s, d, slow)
     _membranes(position, s, d, slow)

@@ -10,7 +10,7 @@ from sluice.errors import PlantFileError
 from sluice.lab.plants.treatment.compiled import compiled
 from sluice.lab.plants.treatment.design import Design
 from sluice.lab.plants.treatment.hydraulics import level_mm
-from sluice.lab.plants.treatment.state import State
+from sluice.lab.plants.treatment.state import TreatmentState
 from sluice.lab.plants.treatment.tags import (
     AIT201,
     AIT202,
@@ -134,7 +134,7 @@ def as_table(noise: float) -> Floats:
 
 
 @compiled
-def observe(shown: Floats, s: State, d: Design) -> None:
+def observe(shown: Floats, s: TreatmentState, d: Design) -> None:
     """Write what perfect instruments would show."""
     shown[FIT101] = s.inlet_m3_h
     shown[LIT101] = level_mm(s.t101_m3, d.t101_area_m2)

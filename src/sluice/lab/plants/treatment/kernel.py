@@ -14,7 +14,7 @@ from sluice.lab.plants.treatment.design import Design
 from sluice.lab.plants.treatment.disturbances import DRIFT_0, GRID_S
 from sluice.lab.plants.treatment.hydraulics import actuate, flow, level_mm
 from sluice.lab.plants.treatment.instruments import HIGH, LOW, observe, read
-from sluice.lab.plants.treatment.state import State
+from sluice.lab.plants.treatment.state import TreatmentState
 
 __all__ = ["TRUTHS", "march"]
 
@@ -28,7 +28,7 @@ TRUTHS: Final = (
 
 
 @compiled
-def _tell(truth: Floats, s: State, d: Design) -> None:
+def _tell(truth: Floats, s: TreatmentState, d: Design) -> None:
     truth[0] = level_mm(s.t101_m3, d.t101_area_m2)
     truth[1] = level_mm(s.t301_m3, d.t301_area_m2)
     truth[2] = level_mm(s.t401_m3, d.t401_area_m2)

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Final
 
 from sluice.lab.plants.treatment.attacks import (
-    Attack,
     Effect,
     ForceActuator,
     SpoofConstant,
     SpoofRamp,
+    TreatmentAttack,
 )
 from sluice.lab.plants.treatment.tags import CLOSED, OFF, ON, OPEN
 
@@ -33,9 +33,9 @@ def _at(day: int, clock: str) -> datetime:
 
 def _attack(
     number: int, targets: str, when: tuple[int, str, str], what: str, *effects: Effect
-) -> Attack:
+) -> TreatmentAttack:
     day, start, end = when
-    return Attack(
+    return TreatmentAttack(
         number=number,
         targets=tuple(targets.split()),
         start=_at(day, start),
@@ -57,7 +57,7 @@ def _ramp(tag: str, per_s: float) -> Effect:
     return SpoofRamp(tag=tag, per_s=per_s)
 
 
-PUBLISHED_ATTACKS: Final[tuple[Attack, ...]] = (
+PUBLISHED_ATTACKS: Final[tuple[TreatmentAttack, ...]] = (
     _attack(1, "MV101", (28, "10:29:14", "10:44:53"), "Open MV101", _force("MV101", OPEN)),
     _attack(2, "P102", (28, "10:51:08", "10:58:30"), "Turn on P102", _force("P102", ON)),
     _attack(

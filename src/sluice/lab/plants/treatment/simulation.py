@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from sluice.arrays import Bools, Floats, Ints, frozen
 from sluice.errors import SettingError
-from sluice.lab.plants.treatment.attacks import Attack, attacked, schedule
+from sluice.lab.plants.treatment.attacks import TreatmentAttack, attacked, schedule
 from sluice.lab.plants.treatment.compiled import as_row
-from sluice.lab.plants.treatment.design import PUBLISHED_SITE, Site
+from sluice.lab.plants.treatment.design import PUBLISHED_SITE, TreatmentDesign
 from sluice.lab.plants.treatment.disturbances import DRIFTING, GRID_S, slow_signals
 from sluice.lab.plants.treatment.instruments import as_table
 from sluice.lab.plants.treatment.kernel import TRUTHS, march
@@ -36,7 +36,16 @@ from sluice.lab.plants.treatment.tags import (
 from sluice.seeding import stream
 from sluice.telemetry import Label, Note, Record
 
-__all__ = ["ATTACKED", "CLEAN", "HistorianGap", "Period", "Run", "Truth", "run_period", "simulate"]
+__all__ = [
+    "ATTACKED",
+    "CLEAN",
+    "HistorianGap",
+    "Period",
+    "SimulationRun",
+    "Truth",
+    "run_period",
+    "simulate",
+]
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -96,7 +105,7 @@ class Truth:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class SimulationRun:
     """A simulated record with the truth behind it."""
 
     record: Record
@@ -144,7 +153,12 @@ def _kept(lived: NDArray[Kind], lost: slice) -> NDArray[Kind]:
 
 
 def _lived(
-    *, seed: int, seconds: int, period: Period, attacks: tuple[Attack, ...], site: Site
+    *,
+    seed: int,
+    seconds: int,
+    period: Period,
+    attacks: tuple[TreatmentAttack, ...],
+    site: TreatmentDesign,
 ) -> tuple[Floats, Floats]:
     """Return what the instruments showed and what was true, for every second of the period."""
     design = site.design()
@@ -181,10 +195,10 @@ def run_period(
     *,
     seed: int,
     period: Period,
-    attacks: tuple[Attack, ...] = (),
+    attacks: tuple[TreatmentAttack, ...] = (),
     days: float | None = None,
-    site: Site = PUBLISHED_SITE,
-) -> Run:
+    site: TreatmentDesign = PUBLISHED_SITE,
+) -> SimulationRun:
     """Run the plant for a period, or for its first `days`, and return record and truth.
 
     The same seed gives the same bytes. With other attacks (or none) it gives the same period
@@ -212,7 +226,9 @@ def run_period(
         labels=labels,
         notes=notes,
     )
-    return Run(record=record, truth=Truth(names=TRUTHS, values=frozen(_kept(truths, lost))))
+    return SimulationRun(
+        record=record, truth=Truth(names=TRUTHS, values=frozen(_kept(truths, lost)))
+    )
 
 
 def simulate(
@@ -220,8 +236,8 @@ def simulate(
     seed: int,
     days: float | None = None,
     attacks: bool = False,
-    site: Site = PUBLISHED_SITE,
-) -> Run:
+    site: TreatmentDesign = PUBLISHED_SITE,
+) -> SimulationRun:
     """Return the clean record, or the attacked one with the published attacks, or their start."""
     if attacks:
         return run_period(

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from sluice.lab.plants.treatment.design import Design
 
-__all__ = ["State", "at_rest"]
+__all__ = ["TreatmentState", "at_rest"]
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class TreatmentState:
     """The hidden state: water, membranes, chemistry, and the controllers' latches and timers.
 
     Mutable because the stages advance it in place; compiled code sees it as one structured row.
@@ -78,7 +78,7 @@ class State:
     off_specification: bool = False  # permeate goes to drain
 
 
-def at_rest(design: Design, *, cold_start: bool) -> State:
+def at_rest(design: Design, *, cold_start: bool) -> TreatmentState:
     """Return the plant at the first second of a record.
 
     A cold start finds the tanks low, the analysers on stale water and the osmosis membranes not
@@ -87,7 +87,7 @@ def at_rest(design: Design, *, cold_start: bool) -> State:
     """
     depths_mm = (420.0, 360.0, 480.0) if cold_start else (600.0, 880.0, 940.0)
     permeate_m3_h = design.osmosis_m3_h * design.recovery
-    state = State(
+    state = TreatmentState(
         t101_m3=design.t101_area_m2 * depths_mm[0] / 1000.0,
         t301_m3=design.t301_area_m2 * depths_mm[1] / 1000.0,
         t401_m3=design.t401_area_m2 * depths_mm[2] / 1000.0,

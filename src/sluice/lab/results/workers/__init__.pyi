@@ -1,6 +1,6 @@
-from .local import LocalHands
-from .on_ray import RayHands
-from .pool import Engine, Task
+from .local import LocalPool
+from .on_ray import RayPool
+from .pool import Engine, WorkerTask
 from .running import Runner
 
-__all__ = ["Engine", "LocalHands", "RayHands", "Runner", "Task"]
+__all__ = ["Engine", "LocalPool", "RayPool", "Runner", "WorkerTask"]

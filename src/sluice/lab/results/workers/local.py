@@ -12,70 +12,70 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from sluice.lab.results.owner import hold
-from sluice.lab.results.workers.pool import Bench, Died, Reply, Task, attempted
+from sluice.lab.results.workers.pool import Bench, Died, Reply, WorkerTask, attempted
 
-__all__ = ["LocalHands"]
+__all__ = ["LocalPool"]
 
 
-class LocalHands:
+class LocalPool:
     """Processes on this machine, each on a core of its own so that results do not depend on it."""
 
     def __init__(self, count: int, *, lock: Path, bench: Bench) -> None:
         self._lock, self._bench = lock, bench
         self._cores = sorted(os.sched_getaffinity(0)) if _pins() else []
-        self._hands = [self._started(hand) for hand in range(count)]
+        self._workers = [self._started(worker) for worker in range(count)]
 
     @property
-    def hands(self) -> int:
+    def workers(self) -> int:
         """How many processes there are."""
-        return len(self._hands)
+        return len(self._workers)
 
-    def give(self, hand: int, task: Task) -> None:
+    def give(self, worker: int, task: WorkerTask) -> None:
         """Send work over; a process that died while idle is replaced first."""
         try:
-            self._hands[hand].line.send(task)
+            self._workers[worker].line.send(task)
         except (BrokenPipeError, ConnectionResetError):
-            self._replace(hand)
-            self._hands[hand].line.send(task)
+            self._replace(worker)
+            self._workers[worker].line.send(task)
 
     def wait(self, timeout_s: float) -> Sequence[tuple[int, Reply]]:
         """Listen to all processes at once."""
-        ready = wait([process.line for process in self._hands], timeout_s)
+        ready = wait([process.line for process in self._workers], timeout_s)
         replies: list[tuple[int, Reply]] = []
-        for hand, process in enumerate(self._hands):
+        for worker, process in enumerate(self._workers):
             if process.line not in ready:
                 continue
             try:
-                replies.append((hand, process.line.recv()))
+                replies.append((worker, process.line.recv()))
             except (EOFError, ConnectionResetError):
-                replies.append((hand, Died(reason=self._replace(hand))))
+                replies.append((worker, Died(reason=self._replace(worker))))
         return replies
 
     def close(self) -> None:
         """Kill the processes: whatever they were at is not kept."""
-        for process in self._hands:
+        for process in self._workers:
             process.process.kill()
-        for process in self._hands:
+        for process in self._workers:
             process.process.join()
             process.line.close()
 
-    def _replace(self, hand: int) -> str:
-        process = self._hands[hand].process
+    def _replace(self, worker: int) -> str:
+        process = self._workers[worker].process
         process.join()
-        self._hands[hand].line.close()
-        self._hands[hand] = self._started(hand)
+        self._workers[worker].line.close()
+        self._workers[worker] = self._started(worker)
         code = process.exitcode or 0
         if code < 0:
             hint = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
             return f"its process was ended by {signal.Signals(-code).name}{hint}"
         return f"its process ended with exit code {code}"
 
-    def _started(self, hand: int) -> "_Process":
+    def _started(self, worker: int) -> "_Process":
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        core = self._cores[hand % len(self._cores)] if self._cores else None
+        core = self._cores[worker % len(self._cores)] if self._cores else None
         process = context.Process(
-            target=_serve, args=(theirs, self._lock, core, self._bench), name=f"hand-{hand}"
+            target=_serve, args=(theirs, self._lock, core, self._bench), name=f"worker-{worker}"
         )
         process.start()
         theirs.close()
@@ -85,10 +85,12 @@ class LocalHands:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Process:
     process: SpawnProcess
-    line: "Connection[Task, Reply]"
+    line: "Connection[WorkerTask, Reply]"
 
 
-def _serve(line: "Connection[Reply, Task]", lock: Path, core: int | None, bench: Bench) -> None:
+def _serve(
+    line: "Connection[Reply, WorkerTask]", lock: Path, core: int | None, bench: Bench
+) -> None:
     """Work until the other end hangs up."""
     hold(lock)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner hears it and lets go of us

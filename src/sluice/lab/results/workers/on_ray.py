@@ -12,12 +12,12 @@ from typing import Any
 
 from sluice.errors import SettingError
 from sluice.lab.results.work import Made
-from sluice.lab.results.workers.pool import Bench, Died, Reply, Task, attempted
+from sluice.lab.results.workers.pool import Bench, Died, Reply, WorkerTask, attempted
 
-__all__ = ["RayHands"]
+__all__ = ["RayPool"]
 
 
-class RayHands:
+class RayPool:
     """Actors on a Ray cluster."""
 
     def __init__(self, count: int | None, *, bench: Bench) -> None:
@@ -28,19 +28,19 @@ class RayHands:
         most = int(self._ray.cluster_resources().get("CPU", 1))
         self._bench = bench
         # A lost actor is ours to replace: Ray must neither revive it nor repeat its work.
-        self._actor = self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Hand)
-        hands = range(min(count or most, most))
-        self._actors = [self._actor.remote(bench, hand) for hand in hands]
+        self._actor = self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_RayWorker)
+        workers = range(min(count or most, most))
+        self._actors = [self._actor.remote(bench, worker) for worker in workers]
         self._under_way: dict[Any, int] = {}
 
     @property
-    def hands(self) -> int:
+    def workers(self) -> int:
         """How many actors there are."""
         return len(self._actors)
 
-    def give(self, hand: int, task: Task) -> None:
+    def give(self, worker: int, task: WorkerTask) -> None:
         """Send work over."""
-        self._under_way[self._actors[hand].work.remote(task)] = hand
+        self._under_way[self._actors[worker].work.remote(task)] = worker
 
     def wait(self, timeout_s: float) -> Sequence[tuple[int, Reply]]:
         """Listen to all actors at once."""
@@ -59,27 +59,27 @@ class RayHands:
             self._ray.shutdown()
 
     def _heard(self, reference: Any) -> tuple[int, Reply]:
-        hand = self._under_way.pop(reference)
+        worker = self._under_way.pop(reference)
         try:
             reply: Reply = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            self._ray.kill(self._actors[hand])
-            self._actors[hand] = self._actor.remote(self._bench, hand)
+            self._ray.kill(self._actors[worker])
+            self._actors[worker] = self._actor.remote(self._bench, worker)
             reply = Died(reason=f"its Ray actor was lost ({type(error).__name__})")
-        return hand, reply
+        return worker, reply
 
 
-class _Hand:
+class _RayWorker:
     """What runs inside an actor."""
 
-    def __init__(self, bench: Bench, hand: int) -> None:
+    def __init__(self, bench: Bench, worker: int) -> None:
         if sys.platform == "linux":
             # Sums over several threads differ in their last digits; over one they do not.
             cores = sorted(os.sched_getaffinity(0))
-            os.sched_setaffinity(0, {cores[hand % len(cores)]})
-        self._work: Callable[[Task], Made] = bench()
+            os.sched_setaffinity(0, {cores[worker % len(cores)]})
+        self._work: Callable[[WorkerTask], Made] = bench()
 
-    def work(self, task: Task) -> Reply:
+    def work(self, task: WorkerTask) -> Reply:
         """Do one piece of work."""
         return attempted(self._work, task)
 

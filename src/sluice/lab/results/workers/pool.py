@@ -8,11 +8,11 @@ from sluice.errors import SluiceError
 from sluice.lab.results.cell import Score
 from sluice.lab.results.work import Made
 
-__all__ = ["Bench", "Died", "Engine", "Reply", "Task", "Unable", "attempted"]
+__all__ = ["Bench", "Died", "Engine", "Reply", "Unable", "WorkerTask", "attempted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class WorkerTask:
     """A piece of work as it is handed over, with the federations that need not run again."""
 
     settings: str
@@ -39,7 +39,7 @@ Reply = Made | Unable | Died
 class Bench(Protocol):
     """Does the work: made in the process that it works in."""
 
-    def __call__(self) -> Callable[[Task], Made]:
+    def __call__(self) -> Callable[[WorkerTask], Made]:
         """Set up and return what does one piece of work."""
         ...
 
@@ -48,11 +48,11 @@ class Engine(Protocol):
     """Several hands."""
 
     @property
-    def hands(self) -> int:
+    def workers(self) -> int:
         """How many pieces of work go on at once."""
         ...
 
-    def give(self, hand: int, task: Task) -> None:
+    def give(self, worker: int, task: WorkerTask) -> None:
         """Hand work to an idle hand."""
         ...
 
@@ -65,7 +65,7 @@ class Engine(Protocol):
         ...
 
 
-def attempted(work: Callable[[Task], Made], task: Task) -> Reply:
+def attempted(work: Callable[[WorkerTask], Made], task: WorkerTask) -> Reply:
     """Do a piece of work; what stands in its way is its reason, never the end of the others."""
     try:
         return work(task)

@@ -10,9 +10,9 @@ from typing import Protocol
 from sluice.errors import ResultsError
 from sluice.lab.results.owner import Owner
 from sluice.lab.results.provenance import Provenance
-from sluice.lab.results.store import Store
-from sluice.lab.results.work import Claim, Counts
-from sluice.lab.results.workers.pool import Died, Engine, Reply, Task, Unable
+from sluice.lab.results.store import ResultStore
+from sluice.lab.results.work import Counts, WorkClaim
+from sluice.lab.results.workers.pool import Died, Engine, Reply, Unable, WorkerTask
 
 __all__ = ["Runner", "Watcher"]
 
@@ -24,7 +24,7 @@ ATTEMPTS = 3
 class Watcher(Protocol):
     """Whoever looks on."""
 
-    def seen(self, counts: Counts, at_work: Sequence[Claim]) -> None:
+    def seen(self, counts: Counts, at_work: Sequence[WorkClaim]) -> None:
         """Hear how far it is, about once a second."""
         ...
 
@@ -33,7 +33,7 @@ class Watcher(Protocol):
 class Runner:
     """Gives out the work of one store."""
 
-    store: Store
+    store: ResultStore
     owner: Owner
     made_by: Provenance
     engine: Engine
@@ -43,21 +43,21 @@ class Runner:
 
     def run(self) -> Counts:
         """Run until all work is done or failed; on the way out nothing stays claimed."""
-        held: dict[int, Claim] = {}
+        held: dict[int, WorkClaim] = {}
         layouts: dict[int, str] = {}
         renewed = time.monotonic()
         try:
             while True:
-                for hand in range(self.engine.hands):
-                    if hand not in held and (claim := self._claim(layouts.get(hand))):
-                        held[hand], layouts[hand] = claim, claim.layout
-                        self._give(hand, claim)
+                for worker in range(self.engine.workers):
+                    if worker not in held and (claim := self._claim(layouts.get(worker))):
+                        held[worker], layouts[worker] = claim, claim.layout
+                        self._give(worker, claim)
                 counts = self.store.counts()
                 self.watcher.seen(counts, tuple(held.values()))
                 if counts.over:
                     return counts
-                for hand, reply in self.engine.wait(LISTEN_S):
-                    if claim := held.pop(hand, None):
+                for worker, reply in self.engine.wait(LISTEN_S):
+                    if claim := held.pop(worker, None):
                         self._keep(claim, reply)
                 if time.monotonic() - renewed > self.lease_s / 4:
                     self.store.renew(self.owner.name, now=time.time(), lease_s=self.lease_s)
@@ -67,16 +67,16 @@ class Runner:
             with contextlib.suppress(ResultsError):  # the leases end with this process in any case
                 self.store.give_back(self.owner.name)
 
-    def _claim(self, prefer: str | None) -> Claim | None:
+    def _claim(self, prefer: str | None) -> WorkClaim | None:
         return self.store.claim(
             self.owner.name, now=time.time(), lease_s=self.lease_s, prefer=prefer
         )
 
-    def _give(self, hand: int, claim: Claim) -> None:
+    def _give(self, worker: int, claim: WorkClaim) -> None:
         known = self.store.scores(claim.layout, claim.rule)
-        self.engine.give(hand, Task(settings=claim.settings, known=known))
+        self.engine.give(worker, WorkerTask(settings=claim.settings, known=known))
 
-    def _keep(self, claim: Claim, reply: Reply) -> None:
+    def _keep(self, claim: WorkClaim, reply: Reply) -> None:
         match reply:
             case Died(reason=reason):
                 self._deaths[claim.id] += 1
@@ -91,5 +91,5 @@ class Runner:
                     claim, self.owner.name, made, made_by=self.made_by, now=time.time()
                 )
 
-    def _fail(self, claim: Claim, reason: str) -> None:
+    def _fail(self, claim: WorkClaim, reason: str) -> None:
         self.store.fail(claim, self.owner.name, reason, made_by=self.made_by, now=time.time())

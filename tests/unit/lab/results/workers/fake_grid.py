@@ -15,11 +15,11 @@ from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.export import export
 from sluice.lab.results.owner import Owner
 from sluice.lab.results.provenance import Provenance
-from sluice.lab.results.store import Store
-from sluice.lab.results.work import Claim, Counts, GridFacts, Made, WorkRow
-from sluice.lab.results.workers.local import LocalHands
-from sluice.lab.results.workers.on_ray import RayHands
-from sluice.lab.results.workers.pool import Engine, Task
+from sluice.lab.results.store import ResultStore
+from sluice.lab.results.work import Counts, GridFacts, Made, WorkClaim, WorkRow
+from sluice.lab.results.workers.local import LocalPool
+from sluice.lab.results.workers.on_ray import RayPool
+from sluice.lab.results.workers.pool import Engine, WorkerTask
 from sluice.lab.results.workers.running import Runner
 
 LASTING_S = 0.05
@@ -32,10 +32,10 @@ class FakeBench:
     def __init__(self, log: Path) -> None:
         self.log = log
 
-    def __call__(self) -> Callable[[Task], Made]:
+    def __call__(self) -> Callable[[WorkerTask], Made]:
         return self.work
 
-    def work(self, task: Task) -> Made:
+    def work(self, task: WorkerTask) -> Made:
         at, what = task.settings.split()
         with self.log.open("a") as log:
             log.write(f"{at}\n")
@@ -104,25 +104,25 @@ def work_row(at: int, what: str) -> WorkRow:
 
 
 class Unseen:
-    def seen(self, counts: Counts, at_work: Sequence[Claim]) -> None:
+    def seen(self, counts: Counts, at_work: Sequence[WorkClaim]) -> None:
         pass
 
 
 def main(folder: Path, what: str, told: str = "", engine: str = "local") -> None:
     if what == "make":
         works = [work_row(at, kind) for at, kind in enumerate(told.split())]
-        store = Store.create(folder, GridFacts(name="fake", stand_ins=()), works)
+        store = ResultStore.create(folder, GridFacts(name="fake", stand_ins=()), works)
     else:
-        store = Store(folder)
+        store = ResultStore(folder)
         store.release_the_dead()
     with Owner(folder) as owner:
         bench = FakeBench(folder / "log")
-        hands: Engine = (
-            RayHands(2, bench=bench)
+        workers: Engine = (
+            RayPool(2, bench=bench)
             if engine == "ray"
-            else LocalHands(2, lock=owner.path, bench=bench)
+            else LocalPool(2, lock=owner.path, bench=bench)
         )
-        Runner(store=store, owner=owner, made_by=MAKER, engine=hands, watcher=Unseen()).run()
+        Runner(store=store, owner=owner, made_by=MAKER, engine=workers, watcher=Unseen()).run()
     export(store, folder)
     store.close()
 

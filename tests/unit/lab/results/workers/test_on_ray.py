@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from sluice.errors import SettingError
-from sluice.lab.results.reading import State, stored_cells
-from sluice.lab.results.store import Store
+from sluice.lab.results.reading import GridState, stored_cells
+from sluice.lab.results.store import ResultStore
 from sluice.lab.results.work import Made
 from sluice.lab.results.workers import on_ray
-from sluice.lab.results.workers.on_ray import RayHands
-from sluice.lab.results.workers.pool import Died, Task, Unable
+from sluice.lab.results.workers.on_ray import RayPool
+from sluice.lab.results.workers.pool import Died, Unable, WorkerTask
 
 PROGRAM = Path(__file__).with_name("fake_grid.py")
 INSTALLED = importlib.util.find_spec("ray") is not None
@@ -53,7 +53,7 @@ class StandIn:
         self.started += 1
         made = actor(*told)
 
-        def work(task: Task) -> object:
+        def work(task: WorkerTask) -> object:
             return LostError() if task.settings == "lost" else made.work(task)
 
         return SimpleNamespace(work=SimpleNamespace(remote=lambda task: Reference(work(task))))
@@ -80,8 +80,8 @@ class Reference:
 
 
 class EchoBench:
-    def __call__(self) -> Callable[[Task], Made]:
-        def work(task: Task) -> Made:
+    def __call__(self) -> Callable[[WorkerTask], Made]:
+        def work(task: WorkerTask) -> Made:
             if task.settings == "unable":
                 raise SettingError("too short")
             return Made(result=None, federation=task.settings, recalled=False, wall_s=0.0)  # type: ignore[arg-type]
@@ -95,18 +95,18 @@ def test_actors_answer_fail_and_are_replaced_when_lost(monkeypatch: pytest.Monke
     monkeypatch.setattr(
         "sluice.lab.results.workers.on_ray.sys.platform", "elsewhere"
     )  # leave this process on its cores
-    hands = RayHands(8, bench=EchoBench())
-    assert hands.hands == 3  # no more than the cluster has CPUs
-    assert hands.wait(0.1) == ()
-    for hand, settings in enumerate(("fine", "unable", "lost")):
-        hands.give(hand, Task(settings=settings, known={}))
-    (_, fine), (_, unable), (_, lost) = hands.wait(0.1)
+    workers = RayPool(8, bench=EchoBench())
+    assert workers.workers == 3  # no more than the cluster has CPUs
+    assert workers.wait(0.1) == ()
+    for worker, settings in enumerate(("fine", "unable", "lost")):
+        workers.give(worker, WorkerTask(settings=settings, known={}))
+    (_, fine), (_, unable), (_, lost) = workers.wait(0.1)
     assert isinstance(fine, Made)
     assert fine.federation == "fine"
     assert unable == Unable(reason="too short")
     assert lost == Died(reason="its Ray actor was lost (LostError)")
     assert ray.started == 4
-    hands.close()
+    workers.close()
     assert ray.killed == 4
     assert not ray.initialised
 
@@ -114,7 +114,7 @@ def test_actors_answer_fail_and_are_replaced_when_lost(monkeypatch: pytest.Monke
 @pytest.mark.skipif(INSTALLED, reason="Ray is installed")
 def test_without_ray_the_remedy_is_named() -> None:
     with pytest.raises(SettingError, match="pip install sluice"):
-        RayHands(2, bench=EchoBench())
+        RayPool(2, bench=EchoBench())
 
 
 @pytest.mark.skipif(not INSTALLED, reason="Ray is not installed")
@@ -125,5 +125,11 @@ def test_the_same_cells_come_out_of_a_local_ray(tmp_path: Path) -> None:
         assert subprocess.run(made, check=False, timeout=300).returncode == 0
     local, ray = (tmp_path / engine / "cells.parquet" for engine in ("local", "ray"))
     assert local.read_bytes() == ray.read_bytes()
-    states = [cell.state for cell in stored_cells(Store(tmp_path / "ray"))]
-    assert states == [State.DONE, State.FAILED, State.DONE, State.DONE, State.FAILED]
+    states = [cell.state for cell in stored_cells(ResultStore(tmp_path / "ray"))]
+    assert states == [
+        GridState.DONE,
+        GridState.FAILED,
+        GridState.DONE,
+        GridState.DONE,
+        GridState.FAILED,
+    ]

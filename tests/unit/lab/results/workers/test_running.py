@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from sluice.lab.results.reading import State, stored_cells
-from sluice.lab.results.store import Store
+from sluice.lab.results.reading import GridState, stored_cells
+from sluice.lab.results.store import ResultStore
 
 PROGRAM = Path(__file__).with_name("fake_grid.py")
 ROOM = 150_000
@@ -63,14 +63,14 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bytes_and_reruns_only_what_was
 def test_a_failing_cell_keeps_its_reason_and_the_others_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     assert started(folder, "make", "ok unable bug die die-once ok").wait(300) == 0
-    cells = stored_cells(Store(folder))
+    cells = stored_cells(ResultStore(folder))
     assert [cell.state for cell in cells] == [
-        State.DONE,
-        State.FAILED,
-        State.FAILED,
-        State.FAILED,
-        State.DONE,
-        State.DONE,
+        GridState.DONE,
+        GridState.FAILED,
+        GridState.FAILED,
+        GridState.FAILED,
+        GridState.DONE,
+        GridState.DONE,
     ]
     assert cells[1].reason == "the record is too short"
     assert cells[2].reason == "a bug in Sluice: ZeroDivisionError: by zero"
