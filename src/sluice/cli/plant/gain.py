@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["UnknownGain", "gain_of", "show_gain", "show_simulated"]
 
 
-class SimulatedGain(Protocol):
+class GainFigures(Protocol):
     """What a simulated consortium came to: each figure by name, alone and together."""
 
     clients: int
@@ -103,7 +103,7 @@ def show_gain(gain: "Gain | UnknownGain") -> None:
         )
 
 
-def show_simulated(gain: SimulatedGain) -> None:
+def show_simulated(gain: GainFigures) -> None:
     """Print what a simulated consortium came to."""
     drawn = table(
         f"\n{gain.clients} simulated plants of one kind, {gain.rounds} rounds, none malicious",

@@ -120,7 +120,8 @@ def tell(story: Story, report: Path) -> None:
     proven = [attempt for attempt in story.attempts if attempt.admitted]
     out.print(
         f"\n[bold]{len(proven)} of {len(story.attempts)} plants proved[/bold] in zero "
-        f"knowledge that their batch obeys them. The other {len(story.attempts) - len(proven)} failed:"
+        f"knowledge that their batch obeys them. "
+        f"The other {len(story.attempts) - len(proven)} failed:"
     )
     for attempt in story.attempts:
         if not attempt.admitted:
