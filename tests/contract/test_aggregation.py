@@ -84,7 +84,7 @@ def aggregate(name: str, updates: Sequence[Update], state: State | None = None) 
 def test_every_rule_of_the_package_is_registered() -> None:
     classes = {
         found
-        for found in vars(aggregation).values()
+        for found in (getattr(aggregation, name) for name in aggregation.__all__)
         if inspect.isclass(found) and hasattr(found, "needs_root") and found is not Rule
     }
     assert {type(rule) for rule in RULES.values()} == classes

@@ -11,7 +11,7 @@ from sluice.cli.app import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-VERIFIER = ROOT / "src" / "sluice" / "attestation" / "verifier.py"
+VERIFIER = ROOT / "src" / "sluice" / "attestation" / "protocol" / "verifier.py"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 REFUSED = {"sluice check attack.csv"}  # the one command that is meant to refuse
 

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from sluice.plugins import load_all
 
-__all__ = ["Command", "CommandGroup"]
+__all__ = ["Command", "CommandGroup", "Deferred"]
 
 ROOT = "sluice"
 
@@ -39,13 +39,17 @@ class Command:
         return command
 
 
-class _Deferred(click.Command):
+class Deferred(click.Command):
     """Stands in a list for a command that has not been imported."""
 
     def __init__(self, command: Command) -> None:
         super().__init__(command.path.rpartition(" ")[2], help=command.help)
         self.rich_help_panel = None  # read by Typer when it draws a list of commands
         self._command = command
+
+    def load(self) -> click.Command:
+        """Import the command."""
+        return self._command.load()
 
     def make_context(
         self,
@@ -55,7 +59,7 @@ class _Deferred(click.Command):
         **extra: Any,
     ) -> click.Context:
         """Import the command and hand over to it."""
-        return self._command.load().make_context(info_name, args, parent, **extra)
+        return self.load().make_context(info_name, args, parent, **extra)
 
 
 class CommandGroup(TyperGroup):
@@ -74,7 +78,7 @@ class CommandGroup(TyperGroup):
         if own is not None:
             return own
         command = self._deferred().get(cmd_name)
-        return _Deferred(command) if command else None
+        return Deferred(command) if command else None
 
     def _deferred(self) -> dict[str, Command]:
         prefix = "" if self.name in (None, ROOT) else f"{self.name} "

@@ -121,7 +121,7 @@ def test_too_few_rows_to_train_on_are_refused(bench: Run) -> None:
 
 
 def test_help_has_an_example(bench: Run) -> None:
-    assert "Example: sluice bench gate" in bench("--help").out
+    assert "Example: python -m benchmarks gate" in bench("--help").out
 
 
 def test_an_unknown_bench_is_refused_with_the_nearest_name(bench: Run) -> None:

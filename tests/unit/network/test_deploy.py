@@ -10,6 +10,7 @@ import typer.main
 import yaml  # type: ignore[import-untyped]
 
 from sluice.cli.app import app
+from sluice.cli.commands import Deferred
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
@@ -23,6 +24,8 @@ def demand_command(words: list[str]) -> None:
         name, found, words = held.resolve_command(context, words)
         assert name is not None
         assert found is not None
+        if isinstance(found, Deferred):
+            found = found.load()
         held, context = found, click.Context(found, parent=context, info_name=name)
     held.parse_args(context, list(words))
 

@@ -79,11 +79,11 @@ def write_lab_page(report: LabReport, path: Path) -> None:
     import plotly.offline  # noqa: PLC0415
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sluice.reports"),
+        loader=jinja2.PackageLoader("sluice.lab.reports"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
     )
-    text = environment.get_template("lab.html.j2").render(
+    text = environment.get_template("grid.html.j2").render(
         title=f"The grid {report.name}",
         summary=_summary(report.cells),
         stand_ins=report.stand_ins,

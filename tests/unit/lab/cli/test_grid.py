@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import polars as pl
@@ -119,9 +120,10 @@ def test_a_cell_that_cannot_run_says_why_and_other_code_is_not_mixed_in_unless_t
     assert "7 failed" in told.out
     assert "too short for an attack" in told.out
     assert sluice("lab", "status", results, "--json").json["failed"] == 7
-    monkeypatch.setattr("sluice.lab.results.provenance._commit", lambda _: "a page was corrected")
+    made_by = import_module("sluice.lab.results.provenance")
+    monkeypatch.setattr(made_by, "_commit", lambda _: "a page was corrected")
     assert sluice("lab", "resume", results, "--quiet").code == 3
-    monkeypatch.setattr("sluice.lab.results.provenance._code", lambda _: "other")
+    monkeypatch.setattr(made_by, "_code", lambda _: "other")
     refused = sluice("lab", "resume", results)
     assert refused.code == 2
     assert "come from other code" in refused.err
