@@ -58,10 +58,10 @@ test: setup lint tools ## everything that must hold: lint, types, imports, tests
 	cargo test --locked --quiet
 
 .PHONY: test-network
-test-network: setup ## federations of real Flower processes over TLS through nginx: liars, kills, faults (50 minutes)
+test-network: setup ## federations of real Flower processes over TLS through nginx: attacks, kills, faults (50 minutes)
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
 	SLUICE_NETWORK=1 SLUICE_NETWORK_PAGE=1 $(BIN)/python -m pytest tests/integration/test_network.py \
-	  tests/integration/test_network_liars.py tests/integration/test_network_operators.py \
+	  tests/integration/test_network_malicious.py tests/integration/test_network_operators.py \
 	  tests/integration/test_network_faults.py
 
 .PHONY: many

@@ -1,9 +1,10 @@
-"""`python -m benchmarks NAME`: speed beside a rival, or evidence for docs/results.
+"""`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
-gate, train, attest-full, attest-sampled     speed, each beside a rival
-reading                                      speed of reading files
-evaluation, exactness, evidence, red-team    evidence, written as pages
-sampling, parameters, many, kills            more of it
+Speed beside a rival:   gate, train, attest-full, attest-sampled, reading
+Pages of docs/results:  evaluation, exactness, evidence, red-team, sampling, parameters, many
+Crash test of the lab:  kills
+
+`python -m benchmarks NAME --help` lists the options of one benchmark.
 """
 
 import sys
@@ -14,7 +15,7 @@ import typer
 from benchmarks.command import bench
 from sluice.cli import run_app
 
-PAGES = {
+MODULES = {
     "evaluation": "benchmarks.gate.evaluation",
     "evidence": "benchmarks.evidence.run",
     "exactness": "benchmarks.exactness.run",
@@ -33,10 +34,10 @@ app.command()(bench)
 
 def main(arguments: list[str]) -> None:
     """Run one benchmark by its name."""
-    if arguments and arguments[0] in PAGES:
+    if arguments and arguments[0] in MODULES:
         name, *rest = arguments
-        module = import_module(PAGES[name])
-        sys.argv = [f"benchmarks {name}", *rest]
+        module = import_module(MODULES[name])
+        sys.argv = [f"python -m benchmarks {name}", *rest]
         module.main()
         return
     run_app(app, arguments, name="python -m benchmarks")

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: how fast, beside a rival measured in the same run."""
+"""`python -m benchmarks`: measure speed beside a rival in the same run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,14 +32,14 @@ def bench(
             "--repeats",
             "--runs",
             min=1,
-            help="The least of so many times counts, the median for attest-full.",
+            help="Repetitions; the fastest is reported, the median for attest-full.",
             show_default="15; 3 for train; 5 for attest-full",
         ),
     ] = None,
     clients: Annotated[int, typer.Option(min=1, help="How many clients train.")] = 10,
     rounds: Annotated[int, typer.Option(min=1, help="How many rounds they train.")] = 25,
     plant: Annotated[
-        str, typer.Option(help="Whose rules are proven: treatment, treatment-moving or line.")
+        str, typer.Option(help="Plant whose rules are proven: treatment, treatment-moving or line.")
     ] = "treatment",
     scaling: Annotated[
         bool, typer.Option("--scaling", help="Also prove 1,024 to 65,536 rows, once each.")
@@ -51,24 +51,27 @@ def bench(
         ),
     ] = False,
     rival: Annotated[
-        Path, typer.Option(help="Where 'make rival' put stock circom and snarkjs.")
+        Path, typer.Option(help="Folder in which 'make rival' installed stock circom and snarkjs.")
     ] = Path("build"),
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure Sluice side by side with a rival on this machine.
 
-    gate: mine the simulated treatment plant, then judge a long record of it by the paper's policy,
-    beside a vectorised pandas gate that names the same rows and beside reading its channels once.
+    gate: mine the simulated treatment plant, then judge a long record of it by the paper's policy.
+    Rivals: a vectorised pandas gate that names the same rows, and reading the channels once.
 
-    train: the local training of a federation as large as the paper's on SWaT, beside products of
+    train: the local training of a federation as large as the paper's on SWaT. Rivals: products of
     large square matrices in NumPy and in XLA.
 
     attest-full: prove batches of the simulated treatment plant under its hardened rules and verify
-    them, beside what the paper's toolchain and prototypes took (measured before, not in the run).
+    them. Rivals: recorded figures of the paper's toolchain and of prototypes, not measured here.
 
-    attest-sampled: keys, proof and verification of the paper's sampled rows at its size, beside
-    stock circom and snarkjs on the paper's circuit where they are installed (make rival).
+    attest-sampled: keys, proof and verification of the paper's sampled rows at its size. Rivals:
+    stock circom and snarkjs on the paper's circuit, if installed (make rival).
+
+    Other benchmarks have their own options; see 'python -m benchmarks NAME --help': reading,
+    evaluation, exactness, evidence, red-team, sampling, parameters, many, kills.
 
     Example: [bold]python -m benchmarks gate[/bold]
     """
@@ -95,17 +98,21 @@ def _attest(
     from benchmarks.attest import full_table as bench_attest_table
 
     known("plant", plant, bench_attest.PLANTS)
-    often = dict.fromkeys(rows or bench_attest.DEFAULT_ROWS, runs)
+    runs_by_rows = dict.fromkeys(rows or bench_attest.DEFAULT_ROWS, runs)
     if scaling:
-        often = dict.fromkeys(bench_attest.SCALING, 1) | often
-    wanted = tuple(sorted(often))
-    hushed = quiet or json
-    with working(f"simulating and mining {plant!r}", quiet=hushed):
+        runs_by_rows = dict.fromkeys(bench_attest.SCALING, 1) | runs_by_rows
+    sizes = tuple(sorted(runs_by_rows))
+    silent = quiet or json
+    with working(f"simulating and mining {plant!r}", quiet=silent):
         subject = bench_attest.subject(plant)
-    # Each batch is proven once more to be weighed.
-    with counted("proofs", sum(often.values()) + len(often), quiet=hushed) as tell:
+    # Each batch is proven once more to measure memory and CPU time.
+    proofs = sum(runs_by_rows.values()) + len(runs_by_rows)
+    with counted("proofs", proofs, quiet=silent) as advance:
         measured = bench_attest.bench_attest(
-            subject, rows=wanted, runs=tuple(often[each] for each in wanted), tell=tell
+            subject,
+            rows=sizes,
+            runs=tuple(runs_by_rows[size] for size in sizes),
+            advance=advance,
         )
     if json:
         emit(bench_attest_table.payload(measured))
@@ -123,7 +130,7 @@ def _gate(rows: int, repeats: int, *, json: bool, quiet: bool) -> None:
 
 
 def _train(rows: int, repeats: int, clients: int, rounds: int, *, json: bool, quiet: bool) -> None:
-    # Imported here because jax takes a second, which no other command should wait for.
+    # Imported here because importing jax takes a second, and only this bench needs it.
     from benchmarks.speed import train as bench_train
 
     with working(f"training {clients} clients for {rounds} rounds", quiet=quiet or json):
@@ -142,22 +149,22 @@ def _sampled(repeats: int, build: Path, *, thorough: bool, json: bool, quiet: bo
     from benchmarks.attest import sampled as bench_sampled
     from benchmarks.attest import sampled_table as bench_sampled_table
 
-    hushed, equal = quiet or json, None
+    silent, equal = quiet or json, None
     rival = bench_rival.find_rival(build)
     cost: bench_rival.RivalCost | bench_rival.Absent
-    with working("making keys and proving drawn rows", quiet=hushed):
+    with working("making keys and proving sampled rows", quiet=silent):
         subject = bench_sampled.subject()
         ours = bench_sampled.bench_sampled(subject, repeats=repeats)
     if isinstance(rival, bench_rival.Absent):
         cost = rival
     else:
         samples = 32 if thorough else 8
-        with working(f"circom and snarkjs, {samples} samples (minutes)", quiet=hushed):
+        with working(f"circom and snarkjs, {samples} samples (minutes)", quiet=silent):
             cost = rival.measure(samples=samples, repeats=repeats)
             equal = ours
             if samples != ours.samples:
                 equal = bench_sampled.bench_sampled(subject, repeats=repeats, samples=samples)
-    measured = bench_sampled_table.Beside(ours=ours, rival=cost, equal=equal)
+    measured = bench_sampled_table.Comparison(ours=ours, rival=cost, equal=equal)
     if json:
         emit(bench_sampled_table.payload(measured))
     else:

@@ -1,8 +1,8 @@
 """Kill a grid of 200 BATADAL cells ten times at random and compare it with an undisturbed run.
 
-Every kill is SIGKILL on the runner, at a random moment after a random piece of work was finished;
-its workers die with it. The exported cells must agree byte for byte, and no more work may have been
-repeated than was in flight.
+Each kill sends SIGKILL to the runner, at a random moment after a random piece of work has finished;
+the workers die with the runner. The exported cells must agree byte for byte, and only work that was
+in flight may be repeated.
 """
 
 import argparse
@@ -36,21 +36,21 @@ invariants = ["paper-wide"]
 seeds = [0, 1, 2, 3]
 """
 LONGEST_WAIT_S = 3.0  # from a finished piece of work to the kill
-said = Console(highlight=False)
+console = Console(highlight=False)
 
 
-def started(*told: object) -> subprocess.Popen[bytes]:
-    """Start a command as a user would."""
+def started(*arguments: object) -> subprocess.Popen[bytes]:
+    """Start a `sluice lab` command as a user would."""
     program = "import sys; from sluice.cli import main; main(sys.argv[1:])"
     return subprocess.Popen(  # noqa: S603 - our own command
-        [sys.executable, "-c", program, "lab", *map(str, told)],
+        [sys.executable, "-c", program, "lab", *map(str, arguments)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
 
 
 def finished(folder: Path) -> tuple[int, int]:
-    """Return how many pieces of work are done, and of how many; none before there is a store."""
+    """Return how many pieces of work are done, and of how many; (0, 1) before there is a store."""
     if not (folder / "cells.sqlite").exists():
         return 0, 1
     store = ResultStore(folder, read_only=True)
@@ -60,15 +60,15 @@ def finished(folder: Path) -> tuple[int, int]:
 
 
 def undisturbed(grid: Path, data: Path, folder: Path) -> None:
-    """Run the grid in peace."""
+    """Run the grid without kills."""
     begun = time.monotonic()
     if started("run", grid, "--data", data, "--out", folder).wait():
         raise SystemExit("the undisturbed run failed")
-    said.print(f"undisturbed: {time.monotonic() - begun:.0f} s")
+    console.print(f"undisturbed: {time.monotonic() - begun:.0f} s")
 
 
 def disturbed(grid: Path, data: Path, folder: Path, *, kills: int, seed: int) -> int:
-    """Run the grid and kill it again and again; return how often it was killed."""
+    """Run the grid and kill it repeatedly; return the number of kills."""
     drawn, begun = stream(seed, "kills"), time.monotonic()
     moments = sorted(drawn.uniform(0, 0.95, kills))  # shares of the work
     running, done = started("run", grid, "--data", data, "--out", folder), 0
@@ -83,8 +83,8 @@ def disturbed(grid: Path, data: Path, folder: Path, *, kills: int, seed: int) ->
         done += 1
         running = started("resume", folder)
     if running.wait():
-        raise SystemExit("the killed run did not end well")
-    said.print(f"killed: {time.monotonic() - begun:.0f} s")
+        raise SystemExit("the resumed run failed after its last kill")
+    console.print(f"killed: {time.monotonic() - begun:.0f} s")
     return done
 
 
@@ -96,25 +96,25 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--seed", type=int, default=0)
-    told = parser.parse_args()
-    told.folder.mkdir(parents=True, exist_ok=True)
-    grid = told.folder / "grid.toml"
-    grid.write_text(GRID.format(rounds=told.rounds), encoding="utf-8")
-    whole, killed = told.folder / "whole", told.folder / "killed"
-    if not whole.exists():  # else it was run before
-        undisturbed(grid, told.data, whole)
-    done = disturbed(grid, told.data, killed, kills=told.kills, seed=told.seed)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    grid = arguments.folder / "grid.toml"
+    grid.write_text(GRID.format(rounds=arguments.rounds), encoding="utf-8")
+    whole, killed = arguments.folder / "whole", arguments.folder / "killed"
+    if not whole.exists():  # an earlier undisturbed run is reused
+        undisturbed(grid, arguments.data, whole)
+    done = disturbed(grid, arguments.data, killed, kills=arguments.kills, seed=arguments.seed)
     for folder in (whole, killed):
         if started("export", folder).wait():
-            raise SystemExit(f"{folder} cannot be exported")
+            raise SystemExit(f"'sluice lab export {folder}' failed")
     attempts = pl.read_parquet(killed / "times.parquet")["attempts"]
-    said.print(
-        f"killed {done} times; {int((attempts - 1).sum())} pieces of work begun again of "
-        f"{len(attempts)}"
+    console.print(
+        f"killed {done} times; {int((attempts - 1).sum())} of {len(attempts)} pieces of work "
+        "were started again"
     )
     same = (whole / "cells.parquet").read_bytes() == (killed / "cells.parquet").read_bytes()
-    said.print("the exported cells agree byte for byte" if same else "THE EXPORTED CELLS DIFFER")
-    raise SystemExit(0 if same and done == told.kills else 1)
+    console.print("the exported cells agree byte for byte" if same else "THE EXPORTED CELLS DIFFER")
+    raise SystemExit(0 if same and done == arguments.kills else 1)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What a coordinator spends on each plant in each round, as the federation grows.
+"""Measure what a coordinator spends on each plant in each round, as the federation grows.
 
-Simulated plants in this process, each with keys, a folder and a `full` proof of its own, which the
-coordinator verifies; no wire. The coordinator's processor time, all threads together, is what the
-process used, less what it used while a plant was answering. Writes a page.
+The plants are simulated in this process, without a network. Each has its own keys, folder and
+`full` proof, which the coordinator verifies. The coordinator's processor time, over all threads, is
+that of the process less that used while a plant answers. Writes a page.
 """
 
 import argparse
@@ -36,31 +36,32 @@ from sluice.telemetry import read_record
 from sluice.telemetry.writers import FileLayout, write
 
 CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
-HEAD = """# What many plants cost their coordinator
+HEAD = """# Cost of many plants to their coordinator
 
-Written by `make many`: simulated plants in one process, each with a `{system}` proof of {rows} rows
-of `line`, which the coordinator verifies; {rounds} rounds. The coordinator's processor time is what
-the process used, less what it used while a plant was answering. Rounds after the first.
+Written by `make many` (`python -m benchmarks many`): simulated plants in one process, each with a
+`{system}` proof of {rows} rows of `line`, which the coordinator verifies; {rounds} rounds. Times
+are the coordinator's processor time: that of the process less that used while a plant answers.
+Figures per round leave out the first round.
 
 """
-said = Console(highlight=False)
+console = Console(highlight=False)
 
 
 class Metered(Direct):
-    """Plants in this process; counts what their answers take and how much they are sent."""
+    """Plants in this process; counts the time of their answers and the bytes sent to them."""
 
     def __init__(self, plants: Mapping[str, Answerer]) -> None:
         super().__init__(plants)
         self.answering_s = 0.0
         self.sent = 0
-        self.admitted_s = 0.0  # the coordinator's time when it asked for the first token
+        self.admitted_s = 0.0  # the coordinator's time when it asks for the first token
 
     def spent(self) -> float:
-        """Return the processor time that was used while no plant was answering."""
+        """Return the processor time used while no plant answers."""
         return time.process_time() - self.answering_s
 
     def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
-        """Ask each plant, one after the other, and note the processor time that it takes."""
+        """Ask the plants one by one, and add up the processor time they take."""
         for plant, question in questions.items():
             if not self.admitted_s and isinstance(QUESTIONS.read(question).content.ask, AskToken):
                 self.admitted_s = self.spent()
@@ -73,7 +74,7 @@ class Metered(Direct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one federation cost its coordinator."""
+    """The cost of one federation to its coordinator."""
 
     plants: int
     attest_s: float  # to take one commitment and verify one proof
@@ -89,9 +90,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--system", default="full")
     parser.add_argument("--out", type=Path, required=True)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        record, rules, starts = _files(Path(folder), most=max(told.plants))
+        record, rules, starts = _files(Path(folder), most=max(arguments.plants))
         costs = [
             Case(
                 folder=Path(folder) / f"of-{plants}",
@@ -99,19 +100,23 @@ def main() -> None:
                 record=record,
                 rules=rules,
                 starts=starts,
-                system=told.system,
-            ).measured(told.rounds)
-            for plants in told.plants
+                system=arguments.system,
+            ).measured(arguments.rounds)
+            for plants in arguments.plants
         ]
-    page = HEAD.format(system=told.system, rows=ROWS, rounds=told.rounds) + table(costs) + "\n"
-    with atomically(told.out) as draft:
+    page = (
+        HEAD.format(system=arguments.system, rows=ROWS, rounds=arguments.rounds)
+        + table(costs)
+        + "\n"
+    )
+    with atomically(arguments.out) as draft:
         draft.write_text(page, encoding="utf-8")
-    said.print(f"{told.out} written", markup=False)
+    console.print(f"{arguments.out} written", markup=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A federation of so many plants, all with the same rules."""
+    """A federation of `plants` plants, all with the same rules."""
 
     folder: Path
     plants: int
@@ -121,7 +126,7 @@ class Case:
     system: str
 
     def measured(self, rounds: int) -> Cost:
-        """Let the plants join, prove and take part."""
+        """Run the federation: the plants join, prove and train."""
         site = self._founded()
         wire = Metered({f"plant-{at:02d}": self._joined(site, at) for at in range(self.plants)})
         store = CoordinatorStore(site.base)
@@ -129,17 +134,20 @@ class Case:
 
         def mark(_: object) -> None:
             marks.append((wire.spent(), wire.sent, site.log.stat().st_size))
-            said.print(f"{self.plants} plants, round {len(marks)}", style="dim")
+            console.print(f"{self.plants} plants, round {len(marks)}", style="dim")
 
-        held = coordinator_service(site, store, wire, clock=lambda: datetime.now(UTC))
+        service = coordinator_service(site, store, wire, clock=lambda: datetime.now(UTC))
         began = wire.spent()
-        held.run(rounds=rounds, on_round=mark)
+        service.run(rounds=rounds, on_round=mark)
         verified = len(store.mean_seconds("verified"))
         store.close()
         took_part = len(read_log(site.log).rounds.members)
         if (verified, took_part) != (self.plants, self.plants):
-            raise SystemExit(f"{verified} proofs verified, {took_part} plants took part")
-        shares = self.plants * (rounds - 1)  # the first round holds proofs and compiling
+            raise SystemExit(
+                f"{verified} of {self.plants} plants have a verified proof and {took_part} took "
+                "part; all must"
+            )
+        shares = self.plants * (rounds - 1)  # the first round includes proofs and compilation
         spent, sent, logged = (marks[-1][at] - marks[0][at] for at in range(3))
         return Cost(
             plants=self.plants,
@@ -165,22 +173,22 @@ class Case:
 
     def _joined(self, site: CoordinatorFolder, index: int) -> Answerer:
         name, start = f"plant-{index:02d}", self.starts[index]
-        held = PlantFolder.create(
+        plant = PlantFolder.create(
             self.folder / name,
             site.invite(name, at=datetime.now(UTC)),
             load_rules(self.rules),
             self.rules.read_text(encoding="utf-8"),
             TrainingRows(record=str(self.record), start=start, stop=start + ROWS),
         )
-        request = read_document(JoinRequest, held.folder / "request.json", private=True)
+        request = read_document(JoinRequest, plant.folder / "request.json", private=True)
         site.enrol(request, at=datetime.now(UTC))
-        return held.agent()
+        return plant.agent()
 
 
 def table(costs: list[Cost]) -> str:
     """Return the costs as a table in Markdown."""
     lines = [
-        "| plants | attest a batch | per plant and round | against the smallest | sent | logged |",
+        "| plants | attest a batch | per plant and round | of the smallest | sent | logged |",
         "|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
@@ -193,9 +201,9 @@ def table(costs: list[Cost]) -> str:
 
 
 def _files(folder: Path, *, most: int) -> tuple[Path, Path, tuple[int, ...]]:
-    """Simulate one long record and mine its rules; each plant has a stretch that the gate admits.
+    """Simulate one long record and mine its rules; each plant gets a stretch that the gate admits.
 
-    `sluice plant check` tells a plant whether its rows are such a stretch before it joins.
+    A real plant tests its rows with `sluice plant check` before it joins.
     """
     stretches = 2 * most
     days = 1 + (CLEAN + stretches * ROWS) // DAY_ROWS
@@ -205,13 +213,13 @@ def _files(folder: Path, *, most: int) -> tuple[Path, Path, tuple[int, ...]]:
     mined = mine(line.rows(0, CLEAN // 2), line.rows(CLEAN // 2, CLEAN), profile=Profile.HARDENED)
     save_rules(mined, rules)
     starts = [CLEAN + at * ROWS for at in range(stretches)]
-    fit = [
+    admitted = [
         start
         for start in starts
         if judge(line.rows(start, start + ROWS), mined, HardenedPolicy()).admitted
     ]
-    said.print(f"{len(fit)} of {stretches} clean stretches are admitted", style="dim")
-    return record, rules, tuple(fit)
+    console.print(f"{len(admitted)} of {stretches} clean stretches are admitted", style="dim")
+    return record, rules, tuple(admitted)
 
 
 if __name__ == "__main__":

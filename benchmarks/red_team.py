@@ -1,4 +1,4 @@
-"""Let every attacker come to both gates, on two plants, and write down who gets in."""
+"""Run every attack against both gates on two plants, and write which batches are admitted."""
 
 import argparse
 import warnings
@@ -18,26 +18,26 @@ from sluice.lab.audits import loosening
 from sluice.lab.trials import NamedGate, Scenario, scenario
 from sluice.seeding import stream
 
-said = Console(stderr=True, highlight=False)
+console = Console(stderr=True, highlight=False)
 GATES = ("paper", "hardened")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One liar at one gate."""
+    """One malicious client at one gate."""
 
     attack: str
     gate: str
-    admitted: bool | None  # none where the attacker found nothing to show
+    admitted: bool | None  # None: the attack made no batch
     planted: float  # share of the rows trained on
     reason: str
 
 
 def attempts(study: Study, seed: int) -> Iterator[Attempt]:
-    """Let each liar of a seed try every attack, heedless and projected, at every gate."""
+    """Try every attack of each malicious client, non-adaptive and projected, at every gate."""
     shared = scenario(study.clean, study.test, setup=study.setup, seed=seed)
     known = gates(shared)
-    for client in shared.liars:
+    for client in shared.malicious:
         for gate in (known[name] for name in GATES):
             for name, maker in POISONS.items():
                 yield _attempt(shared, client, gate, name, onto_rules=False)
@@ -62,68 +62,74 @@ def _attempt(
         gate=gate.name,
         admitted=verdict.admitted,
         planted=float(np.mean(poison.planted)),
-        reason=verdict.reasons[0] if verdict.reasons else "",
+        reason=verdict.sentences[0] if verdict.reasons else "",
     )
 
 
-def _told(found: list[Attempt]) -> str:
-    came = [one for one in found if one.admitted is not None]
-    within = sum(bool(one.admitted) for one in came)
-    none = len(found) - len(came)
-    return f"{within} of {len(came)}" + (f" ({none} found no way)" if none else "")
+def _count_admitted(attempted: list[Attempt]) -> str:
+    judged = [attempt for attempt in attempted if attempt.admitted is not None]
+    admitted = sum(bool(attempt.admitted) for attempt in judged)
+    failed = len(attempted) - len(judged)
+    return f"{admitted} of {len(judged)}" + (f" ({failed} made no batch)" if failed else "")
 
 
 def study_page(study: Study, seeds: int) -> Iterator[str]:
     """Write one plant's tables."""
-    found: list[Attempt] = []
+    tried: list[Attempt] = []
     for seed in range(seeds):
-        for one in attempts(study, seed):
-            said.print(f"{study.name} seed {seed}: {one.attack} at {one.gate}: {one.admitted}")
-            found.append(one)
+        for each in attempts(study, seed):
+            console.print(
+                f"{study.name} seed {seed}: {each.attack} at {each.gate}: {each.admitted}"
+            )
+            tried.append(each)
     yield (
-        f"\n## {study.name}\n\n{study.setup.clients} plants, {study.setup.liars} of whom lie, "
-        f"seeds 0 to {seeds - 1}. *Planted* is the share of a liar's rows that hold an attack.\n"
+        f"\n## {study.name}\n\n{study.setup.clients} plants, {study.setup.malicious} of them "
+        f"malicious, seeds 0 to {seeds - 1}. *Planted* is the share of a malicious client's rows "
+        "that hold an attack.\n"
     )
     yield "| attack | planted | " + " | ".join(f"{gate} gate admits" for gate in GATES) + " |"
     yield "|---|---|" + "---|" * len(GATES)
-    for attack in dict.fromkeys(one.attack for one in found):
-        tried = [one for one in found if one.attack == attack]
-        planted = np.mean([one.planted for one in tried])
-        at = (_told([one for one in tried if one.gate == gate]) for gate in GATES)
-        yield f"| {attack} | {planted:.0%} | {' | '.join(at)} |"
+    for attack in dict.fromkeys(each.attack for each in tried):
+        of_attack = [each for each in tried if each.attack == attack]
+        planted = np.mean([each.planted for each in of_attack])
+        counts = (
+            _count_admitted([each for each in of_attack if each.gate == gate]) for gate in GATES
+        )
+        yield f"| {attack} | {planted:.0%} | {' | '.join(counts)} |"
     yield from _loosened(study)
 
 
 def _loosened(study: Study) -> Iterator[str]:
     shared = scenario(study.clean, study.test, setup=study.setup, seed=0)
     poison = POISONS["replay"](
-        shared.shards[shared.liars[0]], Knowledge(targets=shared.targets), seed=0
+        shared.shards[shared.malicious[0]], Knowledge(targets=shared.targets), seed=0
     )
     yield (
-        "\nRule poisoning: the plant prepares the clean rows its tolerances are calibrated on, "
-        "then shows a replay. Acceptance looks at the file alone, and beside the last accepted.\n"
+        "\nRule poisoning: the plant manipulates the clean rows that calibrate its tolerances, "
+        "then submits a replay. Acceptance examines the rules file alone, and compares it with "
+        "the last accepted file.\n"
     )
     yield (
-        "| rules | prepared by | rules wider, and by how much at most | rules gone "
-        "| replay violates, before and after | admitted after | file accepted alone | "
-        "beside the last |"
+        "| rules | manipulated by | rules widened, and by how much at most | rules lost "
+        "| replay violates, before and after | admitted after | file accepted alone "
+        "| accepted beside the last |"
     )
     yield "|---|---|---|---|---|---|---|---|"
     for name, policy in (("paper", PaperPolicy()), ("hardened", HardenedPolicy())):
         for how, prepare in LOOSENINGS.items():
             parts = shared.parts
-            told = loosening(
+            effect = loosening(
                 parts.fit, parts.calibration, poison.shown, prepare=prepare, policy=policy, seed=0
             )
-            most = told.widened[0].ratio if told.widened else None
-            wider = f"{len(told.widened)} of {len(told.rules)}, " + (
+            most = effect.widened[0].ratio if effect.widened else None
+            wider = f"{len(effect.widened)} of {len(effect.rules)}, " + (
                 f"{most:.1f} times" if most else "none"
             )
             yield (
-                f"| {name} | {how} | {wider} | {len(told.gone)} "
-                f"| {told.violating_before:.1%}, {told.violating_after:.1%} "
-                f"| {_yes(told.admitted_after)} | {_yes(not told.refused_alone)} "
-                f"| {_yes(not told.refused_beside_last)} |"
+                f"| {name} | {how} | {wider} | {len(effect.gone)} "
+                f"| {effect.violating_before:.1%}, {effect.violating_after:.1%} "
+                f"| {_yes(effect.admitted_after)} | {_yes(not effect.refused_alone)} "
+                f"| {_yes(not effect.refused_beside_last)} |"
             )
 
 
@@ -131,26 +137,27 @@ def _yes(holds: bool) -> str:  # noqa: FBT001 - a word for a flag
     return "yes" if holds else "no"
 
 
-HEAD = """# Who gets past the gate
+HEAD = """# Which attacks pass the gate
 
-Written by `make red-team`. Every attacker of [the red team](../explanation/red-team.md) shows its
-batch to the paper's gate and to the hardened one, each minding the very gate it faces where it
-minds one. Getting in is not yet doing damage: [the evidence](evidence.md) says what comes of it."""
+Written by `make red-team` (`python -m benchmarks red-team`). Every attack of
+[the red team](../explanation/red-team.md) submits a batch to the paper's gate and to the hardened
+gate. Adaptive attacks adapt to the gate that judges them. An admitted batch does not always do
+damage: [the evidence](evidence.md) measures the damage."""
 
 
 def main() -> None:
-    """Try everybody, then write the page."""
+    """Try every attack, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/results/red-team.md"))
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--only", choices=sorted(STUDIES), help="one plant alone")
-    told = parser.parse_args()
+    parser.add_argument("--only", choices=sorted(STUDIES), help="run one plant only")
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore", EmptyRulesWarning)
     parts = [HEAD]
     for name, study in STUDIES.items():
-        if told.only in (None, name):
-            parts += study_page(study(), told.seeds)
-    with atomically(told.out) as draft:
+        if arguments.only in (None, name):
+            parts += study_page(study(), arguments.seeds)
+    with atomically(arguments.out) as draft:
         draft.write_text("\n".join(parts) + "\n", encoding="utf-8")
 
 

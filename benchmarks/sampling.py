@@ -1,4 +1,4 @@
-"""Draw rows of honest and attacked batches, beside the formula and the paper's table 8."""
+"""Sample rows of honest and attacked batches; compare with the formula and the paper's table 8."""
 
 import argparse
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from sluice.lab.attacks.projection import Projected
 from sluice.lab.audits import DRAWS, SamplingRow, SamplingTable, sampling
 from sluice.telemetry import Record
 
-said = Console(stderr=True, highlight=False)
+console = Console(stderr=True, highlight=False)
 PLANTS = ("treatment", "BATADAL")
 EFFORT = Effort(seeds=(0,), batches=1, draws=1, line_days=1.0)
 WAYS = tuple(Sampling(samples=k, violations=v) for k in (16, 32) for v in (1, 2))
@@ -51,7 +51,7 @@ PUBLISHED = (
 
 
 def attacks(labelled: Record, rules: RuleSet) -> list[tuple[str, DataAttack]]:
-    """What liars do to a batch of 1,024 rows."""
+    """Return the attacks on a batch of 1,024 rows."""
     replay = ReplayFrom(labelled=labelled)
     return [
         ("channel-roll", RollLasting()),
@@ -62,10 +62,10 @@ def attacks(labelled: Record, rules: RuleSet) -> list[tuple[str, DataAttack]]:
 
 
 def audited(of: Subject, batches: int) -> tuple[RuleSet, SamplingTable]:
-    """Mine the paper's rules of a plant, and draw rows of its batches."""
+    """Mine the paper's rules of a plant and sample rows of its batches."""
     fit, calibration = of.slices()
     rules = mine(fit, calibration, profile=Profile.PAPER_WIDE)
-    found = sampling(
+    results = sampling(
         of.clean(),
         rules,
         attacks(of.labelled(), rules),
@@ -73,14 +73,14 @@ def audited(of: Subject, batches: int) -> tuple[RuleSet, SamplingTable]:
         batches=batches,
         size=SAMPLED_ROWS,
         seed=0,
-        progress=lambda done: said.print(f"{of.name}: {done:.0%}"),
+        progress=lambda done: console.print(f"{of.name}: {done:.0%}"),
     )
-    return rules, found
+    return rules, results
 
 
 def study_page(of: Subject, batches: int) -> Iterator[str]:
-    """Write one plant's table."""
-    rules, found = audited(of, batches)
+    """Write one plant's tables."""
+    rules, results = audited(of, batches)
     share = clean_share(rules)
     yield (
         f"\n## {of.name}\n\n{len(rules.invariants)} rules of the paper's wide profile, mined on "
@@ -90,16 +90,16 @@ def study_page(of: Subject, batches: int) -> Iterator[str]:
         f"{violation_budget(rules, samples=32)} of 32."
     )
     yield (
-        "\n| batch | k | v_max | violating rows | passes | exactly | off by | within silence | "
-        "the paper |"
+        "\n| batch | k | v_max | violating rows | passed | formula | difference | "
+        "within silence budget | the paper |"
     )
     yield "|---|---|---|---|---|---|---|---|---|"
-    yield from (_line(row) for row in found.rows)
-    yield from (f"\n{kind} was left out: {why}." for kind, why in found.skipped)
-    yield f"\n| k | v_max | clean batches excluded, a round | a run of {ROUNDS} rounds |"
+    yield from (_line(row) for row in results.rows)
+    yield from (f"\n{kind} was left out: {why}." for kind, why in results.skipped)
+    yield f"\n| k | v_max | clean batch refused in one round | at least once in {ROUNDS} |"
     yield "|---|---|---|---|"
     for draw in WAYS:
-        honest = found.of("honest", draw)
+        honest = results.of("honest", draw)
         yield (
             f"| {draw.samples} | {draw.violations} | {1 - honest.exact:.3%} "
             f"| {1 - honest.exact**ROUNDS:.2%} |"
@@ -107,10 +107,10 @@ def study_page(of: Subject, batches: int) -> Iterator[str]:
 
 
 def published_page() -> Iterator[str]:
-    """Write what the formula says of the shares that the paper's batches showed."""
+    """Write what the formula gives for the violating shares of the paper's batches."""
     yield (
-        "\n## The paper's batches, by the formula\n\nWhat table 8 has for its batches at v_max 1, "
-        "and how likely a batch with such a share of violating *rows* passes.\n"
+        "\n## The paper's batches, by the formula\n\nThe figures of table 8 at v_max 1, and the "
+        "probability that a batch with the same share of violating *rows* passes.\n"
     )
     ways = [f"k {draw.samples}, v_max {draw.violations}" for draw in WAYS]
     yield f"| batch | violating | the paper, k 16 and 32 | {' | '.join(ways)} |"
@@ -121,50 +121,51 @@ def published_page() -> Iterator[str]:
             pass_probability(SAMPLED_ROWS, draw.samples, draw.violations, violating=violating)
             for draw in WAYS
         )
-        told = " | ".join(f"{chance:.4f}" for chance in exact)
-        yield f"| {each.kind} | {each.violating} | {', '.join(each.passes)} | {told} |"
+        formula = " | ".join(f"{chance:.4f}" for chance in exact)
+        yield f"| {each.kind} | {each.violating} | {', '.join(each.passes)} | {formula} |"
 
 
 def _line(row: SamplingRow) -> str:
-    """One kind under one way to draw; the paper's figures stand where it has some."""
+    """Write one kind of batch under one sampling; with the paper's figures where it has them."""
     published = next((each for each in PUBLISHED if each.kind == row.kind), None)
     paper = published.passes[row.samples == WAYS[-1].samples] if published else ""
-    told = f"{paper} at {published.violating}" if published and row.violations == 1 else ""
+    theirs = f"{paper} at {published.violating}" if published and row.violations == 1 else ""
     off = abs(row.passed - row.exact) / row.error if row.error > 0 else 0.0
     return (
         f"| {row.kind} | {row.samples} | {row.violations} | {row.violating_share:.2%} "
         f"| {row.passed:.4f} | {row.exact:.4f} | {off:.1f} errors | {row.within_silence:.4f} "
-        f"| {told} |"
+        f"| {theirs} |"
     )
 
 
-HEAD = """# What drawn rows find
+HEAD = """# How often sampled rows let a batch pass
 
-Written by `make sampling`. Rows are drawn as [the sampled proof](../explanation/sampled-proof.md)
-draws them, k of each batch, and a batch passes where at most v_max of them violate. *Passes* is the
-share of draws, *exactly* the hypergeometric chance averaged over the same batches, and *off by*
-their difference in standard errors of the draws. *Within silence*: draws in which every coupling
-applies on as many rows as its budget demands. The paper's column is its table 8, measured on
-SWaT's own batches, counting pairs of row and rule; a share there is of its one batch of that kind,
-and its replay is a window in which every row is an attack. Batches here have another share of
-violating rows, so the columns compare in kind and not in the digit: the formula ties a share to a
-chance."""
+Written by `make sampling` (`python -m benchmarks sampling`). Rows are sampled as in
+[the sampled proof](../explanation/sampled-proof.md): k rows of each batch. A batch passes if at
+most v_max of them violate. *Passed* is the share of draws that pass. *Formula* is the
+hypergeometric probability, averaged over the same batches. *Difference* is in standard errors of
+the draws. *Within silence budget* is the share of draws in which every coupling applies on as many
+rows as its budget demands. The last column is the paper's table 8, measured on SWaT batches and
+counting pairs of row and rule; its violating share is that of one batch of each kind, and its
+replay is a window in which every row is an attack. Batches here have other shares of violating
+rows, so compare the trend of the columns, not their digits; the formula relates share and
+probability."""
 
 
 def main() -> None:
-    """Draw, then write the page."""
+    """Sample, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling.md"))
     parser.add_argument("--batches", type=int, default=50)
-    parser.add_argument("--only", choices=PLANTS, help="one plant alone")
-    told = parser.parse_args()
+    parser.add_argument("--only", choices=PLANTS, help="run one plant only")
+    arguments = parser.parse_args()
     parts = [HEAD, *published_page()]
     for name in PLANTS:
-        if told.only not in (None, name):
+        if arguments.only not in (None, name):
             continue
         why = absent(name)
-        parts += [f"\n{why}"] if why else study_page(subject(name, EFFORT), told.batches)
-    with atomically(told.out) as draft:
+        parts += [f"\n{why}"] if why else study_page(subject(name, EFFORT), arguments.batches)
+    with atomically(arguments.out) as draft:
         draft.write_text("\n".join(parts) + "\n", encoding="utf-8")
 
 

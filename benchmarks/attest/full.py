@@ -1,7 +1,8 @@
-"""`attest-full`: what it costs to prove a whole batch, and to verify the proof.
+"""`attest-full`: the cost of proving a whole batch and of verifying the proof.
 
-A proof is timed as the product makes one: from a record to the proof's bytes, through a prover
-process that is started for it. What others took for less stands beside it, with its source.
+A proof is timed as the product makes it: from a record to the proof's bytes, in a prover process
+started for it. Recorded figures of other systems, which prove less, are shown beside it with their
+source.
 """
 
 import os
@@ -43,26 +44,26 @@ class Subject:
     plant: str
     rules: RuleSet
     unseen: Record
-    moving_channels: int  # of all, those that clean rows do not show constant
+    moving_channels: int  # those that are not constant in clean rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weight:
-    """What a prover process took of the machine, however busy that was."""
+class Usage:
+    """Memory and CPU time of a prover process, which do not depend on the machine's load."""
 
     peak_bytes: int
-    cpu_s: float  # of all threads
+    cpu_s: float  # over all threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one batch cost."""
+    """The cost of one batch."""
 
     rows: int
     prove_s: tuple[float, ...]  # of each run
     commit_s: float
     verify_s: tuple[float, ...]
-    weight: Weight
+    usage: Usage
     proof_bytes: int
     proven_bits: int
 
@@ -92,12 +93,12 @@ class AttestBench:
     costs: tuple[Cost, ...]
 
     def at(self, rows: int) -> Cost | None:
-        """Return the cost of so many rows, if it was measured."""
+        """Return the cost of a batch of `rows` rows, if it was measured."""
         return next((cost for cost in self.costs if cost.rows == rows), None)
 
 
 def subject(plant: str) -> Subject:
-    """Simulate a plant, mine hardened rules, and keep what comes after the mined rows."""
+    """Simulate a plant, mine hardened rules, and return them with the rows that were not mined."""
     if plant == "line":
         record = simulate(plant, seed=0, days=8)
         mined = 4_320
@@ -116,26 +117,27 @@ def subject(plant: str) -> Subject:
 
 
 def moving(record: Record) -> tuple[str, ...]:
-    """Name the channels that do not show the same value throughout."""
+    """Return the names of the channels that are not constant."""
     spans = np.ptp(record.values, axis=0)
     return tuple(name for name, span in zip(record.names, spans, strict=True) if span > 0)
 
 
 def bench_attest(
-    of: Subject, *, rows: tuple[int, ...], runs: tuple[int, ...], tell: Callable[[], None]
+    of: Subject, *, rows: tuple[int, ...], runs: tuple[int, ...], advance: Callable[[], None]
 ) -> AttestBench:
-    """Prove and verify batches of so many rows, each so many times; `tell` follows each proof."""
+    """Prove and verify a batch of each size, `runs` times; call `advance` after each proof."""
     policy = HardenedPolicy()
     least, most = policy.rows_min, len(of.unseen)
     for wanted in rows:
         if not least <= wanted <= most:
             raise SettingError(
-                f"the bench proves {least:,} to {most:,} rows of {of.plant!r}, got {wanted:,}"
+                f"the bench proves {least:,} to {most:,} rows of {of.plant!r}, got {wanted:,}; "
+                "choose --rows in that range"
             )
     load = os.getloadavg()[0]
     circuit = Full().circuit(of.rules, policy, rows_max=max(rows))
     costs = tuple(
-        _cost(of.unseen.rows(0, wanted), circuit, runs=each, tell=tell)
+        _cost(of.unseen.rows(0, wanted), circuit, runs=each, advance=advance)
         for wanted, each in zip(rows, runs, strict=True)
     )
     kinds = [rule.kind for rule in of.rules.invariants]
@@ -152,7 +154,7 @@ def bench_attest(
     )
 
 
-def _cost(batch: Record, circuit: Circuit, *, runs: int, tell: Callable[[], None]) -> Cost:
+def _cost(batch: Record, circuit: Circuit, *, runs: int, advance: Callable[[], None]) -> Cost:
     system = Full()
     began = time.perf_counter()
     commitment = system.commit(batch, circuit, salt=SALT)
@@ -162,31 +164,31 @@ def _cost(batch: Record, circuit: Circuit, *, runs: int, tell: Callable[[], None
         began = time.perf_counter()
         proofs.append(system.prove(batch, circuit, salt=SALT, context=CONTEXT))
         prove_s.append(time.perf_counter() - began)
-        tell()
+        advance()
     for proof in proofs * max(1, 5 // runs):
         began = time.perf_counter()
         system.verify(circuit, commitment=commitment, rows=len(batch), context=CONTEXT, proof=proof)
         verify_s.append(time.perf_counter() - began)
     sized = Full().circuit(circuit.rules, circuit.policy, rows_max=len(batch))
-    weight = _weigh(system.request(batch, circuit, salt=SALT, context=CONTEXT))
-    tell()
+    usage = _measure_usage(system.request(batch, circuit, salt=SALT, context=CONTEXT))
+    advance()
     return Cost(
         rows=len(batch),
         prove_s=tuple(prove_s),
         commit_s=committed,
         verify_s=tuple(verify_s),
-        weight=weight,
+        usage=usage,
         proof_bytes=round(statistics.median(len(proof) for proof in proofs)),
         proven_bits=sized.proven_bits,
     )
 
 
-def _weigh(request: bytes) -> Weight:
-    """Have a prover answer one request, and weigh it."""
+def _measure_usage(request: bytes) -> Usage:
+    """Run a prover on one request, and measure its memory and CPU time."""
     ours = [sys.executable, "-I"]
-    weighing = [*ours, str(Path(weigh.__file__)), *ours, str(Path(worker.__file__))]
-    done = subprocess.run(weighing, input=request, capture_output=True, check=False)  # noqa: S603 - our own interpreter and scripts
+    command = [*ours, str(Path(weigh.__file__)), *ours, str(Path(worker.__file__))]
+    done = subprocess.run(command, input=request, capture_output=True, check=False)  # noqa: S603 - our own interpreter and scripts
     if done.returncode != 0:
-        raise ProverError(f"the prover ended with code {done.returncode} while it was weighed")
+        raise ProverError(f"the prover ended with code {done.returncode} while it was measured")
     peak, seconds = done.stdout.split()
-    return Weight(peak_bytes=int(peak), cpu_s=float(seconds))
+    return Usage(peak_bytes=int(peak), cpu_s=float(seconds))

@@ -1,4 +1,4 @@
-"""What `python -m benchmarks attest-full` prints: our costs, and beside them what others took."""
+"""Output of `python -m benchmarks attest-full`: our costs beside recorded figures of others."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ __all__ = ["FIGURES", "Figure", "payload", "show"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """What a proof took elsewhere: measured once, not in this run; the middle of its range."""
+    """The cost of a proof elsewhere, measured once before this run; the middle of its range."""
 
     what: str
     source: str
-    rows: int  # of the batch that it speaks of
+    rows: int  # of the batch
     seconds: float
     peak_bytes: float
     verify_seconds: float
@@ -88,10 +88,10 @@ FIGURES = (
 )
 
 NOTE = (
-    "EPYC: two quiet cores of an AMD EPYC (Zen 3), processes whole but for the prototypes. M3 Pro: "
-    "as the paper prints it. The paper's circuit samples 32 rows of a batch (297,736 constraints). "
-    "The prototypes prove the row rule on 18 channels, without windows, budgets, liveness or a "
-    "digest; on 8,192 rows at fewer than 100 proven bits."
+    "EPYC: two idle cores of an AMD EPYC (Zen 3); whole processes, except for the prototypes. M3 "
+    "Pro: as printed in the paper. The paper's circuit samples 32 rows of a batch (297,736 "
+    "constraints). The prototypes prove the row rule on 18 channels, without windows, budgets, "
+    "liveness or a digest; at 8,192 rows with fewer than 100 proven bits."
 )
 
 
@@ -120,8 +120,8 @@ def _cost(cost: Cost) -> dict[str, object]:
         "row_seconds": cost.seconds / cost.rows,
         "commit_seconds": cost.commit_s,
         "verify_seconds": cost.verify_seconds,
-        "peak_bytes": cost.weight.peak_bytes,
-        "cpu_seconds": cost.weight.cpu_s,
+        "peak_bytes": cost.usage.peak_bytes,
+        "cpu_seconds": cost.usage.cpu_s,
         "proof_bytes": cost.proof_bytes,
         "proven_bits": cost.proven_bits,
     }
@@ -143,7 +143,7 @@ def _elsewhere(figure: Figure, measured: AttestBench) -> dict[str, object]:
 
 
 def show(measured: AttestBench) -> None:
-    """Print the costs, and below them those of others with the ratio to ours."""
+    """Print our costs, then those of others with their ratio to ours."""
     columns = ("rows", "prove", "runs", "a row", "CPU", "memory", "verify", "proof", "bits")
     drawn = table("python -m benchmarks attest-full", *columns)
     for cost in measured.costs:
@@ -152,8 +152,8 @@ def show(measured: AttestBench) -> None:
             _time(cost.seconds),
             f"{len(cost.prove_s)}: {min(cost.prove_s):.2f}-{max(cost.prove_s):.2f} s",
             f"{cost.seconds / cost.rows * 1e6:.0f} us",
-            _time(cost.weight.cpu_s),
-            _bytes(cost.weight.peak_bytes),
+            _time(cost.usage.cpu_s),
+            _bytes(cost.usage.peak_bytes),
             _time(cost.verify_seconds),
             _bytes(cost.proof_bytes),
             str(cost.proven_bits),
@@ -163,16 +163,16 @@ def show(measured: AttestBench) -> None:
     out.print(
         f"{measured.plant}: {measured.channels} channels, of which {measured.moving_channels} "
         f"move; rules {rules}; {measured.columns} columns, {measured.constraints} constraints. "
-        f"{measured.processors} processors, load {measured.load:.1f} when the bench began.\n"
-        "From a record to the proof: encoding, a fresh prover process, digest, masks from the "
-        "system's randomness, serialisation. Medians; CPU and peak memory are the prover process's."
+        f"{measured.processors} processors, load {measured.load:.1f} at the start.\n"
+        "Times include encoding, starting a prover process, digest, masks from the system's "
+        "randomness and serialisation. Medians; CPU time and peak memory are of the prover process."
     )
     _show_elsewhere(measured)
 
 
 def _show_elsewhere(measured: AttestBench) -> None:
     columns = ("what", "on", "rows", "prove", "times ours", "memory", "verify", "proof")
-    drawn = table("Elsewhere, measured before this run", *columns)
+    drawn = table("Other systems, measured before this run", *columns)
     for figure in FIGURES:
         beside = measured.at(figure.rows)
         drawn.add_row(

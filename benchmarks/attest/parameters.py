@@ -1,7 +1,7 @@
-"""What other parameters of the `full` system would cost: each built and timed on the same batch.
+"""Measure the cost of other parameters of the `full` system, each on the same batch.
 
-A copy of the Rust core is built once for each choice, all of them are then run in turn, round after
-round, so that a busy minute of the machine falls on all alike. Writes a page of tables.
+A copy of the Rust core is built for each choice. Then all choices run in turn, round after round,
+so that other load on the machine affects all of them alike. Writes a page of tables.
 """
 
 import argparse
@@ -18,18 +18,19 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.attest.full import CONTEXT, SALT, subject
-from benchmarks.attest.rival import weighed
+from benchmarks.attest.rival import run_measured
 from sluice.admission import HardenedPolicy
 from sluice.attestation.systems.full import Full
 from sluice.files import atomically
 
 ROOT = Path(__file__).parents[2]
 FULL = "rust/attest-core/src/full"
-HEAD = """# What other parameters of the full proof would cost
+HEAD = """# Cost of other parameters of the full proof
 
-Written by `make parameters`: the core is built once for each choice, and a batch of `treatment`
-under hardened rules is proven with each in turn. Library calls, medians of {runs} (least to most);
-memory is that of a process that proves once. {processors} processors, load {load:.1f} at first.
+Written by `make parameters` (`python -m benchmarks parameters`): the core is built once for each
+choice, and a batch of `treatment` under hardened rules is proven with each in turn. Times are of
+library calls, medians of {runs} (least to most). Memory is of a process that proves once.
+{processors} processors, load {load:.1f} at the start.
 """
 COLUMNS = """
 ## {rows:,} rows
@@ -37,21 +38,21 @@ COLUMNS = """
 | parameters | columns | prove | times ours | memory | verify | proof | bits |
 |---|---|---|---|---|---|---|---|
 """
-said = Console(highlight=False)
+console = Console(highlight=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Parameters in place of ours: what stands in a file, and what is put there."""
+    """Other parameters: the edits (file, pattern, replacement) that set them."""
 
     name: str
     edits: tuple[tuple[str, str, str], ...] = ()
-    flags: str | None = None  # of the compiler
+    flags: str | None = None  # RUSTFLAGS
     threads: int | None = None
 
 
 def const(name: str, value: int, *, file: str = "parameters.rs") -> tuple[str, str, str]:
-    """Give a constant another value."""
+    """Return the edit that gives a constant another value."""
     return f"{FULL}/{file}", rf"(pub const {name}: \w+ =) \d+;", rf"\1 {value};"
 
 
@@ -89,7 +90,7 @@ CHOICES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One proof by one choice."""
+    """One proof with one choice of parameters."""
 
     seconds: float
     verify_s: float
@@ -99,7 +100,7 @@ class Run:
 
 
 def program(choice: Choice, folder: Path) -> Path:
-    """Return where the program of a choice is kept."""
+    """Return the path of a choice's program."""
     return folder / re.sub(r"\W+", "-", choice.name)
 
 
@@ -108,7 +109,7 @@ def build(choice: Choice, folder: Path) -> None:
     tree = folder / "tree"
     shutil.rmtree(tree / "rust", ignore_errors=True)
     for part in ("rust", ".cargo"):
-        # With times of their own, lest cargo takes a file that was put back for one it has built.
+        # copyfile sets new times; with the old times cargo would not rebuild a restored file.
         shutil.copytree(ROOT / part, tree / part, dirs_exist_ok=True, copy_function=shutil.copyfile)
     for part in ("Cargo.toml", "Cargo.lock"):
         shutil.copy(ROOT / part, tree / part)
@@ -125,7 +126,7 @@ def build(choice: Choice, folder: Path) -> None:
 def _edited(text: str, old: str, new: str) -> str:
     changed, count = re.subn(old, new, text)
     if not count:
-        raise ValueError(f"nothing in the core reads {old!r} any longer")
+        raise ValueError(f"the core's source has no match for {old!r}; update CHOICES")
     return changed
 
 
@@ -136,7 +137,7 @@ def proving(choice: Choice, folder: Path, request: Path) -> list[str]:
 
 
 def run(command: list[str]) -> Run:
-    """Prove once, in a process of its own."""
+    """Prove once, in its own process."""
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603 - built above
     line = json.loads(done.stdout)
     return Run(
@@ -149,7 +150,7 @@ def run(command: list[str]) -> Run:
 
 
 def row(choice: Choice, runs: Sequence[Run], ours: Sequence[Run], peak_bytes: int) -> str:
-    """Write a line of the table."""
+    """Return one row of the table."""
     seconds = sorted(each.seconds for each in runs)
     median, beside = (statistics.median(each.seconds for each in some) for some in (runs, ours))
     verify = statistics.median(each.verify_s for each in runs)
@@ -162,42 +163,44 @@ def row(choice: Choice, runs: Sequence[Run], ours: Sequence[Run], peak_bytes: in
 
 
 def main() -> None:
-    """Build every choice, run them in turn, print the tables."""
-    told = argparse.ArgumentParser(description=__doc__)
-    told.add_argument("--out", type=Path, required=True)
-    told.add_argument("--folder", type=Path, default=ROOT / "build" / "parameters")
-    told.add_argument("--rows", type=int, nargs="+", default=[4_734])
-    told.add_argument("--runs", type=int, default=5, help="none: build only")
-    told.add_argument("--built", action="store_true", help="build only what was not built before")
-    asked = told.parse_args()
-    asked.folder.mkdir(parents=True, exist_ok=True)
+    """Build every choice, run them in turn, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "parameters")
+    parser.add_argument("--rows", type=int, nargs="+", default=[4_734])
+    parser.add_argument("--runs", type=int, default=5, help="proofs per choice; 0 builds only")
+    parser.add_argument("--built", action="store_true", help="build only missing choices")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
     of = subject("treatment")
     requests = []
-    for rows in asked.rows:
+    for rows in arguments.rows:
         circuit = Full().circuit(of.rules, HardenedPolicy(), rows_max=rows)
         request = Full().request(of.unseen.rows(0, rows), circuit, salt=SALT, context=CONTEXT)
-        requests.append(asked.folder / f"{rows}.request")
+        requests.append(arguments.folder / f"{rows}.request")
         requests[-1].write_bytes(request)
     for choice in CHOICES:
-        if not (asked.built and program(choice, asked.folder).exists()):
-            said.print(f"building: {choice.name}", style="dim")
-            build(choice, asked.folder)
-    if not asked.runs:
+        if not (arguments.built and program(choice, arguments.folder).exists()):
+            console.print(f"building: {choice.name}", style="dim")
+            build(choice, arguments.folder)
+    if not arguments.runs:
         return
-    page = HEAD.format(runs=asked.runs, processors=os.cpu_count(), load=os.getloadavg()[0])
-    for rows, request in zip(asked.rows, requests, strict=True):
-        found: dict[str, list[Run]] = {choice.name: [] for choice in CHOICES}
-        for time in range(asked.runs):
-            said.print(f"{rows:,} rows: {time + 1} of {asked.runs}", style="dim")
+    page = HEAD.format(runs=arguments.runs, processors=os.cpu_count(), load=os.getloadavg()[0])
+    for rows, request in zip(arguments.rows, requests, strict=True):
+        results: dict[str, list[Run]] = {choice.name: [] for choice in CHOICES}
+        for time in range(arguments.runs):
+            console.print(f"{rows:,} rows: {time + 1} of {arguments.runs}", style="dim")
             for choice in CHOICES:
-                found[choice.name].append(run(proving(choice, asked.folder, request)))
+                results[choice.name].append(run(proving(choice, arguments.folder, request)))
         page += COLUMNS.format(rows=rows)
         for choice in CHOICES:
-            peak = weighed(proving(choice, asked.folder, request), asked.folder).peak_bytes
-            page += row(choice, found[choice.name], found[CHOICES[0].name], peak) + "\n"
-    with atomically(asked.out) as draft:
+            peak = run_measured(
+                proving(choice, arguments.folder, request), arguments.folder
+            ).peak_bytes
+            page += row(choice, results[choice.name], results[CHOICES[0].name], peak) + "\n"
+    with atomically(arguments.out) as draft:
         draft.write_text(page, encoding="utf-8")
-    said.print(f"{asked.out} written", markup=False)
+    console.print(f"{arguments.out} written", markup=False)
 
 
 if __name__ == "__main__":

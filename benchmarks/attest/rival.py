@@ -1,7 +1,7 @@
 """Stock circom and snarkjs on the paper's circuit: the rival of `attest-sampled`.
 
-They are GPL and no part of Sluice. `make rival` puts them into a folder, with the circuit and a
-writer of powers of tau whose secrets are public: keys made here are for measuring alone.
+They are GPL and not part of Sluice. `make rival` installs them in a folder, with the circuit and a
+program that writes powers of tau from public secrets: keys made here are only for measuring.
 """
 
 import json
@@ -19,7 +19,7 @@ from benchmarks.attest import weigh
 from sluice.attestation.systems.sampled import poseidon
 from sluice.errors import ProverError
 
-__all__ = ["Absent", "Rival", "RivalCost", "Step", "find_rival", "weighed"]
+__all__ = ["Absent", "Rival", "RivalCost", "Step", "find_rival", "run_measured"]
 
 FIXTURE, TAU = "paper.circom", "benchmark_only_powers_of_tau"
 DEPTH, CHANNELS = 10, 18
@@ -37,12 +37,12 @@ class Step:
 
     seconds: float
     peak_bytes: int
-    cpu_seconds: float  # of all threads, however busy the machine is
+    cpu_seconds: float  # over all threads; does not depend on the machine's load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RivalCost:
-    """What the paper's toolchain took for so many samples of 1,024 rows."""
+    """The cost of the paper's toolchain for `samples` samples of 1,024 rows."""
 
     samples: int
     constraints: int
@@ -55,30 +55,30 @@ class RivalCost:
 
     @property
     def prove_seconds(self) -> float:
-        """From inputs to a proof, at the least: the witness, and the proof from it."""
+        """Time from inputs to a proof: the witness and the fastest proof from it."""
         return self.witness.seconds + min(step.seconds for step in self.proving)
 
     @property
     def prove_cpu_seconds(self) -> float:
-        """What that took of the processors."""
+        """CPU time from inputs to a proof: the witness and the least of the proofs."""
         return self.witness.cpu_seconds + min(step.cpu_seconds for step in self.proving)
 
     @property
     def peak_bytes(self) -> int:
-        """What proving held, at the least."""
+        """The smallest peak memory of the proofs."""
         return min(step.peak_bytes for step in self.proving)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absent:
-    """Why there is no rival here."""
+    """Why the rival cannot be measured."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """The tools, and where they are."""
+    """The rival's tools, by path."""
 
     node: Path
     modules: Path
@@ -86,12 +86,12 @@ class Rival:
     tau: Path
 
     def measure(self, *, samples: int, repeats: int) -> RivalCost:
-        """Compile, make keys, prove so many times and verify, each in a process of its own."""
+        """Compile, make keys, prove `repeats` times and verify, each step in its own process."""
         with TemporaryDirectory() as folder:
             return self._measured(Path(folder), samples=samples, repeats=repeats)
 
     def _measured(self, folder: Path, *, samples: int, repeats: int) -> RivalCost:
-        # circom's sandbox sees nothing but the folder it runs in.
+        # circom's sandbox can read only the folder it runs in.
         shutil.copytree(self.modules / "circomlib" / "circuits", folder / "circomlib" / "circuits")
         shutil.copy(self.fixture, folder / FIXTURE)
         (folder / "main.circom").write_text(MAIN.format(samples=samples, depth=DEPTH))
@@ -101,11 +101,11 @@ class Rival:
         )
         constraints, publics = _size(folder / "main.r1cs")
         power = (constraints + publics).bit_length()
-        weighed([str(self.tau), str(power), "known.ptau"], folder)
+        run_measured([str(self.tau), str(power), "known.ptau"], folder)
         groth16 = ("snarkjs", "groth16")
         setup = self._node(folder, *groth16, "setup", "main.r1cs", "known.ptau", "main.zkey")
         (folder / "known.ptau").unlink()
-        witness = weighed(
+        witness = run_measured(
             [str(self.node), "main_js/generate_witness.js", "main_js/main.wasm", "input.json", "w"],
             folder,
         )
@@ -126,20 +126,20 @@ class Rival:
 
     def _node(self, folder: Path, tool: str, *options: str) -> Step:
         script = (self.modules / ".bin" / tool).resolve()
-        return weighed([str(self.node), str(script), *options], folder)
+        return run_measured([str(self.node), str(script), *options], folder)
 
 
 def find_rival(build: Path) -> Rival | Absent:
-    """Return the tools that `make rival` left in a folder, or say what is missing."""
+    """Return the tools that `make rival` installed in a folder, or what is missing."""
     node = shutil.which("node")
     if node is None:
-        return Absent(why="there is no node here")
+        return Absent(why="node is not installed")
     modules, rival = build / "tools" / "node_modules", build / "rival"
     needed = [modules / name for name in ("circom2", "circomlib", "snarkjs")]
     needed += [rival / FIXTURE, rival / TAU]
     missing = [path for path in needed if not path.exists()]
     if missing:
-        return Absent(why=f"{missing[0]} is not there; 'make rival' puts it there")
+        return Absent(why=f"{missing[0]} does not exist; run 'make rival'")
     return Rival(
         node=Path(node),
         modules=modules.resolve(),
@@ -148,12 +148,12 @@ def find_rival(build: Path) -> Rival | Absent:
     )
 
 
-def weighed(command: list[str], folder: Path, *, accepted: tuple[int, ...] = (0,)) -> Step:
-    """Run a command in a folder; one that does not end as accepted is a `ProverError`."""
-    weighing = [sys.executable, "-I", str(Path(weigh.__file__).resolve()), *command]
+def run_measured(command: list[str], folder: Path, *, accepted: tuple[int, ...] = (0,)) -> Step:
+    """Run a command in a folder and measure it; raise `ProverError` on other return codes."""
+    measuring = [sys.executable, "-I", str(Path(weigh.__file__).resolve()), *command]
     began = time.perf_counter()
     done = subprocess.run(  # noqa: S603 - our own interpreter, tools that were found
-        weighing,
+        measuring,
         cwd=folder,
         env=os.environ | {"NODE_OPTIONS": HEAP},
         capture_output=True,
@@ -162,13 +162,13 @@ def weighed(command: list[str], folder: Path, *, accepted: tuple[int, ...] = (0,
     seconds = time.perf_counter() - began
     if done.returncode not in accepted:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise ProverError(f"{Path(command[1]).name} ended with {done.returncode}: {last}")
+        raise ProverError(f"{Path(command[1]).name} ended with code {done.returncode}: {last}")
     peak, cpu = done.stdout.split()
     return Step(seconds=seconds, peak_bytes=int(peak), cpu_seconds=float(cpu))
 
 
 def _inputs(samples: int) -> dict[str, object]:
-    """A batch of equal rows, under one root whatever rows are drawn; budgets are never spent."""
+    """Return a batch of equal rows: one root for any sampled rows, and budgets never exceeded."""
     readings = [BIAS + 12_345 + 7_919 * at for at in range(12)]
     row = [*readings, *[BIAS + SCALE] * (CHANNELS - len(readings))]
     rest = poseidon([1, 2, 3])
@@ -177,13 +177,13 @@ def _inputs(samples: int) -> dict[str, object]:
     for _ in range(DEPTH):
         path.append(str(node))
         node = poseidon([node, node])
-    told = [str(each) for each in row]
+    texts = [str(each) for each in row]
     return {
         "root": str(node),
         "idx": [1 + at * (1 << DEPTH) // (samples + 1) for at in range(1, samples + 1)],
         "vMax": 9 * samples,
         "uMax": 6 * samples,
-        **dict.fromkeys(("xPrev", "xCur"), [told] * samples),
+        **dict.fromkeys(("xPrev", "xCur"), [texts] * samples),
         **dict.fromkeys(("hRestPrev", "hRestCur"), [str(rest)] * samples),
         **dict.fromkeys(("pathPrev", "pathCur"), [path] * samples),
     }
@@ -204,4 +204,4 @@ def _size(r1cs: Path) -> tuple[int, int]:
             )
             return constraints, outputs + inputs
         at += size
-    raise ProverError(f"{r1cs} has no header; did circom end well?")
+    raise ProverError(f"{r1cs} has no header; circom may have failed")

@@ -1,8 +1,8 @@
 """`attest-sampled`: keys, proof and verification of the paper's system, at its size.
 
-The simulated treatment plant has SWaT's channels; so many rows of 1,024 are drawn. A proof is timed
-twice: as a library call, and as `sluice attest prove` from its start to its end, which is what the
-rival's processes are held against.
+The simulated treatment plant has SWaT's channels; 32 rows of 1,024 are sampled by default. A proof
+is timed twice: as a library call, and as a whole `sluice attest prove` process, which is compared
+with the rival's processes.
 """
 
 import sys
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.attest.rival import Step, weighed
+from benchmarks.attest.rival import Step, run_measured
 from sluice.admission import PaperPolicy
 from sluice.attestation.messages import CHALLENGES, context_of, draw_challenge
 from sluice.attestation.protocol import Committed, KeyFolder, Registered
@@ -36,7 +36,7 @@ COMMAND = "from sluice.cli import main; main()"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledSubject:
-    """The paper's rules of a plant, and clean rows that none was mined from."""
+    """The paper's rules of a plant, and clean rows that were not mined."""
 
     rules: RuleSet
     unseen: Record
@@ -44,7 +44,7 @@ class SampledSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledBench:
-    """One circuit of 1,024 rows; the least of several times counts."""
+    """The cost of one circuit of 1,024 rows; of several times the least."""
 
     rows: int
     samples: int
@@ -61,7 +61,7 @@ class SampledBench:
 
     @property
     def of_the_paper(self) -> float:
-        """Constraints over those of the paper's circuit, for 32 samples."""
+        """Constraints relative to the paper's circuit for 32 samples."""
         return self.constraints / PAPER_CONSTRAINTS
 
 
@@ -83,14 +83,14 @@ def bench_sampled(of: SampledSubject, *, repeats: int, samples: int = 32) -> Sam
         )
         setup = time.perf_counter() - began
         keys = KeyFolder.create(folder / "keys", system, of.rules, policy, rows_max=SAMPLED_ROWS)
-        shown = _shown(of, keys, folder)
+        proven = _proven_batch(of, keys, folder)
         process = min((_process(folder) for _ in range(repeats)), key=lambda step: step.seconds)
-        return _measured(of, system, keys, shown, setup, process, repeats=repeats)
+        return _measured(of, system, keys, proven, setup, process, repeats=repeats)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """A batch whose drawn rows keep the rules, its commitment, and a proof of it."""
+class _ProvenBatch:
+    """A batch whose sampled rows satisfy the rules, its commitment and a proof."""
 
     batch: Record
     salt: bytes
@@ -99,8 +99,8 @@ class _Shown:
     proof: bytes
 
 
-def _shown(of: SampledSubject, keys: KeyFolder, folder: Path) -> _Shown:
-    """Commit and draw until a proof is found: sampling excludes a clean batch now and then."""
+def _proven_batch(of: SampledSubject, keys: KeyFolder, folder: Path) -> _ProvenBatch:
+    """Commit and challenge until a proof succeeds: sampling refuses some clean batches."""
     for nth in range(LIMIT):
         batch = of.unseen.rows(nth * SAMPLED_ROWS, (nth + 1) * SAMPLED_ROWS)
         plant = Registered(
@@ -120,7 +120,7 @@ def _shown(of: SampledSubject, keys: KeyFolder, folder: Path) -> _Shown:
         write(batch, folder / "batch.parquet", FileLayout.PARQUET)
         committed.save(folder / "commit.json")
         (folder / "challenge.json").write_bytes(CHALLENGES.write(challenge))
-        return _Shown(
+        return _ProvenBatch(
             batch=batch,
             salt=bytes.fromhex(committed.opening.salt),
             commitment=bytes.fromhex(commit.commitment),
@@ -132,22 +132,22 @@ def _shown(of: SampledSubject, keys: KeyFolder, folder: Path) -> _Shown:
 
 def _process(folder: Path) -> Step:
     """Prove as a plant does: one command, from files to a proof."""
-    told = ["--keys", "keys", "--commit", "commit.json", "--challenge", "challenge.json"]
-    prove = ["attest", "prove", "batch.parquet", *told, "--out", "proof.json", "--quiet"]
-    return weighed([sys.executable, "-c", COMMAND, *prove], folder)
+    files = ["--keys", "keys", "--commit", "commit.json", "--challenge", "challenge.json"]
+    prove = ["attest", "prove", "batch.parquet", *files, "--out", "proof.json", "--quiet"]
+    return run_measured([sys.executable, "-c", COMMAND, *prove], folder)
 
 
 def _measured(  # noqa: PLR0913, PLR0917 - a measurement is these parts
     of: SampledSubject,
     system: Sampled,
     keys: KeyFolder,
-    shown: _Shown,
+    proven: _ProvenBatch,
     setup: float,
     process: Step,
     *,
     repeats: int,
 ) -> SampledBench:
-    circuit, batch, salt, context = keys.circuit, shown.batch, shown.salt, shown.context
+    circuit, batch, salt, context = keys.circuit, proven.batch, proven.salt, proven.context
     return SampledBench(
         rows=SAMPLED_ROWS,
         samples=system.sampling.samples,
@@ -165,13 +165,13 @@ def _measured(  # noqa: PLR0913, PLR0917 - a measurement is these parts
             10 * repeats,
             lambda: system.verify(
                 circuit,
-                commitment=shown.commitment,
+                commitment=proven.commitment,
                 rows=SAMPLED_ROWS,
                 context=context,
-                proof=shown.proof,
+                proof=proven.proof,
             ),
         ),
-        proof_bytes=len(shown.proof),
+        proof_bytes=len(proven.proof),
         proving_key_bytes=system.proving_key.stat().st_size,
     )
 

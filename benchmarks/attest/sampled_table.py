@@ -1,4 +1,4 @@
-"""What `attest-sampled` measured, as a table and as JSON: ours beside the rival's."""
+"""Output of `attest-sampled` as a table and as JSON: our costs beside the rival's."""
 
 from dataclasses import asdict, dataclass
 
@@ -6,44 +6,44 @@ from benchmarks.attest.rival import Absent, RivalCost
 from benchmarks.attest.sampled import SampledBench
 from sluice.cli import out, table
 
-__all__ = ["SCALED", "Beside", "payload", "show"]
+__all__ = ["SCALED", "Comparison", "payload", "show"]
 
 SCALED = 3.9
-"""What the rival takes for 32 samples over what it takes for 8, as both were measured once."""
+"""The rival's time for 32 samples over its time for 8; both were measured once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """Ours at 32 samples; the rival, and ours at as many samples as the rival was measured at."""
+class Comparison:
+    """Our cost at 32 samples, the rival's cost, and our cost at the rival's number of samples."""
 
     ours: SampledBench
     rival: RivalCost | Absent
-    equal: SampledBench | None = None  # none where there is no rival
+    equal: SampledBench | None = None  # None without a rival
 
     @property
     def scale(self) -> float:
-        """By what the rival's times are multiplied to be those of 32 samples."""
+        """The factor that converts the rival's times to 32 samples."""
         scaled = isinstance(self.rival, RivalCost) and self.rival.samples != self.ours.samples
         return SCALED if scaled else 1.0
 
     @property
     def ratios(self) -> dict[str, float]:
-        """How many times faster, and by how much smaller."""
-        told = {"constraints_of_the_paper": self.ours.of_the_paper}
+        """Our speed and size relative to the rival and the paper."""
+        ratios = {"constraints_of_the_paper": self.ours.of_the_paper}
         if isinstance(self.rival, RivalCost) and self.equal is not None:
-            told["proving_faster"] = (
+            ratios["proving_faster"] = (
                 self.scale * self.rival.prove_seconds / self.ours.process.seconds
             )
-            told["proving_less_work"] = (
+            ratios["proving_less_work"] = (
                 self.scale * self.rival.prove_cpu_seconds / self.ours.process.cpu_seconds
             )
-            told["proving_memory"] = self.equal.process.peak_bytes / self.rival.peak_bytes
-            told["setup_faster"] = self.scale * self.rival.setup.seconds / self.ours.setup_seconds
-        return told
+            ratios["proving_memory"] = self.equal.process.peak_bytes / self.rival.peak_bytes
+            ratios["setup_faster"] = self.scale * self.rival.setup.seconds / self.ours.setup_seconds
+        return ratios
 
 
-def payload(measured: Beside) -> dict[str, object]:
-    """Return the measurement as JSON has it."""
+def payload(measured: Comparison) -> dict[str, object]:
+    """Return what `--json` prints."""
     rival = measured.rival
     return {
         "bench": "attest-sampled",
@@ -56,16 +56,16 @@ def payload(measured: Beside) -> dict[str, object]:
     }
 
 
-def show(measured: Beside) -> None:
+def show(measured: Comparison) -> None:
     """Print the measurement."""
     ours, rival, scale = measured.ours, measured.rival, measured.scale
-    told = rival if isinstance(rival, RivalCost) else None
+    cost = rival if isinstance(rival, RivalCost) else None
     scaled = f" x {scale:g}" if scale != 1 else ""
     drawn = table(
         f"{ours.samples} of {ours.rows:,} rows, {ours.channels} channels, {ours.rules} rules",
         "what",
         "ours",
-        f"circom and snarkjs, {told.samples} samples{scaled}" if told else "",
+        f"circom and snarkjs, {cost.samples} samples{scaled}" if cost else "",
     )
 
     def seconds(step: float) -> str:
@@ -75,24 +75,24 @@ def show(measured: Beside) -> None:
         (
             "constraints",
             f"{ours.constraints:,} ({ours.of_the_paper:.0%} of the paper's)",
-            f"{told.constraints:,} as measured" if told else "",
+            f"{cost.constraints:,} as measured" if cost else "",
         ),
-        ("compiling", "none", seconds(told.compiling.seconds) if told else ""),
-        ("set-up", f"{ours.setup_seconds:.1f} s", seconds(told.setup.seconds) if told else ""),
+        ("compiling", "none", seconds(cost.compiling.seconds) if cost else ""),
+        ("set-up", f"{ours.setup_seconds:.1f} s", seconds(cost.setup.seconds) if cost else ""),
         ("commit", f"{ours.commit_seconds:.2f} s", ""),
         ("prove, library call", f"{ours.prove_seconds:.2f} s", ""),
         (
             "prove, whole process with the witness",
             f"{ours.process.seconds:.2f} s",
-            seconds(told.prove_seconds) if told else "",
+            seconds(cost.prove_seconds) if cost else "",
         ),
         (
-            "the same, of all processors",
+            "the same, CPU time",
             f"{ours.process.cpu_seconds:.2f} s",
-            seconds(told.prove_cpu_seconds) if told else "",
+            seconds(cost.prove_cpu_seconds) if cost else "",
         ),
         ("verify, library call", f"{ours.verify_milliseconds:.1f} ms", ""),
-        ("verify, whole process", "", f"{told.verifying.seconds:.2f} s" if told else ""),
+        ("verify, whole process", "", f"{cost.verifying.seconds:.2f} s" if cost else ""),
         ("proof", f"{ours.proof_bytes} bytes", ""),
         ("proving key", f"{ours.proving_key_bytes / 1e6:.0f} MB", ""),
         ("memory of the proving process", f"{ours.process.peak_bytes / 1e6:.0f} MB", ""),
@@ -105,12 +105,12 @@ def show(measured: Beside) -> None:
         _show_ratios(measured, rival)
 
 
-def _show_ratios(measured: Beside, rival: RivalCost) -> None:
+def _show_ratios(measured: Comparison, rival: RivalCost) -> None:
     ratios, equal = measured.ratios, measured.equal
     assert equal is not None
     out.print(
         f"Proving is {ratios['proving_faster']:.1f} times as fast, from files to a proof, and "
-        f"takes the processors {ratios['proving_less_work']:.1f} times less. At "
-        f"{rival.samples} samples it holds {equal.process.peak_bytes / 1e6:.0f} MB where snarkjs "
-        f"holds {rival.peak_bytes / 1e6:.0f} MB: {ratios['proving_memory']:.2f} of it."
+        f"needs {ratios['proving_less_work']:.1f} times less CPU time. At {rival.samples} samples "
+        f"its peak memory is {equal.process.peak_bytes / 1e6:.0f} MB; that of snarkjs is "
+        f"{rival.peak_bytes / 1e6:.0f} MB (ratio {ratios['proving_memory']:.2f})."
     )

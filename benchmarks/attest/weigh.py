@@ -1,7 +1,7 @@
-"""Runs a command on its own input; prints how much memory it held, in bytes, and CPU seconds.
+"""Run a command on the standard input; print its peak memory in bytes and its CPU seconds.
 
-Run as a script by an interpreter that loads nothing else: a process starts out with the peak of the
-one that started it, so only a small one can weigh another.
+Run as a script by an interpreter that loads nothing else: a process inherits the peak memory of its
+parent, so only a small parent measures it correctly.
 """
 
 import os
@@ -9,10 +9,10 @@ import sys
 
 
 def main() -> None:
-    """Weigh one command."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    """Run and measure one command."""
+    discard = os.open(os.devnull, os.O_WRONLY)
     started = os.posix_spawn(
-        sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, nowhere, 1)]
+        sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, discard, 1)]
     )
     _, status, usage = os.wait4(started, 0)
     peak = usage.ru_maxrss if sys.platform == "darwin" else usage.ru_maxrss << 10

@@ -1,1 +1,1 @@
-"""Whether gate and circuit ever disagree."""
+"""Test whether gate and circuit ever disagree."""

@@ -1,4 +1,4 @@
-"""Batches around the edges of a case: a register inside, a register beyond, and outright lies."""
+"""Batches at the limits of a case: one register inside, one beyond, and adversarial batches."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ Change = Callable[[np.random.Generator, Case, Rows], None]
 
 
 def draw_batch(rng: np.random.Generator, case: Case) -> tuple[str, Rows]:
-    """Draw what kind of batch it is to be, and the batch."""
+    """Draw a kind of batch, and a batch of that kind."""
     kind = str(rng.choice(list(KINDS), p=[share for share, _ in KINDS.values()]))
     rows = (case.plant.rows if rng.random() < 0.93 else case.plant.other).copy()
     _, changes = KINDS[kind]
@@ -39,13 +39,13 @@ def _row(rng: np.random.Generator, rows: Rows) -> int:
 
 
 def _crossing(rng: np.random.Generator, weight: int, offset: int, limit: int) -> int:
-    """Return the register at which weight x register + offset reaches a limit, or its neighbour."""
+    """Return the register at which weight x register + offset reaches a limit, or a neighbour."""
     side = int(rng.choice([-1, 1])) * limit
     return (side - offset) // (weight or 1) + int(rng.choice([-1, 0, 0, 1, 1]))
 
 
 def at_a_rules_edge(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Move one reading to where some rule turns."""
+    """Move one reading to the limit of a random rule."""
     rule = case.statement.encoding.rules[rng.integers(len(case.statement.encoding.rules))]
     limit = TOLERANCE if rng.random() < 0.6 else case.budgets.severe[rule.rule.name]
     match rule:
@@ -53,7 +53,7 @@ def at_a_rules_edge(rng: np.random.Generator, case: Case, rows: Rows) -> None:
             offsets = (rule.off_offset, rule.envelope_offset, *(at for _, at in rule.on_offsets))
             row, flow = int(rng.integers(0, rows.count)), case.plant.register(rule.relation.flow)
             offset = offsets[rng.integers(len(offsets))]
-            if rng.random() < 0.6:  # that of what the actuator shows
+            if rng.random() < 0.6:  # the offset of the actuator's current code
                 code = rows.codes[row, case.plant.actuator(rule.relation.actuator)]
                 offset = dict(rule.on_offsets).get(code, rule.off_offset)
             rows.registers[row, flow] = _crossing(rng, rule.weight, offset, limit)
@@ -71,7 +71,7 @@ def at_a_rules_edge(rng: np.random.Generator, case: Case, rows: Rows) -> None:
 
 
 def _move(rng: np.random.Generator, rows: Rows, row: int, at: int, reached: int) -> None:
-    """Set one register, and mostly lift all that follow, so that one step alone is at stake."""
+    """Set one register, and mostly shift all that follow, so that only one step changes."""
     if rng.random() < 0.75:
         rows.registers[row:, at] += reached - rows.registers[row, at]
     else:
@@ -81,7 +81,7 @@ def _move(rng: np.random.Generator, rows: Rows, row: int, at: int, reached: int)
 def _unbalance(
     rng: np.random.Generator, case: Case, rows: Rows, rule: IntegerBalance, limit: int
 ) -> None:
-    """Move a level so that a balance, or a window's, is at its limit."""
+    """Move a level so that the balance of one row, or of one window, is at its limit."""
     at = case.plant.register(rule.level)
     flow = _flow(case.plant, rows, rule)
     if rule.rows == 1:
@@ -119,20 +119,20 @@ def _flow(plant: Plant, rows: Rows, rule: IntegerBalance) -> Ints:
 
 
 def nearly_still(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Flatten a block of a level to the least range it may have, or to one register less."""
+    """Flatten a block of a level to the smallest allowed range, or to one register less."""
     facts = list(case.budgets.quietest.items())
     if not facts:
         return
     (level, block), least = facts[rng.integers(len(facts))]
     first = int(rng.integers(0, max(1, rows.count - block + 1)))
-    held = rows.registers[first : first + block, case.plant.register(level)]
-    low, wide = int(held.min()), max(1, int(np.ptp(held)))
+    readings = rows.registers[first : first + block, case.plant.register(level)]
+    low, wide = int(readings.min()), max(1, int(np.ptp(readings)))
     target = max(0, least + int(rng.choice([-1, 0])))
-    held[:] = low + (held - low) * target // wide
+    readings[:] = low + (readings - low) * target // wide
 
 
 def switched(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Show another code for a while: a legal one, an unknown one, or none that is an integer."""
+    """Show another code for some rows: legal, unknown or not an integer."""
     at = int(rng.integers(len(case.plant.actuators)))
     codes = case.plant.actuators[at].codes
     assert codes is not None
@@ -142,12 +142,12 @@ def switched(rng: np.random.Generator, case: Case, rows: Rows) -> None:
 
 
 def jumped(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Let time jump before a row."""
+    """Insert a time jump before a row."""
     rows.jumps[_row(rng, rows)] = True
 
 
 def missed(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Lose a reading; the plant's software flags the row."""
+    """Remove a reading; the plant's software flags the row."""
     if rng.random() < 0.3:
         rows.codes[_row(rng, rows), rng.integers(rows.codes.shape[1])] = np.nan
     else:
@@ -161,7 +161,7 @@ def rolled(rng: np.random.Generator, case: Case, rows: Rows) -> None:
 
 
 def scaled(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Stretch one channel about its middle."""
+    """Scale one channel around its mean."""
     at = int(rng.integers(rows.registers.shape[1]))
     middle = int(rows.registers[:, at].mean())
     factor = float(rng.choice([0.5, 0.9, 0.99, 1.01, 1.1, 2.0]))
@@ -169,13 +169,13 @@ def scaled(rng: np.random.Generator, case: Case, rows: Rows) -> None:
 
 
 def permuted(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Show rows in another order."""
+    """Show the rows in random order."""
     order = rng.permutation(rows.count)
     rows.registers[:], rows.codes[:] = rows.registers[order], rows.codes[order]
 
 
 def spliced(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Go on with rows of another stretch."""
+    """Continue with rows of another stretch."""
     cut = _row(rng, rows)
     rows.registers[cut:], rows.codes[cut:] = (
         case.plant.other.registers[cut:],
@@ -184,7 +184,7 @@ def spliced(rng: np.random.Generator, case: Case, rows: Rows) -> None:
 
 
 def replayed(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Show the first rows again."""
+    """Replace the second half by the first."""
     half = rows.count // 2
     rows.registers[half : 2 * half], rows.codes[half : 2 * half] = (
         rows.registers[:half],
@@ -193,7 +193,7 @@ def replayed(rng: np.random.Generator, case: Case, rows: Rows) -> None:
 
 
 def frozen(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Hold one channel for a while."""
+    """Freeze one channel for some rows."""
     at, first = int(rng.integers(rows.registers.shape[1])), int(rng.integers(0, rows.count))
     rows.registers[first : first + int(rng.integers(2, 40)), at] = rows.registers[first, at]
 
@@ -216,7 +216,7 @@ def out_of_range(rng: np.random.Generator, case: Case, rows: Rows) -> None:
 
 
 def anything(rng: np.random.Generator, case: Case, rows: Rows) -> None:
-    """Draw every reading of one channel, or of all, anew."""
+    """Replace every reading of one channel, or of all, by a random one."""
     drawn = rng.integers(0, REGISTER_TOP + 1, rows.registers.shape)
     if rng.random() < 0.3:
         rows.registers[:] = drawn
@@ -235,13 +235,13 @@ EDGES: tuple[Change, ...] = (
     *((at_a_rules_edge,) * 7),
     *(nearly_still, switched, switched, jumped, missed),
 )
-LIES: tuple[Change, ...] = (
+ATTACKS: tuple[Change, ...] = (
     *(rolled, scaled, permuted, spliced, spliced, replayed, frozen, frozen, toggling, toggling),
     out_of_range,
 )
 KINDS: dict[str, tuple[float, tuple[Change, ...]]] = {
     "as made": (0.05, ()),
     "edge": (0.65, EDGES),
-    "adversarial": (0.2, LIES),
+    "adversarial": (0.2, ATTACKS),
     "random": (0.1, (anything, wandering)),
 }

@@ -1,4 +1,4 @@
-"""Cases: a drawn plant whose budgets are as tight as its own rows, or one off."""
+"""Cases: a random plant whose budgets equal what its rows use, or differ by a little."""
 
 from dataclasses import dataclass, replace
 
@@ -26,15 +26,15 @@ from sluice.telemetry import Role
 
 __all__ = ["Case", "draw_case"]
 
-OFF_BY = {-1: 0.03, 0: 0.45, 1: 0.24, 2: 0.14, 5: 0.14}  # budgets less what the rows show
-ROOM = (-1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 4, 4, 4, 8, 8)  # the same, violating rows
-TINY = 1e-9  # time jumps a row: one may be
-NO_LIMIT = 1_000_000  # the circuit does not state repeated stretches: let the gate pass them over
+OFF_BY = {-1: 0.03, 0: 0.45, 1: 0.24, 2: 0.14, 5: 0.14}  # budget minus what the rows use
+ROOM = (-1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 4, 4, 4, 8, 8)  # the same for violating rows
+TINY = 1e-9  # time jumps per row: allows one
+NO_LIMIT = 1_000_000  # the circuit does not check repeated stretches, so the gate must not either
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A plant, and the policy that its batches are held to."""
+    """A plant, and the policy that judges its batches."""
 
     plant: Plant
     rules: RuleSet
@@ -44,30 +44,30 @@ class Case:
 
     @property
     def jumps(self) -> bool:
-        """Whether a batch may hold time jumps, so that the statement has a column for them."""
+        """Whether a batch may contain time jumps; the statement then has a column for them."""
         assert self.rules.clean is not None
         return self.rules.clean.segments_per_row > 0 or self.policy.margins.segments_extra > 0
 
     @property
     def gate(self) -> Gate:
-        """The gate; that some rules are drawn without any physics is as it should be."""
+        """The gate, built directly because some random rule sets contain no physics."""
         return Gate(rules=self.rules, policy=self.policy, encoding=self.statement.encoding)
 
     def fitted(self, rng: np.random.Generator, measured: Measurement) -> "Case":
-        """Return the case with budgets that a batch just keeps, or with one of them one less.
+        """Return the case with budgets that a batch just meets, or with one of them one less.
 
-        So every row counts: were circuit and evaluator to differ on one, the verdict would turn.
-        Now and then the budgets stay as they are.
+        So every row counts: if circuit and evaluator differ on one row, their verdicts differ.
+        With probability 0.15 the budgets stay unchanged.
         """
         if rng.random() < 0.15:
             return self
         counts = _counts(self, measured)
-        can = [name for name, count in counts.items() if count > 0]
-        less = can[rng.integers(len(can))] if can and rng.random() < 0.4 else ""
+        used = [name for name, count in counts.items() if count > 0]
+        less = used[rng.integers(len(used))] if used and rng.random() < 0.4 else ""
         return self._with({name: count - (name == less) for name, count in counts.items()})
 
     def _with(self, counts: dict[str, int]) -> "Case":
-        """Return the case with budgets of just so much; what is not named stays as it is."""
+        """Return the case with exactly these budgets; those not named stay unchanged."""
         assert self.rules.clean is not None
         rows, facts, margins = self.plant.rows.count, self.rules.clean, self.policy.margins
         spans = {
@@ -98,7 +98,7 @@ class Case:
         return replace(self, rules=rules, policy=policy, statement=statement, budgets=budgets)
 
     def with_alpha(self, violating: int) -> "Case":
-        """Return the case with a budget of so many violating rows."""
+        """Return the case with a budget of `violating` violating rows."""
         margins = replace(self.policy.margins, alpha=_share(violating, self.plant.rows.count))
         policy = replace(self.policy, margins=margins)
         statement = derive(self.rules, policy)
@@ -107,19 +107,21 @@ class Case:
 
 
 def _counts(case: Case, measured: Measurement) -> dict[str, int]:
-    """Return what a batch shows of all that has a budget which the statement leaves open."""
+    """Return what a batch uses of each budget that can change without a new statement."""
     assert case.rules.clean is not None
     counted = {each.rule for each in (*case.rules.clean.envelope, *case.rules.clean.anchors)}
     counts = {"violating": int(measured.violating.sum())}
-    for found in measured.judged:
-        if found.rule.name in counted:
-            shows = found.violating[found.anchors] if found.anchors.size else found.envelope
-            counts[found.rule.name] = int(shows.sum())
+    for judged in measured.judged:
+        if judged.rule.name in counted:
+            used = judged.violating[judged.anchors] if judged.anchors.size else judged.envelope
+            counts[judged.rule.name] = int(used.sum())
     severe = _severe(measured, case.budgets)
     if case.budgets.severe_rows > 0 and severe > 1:
         counts["severe"] = severe
     if case.jumps:
-        counts["segments"] = max(0, measured.segments - 2)  # beyond the least that allows any
+        counts["segments"] = max(
+            0, measured.segments - 2
+        )  # beyond the smallest budget that allows any
     return counts
 
 
@@ -160,34 +162,34 @@ def _off_by(rng: np.random.Generator) -> int:
 
 
 def _share(count: int, rows: int) -> float:
-    """Return the share of rows whose floor is a count: in the middle, away from rounding."""
+    """Return a share of rows that rounds down to a count; half a row above it, for safety."""
     return (max(0, count) + 0.5) / rows
 
 
 def _severe(measured: Measurement, budgets: Budgets) -> int:
     severe = np.zeros(measured.rows, bool)
-    for found in measured.judged:
-        if not isinstance(found.rule.relation, Window):
-            severe |= found.size > budgets.severe[found.rule.name]
+    for judged in measured.judged:
+        if not isinstance(judged.rule.relation, Window):
+            severe |= judged.size > budgets.severe[judged.rule.name]
     return int(severe.sum())
 
 
 def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> CleanFacts:
     rows = measured.rows
     envelope, anchors, severe = [], [], []
-    for found in measured.judged:
-        relation, name = found.rule.relation, found.rule.name
+    for judged in measured.judged:
+        relation, name = judged.rule.relation, judged.rule.name
         if isinstance(relation, Window):
-            broken = int(found.violating[found.anchors].sum()) + _off_by(rng)
+            broken = int(judged.violating[judged.anchors].sum()) + _off_by(rng)
             share = (max(0, broken) + 0.5) * relation.rows / (2 * rows)
             anchors.append(CleanShare(rule=name, share=share))
             continue
-        excess = float(found.excess.max()) * float(rng.choice([0.0, 0.5, 0.7, 1.0]))
+        excess = float(judged.excess.max()) * float(rng.choice([0.0, 0.5, 0.7, 1.0]))
         severe.append(CleanShare(rule=name, share=excess))
         if isinstance(relation, Coupling) and rng.random() < 0.9:
-            waiting = int(found.envelope.sum()) + _off_by(rng)
+            waiting = int(judged.envelope.sum()) + _off_by(rng)
             envelope.append(CleanShare(rule=name, share=_share(waiting, rows)))
-    levels = [found.name for found in plant.rules.channels if found.role is Role.LEVEL]
+    levels = [channel.name for channel in plant.rules.channels if channel.role is Role.LEVEL]
     return CleanFacts(
         batch_rows=rows,
         batches=100,

@@ -1,4 +1,4 @@
-"""Ask gate and circuit about one batch each, and count where they agree."""
+"""Judge batches by gate and by circuit, and count where they agree."""
 
 import re
 from collections import Counter
@@ -25,10 +25,10 @@ __all__ = [
     "Drawn",
     "Proven",
     "Tally",
+    "cached_shards",
     "check_case",
     "check_proof",
     "check_shard",
-    "shards_held",
 ]
 
 BATCHES = 25  # of one case
@@ -36,7 +36,7 @@ BATCHES = 25  # of one case
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """Which case to draw."""
+    """Which random case to check."""
 
     seed: int
     index: int
@@ -45,22 +45,22 @@ class Drawn:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """Batches by kind and verdict, and everything that must not be."""
+    """Batches by kind and verdict, and all errors."""
 
     cases: int = 0
-    unstatable: Counter[str] = field(default_factory=Counter)  # why the circuit takes no such rules
+    unstatable: Counter[str] = field(default_factory=Counter)  # cases no circuit states, by reason
     verdicts: Counter[tuple[str, bool]] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)  # refused batches by check
     alone: Counter[str] = field(default_factory=Counter)  # by the only check that refuses them
     forced: int = 0  # refused batches whose forced trace breaks a constraint
-    too_short: int = 0  # batches with more bits of budgets than rows, which no circuit states
-    outside: int = 0  # refused for a time jump that the statement has no column for
-    uncommitted: int = 0  # whose forced trace is that of other readings; no commitment is to them
+    too_short: int = 0  # batches with fewer rows than budget bits, which no circuit states
+    outside: int = 0  # refused for a time jump; the statement has no column for it
+    uncommitted: int = 0  # refused readings to which no commitment is possible
     disagreements: list[str] = field(default_factory=list)
     unbroken: list[str] = field(default_factory=list)
 
     def add(self, other: "Tally") -> None:
-        """Take in what another one counted."""
+        """Add the counts of another tally."""
         self.cases += other.cases
         self.forced += other.forced
         self.outside += other.outside
@@ -79,7 +79,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """One batch with proofs, and what went wrong, if anything did."""
+    """One batch with proofs, and the error, if any."""
 
     rows: int
     violating: int
@@ -88,7 +88,7 @@ class Proven:
 
 
 def check_case(drawn: Drawn) -> Tally:
-    """Draw a case and batches around its edges, and ask both about each."""
+    """Draw a case and batches at its limits, and compare gate and circuit on each."""
     rng = stream(drawn.seed, "exactness", drawn.index)
     tally = Tally(cases=1)
     try:
@@ -101,15 +101,16 @@ def check_case(drawn: Drawn) -> Tally:
         kind, rows = draw_batch(rng, case)
         record = case.plant.record(rows)
         measured = measure(case.rules, record, encoding=case.statement.encoding)
-        asked = Asked(case=case.fitted(rng, measured), core=core, record=record, measured=measured)
+        fitted = case.fitted(rng, measured)
+        judged = JudgedBatch(case=fitted, core=core, record=record, measured=measured)
         where = f"seed {drawn.seed}, case {drawn.index}, batch {batch} ({kind})"
-        asked.compare(tally, kind, where=where)
+        judged.compare(tally, kind, where=where)
     return tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A batch, and what gate and circuit hold it to."""
+class JudgedBatch:
+    """A batch, and the case by which gate and circuit judge it."""
 
     case: Case
     core: _attest.FullCircuit
@@ -117,7 +118,7 @@ class Asked:
     measured: Measurement
 
     def compare(self, tally: Tally, kind: str, *, where: str) -> None:
-        """Ask both about the batch; have the trace of a refused one forced."""
+        """Compare the two verdicts; a refused batch must also break the forced trace."""
         case, statement = self.case, self.case.statement
         admitted = case.gate.judge(self.record).admitted
         planes, budgets = (
@@ -125,25 +126,26 @@ class Asked:
             statement.budget_content(len(self.record)),
         )
         try:
-            taken, why = examined(self.core, budgets, planes)
+            accepted, why = examined(self.core, budgets, planes)
         except ValueError:
             tally.too_short += 1
             return
         tally.verdicts[kind, admitted] += 1
-        if taken != admitted:
-            tally.disagreements.append(f"{where}: the gate admits: {admitted}; the circuit: {why}")
+        if accepted != admitted:
+            verdicts = f"gate admits: {admitted}; circuit: {why}"
+            tally.disagreements.append(f"{where}: {verdicts}")
         if admitted:
             return
-        found = shown(case, self.measured)
-        assert found.checks, f"{where}: refused for a reason that is not told here"
-        tally.failed.update(found.checks)
-        if len(found.checks) == 1:
-            tally.alone.update(found.checks)
-        jumping = found.segments > 1 and not case.jumps
+        failed = shown(case, self.measured)
+        assert failed.checks, f"{where}: refused, but no check fails in shown.py"
+        tally.failed.update(failed.checks)
+        if len(failed.checks) == 1:
+            tally.alone.update(failed.checks)
+        jumping = failed.segments > 1 and not case.jumps
         if not jumping and self.core.forced(budgets, planes) > 0:
             tally.forced += 1
         elif committed(self.core, planes):
-            tally.unbroken.append(f"{where}: refused for {sorted(found.checks)}")
+            tally.unbroken.append(f"{where}: refused for {sorted(failed.checks)}")
         elif jumping:
             tally.outside += 1
         else:
@@ -151,7 +153,7 @@ class Asked:
 
 
 def check_proof(drawn: Drawn) -> Proven:
-    """Prove a batch at the edge of alpha; one row less of budget, and it must not be provable."""
+    """Prove a batch that uses all of alpha; with one row less of budget it must not be provable."""
     rng = stream(drawn.seed, "exactness with proofs", drawn.index)
     case, record, violating = _at_the_edge(rng)
     at, beyond = case.with_alpha(violating), case.with_alpha(violating - 1)
@@ -170,12 +172,12 @@ def check_proof(drawn: Drawn) -> Proven:
         wrong = f"at its budget: {refused}"
     try:
         core.prove(less, planes, salt, context)
-        wrong = "one row beyond its budget a proof is made"
+        wrong = "a proof is made one row beyond the budget"
     except _attest.RefusedBatchError:
         pass
     try:
         core.verify(less, len(record), commitment, context, proof)
-        wrong = "a proof holds for a smaller budget than its own"
+        wrong = "a proof is valid for a smaller budget than its own"
     except _attest.InvalidProofError:
         pass
     where = f"seed {drawn.seed}, proof {drawn.index}: {wrong}" if wrong else ""
@@ -183,7 +185,7 @@ def check_proof(drawn: Drawn) -> Proven:
 
 
 def _at_the_edge(rng: np.random.Generator) -> tuple[Case, Record, int]:
-    """Draw until a batch is admitted with a budget of just its violating rows."""
+    """Draw until a batch is admitted with a budget of exactly its violating rows."""
     while True:
         case = draw_case(rng)
         _, rows = draw_batch(rng, case)
@@ -198,7 +200,7 @@ def _at_the_edge(rng: np.random.Generator) -> tuple[Case, Record, int]:
 
 def check_shard(plant: str, index: int) -> Proven:
     """Prove an honest shard as a plant does, and verify it."""
-    shards = shards_held(plant)
+    shards = cached_shards(plant)
     shard = shards.honest[index]
     policy, system = HardenedPolicy(), Full()
     verdict = Gate.of(shards.rules, policy).judge(shard)
@@ -218,13 +220,13 @@ def check_shard(plant: str, index: int) -> Proven:
 
 
 @cache
-def shards_held(plant: str) -> Shards:
+def cached_shards(plant: str) -> Shards:
     """Return a plant's shards, mined once in each process."""
     return shards_of(plant)
 
 
 def _core(case: Case, record: Record) -> _attest.FullCircuit:
-    """Return the circuit; a `ValueError` where it cannot state the case for so many rows."""
+    """Return the circuit; raise `ValueError` if it cannot state the case for so many rows."""
     core = _attest.FullCircuit(case.statement.content)
     with suppress(_attest.RefusedBatchError):
         core.examine(case.statement.budget_content(len(record)), planes_of(case.statement, record))

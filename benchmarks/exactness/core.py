@@ -1,4 +1,4 @@
-"""The circuit as the Rust core has it: asked about a batch without a proof."""
+"""The circuit of the Rust core, applied to a batch without a proof."""
 
 from sluice import _attest
 from sluice.attestation.systems.full import Statement, Witness
@@ -8,7 +8,7 @@ __all__ = ["committed", "examined", "planes_of"]
 
 
 def planes_of(statement: Statement, record: Record) -> _attest.FullBatch:
-    """Return a batch as the circuit takes it."""
+    """Return a batch in the circuit's format."""
     witness = Witness.of(statement, record)
     return _attest.FullBatch(
         witness.rows, witness.registers, witness.codes, witness.starts, witness.flagged
@@ -16,7 +16,7 @@ def planes_of(statement: Statement, record: Record) -> _attest.FullBatch:
 
 
 def committed(core: _attest.FullCircuit, planes: _attest.FullBatch) -> bool:
-    """Whether there is a commitment to a batch, which a proof could speak of."""
+    """Whether a commitment to a batch exists, which a proof needs."""
     try:
         core.commit(planes, bytes(32))
     except _attest.RefusedBatchError:
@@ -27,7 +27,7 @@ def committed(core: _attest.FullCircuit, planes: _attest.FullBatch) -> bool:
 def examined(
     core: _attest.FullCircuit, budgets: bytes, planes: _attest.FullBatch
 ) -> tuple[bool | None, str]:
-    """Return whether the circuit takes a batch; nothing where it contradicts itself."""
+    """Return whether the circuit accepts a batch, and why; None if it contradicts itself."""
     try:
         core.examine(budgets, planes)
     except _attest.RefusedBatchError as refused:

@@ -1,10 +1,10 @@
-"""Lies made of honest shards: the paper's fabrications, and what else no plant can show."""
+"""Forgeries of honest shards: the paper's fabrications, and readings that no plant can produce."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from benchmarks.exactness.check import shards_held
+from benchmarks.exactness.check import cached_shards
 from benchmarks.exactness.core import committed, examined, planes_of
 from sluice import _attest
 from sluice.admission import Gate, HardenedPolicy
@@ -19,7 +19,7 @@ from sluice.lab.attacks import (
 )
 from sluice.telemetry import Record
 
-__all__ = ["Lied", "check_lies"]
+__all__ = ["ForgeryCounts", "check_forgeries"]
 
 FABRICATED: tuple[tuple[str, DataAttack], ...] = (
     ("rolled", RollLasting(seconds=60)),
@@ -30,36 +30,36 @@ FABRICATED: tuple[tuple[str, DataAttack], ...] = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Lied:
-    """Lies about one shard by kind, those that no trace satisfies, and what must not be."""
+class ForgeryCounts:
+    """Forgeries of one shard by kind, those that the circuit refuses, and all errors."""
 
-    told: Counter[str] = field(default_factory=Counter)
+    tried: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
 
-def check_lies(plant: str, index: int) -> Lied:
-    """Ask gate and circuit about every lie; have the trace of a refused one forced."""
-    held, found = shards_held(plant), Lied()
-    policy, shard = HardenedPolicy(), held.honest[index]
-    gate, statement = Gate.of(held.rules, policy), derive(held.rules, policy)
+def check_forgeries(plant: str, index: int) -> ForgeryCounts:
+    """Compare gate and circuit on every forgery; a refused one must break the forced trace."""
+    shards, counts = cached_shards(plant), ForgeryCounts()
+    policy, shard = HardenedPolicy(), shards.honest[index]
+    gate, statement = Gate.of(shards.rules, policy), derive(shards.rules, policy)
     core = _attest.FullCircuit(statement.content)
     budgets = statement.budget_content(len(shard))
-    for kind, lie in _lies(shard, held.rules, seed=index):
-        found.told[kind] += 1
-        planes = planes_of(statement, lie)
-        taken, why = examined(core, budgets, planes)
-        if taken != gate.judge(lie).admitted:
-            found.wrong.append(f"{plant}, shard {index}, {kind}: of the circuit {why}")
-        if taken:
+    for kind, forgery in _forgeries(shard, shards.rules, seed=index):
+        counts.tried[kind] += 1
+        planes = planes_of(statement, forgery)
+        accepted, why = examined(core, budgets, planes)
+        if accepted != gate.judge(forgery).admitted:
+            counts.wrong.append(f"{plant}, shard {index}, {kind}: gate and circuit differ: {why}")
+        if accepted:
             continue
-        found.refused[kind] += 1
+        counts.refused[kind] += 1
         if core.forced(budgets, planes) == 0 and committed(core, planes):
-            found.wrong.append(f"{plant}, shard {index}, {kind}: a forced trace breaks nothing")
-    return found
+            counts.wrong.append(f"{plant}, shard {index}, {kind}: the forced trace breaks nothing")
+    return counts
 
 
-def _lies(shard: Record, rules: RuleSet, *, seed: int) -> Iterator[tuple[str, Record]]:
+def _forgeries(shard: Record, rules: RuleSet, *, seed: int) -> Iterator[tuple[str, Record]]:
     for kind, fabricate in FABRICATED:
         yield kind, fabricate(shard, seed=seed)
     yield "toggling", _toggling(shard, rules)
@@ -69,7 +69,7 @@ def _lies(shard: Record, rules: RuleSet, *, seed: int) -> Iterator[tuple[str, Re
 def _toggling(shard: Record, rules: RuleSet) -> Record:
     """Switch a coupled actuator every row, to stay in transition."""
     relations = (rule.relation for rule in rules.invariants)
-    coupling = next(found for found in relations if isinstance(found, Coupling))
+    coupling = next(each for each in relations if isinstance(each, Coupling))
     values = shard.values.copy()
     at = shard.index(coupling.actuator)
     values[::2, at], values[1::2, at] = coupling.off, coupling.states[0].code
@@ -77,9 +77,9 @@ def _toggling(shard: Record, rules: RuleSet) -> Record:
 
 
 def _out_of_range(shard: Record, rules: RuleSet, row: int) -> Record:
-    """Let one reading lie beyond what its instrument can show."""
+    """Set one reading beyond its instrument's span."""
     relations = (rule.relation for rule in rules.invariants)
-    bound = next(found for found in relations if isinstance(found, Bound))
+    bound = next(each for each in relations if isinstance(each, Bound))
     span = rules.channel(bound.channel).span
     assert span is not None
     values = shard.values.copy()

@@ -1,4 +1,4 @@
-"""Plants drawn at random, with rules of every kind, and rows that keep them more or less."""
+"""Random plants with rules of every kind, and rows that mostly keep them."""
 
 from dataclasses import dataclass, replace
 
@@ -31,20 +31,20 @@ WINDOWS = (2, 3, 4, 5, 7, 8, 12, 16, 20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """A batch as registers and shown codes: what an adversary may choose."""
+    """A batch as registers and codes: all that an adversary may choose."""
 
     registers: Ints  # rows x registers
-    codes: Floats  # rows x actuators; NaN where one is missing
+    codes: Floats  # rows x actuators; NaN where missing
     missing: Bools  # rows x registers
     jumps: Bools  # rows: a time jump before it
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.registers)
 
     def copy(self) -> "Rows":
-        """Return the same rows, free to be changed."""
+        """Return a copy that may be changed."""
         return replace(
             self,
             registers=self.registers.copy(),
@@ -56,7 +56,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """Rules that say nothing of clean batches yet, and two stretches of rows made under them."""
+    """Rules without clean facts yet, and two stretches of rows made under them."""
 
     rules: RuleSet
     encoding: Encoding
@@ -67,8 +67,8 @@ class Plant:
     def record(self, rows: Rows) -> Record:
         """Return rows as a plant's record: readings in the middle of their registers."""
         columns = [
-            np.where(rows.missing[:, at], np.nan, found.low + found.step * rows.registers[:, at])
-            for at, found in enumerate(self.encoding.registers)
+            np.where(rows.missing[:, at], np.nan, each.low + each.step * rows.registers[:, at])
+            for at, each in enumerate(self.encoding.registers)
         ]
         columns += [rows.codes[:, at] for at in range(len(self.actuators))]
         columns.append(np.arange(rows.count) % 7.0)  # a channel without a span
@@ -83,15 +83,15 @@ class Plant:
 
     def register(self, channel: str) -> int:
         """Return the column of a channel's register."""
-        return [found.channel for found in self.encoding.registers].index(channel)
+        return [register.channel for register in self.encoding.registers].index(channel)
 
     def actuator(self, channel: str) -> int:
         """Return the column of an actuator."""
-        return [found.name for found in self.actuators].index(channel)
+        return [actuator.name for actuator in self.actuators].index(channel)
 
 
 def draw_plant(rng: np.random.Generator) -> Plant:
-    """Draw channels, couplings and tanks, let the plant run, and complete its rules."""
+    """Draw channels, couplings and tanks, run the plant, and complete its rules."""
     sketch = draw_sketch(rng)
     count = int(rng.integers(8, 65))
     codes, flows = _run(rng, sketch, count)
@@ -121,7 +121,7 @@ def draw_plant(rng: np.random.Generator) -> Plant:
 
 
 def _run(rng: np.random.Generator, sketch: Sketch, count: int) -> tuple[Floats, Floats]:
-    """Switch actuators and let the flows follow."""
+    """Switch the actuators and derive the flows."""
     codes = np.empty((count, len(sketch.actuators)))
     for at, actuator in enumerate(sketch.actuators):
         assert actuator.codes is not None
@@ -137,8 +137,9 @@ def _run(rng: np.random.Generator, sketch: Sketch, count: int) -> tuple[Floats, 
         flows[:, at] = flow.span.high * (0.5 + np.cumsum(rng.normal(0, 0.01, count)))
     for rule in sketch.couplings:
         assert isinstance(rule.relation, Coupling)
-        flow_at = [found.name for found in sketch.of(Role.FLOW)].index(rule.relation.flow)
-        shown = codes[:, [found.name for found in sketch.actuators].index(rule.relation.actuator)]
+        flow_at = [flow.name for flow in sketch.of(Role.FLOW)].index(rule.relation.flow)
+        names = [actuator.name for actuator in sketch.actuators]
+        shown = codes[:, names.index(rule.relation.actuator)]
         flows[:, flow_at] = rng.uniform(0, rule.relation.nominal, count)
         flows[shown == rule.relation.off, flow_at] = 0.0
         for state in rule.relation.states:
@@ -151,10 +152,10 @@ def _inflow(sketch: Sketch, tank: Tank, codes: Floats, flows: Floats) -> Floats:
     total = np.zeros(len(flows))
     for term in tank.terms:
         if term.on:
-            at = [found.name for found in sketch.actuators].index(term.channel)
+            at = [actuator.name for actuator in sketch.actuators].index(term.channel)
             total += term.coefficient * np.isin(codes[:, at], term.on)
         else:
-            at = [found.name for found in sketch.of(Role.FLOW)].index(term.channel)
+            at = [flow.name for flow in sketch.of(Role.FLOW)].index(term.channel)
             total += term.coefficient * flows[:, at]
     if tank.averaged:
         total[1:] = (total[1:] + total[:-1]) / 2
@@ -168,7 +169,7 @@ def _values(
     flows: Floats,
     constants: dict[str, float],
 ) -> Floats:
-    """Integrate the levels, let qualities wander."""
+    """Integrate the levels; qualities are random walks."""
     columns = []
     for tank, level in zip(sketch.tanks, sketch.of(Role.LEVEL), strict=True):
         assert level.span is not None
@@ -186,7 +187,7 @@ def _values(
 def _balances(
     rng: np.random.Generator, sketch: Sketch, constants: dict[str, float]
 ) -> list[Invariant]:
-    found = []
+    rules = []
     for tank in sketch.tanks:
         windows = rng.choice(WINDOWS, size=rng.integers(0, 4), replace=False)
         if rng.random() < 0.85 or not (sketch.couplings or len(windows)):
@@ -197,7 +198,7 @@ def _balances(
                 constant=constants[tank.level],
                 averaged=tank.averaged,
             )
-            found.append(Invariant(relation=relation, tolerance=tank.noise * rng.uniform(1, 6)))
+            rules.append(Invariant(relation=relation, tolerance=tank.noise * rng.uniform(1, 6)))
         for rows in windows:
             relation = Window(
                 name=f"d{tank.level}/{rows}",
@@ -207,13 +208,13 @@ def _balances(
                 rows=int(rows),
                 averaged=tank.averaged,
             )
-            found.append(Invariant(relation=relation, tolerance=tank.noise * rng.uniform(1, 5)))
-    return found
+            rules.append(Invariant(relation=relation, tolerance=tank.noise * rng.uniform(1, 5)))
+    return rules
 
 
 def _ranges(rng: np.random.Generator, sketch: Sketch, values: Floats) -> list[Invariant]:
-    """Bounds and rates, some of them just where the rows reach."""
-    found = []
+    """Return bounds and rates, some of them exactly at the rows' extremes."""
+    rules = []
     for at, channel in enumerate(sketch.measured):
         assert channel.span is not None
         readings, width = values[:, at], channel.span.high - channel.span.low
@@ -225,19 +226,19 @@ def _ranges(rng: np.random.Generator, sketch: Sketch, values: Floats) -> list[In
                 low=float(readings.min()) - room,
                 high=float(readings.max()) + room,
             )
-            found.append(Invariant(relation=relation, tolerance=0.01 * width))
+            rules.append(Invariant(relation=relation, tolerance=0.01 * width))
         if channel.role is not Role.FLOW and rng.random() < 0.7:
             largest = float(np.abs(np.diff(readings)).max())
             tolerance = largest * rng.uniform(0.9, 3) + width * 1e-5
             relation = Rate(name=f"{channel.name} rate", channel=channel.name)
             huge = rng.random() < 0.02  # a tolerance beyond all registers
-            found.append(Invariant(relation=relation, tolerance=1e6 * width if huge else tolerance))
-    return found
+            rules.append(Invariant(relation=relation, tolerance=1e6 * width if huge else tolerance))
+    return rules
 
 
 def _rows(encoding: Encoding, values: Floats, codes: Floats) -> Rows:
     registers = np.column_stack(
-        [found.quantise(values[:, at]) for at, found in enumerate(encoding.registers)]
+        [register.quantise(values[:, at]) for at, register in enumerate(encoding.registers)]
     )
     return Rows(
         registers=registers,

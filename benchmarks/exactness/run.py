@@ -1,6 +1,6 @@
-"""Whether gate and circuit ever disagree: random, edge and adversarial batches by the thousand.
+"""Test on thousands of random, edge and adversarial batches whether gate and circuit ever disagree.
 
-Exits with 1 where they do. With `--minutes` the run ends in time and says what it got through.
+Exits with 1 if they do. With `--minutes` the run stops in time and reports what it has done.
 """
 
 import argparse
@@ -28,21 +28,21 @@ from benchmarks.exactness.check import (
     check_proof,
     check_shard,
 )
-from benchmarks.exactness.forgeries import Lied, check_lies
+from benchmarks.exactness.forgeries import ForgeryCounts, check_forgeries
 from benchmarks.exactness.page import Run, page
 from benchmarks.exactness.shards import PLANTS, absent
 from sluice.files import atomically
 
-AHEAD = 3  # tasks that wait for each worker
-TELL = 200  # tasks between two lines of progress where there is no terminal
+AHEAD = 3  # queued tasks per worker
+REPORT_EVERY = 200  # tasks between two lines of progress without a terminal
 
-Answer = Tally | Proven | Lied
+Answer = Tally | Proven | ForgeryCounts
 Task = tuple[str, Callable[[], Answer]]  # what it counts towards, and the work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is asked."""
+    """Size of the run."""
 
     batches: int
     proofs: int
@@ -51,16 +51,16 @@ class Effort:
 
     def tasks(self) -> Iterator[Task]:
         """Yield all tasks, each sort spread over the whole run."""
-        held = [
+        chosen = [
             (plant, index)
-            for plant, found in PLANTS.items()
-            for index in range(found.shards)
+            for plant, source in PLANTS.items()
+            for index in range(source.shards)
             if not absent(plant)
         ][: self.shards]
         shards: list[Task] = [
             (plant, partial(check, plant, index))
-            for plant, index in held
-            for check in (check_shard, check_lies)
+            for plant, index in chosen
+            for check in (check_shard, check_forgeries)
         ]
         cases: list[Task] = [
             ("", partial(check_case, Drawn(seed=self.seed, index=index, batches=batches)))
@@ -101,35 +101,35 @@ def answers(
 
 
 def run(effort: Effort, *, workers: int, seconds: float, console: Console) -> Run:
-    """Ask gate and circuit, and gather what they answer."""
+    """Run all checks and collect their results."""
     began = time.monotonic()
     tally, crashed = Tally(), []
     proven: dict[str, list[Proven]] = {}
-    lied: dict[str, list[Lied]] = {}
+    forged: dict[str, list[ForgeryCounts]] = {}
     tasks, total = effort.tasks(), sum(1 for _ in effort.tasks())
     with Progress(console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("gate and circuit", total=total)
-        for done, (name, found) in enumerate(
+        for done, (name, result) in enumerate(
             answers(tasks, workers=workers, seconds=seconds), start=1
         ):
             progress.advance(bar)
-            if not console.is_terminal and done % TELL == 0:
+            if not console.is_terminal and done % REPORT_EVERY == 0:
                 console.print(f"gate and circuit: {done:,} of {total:,} tasks")
-            match found:
+            match result:
                 case Tally():
-                    tally.add(found)
+                    tally.add(result)
                 case Proven():
-                    proven.setdefault(name, []).append(found)
-                case Lied():
-                    lied.setdefault(name, []).append(found)
+                    proven.setdefault(name, []).append(result)
+                case ForgeryCounts():
+                    forged.setdefault(name, []).append(result)
                 case _:
-                    crashed.append(f"{name or 'case'}: {found!r}")
+                    crashed.append(f"{name or 'case'}: {result!r}")
     return Run(
         seed=effort.seed,
         tally=tally,
         proofs=tuple(proven.pop("proof", ())),
         shards=tuple((plant, tuple(proven[plant])) for plant in PLANTS if plant in proven),
-        lies=tuple((plant, tuple(lied[plant])) for plant in PLANTS if plant in lied),
+        forgeries=tuple((plant, tuple(forged[plant])) for plant in PLANTS if plant in forged),
         skipped=tuple(filter(None, (absent(plant) for plant in PLANTS))) if effort.shards else (),
         minutes=(time.monotonic() - began) / 60,
         cut_short=next(tasks, None) is not None,
@@ -137,11 +137,11 @@ def run(effort: Effort, *, workers: int, seconds: float, console: Console) -> Ru
     )
 
 
-def payload(found: Run) -> dict[str, object]:
+def payload(outcome: Run) -> dict[str, object]:
     """Return what `--json` prints."""
-    tally = found.tally
+    tally = outcome.tally
     return {
-        "seed": found.seed,
+        "seed": outcome.seed,
         "cases": tally.cases,
         "batches": sum(tally.verdicts.values()),
         "admitted": {kind: n for (kind, admitted), n in tally.verdicts.items() if admitted},
@@ -152,30 +152,32 @@ def payload(found: Run) -> dict[str, object]:
         "outside": tally.outside,
         "uncommitted": tally.uncommitted,
         "unstatable": dict(tally.unstatable),
-        "proofs": len(found.proofs),
-        "shards": {plant: len(each) for plant, each in found.shards},
-        "lies": sum(each.told.total() for _, lied in found.lies for each in lied),
-        "wrong": list(found.wrong),
-        "cut_short": found.cut_short,
-        "minutes": found.minutes,
+        "proofs": len(outcome.proofs),
+        "shards": {plant: len(each) for plant, each in outcome.shards},
+        "lies": sum(each.tried.total() for _, counts in outcome.forgeries for each in counts),
+        "wrong": list(outcome.wrong),
+        "cut_short": outcome.cut_short,
+        "minutes": outcome.minutes,
     }
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, required=True, help="where the page is written")
+    parser.add_argument("--out", type=Path, required=True, help="file to write the page to")
     parser.add_argument("--batches", type=int, default=101_000)
     parser.add_argument("--proofs", type=int, default=1_000)
-    parser.add_argument("--shards", type=int, default=100, help="honest shards, at most")
+    parser.add_argument("--shards", type=int, default=100, help="honest shards at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop in time")
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="stop after so many minutes"
+    )
+    parser.add_argument("--json", action="store_true", help="also print the counts as JSON")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Run, write the page, and fail where anything is wrong."""
+    """Run, write the page, and exit with 1 on any error."""
     arguments = _arguments()
     console = Console(stderr=True)
     os.environ.setdefault("RAYON_NUM_THREADS", "1")  # each worker has a core
@@ -185,16 +187,18 @@ def main() -> None:
         shards=arguments.shards,
         seed=arguments.seed,
     )
-    found = run(effort, workers=arguments.workers, seconds=60 * arguments.minutes, console=console)
+    outcome = run(
+        effort, workers=arguments.workers, seconds=60 * arguments.minutes, console=console
+    )
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with atomically(arguments.out) as draft:
-        draft.write_text(page(found), encoding="utf-8")
+        draft.write_text(page(outcome), encoding="utf-8")
     if arguments.json:
-        print(json.dumps(payload(found)))
-    console.print(f"{arguments.out} written after {found.minutes:.1f} minutes")
-    for each in found.wrong:
+        print(json.dumps(payload(outcome)))
+    console.print(f"{arguments.out} written after {outcome.minutes:.1f} minutes")
+    for each in outcome.wrong:
         console.print(each)
-    sys.exit(1 if found.wrong else 0)
+    sys.exit(1 if outcome.wrong else 0)
 
 
 if __name__ == "__main__":

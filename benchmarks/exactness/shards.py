@@ -1,4 +1,4 @@
-"""Honest shards of real and simulated plants: disjoint stretches after the rows that are mined."""
+"""Honest shards of real and simulated plants: disjoint stretches after the mined rows."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ START_UP_S = 6 * 3_600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A record, the rows of it that are mined, and how the rest is cut."""
+    """A record, the rows to mine, and how to cut the rest into shards."""
 
     make: Callable[[], Record]
     fit: int  # rows to fit on
@@ -28,7 +28,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shards:
-    """A plant's rules, and disjoint stretches that they were not mined from."""
+    """A plant's rules, and disjoint stretches of rows that were not mined."""
 
     plant: str
     rules: RuleSet
@@ -36,7 +36,7 @@ class Shards:
 
 
 def shards_of(plant: str) -> Shards:
-    """Mine a plant and cut what comes after into shards."""
+    """Mine a plant and cut its remaining rows into shards."""
     source = PLANTS[plant]
     record = source.make()
     fit, calibrated = source.fit, source.calibrated
@@ -46,7 +46,7 @@ def shards_of(plant: str) -> Shards:
 
 
 def absent(plant: str) -> str:
-    """Say why a plant has no shards here; nothing where it has."""
+    """Return why a plant has no shards here; an empty string if it has."""
     needed = {"BATADAL": ("batadal", "dataset03.csv"), "WDT": ("wdt", "phy_norm.csv")}
     if plant in needed and not _data(*needed[plant]).exists():
         return (

@@ -1,4 +1,4 @@
-"""Why a batch is refused: every check that it fails, told apart as the gate's sentences do not."""
+"""Every check that a batch fails, in more detail than the gate's reasons give."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ __all__ = ["Shown", "shown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What fails in a batch by the evaluator's measure: names of checks, and of what caused it."""
+    """Checks that a batch fails by the evaluator's measurement, each with its cause."""
 
     checks: frozenset[str]
     violating: int
@@ -20,24 +20,24 @@ class Shown:
 
 
 def shown(case: Case, measured: Measurement) -> Shown:
-    """Name every check that a batch fails, and for counts of rows the families that spend them."""
+    """Name every failed check, and for budgets of rows the kind of rule that uses them."""
     budgets, rows = case.budgets, measured.rows
     failed: set[str] = set()
     if measured.segments > budgets.segments:
         failed.add("segments")
     severe = np.zeros(rows, bool)
     families, extreme = set(), set()
-    for found in measured.judged:
-        name, kind = found.rule.name, found.rule.kind.value
-        if found.anchors.size:
-            if found.violating[found.anchors].sum() > budgets.anchors[name]:
+    for judged in measured.judged:
+        name, kind = judged.rule.name, judged.rule.kind.value
+        if judged.anchors.size:
+            if judged.violating[judged.anchors].sum() > budgets.anchors[name]:
                 failed.add("windows")
             continue
-        beyond = found.size > budgets.severe[name]
+        beyond = judged.size > budgets.severe[name]
         severe |= beyond
-        families |= {kind} if found.violating.any() else set()
+        families |= {kind} if judged.violating.any() else set()
         extreme |= {kind} if beyond.any() else set()
-        if found.envelope.sum() > budgets.envelope_rows.get(name, rows):
+        if judged.envelope.sum() > budgets.envelope_rows.get(name, rows):
             failed.add("transition")
     families |= {"illegal code"} if measured.illegal.any() else set()
     families |= {"missing reading"} if measured.missing.any() else set()

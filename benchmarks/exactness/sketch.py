@@ -1,4 +1,4 @@
-"""What is drawn of a plant before it runs: channels, couplings, and tanks with what moves them."""
+"""The random layout of a plant: channels, couplings, and tanks with their inflows and outflows."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ CODES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tank:
-    """A level, and what moves it."""
+    """A level, and the flows and pumps that change it."""
 
     level: str
     terms: tuple[Term, ...]
@@ -30,7 +30,7 @@ class Tank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """What is drawn before the rows are: channels, couplings, tanks without their constants."""
+    """A plant's layout without rows: channels, couplings, tanks without their constants."""
 
     measured: tuple[Channel, ...]
     actuators: tuple[Channel, ...]
@@ -39,11 +39,11 @@ class Sketch:
 
     def of(self, role: Role) -> tuple[Channel, ...]:
         """Return the measured channels of a role."""
-        return tuple(found for found in self.measured if found.role is role)
+        return tuple(channel for channel in self.measured if channel.role is role)
 
 
 def draw_sketch(rng: np.random.Generator) -> Sketch:
-    """Draw one."""
+    """Draw a random layout."""
     flows = [
         Channel(name=f"F{at}", role=Role.FLOW, span=_span(rng, rng.choice([0.0, 0.05, 0.4])))
         for at in range(rng.integers(1, 4))
@@ -64,7 +64,7 @@ def draw_sketch(rng: np.random.Generator) -> Sketch:
         Channel(name=name, role=Role.ACTUATOR, codes=CODES[rng.integers(len(CODES))])
         for name in [*names, "U"]
     )
-    pumps = tuple(found for found in actuators if found.name.startswith("P"))
+    pumps = tuple(actuator for actuator in actuators if actuator.name.startswith("P"))
     couplings = tuple(
         _coupling(rng, flow, actuator, pumps)
         for flow, actuator in zip(flows, actuators, strict=False)
@@ -91,7 +91,7 @@ def _coupling(
     assert actuator.codes is not None
     on = list(actuator.codes.on)
     if len(on) > 1 and rng.random() < 0.2:
-        on = on[1:]  # a code that is on, but that the coupling does not know
+        on = on[1:]  # the coupling does not know every code that is on
     if rng.random() < 0.1:
         on.append(44)  # a code that only the coupling knows
     states = tuple(
@@ -149,6 +149,6 @@ def _tank(
 
 
 def some_of(rng: np.random.Generator, rules: tuple[Invariant, ...]) -> tuple[Invariant, ...]:
-    """Keep all rules, or a few: where all watch a reading, no one of them decides alone."""
+    """Return all rules or a few: if all rules read a channel, none of them decides alone."""
     few = tuple(rule for rule in rules if rng.random() < 0.25)
     return few if few and rng.random() < 0.6 else rules

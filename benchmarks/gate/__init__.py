@@ -1,1 +1,1 @@
-"""What the gate tells apart."""
+"""Evaluation of the gate on honest and fabricated batches."""

@@ -1,8 +1,8 @@
-"""Evaluate the gate on every plant at hand and write one page of tables.
+"""Evaluate the gate on every available plant and write one page of tables.
 
-Rules are mined and calibrated on clean rows of one seed and frozen (their hash is taken before the
-first verdict); everything that is judged comes from other seeds or other rows. The run is
-deterministic: the same code and data give the same page.
+Rules are mined and calibrated on clean rows of one seed and then frozen: their hash is taken before
+the first verdict. All judged rows come from other seeds or other rows. The run is deterministic:
+the same code and data give the same page.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from sluice.lab.audits import (
 )
 from sluice.telemetry import Record, Role
 
-SEED = 0  # of every draw that is not a plant's
+SEED = 0  # of every random draw outside the plants
 FREEZE_ROWS = (24, 200)
 MULTIPLES = (0.5, 1.0, 2.0)
 FULL = Effort(seeds=tuple(range(1, 11)), batches=48, draws=120, line_days=60)
@@ -46,32 +46,32 @@ QUICK = Effort(seeds=(1,), batches=4, draws=4, line_days=8)
 
 
 def covered(gate: Gate, labelled: Record, clean: Record) -> Covered:
-    """Return which attacks a gate sees, and how often it suspects clean rows."""
-    found = coverage(labelled, gate)
+    """Return which attacks a gate covers, and its share of suspect clean rows."""
+    attacks = coverage(labelled, gate)
     suspect = gate.judge(clean).suspect
     return Covered(
         profile=gate.rules.profile.value,
         rules=len(gate.rules.invariants),
         rules_hash=rules_hash(gate.rules)[:12],
-        covered=found.covered,
-        attacks=found.total,
+        covered=attacks.covered,
+        attacks=attacks.total,
         beyond_chance=sum(
-            segment.covered and chance(suspect, segment) < CHANCE for segment in found.segments
+            segment.covered and chance(suspect, segment) < CHANCE for segment in attacks.segments
         ),
-        missed=tuple(_called(segment) for segment in found.segments if not segment.covered),
+        missed=tuple(_describe(segment) for segment in attacks.segments if not segment.covered),
         honest_share=float(suspect.mean()),
         honest_rows=len(clean),
     )
 
 
 def chance(suspect: Bools, segment: Segment) -> float:
-    """Return how many clean stretches as long as an attack have as many suspect rows."""
+    """Return the share of clean stretches of an attack's length with as many suspect rows."""
     total = np.concatenate(([0], np.cumsum(suspect)))
     counts = total[segment.rows :] - total[: -segment.rows]
     return float((counts >= segment.violating_rows).mean())
 
 
-def _called(segment: Segment) -> str:
+def _describe(segment: Segment) -> str:
     return f"{segment.index + 1} ({segment.start.replace('T', ' ')}, {segment.rows} rows)"
 
 
@@ -79,10 +79,10 @@ def season_of(gate: Gate, season: Season) -> SeasonOutcome:
     """Judge every disjoint batch of a season."""
 
     def batches() -> Iterator[tuple[str, Record]]:
-        for made_by, record in season.records():
+        for source, record in season.records():
             pool = Pool.disjoint(record, season.size)
             for start in pool.starts:
-                yield f"{made_by}, row {start}", pool.batch(start)
+                yield f"{source}, row {start}", pool.batch(start)
 
     return SeasonOutcome(
         season=season.name, batch_rows=season.size, honest=honest_batches(gate, batches())
@@ -90,10 +90,10 @@ def season_of(gate: Gate, season: Season) -> SeasonOutcome:
 
 
 def evaluate(plant: Subject, effort: Effort, progress: Progress) -> Outcome:
-    """Mine, freeze, judge."""
+    """Mine and freeze the rules, then judge all batches."""
     task = progress.add_task(f"{plant.name}: mining", total=None)
 
-    def now(what: str) -> None:
+    def report(what: str) -> None:
         progress.update(task, description=f"{plant.name}: {what}")
 
     fit, calibration = plant.slices()
@@ -103,32 +103,32 @@ def evaluate(plant: Subject, effort: Effort, progress: Progress) -> Outcome:
     wide = Gate.of(
         mine(fit, calibration, profile=Profile.PAPER_WIDE), PaperPolicy(), allow_empty=True
     )
-    now("coverage")
+    report("coverage")
     labelled, clean = plant.labelled(), plant.clean()
     coverages = tuple(covered(each, labelled, clean) for each in (gate, wide))
     seasons = []
     for season in plant.seasons:
-        now(f"honest batches, {season.name}")
+        report(f"honest batches, {season.name}")
         seasons.append(season_of(gate, season))
-    now("honest originals")
+    report("honest originals")
     drawn = plant.pools()
     pools = tuple(admissible(gate, pool) for pool in drawn)
     fabrications = []
     for fabrication in FABRICATED:
-        now(f"{fabrication.name}, by {fabrication.reach.value}")
+        report(f"{fabrication.name}, by {fabrication.reach.value}")
         fabrications.append(fabricated(gate, pools, fabrication, wanted=effort.draws, seed=SEED))
     levels = [channel.name for channel in clean.of_role(Role.LEVEL)]
     freezes, ramps, unwatched = [], [], []
     for level in levels:
-        now(f"{level} frozen and drifting")
+        report(f"{level} frozen and drifting")
         freezes += [freeze(gate, pools, level=level, rows=rows, seed=SEED) for rows in FREEZE_ROWS]
         rule = slowest_ramp(gate, level)
         if rule is None:
             unwatched.append(level)
         else:
             ramps += [ramp(gate, pools, rule=rule, multiple=multiple) for multiple in MULTIPLES]
-    now("done")
-    assert rules_hash(rules) == frozen, f"the rules of {plant.name} changed while they judged"
+    report("done")
+    assert rules_hash(rules) == frozen, f"the rules of {plant.name} changed during the evaluation"
     return Outcome(
         plant=plant.name,
         mined_on=plant.mined_on,
@@ -151,15 +151,15 @@ def evaluate(plant: Subject, effort: Effort, progress: Progress) -> Outcome:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, required=True, help="where the page is written")
-    parser.add_argument("--json", action="store_true", help="print everything measured as JSON")
+    parser.add_argument("--out", type=Path, required=True, help="file to write the page to")
+    parser.add_argument("--json", action="store_true", help="also print all measurements as JSON")
     parser.add_argument("--quick", action="store_true", help="one seed and few batches")
     parser.add_argument("--plants", nargs="+", choices=NAMES, default=NAMES, metavar="PLANT")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Evaluate and write."""
+    """Evaluate every plant, then write the page."""
     arguments = _arguments()
     effort = QUICK if arguments.quick else FULL
     console = Console(stderr=True)

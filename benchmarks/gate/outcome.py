@@ -1,4 +1,4 @@
-"""What an evaluation of the gate measures on one plant."""
+"""Results of evaluating the gate on one plant."""
 
 from dataclasses import dataclass
 
@@ -6,19 +6,19 @@ from sluice.lab.audits import Fabricated, Freeze, Honest, RampAudit
 
 __all__ = ["CHANCE", "Covered", "Outcome", "SeasonOutcome"]
 
-CHANCE = 0.05  # of clean stretches that may look as bad before an attack's cover says little
+CHANCE = 0.05  # coverage counts beyond chance if fewer clean stretches have as many suspect rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """One rule set on one plant's labelled attacks, and its suspect share of clean rows."""
+    """Coverage of one plant's labelled attacks by one rule set, and the suspect clean rows."""
 
     profile: str
     rules: int
     rules_hash: str
     covered: int
     attacks: int
-    beyond_chance: int  # covered, while fewer than 5 % of clean stretches as long look as bad
+    beyond_chance: int  # covered, and fewer than 5 % of clean stretches have as many suspect rows
     missed: tuple[str, ...]
     honest_share: float
     honest_rows: int
@@ -26,7 +26,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeasonOutcome:
-    """Honest batches of one season."""
+    """Verdicts on the honest batches of one season."""
 
     season: str
     batch_rows: int
@@ -35,7 +35,7 @@ class SeasonOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Everything that was measured on one plant."""
+    """All measurements on one plant."""
 
     plant: str
     mined_on: str

@@ -1,4 +1,4 @@
-"""The evaluation as one page: a table each, what it says and what it does not."""
+"""The evaluation as one page: for each test a table, and what it does and does not show."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,21 +16,20 @@ LISTED = 12  # refusals shown in full; the rest is in --json
 def page(outcomes: Sequence[Outcome], skipped: Sequence[str], *, quick: bool) -> str:
     """Return the page as Markdown."""
     parts = [
-        "# What the gate tells apart",
+        "# Evaluation of the gate",
         (
-            "Written by `benchmarks/gate_evaluation.py`; do not edit. Every number is from its "
-            "run, and the same code and data give the same page. Rules are mined and calibrated "
-            "on the clean rows named here and frozen before anything is judged; intervals are "
-            "Wilson's at 95 %."
+            "Written by `make evaluate` (`python -m benchmarks evaluation`); do not edit. The same "
+            "code and data give the same page. Rules are mined and calibrated on the clean rows "
+            "named here and frozen before any batch is judged. Intervals are Wilson's at 95 %."
         ),
         (
-            "The miner and its margins were shaped while looking at these plants and seeds (mostly "
-            "1 to 4), at BATADAL's second half-year and at its labelled attacks: this page is no "
-            "blind test of the design, only of the rules mined with it."
+            "The miner and its margins were developed on these plants and seeds (mostly 1 to 4), "
+            "on BATADAL's second half-year and on its labelled attacks. So this page is a blind "
+            "test of the mined rules, but not of the design."
         ),
     ]
     if quick:
-        parts.append("**A quick run: one seed and few batches. Its numbers are no result.**")
+        parts.append("**A quick run: one seed and few batches. Do not cite its numbers.**")
     parts += skipped
     parts += [
         _table(
@@ -54,13 +53,13 @@ def _must_hold(outcomes: Sequence[Outcome]) -> list[str]:
     lines = []
     for outcome in outcomes:
         hardened, wide = outcome.coverage
-        found = []
+        violations = []
         if hardened.covered < wide.covered:
-            found.append(f"hardened covers {hardened.covered}, paper-wide {wide.covered}")
+            violations.append(f"hardened covers {hardened.covered}, paper-wide {wide.covered}")
         for season in outcome.seasons:
             refused = season.honest.refused
             if refused.low > ALPHA:
-                found.append(f"honest refusals above 1 % ({season.season}: {_share(refused)})")
+                violations.append(f"honest refusals above 1 % ({season.season}: {_share(refused)})")
         unmatched = sum(len(each.unmatched) for each in outcome.fabrications)
         if unmatched:
             kinds = ", ".join(
@@ -68,14 +67,16 @@ def _must_hold(outcomes: Sequence[Outcome]) -> list[str]:
                 for each in outcome.fabrications
                 if each.unmatched
             )
-            found.append(f"admitted without matching states: {kinds}")
-        lines.append(f"- {outcome.plant}: " + ("; ".join(found) if found else "all hold") + ".")
+            violations.append(f"admitted without matching states: {kinds}")
+        lines.append(
+            f"- {outcome.plant}: " + ("; ".join(violations) if violations else "all hold") + "."
+        )
     return [
-        "## What must hold",
+        "## Requirements",
         (
-            "The hardened rules cover no fewer attacks than the paper's wide ones; no season's "
-            "share of refused honest batches lies above 1 % beyond its interval; no fabricated "
-            "batch is admitted unless it is a splice whose pieces meet in one state."
+            "The hardened rules cover at least as many attacks as the paper's wide rules. "
+            "In no season does the interval of refused honest batches lie above 1 %. No "
+            "fabricated batch is admitted, except splices whose pieces meet in the same state."
         ),
         "\n".join(lines),
     ]
@@ -116,12 +117,12 @@ def _coverage(outcomes: Sequence[Outcome]) -> list[str]:
         f"Records: {sources}.",
         _table(columns, rows),
         (
-            "An attack is covered when more than 1 % of its rows are suspect; beyond chance when "
-            f"fewer than {CHANCE:.0%} of the clean record's stretches of that length have as "
-            "many. It says which of these attacks leave a trace that the rules see; it does not "
-            "say that a batch which holds one is refused, nor anything of attacks nobody "
-            "labelled. The treatment plant's attacks are staged on the seed it was mined on, in "
-            "another week."
+            "An attack is covered if more than 1 % of its rows are suspect. It is covered beyond "
+            f"chance if also fewer than {CHANCE:.0%} of the clean record's stretches of that "
+            "length have as many suspect rows. The table shows which of these attacks the rules "
+            "detect. It does not show that a batch with such an attack is refused, and it says "
+            "nothing about unlabelled attacks. The treatment plant's attacks run on the seed it "
+            "was mined on, in another week."
         ),
     ]
     if missed:
@@ -156,12 +157,12 @@ def _honest(outcomes: Sequence[Outcome]) -> list[str]:
         "## 2. Honest batches",
         _table(columns, rows),
         (
-            "Disjoint batches of records that no rule was mined or calibrated on. It says how "
-            "often a plant that behaves as this simulator (or as BATADAL's second half-year) is "
-            "turned away; it says nothing of a plant that changes its set-points, loses an "
-            "instrument or is mined from too short a record. A batch may be refused for several "
-            "reasons. The batches of one seed share its weather, so the intervals are somewhat "
-            "too narrow."
+            "Disjoint batches of records on which no rule was mined or calibrated. The table shows "
+            "how often a plant that behaves like this simulator (or like BATADAL's second "
+            "half-year) is refused. It says nothing about a plant that changes its set-points, "
+            "loses an instrument or is mined from too short a record. A batch may be refused for "
+            "several reasons. The batches of one seed share its weather, so the intervals are "
+            "somewhat too narrow."
         ),
     ]
     if every:
@@ -195,13 +196,13 @@ def _fabrications(outcomes: Sequence[Outcome]) -> list[str]:
     ]
     originals = "; ".join(
         f"{o.plant}: {o.originals} batches of {o.batch_rows:,} rows from {o.fabricated_from}"
-        + (f" ({o.originals_refused} more were refused as they are)" if o.originals_refused else "")
+        + (f" ({o.originals_refused} more were refused unchanged)" if o.originals_refused else "")
         for o in outcomes
     )
     columns = (
         "plant",
         "fabrication",
-        "worked on",
+        "applied to",
         "changed",
         "admitted",
         "state-matched",
@@ -216,27 +217,27 @@ def _fabrications(outcomes: Sequence[Outcome]) -> list[str]:
     ]
     parts = [
         "## 3. Fabrications",
-        f"Originals that the gate admits as they are: {originals}.",
+        f"Originals, which the gate admits unchanged: {originals}.",
         _table(columns, rows),
         (
-            "Rolls and scalings take every original once; splices and permutations are drawn at "
-            "random until there are enough (or no more change anything). Only batches whose "
-            "readings truly changed count, each once: a roll over rows in which nothing "
-            "switches, a permutation that leaves every state in place and a splice in its old "
-            "order are no fabrications, and of a record that was spliced as a whole only batches "
-            "that hold a join count. State-matched: an admitted splice with every row rule "
-            "within tolerance at every join, that is, pieces of true telemetry that met in the "
-            "same state. It says how the gate fares against these lies at random places; an "
-            "adversary who searches for matching states finds them, and every row of such a "
-            "splice is still true telemetry of the plant."
+            "Rolls and scalings use every original once. Splices and permutations are drawn at "
+            "random until there are enough (or no more change anything). A batch counts only if "
+            "its readings changed, and only once: a roll over rows in which nothing switches, a "
+            "permutation that leaves every state in place and a splice in its old order do not "
+            "count. Of a record spliced as a whole, only batches that contain a join count. "
+            "State-matched: an admitted splice in which every row rule is within tolerance at "
+            "every join, that is, pieces of true telemetry that meet in the same state. The table "
+            "shows how the gate performs against these attacks at random places. An adversary who "
+            "searches for matching states finds them; every row of such a splice is still true "
+            "telemetry of the plant."
         ),
     ]
     if listed:
         first = f", the first {LISTED} of {len(listed)}" if len(listed) > LISTED else ""
         parts += [
             (
-                f"Admitted without matching states{first} (the rules beyond tolerance at a join, "
-                "or what reads otherwise):"
+                f"Admitted without matching states{first} (with the rules beyond tolerance at a "
+                "join, or what the fabrication changed):"
             ),
             "\n".join(listed[:LISTED]),
         ]
@@ -255,18 +256,18 @@ def _freezes(outcomes: Sequence[Outcome]) -> list[str]:
         "plant",
         "level",
         "batches",
-        *(f"found, {length} rows; truly moved" for length in lengths),
+        *(f"refused, {length} rows; true range" for length in lengths),
     )
     return [
         "## 4. Frozen levels",
         _table(columns, rows),
         (
-            "One level stands at its last reading from a random row on, under jitter with a "
-            f"standard deviation of {FREEZE_JITTER:.0%} of its row-to-row steps'; found means "
-            "that the batch is refused, truly moved is the level's median range over those rows "
-            "in its own unit. Batches are the originals of table 3. A tank that stands still by "
-            "itself for so long cannot be told from a frozen one, and a level without a balance "
-            "is watched by its range over a block alone."
+            "One level is frozen at its last reading from a random row on, with jitter whose "
+            f"standard deviation is {FREEZE_JITTER:.0%} of that of its row-to-row steps. Refused: "
+            "share of batches, with its interval. True range: the level's median range over those "
+            "rows before the freeze, in its own unit. Batches are the originals of table 3. A tank "
+            "whose level does not change for so long looks the same as a frozen one. For a level "
+            "without a balance, only its range over a block is checked."
         ),
     ]
 
@@ -292,9 +293,9 @@ def _ramps(outcomes: Sequence[Outcome]) -> list[str]:
         "plant",
         "level",
         "window rule",
-        "smallest ramp a row",
+        "smallest ramp per row",
         "batches",
-        *(f"found, {multiple:g} x; by window" for multiple in multiples),
+        *(f"refused, {multiple:g} x; by window" for multiple in multiples),
     )
     unwatched = "; ".join(
         f"{outcome.plant}: {', '.join(outcome.unwatched)}"
@@ -305,18 +306,18 @@ def _ramps(outcomes: Sequence[Outcome]) -> list[str]:
         "## 5. Slow ramps",
         _table(columns, rows),
         (
-            "One level drifts away for two windows and back for two, through the whole batch, by "
-            "a multiple of the smallest ramp that its window rule states (tolerance over rows, "
-            "in the level's unit a row). Found means that the batch is refused; by window, in "
-            "how many of them a window of this level does not balance: where a tolerance is "
-            "wide, the drift leaves the tank's range before a window sees it. At the stated ramp "
-            "the residual reaches the tolerance, and honest noise decides on which side a window "
-            "falls; half of it is to be taken as invisible, which bounds what a patient liar can "
-            "hide."
+            "One level drifts away for two windows and back for two, through the whole batch, by a "
+            "multiple of the smallest ramp that its window rule states (tolerance over rows, in "
+            "the level's unit per row). Refused: share of batches, with its interval. By window: "
+            "the number of refused batches in which a window of this level does not balance; with "
+            "a wide tolerance, the drift leaves the tank's range before a window detects it. At "
+            "the stated ramp the residual reaches the tolerance, and honest noise decides on which "
+            "side a window falls. Assume that half of the stated ramp is undetectable. This bounds "
+            "what a patient malicious client can hide."
         ),
     ]
     if unwatched:
-        parts.append(f"Levels without a window rule, on which no ramp was tried: {unwatched}.")
+        parts.append(f"Levels without a window rule, which no ramp was tested on: {unwatched}.")
     return parts
 
 
@@ -326,20 +327,20 @@ def _briefly(reasons: Sequence[str]) -> str:
 
 
 def _causes(honest: Honest) -> str:
-    counts = Counter(cause.value for refusal in honest.refusals for cause in refusal.causes)
+    counts = Counter(cause for refusal in honest.refusals for cause in refusal.causes)
     return ", ".join(f"{cause} {count}" for cause, count in counts.most_common())
 
 
-def _counted(found: Proportion) -> tuple[str, str, str, str]:
-    return f"{found.of:,}", f"{found.count:,}", f"{found.share:.2%}", _interval(found)
+def _counted(part: Proportion) -> tuple[str, str, str, str]:
+    return f"{part.of:,}", f"{part.count:,}", f"{part.share:.2%}", _interval(part)
 
 
-def _interval(found: Proportion) -> str:
-    return f"{found.low:.2%} to {found.high:.2%}"
+def _interval(part: Proportion) -> str:
+    return f"{part.low:.2%} to {part.high:.2%}"
 
 
-def _share(found: Proportion) -> str:
-    return f"{found.share:.0%} ({found.low:.0%} to {found.high:.0%})"
+def _share(part: Proportion) -> str:
+    return f"{part.share:.0%} ({part.low:.0%} to {part.high:.0%})"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

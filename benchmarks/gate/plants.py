@@ -1,4 +1,4 @@
-"""The plants that the gate is evaluated on: what is mined, what is labelled, what is honest."""
+"""The plants on which the gate is evaluated: their mined, labelled and honest records."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -20,17 +20,17 @@ NAMES = ("treatment", "line", "network:ky4", "BATADAL")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is run."""
+    """Size of the run."""
 
     seeds: tuple[int, ...]
-    batches: int  # originals of fabrications, freezes and ramps
-    draws: int  # of every fabrication that draws at random
+    batches: int  # originals for fabrications, freezes and ramps
+    draws: int  # per random fabrication
     line_days: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Season:
-    """Honest records of one kind, made one after another; each with the seed that made it."""
+    """Honest records of one kind, made one at a time, each with the name of its seed."""
 
     name: str
     records: Callable[[], Iterator[tuple[str, Record]]]
@@ -39,28 +39,28 @@ class Season:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """One plant: records are made when asked for."""
+    """One plant; its records are made on demand."""
 
     name: str
     mined_on: str
     labelled_as: str
     clean_as: str
     fabricated_from: str
-    slices: Callable[[], tuple[Record, Record]]  # fit, calibrate
+    slices: Callable[[], tuple[Record, Record]]  # to fit and to calibrate on
     labelled: Callable[[], Record]
-    clean: Callable[[], Record]  # another seed than the labelled and the mined
+    clean: Callable[[], Record]  # other rows than those mined
     seasons: tuple[Season, ...]
-    pools: Callable[[], tuple[Pool, ...]]  # of a seed not mined on
+    pools: Callable[[], tuple[Pool, ...]]  # of rows that were not mined
 
 
 def subject(name: str, effort: Effort) -> Subject:
-    """Return a plant by its name."""
+    """Return a plant by name."""
     makers = {"treatment": _treatment, "line": _line, "network:ky4": _network, "BATADAL": _batadal}
     return makers[name](effort)
 
 
 def absent(name: str) -> str:
-    """Say why a plant cannot be evaluated here; nothing where it can."""
+    """Return why a plant cannot be evaluated here; an empty string if it can."""
     if name == "BATADAL" and not _batadal_file("dataset03.csv").exists():
         return (
             f"BATADAL was skipped: {_data()} holds no batadal/dataset03.csv; set SLUICE_DATA to "
@@ -82,7 +82,7 @@ def _season(name: str, seeds: tuple[int, ...], size: int, make: Callable[[int], 
 
 
 def _some(pool: Pool, batches: int) -> Pool:
-    """Keep so many of a pool's disjoint batches, evenly."""
+    """Return at most `batches` of a pool's disjoint batches, evenly spaced."""
     step = max(1, len(pool.starts) // batches)
     return Pool(record=pool.record, size=pool.size, starts=pool.starts[::step][:batches])
 

@@ -1,15 +1,15 @@
-// The paper's sampled circuit, by its published description and at its exact size, for the
-// benchmark alone: 9,303 constraints a sample and 40 besides. Numbers of the rules are made up;
-// what they are does not change what proving them costs.
+// The paper's sampled circuit, by its published description and at its exact size, only for the
+// benchmark: 9,303 constraints per sample and 40 more. The numbers in the rules are invented; they do
+// not change the cost of a proof.
 //
-// circomlib is read where `make rival` installed it (GPL: it is no part of Sluice).
+// circomlib is read from where `make rival` installed it (GPL: it is not part of Sluice).
 pragma circom 2.1.0;
 
 include "circomlib/circuits/bitify.circom";
 include "circomlib/circuits/comparators.circom";
 include "circomlib/circuits/poseidon.circom";
 
-// A row: eighteen channels that rules read in two chunks of nine, and a hash of the others.
+// A row: the eighteen channels that rules read, in two chunks of nine, and a hash of the others.
 template Leaf() {
     signal input x[18];
     signal input rest;
@@ -49,7 +49,7 @@ template Climb(depth) {
     root <== nodes[depth];
 }
 
-// A row under the root, every channel within thirty-two bits.
+// A row under the root; every channel has thirty-two bits.
 template Open(depth) {
     signal input root;
     signal input index;
@@ -89,7 +89,7 @@ template Within(tolerance) {
     out <== low.out * high.out;
 }
 
-// Whether an actuator shows off, or on, on both rows.
+// Whether an actuator keeps one state, off or on, over both rows.
 template Steady(off, on) {
     signal input before;
     signal input now;

@@ -1,4 +1,4 @@
-"""How fast this machine multiplies matrices: what training can at most reach, and what it needs."""
+"""How fast this machine multiplies matrices (the ceiling for training), and what training needs."""
 
 import time
 from collections.abc import Callable
@@ -27,14 +27,14 @@ class Ceiling:
         return max(self.numpy, self.xla)
 
     def or_higher(self, other: "Ceiling") -> "Ceiling":
-        """Return the higher of two measurements, each for itself."""
+        """Return the higher of two measurements, for NumPy and XLA separately."""
         return Ceiling(numpy=max(self.numpy, other.numpy), xla=max(self.xla, other.xla))
 
 
 def ceiling(*, size: int, repeats: int) -> Ceiling:
-    """Multiply two `size` x `size` matrices in NumPy and in XLA; the least of several times counts.
+    """Multiply two `size` x `size` matrices in NumPy and in XLA; the fastest of `repeats` counts.
 
-    One more product before them compiles and wakes the threads.
+    One extra product first compiles the code and starts the threads.
     """
     rng = stream(0, "ceiling", size)
     left, right = rng.standard_normal((2, size, size), dtype=np.float32)
@@ -48,17 +48,17 @@ def ceiling(*, size: int, repeats: int) -> Ceiling:
 
 
 def training_flop(width: int, *, windows: int) -> int:
-    """Return the operations of one epoch over windows of `width` values, as they are usually told.
+    """Return the operations of one epoch over windows of `width` values, as usually counted.
 
-    A layer of m inputs and n outputs multiplies and adds m x n times per window forwards, as often
-    for the slope in its weights, and again for the slope in its inputs: 6 per weight and window.
-    Biases, activations, Adam and what a step computes on empty places do not count.
+    A layer of m inputs and n outputs does m x n multiplications and additions per window forwards,
+    as many for the gradient of its weights, and as many for the gradient of its inputs: 6
+    operations per weight and window. Biases, activations, Adam and padding do not count.
     """
     return 6 * windows * sum(_weights(width))
 
 
 def needed_flop(width: int, *, windows: int) -> int:
-    """Return those without the slope in the first layer's inputs, which nobody has a use for."""
+    """Return the same without the gradient of the first layer's inputs, which training ignores."""
     return training_flop(width, windows=windows) - 2 * windows * _weights(width)[0]
 
 

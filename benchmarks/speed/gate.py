@@ -1,7 +1,7 @@
-"""`gate`: mining a plant's record and judging a long one, beside a rival and memory.
+"""`gate`: mining a plant's record and judging a long one, beside a rival and one memory pass.
 
-Everything is measured in one process, in turns, and the least of several times counts: what is left
-is the work, not what else the machine did meanwhile.
+All are measured in one process, in turns, and the fastest of several times counts, because other
+load on the machine only adds time.
 """
 
 import time
@@ -29,7 +29,7 @@ FEWEST_ROWS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The least time one way of doing the work took, and the most memory it held at once."""
+    """The shortest time and the peak memory of one task."""
 
     seconds: float
     peak_bytes: int
@@ -37,7 +37,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateBench:
-    """Mining one record; judging a longer one with our gate, with pandas, and reading it once."""
+    """Costs of mining a record; of judging a longer one with our gate and pandas; of one read."""
 
     mined_rows: int
     rows: int
@@ -51,9 +51,11 @@ class GateBench:
 
 
 def bench_gate(*, rows: int, repeats: int) -> GateBench:
-    """Measure; raise if the two gates do not name the very same rows."""
+    """Measure; raise `AssertionError` if the two gates name different rows."""
     if rows < FEWEST_ROWS:
-        raise SettingError(f"the bench judges at least {FEWEST_ROWS} rows, got {rows}")
+        raise SettingError(
+            f"the bench judges at least {FEWEST_ROWS} rows, got {rows}; set --rows higher"
+        )
     record = simulate("treatment", seed=0).without_first(STARTUP_S).every(THINNED)
     share = int(SHARE * len(record))
     fit, calibration = record.rows(0, share), record.rows(share, 2 * share)
@@ -107,7 +109,7 @@ def _demand_agreement(verdict: Verdict, rival: pandas_gate.Judgement) -> None:
 
 
 def _repeated(record: Record, rows: int) -> Record:
-    """Return the record again and again, at one stride, until it is as long as told."""
+    """Repeat the record, at one stride, to a length of `rows` rows."""
     values = np.empty((rows, len(record.channels)), order="F")
     for column in range(len(record.channels)):
         values[:, column] = np.resize(record.values[:, column], rows)
@@ -120,25 +122,25 @@ def _repeated(record: Record, rows: int) -> Record:
     )
 
 
-def _least(works: list[Callable[[], object]], *, repeats: int) -> list[Timing]:
-    """Time each work in turn, several times over, then weigh it once (weighing slows it down)."""
-    seconds = [np.inf] * len(works)
+def _least(tasks: list[Callable[[], object]], *, repeats: int) -> list[Timing]:
+    """Time each task in turn, `repeats` times; then measure its memory, which slows it down."""
+    seconds = [np.inf] * len(tasks)
     for _ in range(repeats):
-        for index, work in enumerate(works):
+        for index, task in enumerate(tasks):
             began = time.perf_counter()
-            work()
+            task()
             seconds[index] = min(seconds[index], time.perf_counter() - began)
     return [
-        Timing(seconds=taken, peak_bytes=_peak(work))
-        for taken, work in zip(seconds, works, strict=True)
+        Timing(seconds=taken, peak_bytes=_peak(task))
+        for taken, task in zip(seconds, tasks, strict=True)
     ]
 
 
-def _peak(work: Callable[[], object]) -> int:
-    """Return the most memory that Python and NumPy held at once beyond what they held before."""
+def _peak(task: Callable[[], object]) -> int:
+    """Return the peak memory that Python and NumPy allocate during a task."""
     tracemalloc.start()
     try:
-        work()
+        task()
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -1,8 +1,8 @@
-"""The gate as a plant's analyst would write it: columns, shifts and masks of a pandas frame.
+"""The gate as an analyst would write it: columns, shifts and masks of a pandas frame.
 
-It is the rival of the benchmark `gate`, and says what the gate says: which rows
-break a rule, and of each rule on how many rows it was broken and judged. It knows the rules of the
-paper's profiles: couplings that are silent in transition, and balances.
+It is the rival of the benchmark `gate` and returns the same results: which rows break a rule, and
+for each rule on how many rows it is broken and judged. It supports the rules of the paper's
+profiles: couplings that are silent in transition, and balances.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from sluice.telemetry import Record
 
 __all__ = ["Judgement", "frame_of", "judge"]
 
-Frame = Any  # pandas is imported when asked for and comes without types
+Frame = Any  # pandas is imported when needed and has no types
 Series = Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the gate reports, less its sentences."""
+    """The gate's counts, without its sentences."""
 
     violating: Series
     broken_rows: tuple[int, ...]
@@ -28,7 +28,7 @@ class Judgement:
 
 
 def frame_of(record: Record) -> Frame:
-    """Return the readings as a frame, with a column that tells where a segment starts."""
+    """Return the readings as a frame, with a column that marks segment starts."""
     import pandas as pd  # noqa: PLC0415
 
     frame = pd.DataFrame(record.values, columns=list(record.names), copy=False)
@@ -38,7 +38,7 @@ def frame_of(record: Record) -> Frame:
 
 
 def judge(frame: Frame, rules: RuleSet) -> Judgement:
-    """Tell the rows that break any rule, and count for each."""
+    """Return the rows that break any rule, and the counts of each rule."""
     violating, broken_rows, judged_rows = frame["starts"] & False, [], []
     for rule in rules.invariants:
         residual = _residual(frame, rule)
@@ -58,7 +58,10 @@ def _residual(frame: Frame, rule: Invariant) -> Series:
         case Balance(averaged=False) as balance:
             return _balance(frame, balance)
         case _:
-            raise SettingError(f"the rival judges the paper's rules only; {rule.name!r} is none")
+            raise SettingError(
+                f"the pandas gate judges couplings and balances of the paper's profiles only, got "
+                f"rule {rule.name!r}"
+            )
 
 
 def _coupling(frame: Frame, coupling: Coupling) -> Series:

@@ -1,6 +1,4 @@
-"""How long a SWaT-sized CSV takes to become a record, parsed and cached, beside pandas.
-
-    .venv/bin/python benchmarks/reading.py
+"""`reading`: time to read a SWaT-sized CSV into a record, parsed and cached, beside pandas.
 
 pandas reads the same file into a frame with parsed time stamps; it infers no roles, checks no
 clock and translates no labels.
@@ -23,7 +21,7 @@ CLOCK = " %d/%m/%Y %I:%M:%S %p"
 
 
 def least(work: Callable[[], object]) -> float:
-    """Return the least of a few times."""
+    """Return the shortest of a few times."""
     taken = []
     for _ in range(REPEATS):
         begun = time.perf_counter()
@@ -48,8 +46,8 @@ def main() -> None:
         os.environ["SLUICE_CACHE"] = str(Path(folder) / "cache")
 
         def parsed() -> None:
-            for kept in Path(folder, "cache").glob("*"):
-                kept.unlink()
+            for cached_file in Path(folder, "cache").glob("*"):
+                cached_file.unlink()
             read_record(path)
 
         cold, rival = least(parsed), least(lambda: with_pandas(path))

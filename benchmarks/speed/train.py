@@ -1,8 +1,8 @@
-"""`train`: a whole federation's local training, beside the machine's own ceiling.
+"""`train`: a whole federation's local training, beside the machine's ceiling.
 
 The federation is as large as the paper's on SWaT. Products of large square matrices are timed in
-the same run, in turns with it, and the best of each counts: what is left is the work, not what else
-the machine did meanwhile.
+the same run, in turns with it, and the best of each counts, because other load on the machine only
+adds time.
 """
 
 import sys
@@ -23,19 +23,19 @@ __all__ = ["TrainBench", "bench_train", "payload", "show"]
 
 CHANNELS = 42
 MATRIX_SIZES = (2_048, 4_096)
-PRODUCTS = 3  # of each size, each turn
+PRODUCTS = 3  # of each size, per turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainBench:
-    """One federation: its size, the least time it took, and the ceiling above it."""
+    """One federation: its size, its shortest time, and the machine's ceiling."""
 
     clients: int
     rows: int  # of each client
     rounds: int
     descent: Descent
     flop: int  # 6 per weight and window
-    needed_flop: int  # without what no step has a use for
+    needed_flop: int  # without the gradient of the first layer's inputs
     seconds: float
     compile_seconds: float
     peak_bytes: int
@@ -43,12 +43,12 @@ class TrainBench:
 
     @property
     def flops(self) -> float:
-        """Operations a second, as training is usually counted."""
+        """Operations per second, as training is usually counted."""
         return self.flop / self.seconds
 
     @property
     def share_of_peak(self) -> float:
-        """How much of the rate of large products remains in training."""
+        """The rate of training over the rate of large products."""
         return self.flops / self.above.flops
 
     @property
@@ -58,7 +58,7 @@ class TrainBench:
 
 
 def bench_train(*, clients: int, rows: int, rounds: int, repeats: int) -> TrainBench:
-    """Train the federation several times over, and multiply square matrices in between."""
+    """Train the federation `repeats` times, and multiply square matrices in between."""
     if min(clients, rounds, repeats) < 1 or rows < WINDOW_ROWS:
         raise SettingError(
             f"the bench trains at least 1 client of {WINDOW_ROWS} rows for 1 round, got {clients} "
@@ -95,7 +95,7 @@ def _width() -> int:
 
 
 def _windows(rows: int, index: int) -> Windows:
-    """Standardised readings of no plant: how long training takes does not depend on them."""
+    """Return random standardised readings: the time of training does not depend on them."""
     count = rows - WINDOW_ROWS + 1
     readings = stream(0, "bench", index).standard_normal((rows, CHANNELS), dtype=np.float32)
     return Windows(
@@ -107,7 +107,7 @@ def _windows(rows: int, index: int) -> Windows:
 
 
 def _seconds(fleet: Fleet, *, rounds: int) -> float:
-    """Time rounds of training, each from the mean of the one before."""
+    """Time rounds of training; each starts from the mean of the previous round."""
     parameters = initial(_width(), seed=0)
     began = time.perf_counter()
     for number in range(rounds):
@@ -118,11 +118,11 @@ def _seconds(fleet: Fleet, *, rounds: int) -> float:
 
 
 def _peak_bytes() -> int:
-    """Return the most memory this process ever held, libraries and compiler included."""
+    """Return the peak memory of this process, libraries and compiler included."""
     import resource  # noqa: PLC0415 - not every system has it
 
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return held if sys.platform == "darwin" else held << 10
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak << 10
 
 
 def payload(measured: TrainBench) -> dict[str, object]:
@@ -167,7 +167,7 @@ def show(measured: TrainBench) -> None:
     out.print(drawn)
     out.print(
         f"The training takes {measured.flop / 1e12:.2f} TFLOP at 6 per weight and window. "
-        f"{measured.needed_flop / 1e12:.2f} of them are needed (nobody asks for the slope in the "
-        f"readings), which is {measured.needed_share:.1%} of the peak. Compiling took another "
+        f"{measured.needed_flop / 1e12:.2f} of them are needed (the gradient of the readings is "
+        f"not), which is {measured.needed_share:.1%} of the peak. Compiling took another "
         f"{measured.compile_seconds:.1f} s, once."
     )

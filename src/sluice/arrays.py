@@ -1,4 +1,4 @@
-"""Small array vocabulary shared by every layer."""
+"""Array types and helpers that every package uses."""
 
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,24 +16,24 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 
 
 class Run(NamedTuple):
-    """A stretch of rows, half open as Python slices are."""
+    """Consecutive rows, half open like a Python slice."""
 
     start: int
     stop: int
 
     @property
     def rows(self) -> int:
-        """How many rows it holds."""
+        """Number of rows."""
         return self.stop - self.start
 
     @property
     def slice(self) -> slice:
-        """The same stretch as an index."""
+        """The same rows as a slice."""
         return slice(self.start, self.stop)
 
 
 def runs(mask: Bools) -> tuple[Run, ...]:
-    """Return the maximal stretches in which the mask is true."""
+    """Return the maximal runs of rows where the mask is true."""
     edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     return tuple(
         Run(int(start), int(stop)) for start, stop in zip(edges[::2], edges[1::2], strict=True)
@@ -41,7 +41,7 @@ def runs(mask: Bools) -> tuple[Run, ...]:
 
 
 def frozen(array: AnyArray) -> AnyArray:
-    """Return a view of the array that refuses writes."""
+    """Return a read-only view of the array."""
     view = array.view()
     view.flags.writeable = False
     return view

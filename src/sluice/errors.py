@@ -1,26 +1,26 @@
-"""Every error a user can meet, in one tree.
+"""All errors that Sluice reports to a user, as one tree.
 
     SluiceError                   exit code
-    ├── InputError                2   the caller gave something unusable
-    │   ├── RecordError               a plant record cannot be read as told
+    ├── InputError                2   an argument or input file cannot be used
+    │   ├── RecordError               a plant record is damaged, inconsistent or unreadable
     │   │   ├── UnknownFormatError    no loader recognises it
-    │   │   └── MissingChannelError   a channel that was asked for is not there
+    │   │   └── MissingChannelError   a requested channel is not in the record
     │   ├── PlantFileError            a plant file contradicts itself or the record
     │   ├── RulesFileError            a rules or policy file is damaged, edited or of another schema
-    │   ├── EmptyRulesError           a rule set holds no physics
+    │   ├── EmptyRulesError           a rule set has no coupling, balance or window rule
     │   ├── ModelFileError            a model file is damaged or contradicts itself
-    │   ├── DocumentError             a document of the attestation protocol is not as it must be
-    │   ├── CheckpointError           a federation's checkpoint is damaged or another one's
-    │   ├── GridError                 a grid asks for what is not there or cannot be run
-    │   ├── ResultsError              a results folder is damaged, locked, full or another grid's
+    │   ├── DocumentError             a document of the attestation protocol is malformed
+    │   ├── CheckpointError           a checkpoint is damaged or of another federation
+    │   ├── GridError                 a grid file names something unknown or cannot be run
+    │   ├── ResultsError              a results folder is damaged, locked, full or of another grid
     │   └── SettingError              an option or argument is out of range
     ├── SolverError               1   a numerical solver did not reach its tolerance
-    ├── ProverError               1   the prover died or gave no answer in time
-    └── RefusedError              3   well formed, judged, and refused
+    ├── ProverError               1   the prover crashed or timed out
+    └── RefusedError              3   the input is well formed, but refused
         └── VerificationError         a message of the attestation protocol fails a numbered step
 
-Messages say who, what was expected, what was met, and what to do next. Anything that is not a
-`SluiceError` is a bug in Sluice and leaves exit code 1.
+Each message says who, what was expected, what was found, and what to do next. Any exception that
+is not a `SluiceError` is a bug in Sluice; its exit code is 1.
 """
 
 from typing import ClassVar
@@ -47,19 +47,19 @@ __all__ = [
 
 
 class SluiceError(Exception):
-    """The root; never raised itself."""
+    """The base class; never raised itself."""
 
     exit_code: ClassVar[int] = 1
 
 
 class InputError(SluiceError):
-    """Bad usage or bad input: nothing was written."""
+    """An argument or input file cannot be used; nothing was written."""
 
     exit_code: ClassVar[int] = 2
 
 
 class RecordError(InputError):
-    """A plant record cannot be read as told."""
+    """A plant record is damaged, inconsistent or unreadable."""
 
 
 class UnknownFormatError(RecordError):
@@ -67,7 +67,7 @@ class UnknownFormatError(RecordError):
 
 
 class MissingChannelError(RecordError):
-    """A channel that was asked for is not in the record."""
+    """A requested channel is not in the record."""
 
     def __init__(
         self, record: str, channel: str, *, needed_by: str, known: tuple[str, ...]
@@ -84,11 +84,11 @@ class PlantFileError(InputError):
 
 
 class RulesFileError(InputError):
-    """A rules or policy file is damaged, was edited after sealing, or is of another schema."""
+    """A rules or policy file is damaged, was edited after sealing, or has another schema."""
 
 
 class EmptyRulesError(InputError):
-    """A rule set without coupling, balance or window admits any fabrication within range."""
+    """A rule set without coupling, balance or window rule admits any fabricated data in range."""
 
 
 class ModelFileError(InputError):
@@ -96,19 +96,19 @@ class ModelFileError(InputError):
 
 
 class CheckpointError(InputError):
-    """A federation's checkpoint is damaged, of another schema, or another federation's."""
+    """A checkpoint is damaged, has another schema, or belongs to another federation."""
 
 
 class GridError(InputError):
-    """A grid file asks for something that is not known, not there, or cannot be run."""
+    """A grid file names something unknown or missing, or cannot be run."""
 
 
 class ResultsError(InputError):
-    """A results folder is damaged, locked, full, of another schema, or another grid's."""
+    """A results folder is damaged, locked, full, of another schema, or of another grid."""
 
 
 class DocumentError(InputError):
-    """A document of the attestation protocol is damaged, too long, or not in its one encoding."""
+    """A document of the attestation protocol is damaged, too long, or not canonically encoded."""
 
 
 class SettingError(InputError):
@@ -116,23 +116,23 @@ class SettingError(InputError):
 
 
 class SolverError(SluiceError):
-    """A numerical solver did not reach the tolerance that its answer is held to."""
+    """A numerical solver did not reach its required tolerance."""
 
 
 class ProverError(SluiceError):
-    """No proof was made, for a reason that does not lie in the batch: nothing was proven."""
+    """The prover made no proof, and the cause is not the batch: nothing was proven."""
 
 
 class RefusedError(SluiceError):
-    """The input was well formed, was judged, and is refused."""
+    """The input is well formed, was judged, and is refused."""
 
     exit_code: ClassVar[int] = 3
 
 
 class VerificationError(RefusedError):
-    """A message of the attestation protocol fails one of the steps that docs/protocol.md numbers.
+    """A message of the attestation protocol fails a numbered step of docs/protocol.md.
 
-    `step` is that number, such as "5.3"; a round excludes a client with it as the reason.
+    `step` is that number, such as "5.3"; a round gives it as the reason to exclude a client.
     """
 
     def __init__(self, step: str, why: str) -> None:

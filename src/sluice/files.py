@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Atomic file writes."""
 
 import os
 import tempfile
@@ -13,9 +13,9 @@ __all__ = ["atomically"]
 
 @contextmanager
 def atomically(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """Give a draft beside the target to write to; it takes the target's place only on success.
+    """Yield a draft file in the target's folder; it replaces the target only on success.
 
-    A private file is its owner's alone (mode 0600), from its first byte on.
+    A private file has mode 0600 (owner only) from its first byte on.
     """
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".draft")
@@ -37,7 +37,7 @@ def atomically(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def _umask() -> int:
-    # The umask can only be read by setting it; mkstemp's own mode is for secrets, not for results.
+    # The umask can only be read by setting it. It applies here because mkstemp always uses 0600.
     current = os.umask(0)
     os.umask(current)
     return current

@@ -1,29 +1,33 @@
 """Plug-ins: what installed packages add to Sluice, found by entry point.
 
-    sluice.aggregation   name -> an aggregation rule's class
-    sluice.attacks       name -> a data attack
+    sluice.aggregation   name -> an aggregation rule
+    sluice.attacks       name -> an attack on telemetry
     sluice.detectors     name -> a kind of detector
     sluice.formats       name -> a record format
     sluice.commands      name -> a list of commands
     sluice.plants        name -> a list of simulated plants
     sluice.simulations   name -> an experiment that a runtime command offers
 
-The lab registers itself here too: the runtime never imports it.
+docs/how-to/plug-in.md describes the first four. The last three connect the lab to the runtime,
+which never imports it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from sluice.errors import SettingError
 
-__all__ = ["load_all", "load_one"]
+__all__ = ["Registry", "load_all", "load_one"]
+
+Member = TypeVar("Member")
 
 
 def load_all(group: str) -> dict[str, Any]:
     """Return everything registered under a group, by name."""
     loaded: dict[str, Any] = {}
-    for point in _sorted(entry_points(group=group)):
+    for point in _distinct(entry_points(group=group)):
         if point.name in loaded:
             raise SettingError(
                 f"two installed packages register {point.name!r} under {group!r} (the second is "
@@ -35,14 +39,56 @@ def load_all(group: str) -> dict[str, Any]:
 
 def load_one(group: str, name: str) -> Any:
     """Return what is registered under a group by this name."""
-    for point in _sorted(entry_points(group=group, name=name)):
+    for point in _distinct(entry_points(group=group, name=name)):
         return _load(point)
     raise SettingError(
-        f"nothing is installed that provides {name!r} ({group}); install sluice-fl[lab]"
+        f"no installed package provides {name!r} ({group}); run pip install 'sluice-fl[lab]'"
     )
 
 
-def _sorted(points: Iterable[EntryPoint]) -> list[EntryPoint]:
+class Registry(Mapping[str, Member], Generic[Member]):
+    """Members by name: the built-in ones, then those that installed packages register.
+
+    An installed package may register an instance or a class without parameters. `adapt` turns what
+    it registers into a member.
+    """
+
+    def __init__(
+        self,
+        built_in: Mapping[str, Member],
+        *,
+        group: str,
+        adapt: Callable[[Any], Member] | None = None,
+    ) -> None:
+        self.built_in = built_in
+        self._group = group
+        self._adapt = adapt or (lambda member: cast("Member", member))
+
+    def __getitem__(self, name: str) -> Member:
+        return self.built_in[name] if name in self.built_in else self._installed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.built_in
+        yield from self._installed
+
+    def __len__(self) -> int:
+        return len(self.built_in) + len(self._installed)
+
+    @cached_property
+    def _installed(self) -> dict[str, Member]:
+        """The registered members; looked up once, because a process does not install packages."""
+        members = {}
+        for name, loaded in load_all(self._group).items():
+            if name in self.built_in:
+                raise SettingError(
+                    f"an installed package registers {name!r} under {self._group!r}, which is a "
+                    "built-in name; rename it or uninstall the package"
+                )
+            members[name] = self._adapt(loaded() if isinstance(loaded, type) else loaded)
+        return members
+
+
+def _distinct(points: Iterable[EntryPoint]) -> list[EntryPoint]:
     """Order by name; an editable install lists a registration twice, which counts once."""
     return sorted({(point.name, point.value): point for point in points}.values())
 

@@ -1,4 +1,4 @@
-"""Named random streams: one seed, as many independent generators as there are purposes."""
+"""Named random streams: one seed gives one independent generator per purpose."""
 
 import hashlib
 
@@ -10,8 +10,8 @@ __all__ = ["stream"]
 def stream(seed: int, *purpose: str | int) -> np.random.Generator:
     """Return the generator for one purpose of one seed, e.g. ``stream(7, "demand", "T1")``.
 
-    Adding a purpose never shifts the numbers another purpose draws, so a change in one part of a
-    simulation leaves the rest of it as it was.
+    A new purpose never changes the numbers that another purpose draws, so a change in one part of
+    a simulation does not affect the rest.
     """
     label = "\x1f".join(str(part) for part in purpose).encode()
     words = np.frombuffer(hashlib.blake2b(label, digest_size=16).digest(), dtype="<u4")

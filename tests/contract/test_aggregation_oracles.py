@@ -3,7 +3,7 @@
 Flower has two generations of them: `flwr.server.strategy.aggregate`, on lists of arrays, and
 `flwr.serverapp.strategy`, on records. Where a definition differs a test says how. The rules Flower
 does not have (norm clipping, FLTrust, FoolsGold, centred clipping, geometric median and
-nearest-neighbour mixing) are held against slow loops in tests/unit/aggregation/test_oracles.py.
+nearest-neighbour mixing) are compared with slow loops in tests/unit/aggregation/test_oracles.py.
 """
 
 import warnings
@@ -85,7 +85,7 @@ class Round:
 
     @classmethod
     def drawn(cls, seed: int, clients: int, *, weighted: bool = True) -> "Round":
-        """Draw updates with a liar or two among them."""
+        """Draw updates, one or two of them malicious."""
         random = np.random.default_rng(seed)
         matrix = 0.5 + random.normal(size=(clients, 7))
         matrix[: clients // 4] *= 5
@@ -211,7 +211,7 @@ def test_multi_krum_keeps_the_same_clients(flower: Flower, seed: int, clients: i
 
 
 def test_flower_weighs_what_multi_krum_keeps_and_sluice_does_not(flower: Flower) -> None:
-    # A weight is the client's own word; a rule that guards against liars does not take it.
+    # The client claims its own weight; a rule that guards against malicious clients ignores it.
     drawn = Round.drawn(3, 10)
     found = drawn.by(MultiKrum(f=3, m=7))
     outside = flat(flower.lists.aggregate_krum(drawn.results, num_malicious=3, to_keep=7))

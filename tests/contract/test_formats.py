@@ -21,7 +21,7 @@ GARBAGE = (
 )
 
 
-@pytest.fixture(params=FORMATS, ids=lambda known: known.name)
+@pytest.fixture(params=FORMATS.values(), ids=lambda known: known.name)
 def known(request: pytest.FixtureRequest) -> Format:
     found = request.param
     assert isinstance(found, Format)
@@ -29,7 +29,7 @@ def known(request: pytest.FixtureRequest) -> Format:
 
 
 def test_it_has_a_name_of_its_own_and_says_what_it_reads(known: Format) -> None:
-    assert sum(other.name == known.name for other in FORMATS) == 1
+    assert sum(other.name == known.name for other in FORMATS.values()) == 1
     assert known.title
     assert known.version
 

@@ -100,7 +100,7 @@ def test_a_proof_verifies(
 def test_a_proof_holds_for_its_own_public_inputs_only(
     system: System, circuit: Circuit, commitment: bytes, proof: bytes
 ) -> None:
-    for told, rows, context in (
+    for claimed, rows, context in (
         (commitment, ROWS, b"d" * 32),
         (commitment, ROWS - 1, CONTEXT),
         (commitment, ROWS + 1, CONTEXT),
@@ -111,7 +111,7 @@ def test_a_proof_holds_for_its_own_public_inputs_only(
         (commitment, ROWS, b""),
     ):
         with pytest.raises(VerificationError) as refused:
-            system.verify(circuit, commitment=told, rows=rows, context=context, proof=proof)
+            system.verify(circuit, commitment=claimed, rows=rows, context=context, proof=proof)
         assert refused.value.step in ("5.7", "5.8")
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission.acceptance import accept
-from sluice.admission.policy import HardenedPolicy
+from sluice.admission.policy import HardenedPolicy, accept
 from sluice.detector.autoencoder import Descent
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile, RuleSet
@@ -46,7 +45,7 @@ class Ground:
         rules = mine(record.rows(0, fit), record.rows(fit, calibrate), profile=Profile.HARDENED)
         save_rules(rules, rules_file)
         # Channels that no rule reads are declared, as an approver would do after asking why.
-        asked = (re.search(r"[A-Z]+\d+", why) for why in accept(rules, HardenedPolicy()))
+        asked = (re.search(r"[A-Z]+\d+", each.subject) for each in accept(rules, HardenedPolicy()))
         named = dict.fromkeys(found.group() for found in asked if found)
         reasons = "".join(f'{name} = "nothing meters it"\n' for name in named)
         return cls(

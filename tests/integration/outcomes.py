@@ -10,7 +10,7 @@ from sluice.files import atomically
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "network.md"
 SIZES = PAGE.with_name("network-sizes.md")
-SIZES_HEAD = """# What a federation between sites takes
+SIZES_HEAD = """# Resources that a federation between sites needs
 
 Written by `make test-network`: ten rounds on `treatment` (51 channels), four plants with full
 proofs of 2,048 rows each and a fifth that cannot prove its batch, on one machine.
@@ -18,7 +18,7 @@ proofs of 2,048 rows each and a fifth that cannot prove its batch, on one machin
 | what | size |
 |---|---|
 """
-HEAD = """# What a federation between sites stands
+HEAD = """# Fault-tolerance results of a federation between sites
 
 Written by `make test-network`: real processes over TLS through nginx on one machine, Flower
 {flower}. Three plants on `line` with full proofs of 600 rows take three rounds, unless a row says
@@ -30,12 +30,13 @@ round.
 |---|---|---|---|
 """
 FOOT = """
-*kill -9* of the coordinator takes Flower's SuperLink and nginx with it; somebody types
-`sluice coordinator resume`, as the systemd unit does. Where a SuperLink, an nginx or a plant's
-SuperNode is killed, Sluice starts it again. A plant that was killed is started again by hand here,
-by systemd in practice. Where a call comes twice, Flower loses what was in hand: a stray copy of an
-answer's first call voids the rest of it, and a message is handed out once. Sluice asks again. TLS
-keeps strangers from doubling calls; in this test the network has the coordinator's key.
+*kill -9* of the coordinator also ends Flower's SuperLink and nginx; the test then runs
+`sluice coordinator resume`, as the systemd unit does. If a SuperLink, an nginx or a plant's
+SuperNode is killed, Sluice restarts it. A killed plant is restarted by the test, in practice by
+systemd. If a call arrives twice, Flower loses the message in transfer: a duplicate of an answer's
+first call invalidates the rest of it, and a message is handed out only once. Sluice then asks
+again. TLS prevents outsiders from repeating calls; in this test the network has the coordinator's
+key.
 
 Seconds are from the first start to the last round, on a busy machine with two cores.
 """
@@ -55,11 +56,11 @@ class Row:
         return f"| {self.case} | {self.members} | {log} | {self.seconds:.0f} |"
 
 
-def told(members: tuple[tuple[str, ...], ...], everybody: tuple[str, ...]) -> str:
-    """Say who took part in which rounds."""
+def format_members(members: tuple[tuple[str, ...], ...], plants: tuple[str, ...]) -> str:
+    """Return in words which plants took part in which rounds."""
     away = {
         plant: [str(at) for at, each in enumerate(members, start=1) if plant not in each]
-        for plant in everybody
+        for plant in plants
     }
     missing = [
         f"without {plant} in round{'s' * (len(rounds) > 1)} {', '.join(rounds)}"
@@ -70,7 +71,7 @@ def told(members: tuple[tuple[str, ...], ...], everybody: tuple[str, ...]) -> st
 
 
 def note(row: Row) -> None:
-    """Put a case's outcome into the page, in the place of its last one."""
+    """Write a case's outcome into the page, in place of its last one."""
     if "SLUICE_NETWORK_PAGE" not in os.environ:
         return
     rows = dict(_rows())
@@ -92,6 +93,6 @@ def _rows() -> list[tuple[str, str]]:
     if not PAGE.exists():
         return []
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    found = [(re.match(r"\| (.*?) \|", line), line) for line in lines]
+    matches = [(re.match(r"\| (.*?) \|", line), line) for line in lines]
     skipped = {"what happened", "---"}
-    return [(m.group(1), line) for m, line in found if m and m.group(1) not in skipped]
+    return [(m.group(1), line) for m, line in matches if m and m.group(1) not in skipped]

@@ -1,7 +1,7 @@
-"""A bad network between plants and the proxy: it cuts, repeats and overtakes.
+"""A faulty network between plants and the proxy: it cuts, repeats, delays and reorders calls.
 
-TLS keeps a network from touching what passes, so this one has the coordinator's own key: it takes
-each call apart from the others and hands it on to the proxy as often and as late as it likes.
+TLS protects calls from the network, so this one has the coordinator's own key. It receives each
+call separately and forwards it to the proxy, possibly late or twice.
 """
 
 import http.client
@@ -21,7 +21,7 @@ from sluice.seeding import stream
 
 
 class Relay:
-    """One address at which plants find the proxy, by way of a network that misbehaves."""
+    """The address at which plants reach the proxy through a faulty network."""
 
     def __init__(self, site: CoordinatorFolder, *, seed: int) -> None:
         self._site = site
@@ -30,16 +30,16 @@ class Relay:
         self._arrived = 0
         self._last_passed = 0
         self.cut = False
-        self.doubled = 0.0  # the share of calls that come twice
-        self.latest_s = 0.0  # calls wait up to so long
+        self.doubled = 0.0  # the share of calls that arrive twice
+        self.latest_s = 0.0  # longest delay of a call
         self.repeated = 0
         self.overtaken = 0
 
     def ask(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
-        """Hand a call on, late and perhaps twice.
+        """Forward a call, late and perhaps twice.
 
-        Either the first answer counts, and the second call was a stray copy, or the second does,
-        and the first answer got lost on its way.
+        Of two answers one is returned. If it is the first, the second call was a stray copy. If it
+        is the second, the first answer got lost.
         """
         with self._lock:
             self._arrived += 1
@@ -49,14 +49,14 @@ class Relay:
         with self._lock:
             self.overtaken += mine < self._last_passed
             self._last_passed = max(mine, self._last_passed)
-        answer = self._hand_on(path, headers, body)
+        answer = self._forward(path, headers, body)
         if twice:
-            again = self._hand_on(path, headers, body)
+            again = self._forward(path, headers, body)
             self.repeated += 1
             return answer if stray else again
         return answer
 
-    def _hand_on(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+    def _forward(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
         terms = self._site.terms
         trust = ssl.create_default_context(cafile=str(self._site.authority))
         line = http.client.HTTPSConnection(terms.host, terms.port, timeout=60, context=trust)
@@ -74,7 +74,7 @@ def _handler(relay: Relay) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            # All of a call is signed by what it carries; hop-by-hop headers stay here.
+            # The call signs its own content; hop-by-hop headers are not forwarded.
             dropped = {"host", "connection", "content-length", "accept-encoding"}
             headers = {k: v for k, v in self.headers.items() if k.lower() not in dropped}
             if relay.cut:
@@ -101,7 +101,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A plant that hangs up is no news here."""
+        """Ignore plants that close the connection."""
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def relayed(site: CoordinatorFolder, plants: list[Path], *, seed: int = 0) -> It
 
 
 def _point(folder: Path, port: int) -> None:
-    """Tell a plant that its coordinator is at another port."""
+    """Point a plant to another port of its coordinator."""
     invitation = PlantFolder(folder).invitation
     moved = replace(invitation, terms=replace(invitation.terms, port=port))
     write_document(moved, folder / "invitation.json", private=True)

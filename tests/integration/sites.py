@@ -1,7 +1,7 @@
 """A federation whose coordinator and plants are processes of their own, on this machine, over TLS.
 
-`Draft` founds one and lets plants join, once; `Sites` runs a copy of it, can end any of its
-processes at a moment of the log, and says how it came out.
+`Draft` founds one and lets plants join, once. `Sites` runs a copy of it, can kill any of its
+processes at a given log entry, and returns the outcome.
 """
 
 import json
@@ -37,14 +37,14 @@ from sluice.network.wire.superlink import bound_to_us
 
 SOURCE = Path(__file__).parents[2] / "src"
 SLUICE = (sys.executable, "-c", "from sluice.cli import main; main()")
-LIAR = Path(__file__).parents[1] / "unit" / "network" / "lying_plant.py"
+MALICIOUS = Path(__file__).parents[1] / "unit" / "network" / "malicious_plant.py"
 CLOCK = Path(__file__).with_name("shifted_clock.c")
 LONGEST_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A federation that was founded and joined, and has not begun."""
+    """A federation that was founded and joined, and has not started."""
 
     folder: Path
     plants: tuple[str, ...]
@@ -63,15 +63,15 @@ class Draft:
         for name, share in shares.items():
             invitation = site.invite(name, at=now)
             text = rules_file.read_text(encoding="utf-8")
-            held = PlantFolder.create(folder / name, invitation, rules, text, share)
-            request = read_document(JoinRequest, held.folder / "request.json", private=True)
+            plant = PlantFolder.create(folder / name, invitation, rules, text, share)
+            request = read_document(JoinRequest, plant.folder / "request.json", private=True)
             site.enrol(request, at=now)
         return cls(folder=folder, plants=tuple(shares))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a federation came out, by its log alone."""
+    """The outcome of a federation, from its log alone."""
 
     members: tuple[tuple[str, ...], ...]  # of each round
     excluded: tuple[dict[str, str], ...]  # of each round: plant -> step
@@ -81,10 +81,10 @@ class Ending:
 
 @dataclass(kw_only=True)
 class Sites:
-    """A coordinator and plants that run."""
+    """A running coordinator and its plants."""
 
     folder: Path
-    cache: Path  # of JAX's compiler, which all share; and the clock that is off
+    cache: Path  # JAX's compiler cache, which all share, and the library that shifts the clock
     coordinator: subprocess.Popen[bytes] | None = None
     plants: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
@@ -96,12 +96,12 @@ class Sites:
 
     @property
     def said(self) -> Path:
-        """What the coordinator has said so far."""
+        """The coordinator's output on stderr."""
         return self.folder / "coordinator.err"
 
     @property
     def clock(self) -> Path:
-        """What makes a process see a clock that is off."""
+        """The library that shifts the clock of a process."""
         built = self.cache / "shifted_clock.so"
         if not built.exists():
             subprocess.run(("cc", "-shared", "-fPIC", "-o", built, CLOCK, "-ldl"), check=True)
@@ -124,8 +124,8 @@ class Sites:
         command = (*SLUICE, "plant", "run", str(self.folder / name))
         self.plants[name] = self._start(command, self.folder / f"{name}.err", shift_s)
 
-    def start_liar(self, name: str, lie: str, *more: str) -> None:
-        command = (sys.executable, str(LIAR), str(self.folder / name), lie, *more)
+    def start_malicious(self, name: str, attack: str, *more: str) -> None:
+        command = (sys.executable, str(MALICIOUS), str(self.folder / name), attack, *more)
         self.plants[name] = self._start(command, self.folder / f"{name}.err", 0)
 
     def _start(self, command: tuple[str, ...], said: Path, shift_s: int) -> subprocess.Popen[bytes]:
@@ -139,12 +139,12 @@ class Sites:
         if shift_s:
             environment |= {"LD_PRELOAD": str(self.clock), "SLUICE_CLOCK_SHIFT": str(shift_s)}
         with said.open("ab") as err, said.with_suffix(".out").open("wb") as out:
-            ours = (*bound_to_us(), *command)  # gone when the tests are
+            ours = (*bound_to_us(), *command)  # ends with the tests
             return subprocess.Popen(ours, env=environment, stdout=out, stderr=err)
 
     def type(self, *words: str) -> None:
         """Type a command of `sluice` in the folder, as an operator would."""
-        said = subprocess.run(
+        done = subprocess.run(
             (*SLUICE, *words),
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(SOURCE)},
@@ -152,7 +152,7 @@ class Sites:
             capture_output=True,
             text=True,
         )
-        assert said.returncode == 0, said.stderr
+        assert done.returncode == 0, done.stderr
 
     @property
     def superlink(self) -> int:
@@ -169,12 +169,12 @@ class Sites:
         return int((self.site.folder / "proxy" / "nginx.pid").read_text(encoding="ascii"))
 
     def _found(self, program: str, folder: Path) -> int:
-        found_federation = [pid for pid in _pids() if _runs(pid, program, folder)]
-        assert found_federation, f"no {program} of {folder} runs"
-        return found_federation[0]
+        pids = [pid for pid in _pids() if _runs(pid, program, folder)]
+        assert pids, f"no {program} of {folder} runs"
+        return pids[0]
 
     def stop(self) -> None:
-        """End everything; Flower and nginx end with who started them."""
+        """Stop all processes; Flower and nginx end with the process that started them."""
         started = [*self.plants.values(), *([self.coordinator] if self.coordinator else [])]
         for process in started:
             process.terminate()
@@ -186,19 +186,19 @@ class Sites:
                 process.wait()
 
     def memory_mb(self, plant: str) -> dict[str, float]:
-        """Return the most memory that each kind of process has had so far."""
+        """Return the peak memory of each kind of process so far."""
         assert self.coordinator is not None
-        asked = {
+        pids = {
             "the coordinator": self.coordinator.pid,
             "its SuperLink": self.superlink,
             "its nginx": self.nginx,
             "a plant": self.plants[plant].pid,
             "its SuperNode": self.supernode(plant),
         }
-        return {name: _peak_mb(pid) for name, pid in asked.items()}
+        return {name: _peak_mb(pid) for name, pid in pids.items()}
 
     def agree(self, *, rounds: int, deadline_s: float | None = None) -> None:
-        """Agree on another number of rounds, while the coordinator does not run."""
+        """Set another number of rounds, while the coordinator does not run."""
         terms = replace(self.site.terms, rounds=rounds)
         if deadline_s is not None:
             terms = replace(terms, round_deadline_s=deadline_s, batch_deadline_s=2 * deadline_s)
@@ -235,7 +235,7 @@ class Sites:
         self.seconds = time.monotonic() - self.began
         return self.ending()
 
-    # -- what came of it ----------------------------------------------------------------------
+    # -- outcome ------------------------------------------------------------------------------
 
     def bodies(self) -> list[Body]:
         lines = self.site.log.read_bytes().split(b"\n")[:-1]
@@ -266,11 +266,11 @@ class Sites:
         """Return the weights that the store holds at the end."""
         store = CoordinatorStore(self.site.base)
         try:
-            held = store.last(federation=self.site.terms.federation)
+            checkpoint = store.last(federation=self.site.terms.federation)
         finally:
             store.close()
-        assert held is not None
-        return held.parameters
+        assert checkpoint is not None
+        return checkpoint.parameters
 
     def in_one_process(self, members: tuple[tuple[str, ...], ...]) -> Parameters:
         """Return the weights of a federation in this process with these members in each round."""
@@ -300,7 +300,7 @@ class Sites:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Plants in this process, each trained by itself as a plant between sites is."""
+    """Plants in this process, each trained separately, as plants at their own sites are."""
 
     plants: Mapping[str, InProcess]
 
@@ -313,7 +313,7 @@ class Apart:
 
 @contextmanager
 def running(draft: Draft, folder: Path, cache: Path) -> Iterator[Sites]:
-    """Give a copy of a drafted federation to run, and end all of its processes at last."""
+    """Yield a copy of a drafted federation to run, and stop all of its processes at the end."""
     shutil.copytree(draft.folder, folder)
     sites = Sites(folder=folder, cache=cache)
     try:
@@ -329,8 +329,8 @@ def free_port() -> int:
 
 
 def _peak_mb(pid: int) -> float:
-    told = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return next(int(line.split()[1]) for line in told.splitlines() if "VmHWM" in line) / 1024
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line) / 1024
 
 
 def _pids() -> list[int]:
@@ -340,8 +340,8 @@ def _pids() -> list[int]:
 def _runs(pid: int, program: str, folder: Path) -> bool:
     """Whether a process is this program, of this folder."""
     try:
-        told = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    programs = {Path(os.fsdecode(part)).name for part in told[:2]}
-    return program in programs and any(os.fsencode(folder) + b"/" in part for part in told)
+    programs = {Path(os.fsdecode(part)).name for part in command[:2]}
+    return program in programs and any(os.fsencode(folder) + b"/" in part for part in command)

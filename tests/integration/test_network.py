@@ -1,4 +1,4 @@
-"""The how-to of a federation between sites, typed: real Flower processes over TLS, nginx."""
+"""Runs the how-to of a federation between sites: real Flower processes over TLS, nginx."""
 
 import json
 import os
@@ -50,43 +50,45 @@ def commands() -> list[list[str]]:
 
 
 def test_the_page_shows_the_whole_way() -> None:
-    told = [" ".join(command[:2]) for command in commands()]
-    assert told.count("plant run") == 2
-    assert told.index("coordinator run") > told.index("coordinator import")
-    assert told[-1] == "audit-log verify"
+    typed = [" ".join(command[:2]) for command in commands()]
+    assert typed.count("plant run") == 2
+    assert typed.index("coordinator run") > typed.index("coordinator import")
+    assert typed[-1] == "audit-log verify"
 
 
 @needs_network
 def test_the_how_to_leads_to_a_model_and_an_unbroken_log(tmp_path: Path) -> None:
     plants: list[subprocess.Popen[bytes]] = []
-    told: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     try:
         for command in commands():
             if command[:2] == ["plant", "run"]:
                 plants.append(subprocess.Popen([*SLUICE, *command], cwd=tmp_path))
                 continue
-            asked = [*SLUICE, *command]
+            arguments = [*SLUICE, *command]
             if command[0] in ("coordinator", "audit-log"):
-                asked.append("--json")
-            done = subprocess.run(asked, cwd=tmp_path, check=False, capture_output=True, text=True)
+                arguments.append("--json")
+            done = subprocess.run(
+                arguments, cwd=tmp_path, check=False, capture_output=True, text=True
+            )
             assert done.returncode == 0, (command, done.stderr)
-            told[" ".join(command[:2])] = done.stdout
+            outputs[" ".join(command[:2])] = done.stdout
     finally:
         for plant in plants:
             plant.terminate()
             plant.wait(timeout=30)
-    ran = json.loads(told["coordinator run"])
+    ran = json.loads(outputs["coordinator run"])
     assert ran["admitted"] == ["north", "south"]
     assert ran["rounds"] == 2
     assert (tmp_path / "water" / "model.safetensors").exists()
-    verified = json.loads(told["audit-log verify"])
+    verified = json.loads(outputs["audit-log verify"])
     assert verified["rounds"] == 2
     assert verified["clients"] == ["north", "south"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosted:
-    """A coordinator's Flower behind its proxy, with one plant let in by its public key."""
+    """A coordinator's Flower behind its proxy, with one plant registered by its public key."""
 
     address: str
     trust: bytes
@@ -96,7 +98,7 @@ class Hosted:
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
-    folder = tmp_path_factory.mktemp("door")
+    folder = tmp_path_factory.mktemp("proxy")
     record = folder / "line.csv"
     write(simulate("line", seed=0, days=1), record, FileLayout.CSV)
     plan = FederationPlan(
@@ -155,7 +157,7 @@ def test_an_impostor_who_signs_with_a_key_of_its_own_is_refused(endpoint: Hosted
 
 @needs_network
 @pytest.mark.parametrize(("size", "status"), [(9 * 1024 * 1024, 413), (1024, 415)])
-def test_an_oversized_message_is_refused_at_the_door(
+def test_an_oversized_message_is_refused_at_the_proxy(
     endpoint: Hosted, size: int, status: int
 ) -> None:
     with httpx.Client(verify=ssl.create_default_context(cafile=str(endpoint.authority))) as outside:
@@ -166,7 +168,7 @@ def test_an_oversized_message_is_refused_at_the_door(
 
 
 @needs_network
-def test_nobody_is_served_without_tls(endpoint: Hosted) -> None:
+def test_no_call_is_served_without_tls(endpoint: Hosted) -> None:
     with httpx.Client() as outside:
         answer = outside.post(f"http://{endpoint.address}/v1/fleet/pull-messages", content=b"")
     assert answer.status_code == 400

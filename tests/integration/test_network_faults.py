@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .outcomes import Row, note, told
+from .outcomes import Row, format_members, note
 from .relay import relayed
 from .sites import Draft, Ending, Sites, running
 
@@ -36,7 +36,7 @@ def ended(sites: Sites, case: str, everybody: tuple[str, ...]) -> Ending:
     """Wait for the end: the log verifies and the model is that of a federation in one process."""
     ending = sites.end()
     assert ending.model == sites.expected(ending.members)
-    members = told(ending.members, everybody)
+    members = format_members(ending.members, everybody)
     note(Row(case=case, members=members, entries=ending.entries, seconds=sites.seconds))
     return ending
 
@@ -105,7 +105,7 @@ def test_a_process_that_is_killed_costs_neither_a_round_nor_a_plant(
     KILLS[victim](sites)
     ending = ended(sites, f"kill -9 of {victim} {moment}", everybody)
     assert ending.members[1:] == (everybody,) * 2
-    # Nobody waits for a plant that has gone before it was asked for its batch.
+    # The coordinator does not wait for a plant that is gone before it is asked for its batch.
     may_miss_the_first = {"west"} if (victim, moment) == FIRST_ROUND_AT_RISK else set()
     assert set(everybody) - set(ending.members[0]) <= may_miss_the_first
 
@@ -136,7 +136,7 @@ def test_messages_that_come_twice_and_overtake_each_other_change_nothing(
     sites: Sites, everybody: tuple[str, ...]
 ) -> None:
     with relayed(sites.site, [sites.folder / name for name in everybody]) as relay:
-        relay.doubled = 0.1  # Flower loses what was in hand; who stays silent is asked again
+        relay.doubled = 0.1  # Flower loses the message in transfer; a silent plant is asked again
         relay.latest_s = 1.0
         sites.start()
         case = "one call in ten comes twice, all up to 1 s late and out of order"

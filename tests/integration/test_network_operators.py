@@ -1,4 +1,4 @@
-"""What operators do with a federation of real processes: shadow, renewal, waiver, removal."""
+"""Operator actions on a federation of real processes: shadow, renewal, waiver, removal."""
 
 import os
 from pathlib import Path
@@ -24,15 +24,16 @@ pytestmark = pytest.mark.skipif(
 
 def spoil(sites: Sites, plant: str) -> Interval:
     """Have a flow meter of a plant read a quarter too much, and return when."""
-    held = PlantFolder(sites.folder / plant)
-    whole = held.share.whole()
+    plant_folder = PlantFolder(sites.folder / plant)
+    share = plant_folder.share
+    whole = share.whole()
     values = np.array(whole.values)
     values[:, whole.index("F_PU1")] *= 1.25
     path = sites.folder / "spoilt.parquet"
     write(whole.with_values(values), path, FileLayout.PARQUET)
-    share = TrainingRows(record=str(path), start=held.share.start, stop=held.share.stop)
-    write_document(share, held.folder / "plant.json")
-    return Interval.of(share.read())
+    spoilt = TrainingRows(record=str(path), start=share.start, stop=share.stop)
+    write_document(spoilt, plant_folder.folder / "plant.json")
+    return Interval.of(spoilt.read())
 
 
 def rounds_of(sites: Sites, upto: int, *flags: str) -> tuple[tuple[str, ...], ...]:

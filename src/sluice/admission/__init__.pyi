@@ -1,28 +1,41 @@
-from .acceptance import accept, unsound
+from .acceptance import Acceptance, Objection, ObjectionKind, unsound
 from .gate import EmptyRulesWarning, Gate, judge
+from .measured import MeasuredBatch
 from .policy import (
     BUILT_IN,
     HardenedPolicy,
     PaperPolicy,
     Policy,
+    accept,
+    default_policy,
+    parse_policy,
     policy_hash,
     read_policy,
     write_policy,
 )
+from .reasons import Reason, ReasonKind
 from .verdict import Finding, Verdict, WorstRow
 
 __all__ = [
     "BUILT_IN",
+    "Acceptance",
     "EmptyRulesWarning",
     "Finding",
     "Gate",
     "HardenedPolicy",
+    "MeasuredBatch",
+    "Objection",
+    "ObjectionKind",
     "PaperPolicy",
     "Policy",
+    "Reason",
+    "ReasonKind",
     "Verdict",
     "WorstRow",
     "accept",
+    "default_policy",
     "judge",
+    "parse_policy",
     "policy_hash",
     "read_policy",
     "unsound",

@@ -1,13 +1,14 @@
-"""Acceptance: a plant under suspicion must not choose its own gate.
+"""Acceptance: a coordinator checks a plant's rules against its policy before they gate that plant.
 
-The coordinator holds a plant's rules against its policy before they may gate that plant. Only the
-rules file is read, never telemetry: what a file says of clean rows is the plant's own word, so
-every number from which a budget follows has a ceiling, and the last accepted file is a witness.
+A plant must not choose its own gate. Only the rules file is read, never telemetry. What a file
+states about clean rows is the plant's own claim, so every number from which a budget follows has a
+ceiling, and the last accepted file is the reference for the next one.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from sluice.admission.policy import Acceptance, HardenedPolicy
 from sluice.errors import RulesFileError
 from sluice.invariants import (
     Balance,
@@ -25,76 +26,234 @@ from sluice.invariants import (
 )
 from sluice.telemetry import Role, Span
 
-__all__ = ["accept", "unsound"]
+__all__ = ["Acceptance", "Objection", "ObjectionKind", "objections", "unsound"]
 
 NEVER_RAN = "hardly ever switched"
 
 
-def accept(
-    rules: RuleSet, policy: HardenedPolicy, *, last: RuleSet | None = None
-) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """What a plant's rules must be before they may gate that plant."""
+
+    rules_min: int = 3  # couplings, balances and windows
+    coupling_tolerance_max: float = 0.5  # of nominal flow: looser cannot tell on from off
+    balance_tolerance_max: float = 0.25  # of the level's span
+    tank_power: float = 0.5  # of the move its flows can make: one rule a tank must see that much
+    every_tank: bool = True  # a balance or window for each level, or a declared reason
+    every_pump: bool = True  # a rule that reads each actuator that ran, or a declared reason
+    reasons: dict[str, str] = field(default_factory=dict)  # channel or rule -> why it has none
+    refused_max: float = 0.05  # share of clean batches that would be refused
+    severe_max: float = 1.0  # of nominal flow or span: the largest residual a file may claim
+    envelope_max: float = 0.5  # share of clean rows claimed to be in transition, per coupling
+    anchors_max: float = 0.05  # share of clean windows claimed not to balance, per rule
+    jumps_max: float = 0.01  # time jumps claimed to be usual, per row
+    repeats_max: float = 0.1  # share of clean rows claimed to repeat, per level
+    looser_than_last: float = 1.0  # tolerances over those of the last accepted file
+
+
+class ObjectionKind(StrEnum):
+    """What is wrong with a rules file."""
+
+    DUPLICATE_NAME = "duplicate-name"
+    BAD_TOLERANCE = "bad-tolerance"
+    UNDESCRIBED_CHANNEL = "undescribed-channel"
+    NOT_ENCODABLE = "not-encodable"
+    NO_PHYSICS = "no-physics"
+    TOO_FEW_RULES = "too-few-rules"
+    NO_CLEAN_FACTS = "no-clean-facts"
+    LOOSE_TOLERANCE = "loose-tolerance"
+    UNCOVERED_TANK = "uncovered-tank"
+    UNCOVERED_ACTUATOR = "uncovered-actuator"
+    UNEXPLAINED_STANDBY = "unexplained-standby"
+    REFUSES_CLEAN_BATCHES = "refuses-clean-batches"
+    CLAIMED_RESIDUAL = "claimed-residual"
+    CLAIMED_TRANSITIONS = "claimed-transitions"
+    CLAIMED_WINDOWS = "claimed-windows"
+    CLAIMED_REPEATS = "claimed-repeats"
+    CLAIMED_JUMPS = "claimed-jumps"
+    MISSING_SINCE_LAST = "missing-since-last"
+    WIDER_RANGE = "wider-range"
+    LONGER_SETTLING = "longer-settling"
+    LOOSER_THAN_LAST = "looser-than-last"
+    MAY_STAND_STILL = "may-stand-still"
+    CHANGED_CHANNEL = "changed-channel"
+    WIDER_SPAN = "wider-span"
+    CHANGED_CODES = "changed-codes"
+
+
+_WORDS = {
+    ObjectionKind.DUPLICATE_NAME: "{found} rules are named {subject!r}",
+    ObjectionKind.BAD_TOLERANCE: "{subject}: the tolerance is {found}; it must be above {allowed}",
+    ObjectionKind.UNDESCRIBED_CHANNEL: "{subject} reads {found}, which the file does not describe",
+    ObjectionKind.NOT_ENCODABLE: "{found}",
+    ObjectionKind.NO_PHYSICS: (
+        "the rules hold no coupling, balance or window: every batch in range would be admitted"
+    ),
+    ObjectionKind.TOO_FEW_RULES: (
+        "{found} rules tie channels together; the policy asks for {allowed}"
+    ),
+    ObjectionKind.NO_CLEAN_FACTS: (
+        "the rules are of profile {found!r}, which states nothing about clean batches"
+    ),
+    ObjectionKind.LOOSE_TOLERANCE: (
+        "{subject}: tolerance {found}; the policy allows less than {allowed}"
+    ),
+    ObjectionKind.UNCOVERED_TANK: (
+        "{subject} has no balance or window tight enough to see {allowed} of what its flows can "
+        "move"
+    ),
+    ObjectionKind.UNCOVERED_ACTUATOR: "no coupling or balance reads {subject}",
+    ObjectionKind.UNEXPLAINED_STANDBY: (
+        "{subject} is silent while {found} runs, and nothing states that {found} is on standby"
+    ),
+    ObjectionKind.REFUSES_CLEAN_BATCHES: (
+        "{found} of clean batches would be refused; the policy allows {allowed}"
+    ),
+    ObjectionKind.CLAIMED_RESIDUAL: (
+        "{subject}: the file claims clean residuals up to {found}; the policy accepts {allowed}"
+    ),
+    ObjectionKind.CLAIMED_TRANSITIONS: (
+        "{subject}: the file claims {found} of clean rows in transition; the policy accepts "
+        "{allowed}"
+    ),
+    ObjectionKind.CLAIMED_WINDOWS: (
+        "{subject}: the file claims that {found} of clean windows do not balance; the policy "
+        "accepts {allowed}"
+    ),
+    ObjectionKind.CLAIMED_REPEATS: (
+        "{subject}: the file claims that {found} of clean rows repeat; the policy accepts {allowed}"
+    ),
+    ObjectionKind.CLAIMED_JUMPS: (
+        "the file claims that {found} of clean rows follow a time jump; the policy accepts "
+        "{allowed}"
+    ),
+    ObjectionKind.MISSING_SINCE_LAST: "{subject} is missing; the last accepted file has it",
+    ObjectionKind.WIDER_RANGE: "{subject}: {found} is wider than the last accepted {allowed}",
+    ObjectionKind.LONGER_SETTLING: (
+        "{subject} settles in {found} rows; the last accepted file has {allowed}"
+    ),
+    ObjectionKind.LOOSER_THAN_LAST: (
+        "{subject}: tolerance {found} is looser than the last accepted file allows ({allowed})"
+    ),
+    ObjectionKind.MAY_STAND_STILL: (
+        "{subject} may stand still, which the last accepted file does not allow"
+    ),
+    ObjectionKind.CHANGED_CHANNEL: (
+        "channel {subject} is no longer described as a {allowed} with its span"
+    ),
+    ObjectionKind.WIDER_SPAN: "the span of channel {subject} grew from {allowed} to {found}",
+    ObjectionKind.CHANGED_CODES: "the codes of actuator {subject} changed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """One thing that is wrong with a rules file, and what to do about it."""
+
+    kind: ObjectionKind
+    subject: str = ""  # the rule or channel; empty where the whole file is meant
+    found: str = ""  # in the plant's units
+    allowed: str = ""
+    remedy: str
+
+    @property
+    def sentence(self) -> str:
+        """The objection in words."""
+        problem = _WORDS[self.kind].format(
+            subject=self.subject, found=self.found, allowed=self.allowed
+        )
+        return f"{problem}; {self.remedy}"
+
+
+def objections(
+    rules: RuleSet, asked: Acceptance, *, last: RuleSet | None = None
+) -> tuple[Objection, ...]:
     """Return why the rules are not accepted; nothing where they are."""
     wrong = unsound(rules)
     if wrong:
         return wrong
-    asked = policy.acceptance
-    reasons = [*_enough(rules, asked), *_tight(rules, asked), *_covered(rules, asked)]
+    met = [*_enough(rules, asked), *_tight(rules, asked), *_covered(rules, asked)]
     if rules.clean is None:
-        reasons.append(
-            f"the rules are of profile {rules.profile.value!r}, which says nothing of clean "
-            "batches; mine with --profile hardened"
+        met.append(
+            Objection(
+                kind=ObjectionKind.NO_CLEAN_FACTS,
+                found=rules.profile.value,
+                remedy="mine with --profile hardened",
+            )
         )
     else:
-        reasons += _believable(rules, rules.clean, asked)
+        met += _believable(rules, rules.clean, asked)
     if last is not None:
-        reasons += _no_looser(rules, last, asked)
-    return tuple(reasons)
+        met += _no_looser(rules, last, asked)
+    return tuple(met)
 
 
-def unsound(rules: RuleSet) -> tuple[str, ...]:
+def unsound(rules: RuleSet) -> tuple[Objection, ...]:
     """Return what no gate could work with: rules that contradict their own file."""
-    reasons = []
-    known = {channel.name for channel in rules.channels}
-    seen: set[str] = set()
+    wrong = []
+    described = {channel.name for channel in rules.channels}
+    names = [rule.name for rule in rules.invariants]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            wrong.append(
+                Objection(
+                    kind=ObjectionKind.DUPLICATE_NAME,
+                    subject=name,
+                    found=str(names.count(name)),
+                    remedy="rename them",
+                )
+            )
     for rule in rules.invariants:
-        if rule.name in seen:
-            reasons.append(f"two rules are named {rule.name!r}; rename one")
-        seen.add(rule.name)
         if not rule.tolerance > 0:
-            reasons.append(
-                f"{rule.name}: the tolerance is {rule.tolerance:g}; it must be more than 0"
+            wrong.append(
+                Objection(
+                    kind=ObjectionKind.BAD_TOLERANCE,
+                    subject=rule.name,
+                    found=f"{rule.tolerance:g}",
+                    allowed="0",
+                    remedy="mine the rule again",
+                )
             )
-        missing = [name for name in rule.relation.channels if name not in known]
+        missing = [name for name in rule.relation.channels if name not in described]
         if missing:
-            reasons.append(
-                f"{rule.name} reads {', '.join(missing)}, which the file does not describe; add "
-                "the channel or drop the rule"
+            wrong.append(
+                Objection(
+                    kind=ObjectionKind.UNDESCRIBED_CHANNEL,
+                    subject=rule.name,
+                    found=", ".join(missing),
+                    remedy="add the channel or drop the rule",
+                )
             )
-    if not reasons and rules.clean is not None:
+    if not wrong and rules.clean is not None:
         try:
             encode(rules)
         except RulesFileError as error:
-            reasons.append(str(error))
-    return tuple(reasons)
+            wrong.append(
+                Objection(
+                    kind=ObjectionKind.NOT_ENCODABLE,
+                    found=str(error),
+                    remedy="mine the rules again",
+                )
+            )
+    return tuple(wrong)
 
 
-def _enough(rules: RuleSet, asked: Acceptance) -> Iterator[str]:
+def _enough(rules: RuleSet, asked: Acceptance) -> Iterator[Objection]:
     if rules.empty:
-        yield (
-            "the rules hold no coupling, balance or window: every batch in range would be "
-            "admitted; mine other rows"
-        )
+        yield Objection(kind=ObjectionKind.NO_PHYSICS, remedy="mine other rows")
         return
     physical = sum(rule.kind.physical for rule in rules.invariants)
     if physical < asked.rules_min:
-        yield (
-            f"{physical} rules tie channels together; the policy asks for {asked.rules_min}: mine "
-            "more rows or more channels"
+        yield Objection(
+            kind=ObjectionKind.TOO_FEW_RULES,
+            found=str(physical),
+            allowed=str(asked.rules_min),
+            remedy="mine more rows or more channels",
         )
 
 
-def _tight(rules: RuleSet, asked: Acceptance) -> Iterator[str]:
-    """Hold tolerances against what they are tolerances of."""
+def _tight(rules: RuleSet, asked: Acceptance) -> Iterator[Objection]:
+    """Compare each tolerance with the quantity it applies to."""
     by_row = {
         rule.relation.level: rule for rule in rules.invariants if isinstance(rule.relation, Balance)
     }
@@ -103,51 +262,67 @@ def _tight(rules: RuleSet, asked: Acceptance) -> Iterator[str]:
             case Coupling() as coupling:
                 most = asked.coupling_tolerance_max * coupling.nominal
                 if not rule.tolerance < most:
-                    share = f"{asked.coupling_tolerance_max:.0%} of its nominal flow"
-                    yield _loose(rule, rules, most, share)
+                    basis = f"{asked.coupling_tolerance_max:.0%} of its nominal flow"
+                    yield _loose(rule, rules, most, basis)
             case Balance() as balance:
                 span = rules.channel(balance.level).span
                 if span and rule.tolerance > asked.balance_tolerance_max * _width(span):
                     most = asked.balance_tolerance_max * _width(span)
-                    share = f"{asked.balance_tolerance_max:.0%} of the span of {balance.level}"
-                    yield _loose(rule, rules, most, share)
+                    basis = f"{asked.balance_tolerance_max:.0%} of the span of {balance.level}"
+                    yield _loose(rule, rules, most, basis)
             case Window() as window if window.level in by_row:
                 most = by_row[window.level].tolerance * window.rows
                 if rule.tolerance > most:
-                    yield _loose(rule, rules, most, f"as loose as {window.rows} single rows")
+                    yield _loose(rule, rules, most, f"the tolerance of {window.rows} single rows")
 
 
-def _loose(rule: Invariant, rules: RuleSet, most: float, share: str) -> str:
+def _loose(rule: Invariant, rules: RuleSet, most: float, basis: str) -> Objection:
     unit = unit_of(rule.relation, rules)
-    return (
-        f"{rule.name}: tolerance {amount(rule.tolerance, unit)}; the policy allows less than "
-        f"{amount(most, unit)} ({share}): mine it on calmer rows or drop the rule"
+    return Objection(
+        kind=ObjectionKind.LOOSE_TOLERANCE,
+        subject=rule.name,
+        found=amount(rule.tolerance, unit),
+        allowed=f"{amount(most, unit)} ({basis})",
+        remedy="mine it on calmer rows or drop the rule",
     )
 
 
-def _covered(rules: RuleSet, asked: Acceptance) -> Iterator[str]:
+def _covered(rules: RuleSet, asked: Acceptance) -> Iterator[Objection]:
     """Ask for a rule with power on every tank and on every actuator that ran."""
-    told = {_subject(gone.name): gone.why for gone in rules.dropped}
-    idle = {name for name, why in told.items() if NEVER_RAN in why}
+    dropped = {_subject(candidate.name): candidate.why for candidate in rules.dropped}
+    idle = {name for name, why in dropped.items() if NEVER_RAN in why}
     read = _actuators_read(rules)
     for channel in rules.channels:
         name = channel.name
         if name in asked.reasons:
             continue
-        miner = f" (the miner says: {told[name]})" if name in told else ""
+        miner = f" (the miner says: {dropped[name]})" if name in dropped else ""
         remedy = f"mine other rows, or declare why in [acceptance.reasons]{miner}"
         if channel.role is Role.LEVEL and channel.span and asked.every_tank:
             if not any(_sees_tank(rule, name, rules, asked) for rule in rules.invariants):
-                power = f"{asked.tank_power:.0%} of what its flows can move"
-                yield f"{name} has no balance or window tight enough to see {power}; {remedy}"
+                yield Objection(
+                    kind=ObjectionKind.UNCOVERED_TANK,
+                    subject=name,
+                    found="0",
+                    allowed=f"{asked.tank_power:.0%}",
+                    remedy=remedy,
+                )
         elif channel.role is Role.ACTUATOR and asked.every_pump and name not in read | idle:
-            yield f"no coupling or balance reads {name}; {remedy}"
+            yield Objection(
+                kind=ObjectionKind.UNCOVERED_ACTUATOR,
+                subject=name,
+                found="0",
+                allowed="1",
+                remedy=remedy,
+            )
     for rule in rules.of_kind(RelationKind.COUPLING):
         for pump in rule.relation.channels[2:]:
             if pump not in idle and pump not in asked.reasons:
-                yield (
-                    f"{rule.name} is silent while {pump} runs, and nothing says that {pump} "
-                    "stands by; drop it from the rule's standby pumps"
+                yield Objection(
+                    kind=ObjectionKind.UNEXPLAINED_STANDBY,
+                    subject=rule.name,
+                    found=pump,
+                    remedy="drop it from the rule's standby pumps",
                 )
 
 
@@ -189,43 +364,53 @@ def _sees_tank(rule: Invariant, level: str, rules: RuleSet, asked: Acceptance) -
     return rule.tolerance < asked.tank_power * reach * rows
 
 
-def _believable(rules: RuleSet, clean: CleanFacts, asked: Acceptance) -> Iterator[str]:
-    """Put a ceiling on everything the file says of clean rows: budgets follow from it."""
+def _believable(rules: RuleSet, clean: CleanFacts, asked: Acceptance) -> Iterator[Objection]:
+    """Limit everything the file claims about clean rows, because budgets follow from it."""
     if clean.refused_share > asked.refused_max:
-        yield (
-            f"{clean.refused_share:.1%} of clean batches would be refused; the policy allows "
-            f"{asked.refused_max:.1%}: mine on rows that show the plant's normal range"
+        yield Objection(
+            kind=ObjectionKind.REFUSES_CLEAN_BATCHES,
+            found=f"{clean.refused_share:.1%}",
+            allowed=f"{asked.refused_max:.1%}",
+            remedy="mine on rows that show the plant's normal range",
         )
     largest = {rule.name: _largest(rule, rules) for rule in rules.invariants}
     tolerance = {rule.name: rule.tolerance for rule in rules.invariants}
     for fact in clean.severe:
-        shown = fact.share * tolerance.get(fact.rule, 0.0)
+        claimed = fact.share * tolerance.get(fact.rule, 0.0)
         most = asked.severe_max * largest.get(fact.rule, 0.0)
-        if shown > most:
-            yield (
-                f"{fact.rule}: clean rows are said to stray by {number(shown)}; the policy "
-                f"believes {number(most)}: mine it on calmer rows"
+        if claimed > most:
+            yield Objection(
+                kind=ObjectionKind.CLAIMED_RESIDUAL,
+                subject=fact.rule,
+                found=number(claimed),
+                allowed=number(most),
+                remedy="mine it on calmer rows",
             )
-    for facts, most, what in (
-        (clean.envelope, asked.envelope_max, "of clean rows are said to be in transition"),
-        (clean.anchors, asked.anchors_max, "of clean windows are said not to balance"),
-        (clean.repeats, asked.repeats_max, "of clean rows are said to stand twice"),
+    for facts, most, kind in (
+        (clean.envelope, asked.envelope_max, ObjectionKind.CLAIMED_TRANSITIONS),
+        (clean.anchors, asked.anchors_max, ObjectionKind.CLAIMED_WINDOWS),
+        (clean.repeats, asked.repeats_max, ObjectionKind.CLAIMED_REPEATS),
     ):
         for fact in facts:
             if fact.share > most:
-                yield (
-                    f"{fact.rule}: {fact.share:.1%} {what}; the policy believes {most:.1%}: mine "
-                    "it on other rows"
+                yield Objection(
+                    kind=kind,
+                    subject=fact.rule,
+                    found=f"{fact.share:.1%}",
+                    allowed=f"{most:.1%}",
+                    remedy="mine it on other rows",
                 )
     if clean.segments_per_row > asked.jumps_max:
-        yield (
-            f"{clean.segments_per_row:.2%} of clean rows are said to follow a time jump; the "
-            f"policy believes {asked.jumps_max:.2%}: mine a record with fewer gaps"
+        yield Objection(
+            kind=ObjectionKind.CLAIMED_JUMPS,
+            found=f"{clean.segments_per_row:.2%}",
+            allowed=f"{asked.jumps_max:.2%}",
+            remedy="mine a record with fewer gaps",
         )
 
 
 def _largest(rule: Invariant, rules: RuleSet) -> float:
-    """Return the largest residual that could mean anything: nominal flow, or the span."""
+    """Return the largest residual with a meaning: the nominal flow, or the span."""
     relation = rule.relation
     if isinstance(relation, Coupling):
         return relation.nominal
@@ -233,8 +418,8 @@ def _largest(rule: Invariant, rules: RuleSet) -> float:
     return _width(span) if span else 0.0
 
 
-def _no_looser(rules: RuleSet, last: RuleSet, asked: Acceptance) -> Iterator[str]:
-    """Hold the rules against the last accepted file; a looser one needs a second signature."""
+def _no_looser(rules: RuleSet, last: RuleSet, asked: Acceptance) -> Iterator[Objection]:
+    """Compare the rules with the last accepted file; looser rules need a second approval."""
     now = {rule.name: rule for rule in rules.invariants}
     for old in last.invariants:
         rule = now.get(old.name)
@@ -242,9 +427,10 @@ def _no_looser(rules: RuleSet, last: RuleSet, asked: Acceptance) -> Iterator[str
             continue
         if rule is None or rule.kind is not old.kind:
             if old.kind.physical and not _replaced(old, rules, asked):
-                yield (
-                    f"{old.name} is gone since the last accepted file; mine it again, or declare "
-                    "why in [acceptance.reasons]"
+                yield Objection(
+                    kind=ObjectionKind.MISSING_SINCE_LAST,
+                    subject=old.name,
+                    remedy="mine it again, or declare why in [acceptance.reasons]",
                 )
             continue
         yield from _looser(old, rule, rules, asked)
@@ -253,9 +439,10 @@ def _no_looser(rules: RuleSet, last: RuleSet, asked: Acceptance) -> Iterator[str
         lively = {fact.level for fact in rules.clean.liveness if fact.smallest_range > 0}
         for level in dict.fromkeys(fact.level for fact in last.clean.liveness):
             if level not in lively and level not in asked.reasons:
-                yield (
-                    f"{level} may stand still, which the last accepted file did not allow; mine "
-                    "rows in which it moves"
+                yield Objection(
+                    kind=ObjectionKind.MAY_STAND_STILL,
+                    subject=level,
+                    remedy="mine rows in which it moves",
                 )
 
 
@@ -272,57 +459,76 @@ def _replaced(old: Invariant, rules: RuleSet, asked: Acceptance) -> bool:
     )
 
 
-def _looser(old: Invariant, new: Invariant, rules: RuleSet, asked: Acceptance) -> Iterator[str]:
+def _looser(
+    old: Invariant, new: Invariant, rules: RuleSet, asked: Acceptance
+) -> Iterator[Objection]:
     unit = unit_of(new.relation, rules)
     match old.relation, new.relation:
         case Bound() as before, Bound() as after:
             if after.low < before.low or after.high > before.high:
-                allowed = f"{number(before.low)} to {amount(before.high, unit)}"
-                yield (
-                    f"{new.name}: {number(after.low)} to {amount(after.high, unit)} is wider than "
-                    f"the last accepted {allowed}; keep that"
+                yield Objection(
+                    kind=ObjectionKind.WIDER_RANGE,
+                    subject=new.name,
+                    found=f"{number(after.low)} to {amount(after.high, unit)}",
+                    allowed=f"{number(before.low)} to {amount(before.high, unit)}",
+                    remedy="keep the last accepted range",
                 )
             return
         case Coupling() as before, Coupling() as after:
             if after.settle > before.settle:
-                yield (
-                    f"{new.name}: settles in {after.settle} rows, {before.settle} in the last "
-                    "accepted file; keep it or let it be signed a second time"
+                yield Objection(
+                    kind=ObjectionKind.LONGER_SETTLING,
+                    subject=new.name,
+                    found=str(after.settle),
+                    allowed=str(before.settle),
+                    remedy="keep it, or get a second approval",
                 )
         case _:
             pass
     most = asked.looser_than_last * old.tolerance
     if new.tolerance > most:
-        yield (
-            f"{new.name}: tolerance {amount(new.tolerance, unit)} is looser than the last accepted "
-            f"{amount(old.tolerance, unit)} (the policy allows {amount(most, unit)}); mine with "
-            "--update or let it be signed a second time"
+        yield Objection(
+            kind=ObjectionKind.LOOSER_THAN_LAST,
+            subject=new.name,
+            found=amount(new.tolerance, unit),
+            allowed=amount(most, unit),
+            remedy="mine with --update, or get a second approval",
         )
 
 
-def _wider_channels(rules: RuleSet, last: RuleSet, asked: Acceptance) -> Iterator[str]:
+def _wider_channels(rules: RuleSet, last: RuleSet, asked: Acceptance) -> Iterator[Objection]:
     now = {channel.name: channel for channel in rules.channels}
     for old in last.channels:
         if old.name in asked.reasons:
             continue
         new = now.get(old.name)
         if new is None or new.role is not old.role or (old.span and not new.span):
-            yield (
-                f"channel {old.name} is no longer described as a {old.role.value} with its span; "
-                "restore it, or declare why in [acceptance.reasons]"
+            yield Objection(
+                kind=ObjectionKind.CHANGED_CHANNEL,
+                subject=old.name,
+                found=new.role.value if new else "",
+                allowed=old.role.value,
+                remedy="restore it, or declare why in [acceptance.reasons]",
             )
         elif old.span and new.span and _width(new.span) > _width(old.span):
-            yield (
-                f"channel {old.name}'s span grew from {_said(old.span)} to {_said(new.span)}; "
-                "state the instrument's span in the plant file"
+            yield Objection(
+                kind=ObjectionKind.WIDER_SPAN,
+                subject=old.name,
+                found=_span_words(new.span),
+                allowed=_span_words(old.span),
+                remedy="state the instrument's span in the plant file",
             )
         elif new.codes != old.codes:
-            yield f"actuator {old.name}'s codes changed; restore them in the plant file"
+            yield Objection(
+                kind=ObjectionKind.CHANGED_CODES,
+                subject=old.name,
+                remedy="restore them in the plant file",
+            )
 
 
 def _width(span: Span) -> float:
     return span.high - span.low
 
 
-def _said(span: Span) -> str:
+def _span_words(span: Span) -> str:
     return f"{number(span.low)} to {number(span.high)}"

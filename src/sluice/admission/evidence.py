@@ -1,4 +1,4 @@
-"""What an operator reads: which tags, how many rows, since when, in plant units."""
+"""Evidence for an operator: which tags, how many rows, since when, in plant units."""
 
 import numpy as np
 
@@ -23,30 +23,31 @@ __all__ = ["finding_of", "operator_sentence", "worst_rows"]
 WORST_ROWS = 3
 
 
-def finding_of(found: Judged, batch: Record, budgets: Budgets, alpha: float) -> Finding:
-    """Turn one rule's outcome into evidence."""
-    rule, rows = found.rule, len(batch)
+def finding_of(judged: Judged, batch: Record, budgets: Budgets, alpha: float) -> Finding:
+    """Turn one rule's result into evidence."""
+    rule, rows = judged.rule, len(batch)
     limit = alpha
     judged_rows = rows
-    if found.anchors.size:
+    if judged.anchors.size:
         limit = budgets.anchors[rule.name] / rows
-        judged_rows = found.anchors.size
-    count = int(found.violating.sum())
+        judged_rows = judged.anchors.size
+    count = int(judged.violating.sum())
     return Finding(
         name=rule.name,
         kind=rule.kind,
         violating_rows=count,
         violating_share=count / rows,
-        inapplicable_share=1 - judged_rows / rows if found.anchors.size else 0.0,
-        envelope_share=float(found.envelope.mean()),
+        inapplicable_share=1 - judged_rows / rows if judged.anchors.size else 0.0,
+        envelope_share=float(judged.envelope.mean()),
         limit=limit,
-        sentence=operator_sentence(rule, batch, found.violating),
-        worst=worst_rows(rule, batch, found.violating, found.excess),
+        sentence=operator_sentence(rule, batch, judged.violating),
+        worst=worst_rows(rule, batch, judged.violating, judged.excess),
+        violating=judged.violating,
     )
 
 
 def operator_sentence(rule: Invariant, batch: Record, broken: Bools) -> str:
-    """Say in the plant's words what a rule found; nothing where it found nothing."""
+    """Say in the plant's words how a rule is broken; empty where it holds."""
     count = int(np.count_nonzero(broken))
     if not count:
         return ""
@@ -58,10 +59,10 @@ def operator_sentence(rule: Invariant, batch: Record, broken: Bools) -> str:
             flow = _reading(batch, coupling.flow, first)
             return f"{coupling.actuator} reads {state} while {coupling.flow} shows {flow} {tail}"
         case Balance() as balance:
-            return f"{balance.level} moves otherwise than its flows say {tail}"
+            return f"{balance.level} does not move as its flows say {tail}"
         case Window() as window:
             over = f"over {window.rows} rows"
-            return f"{window.level} {over} moves otherwise than its flows say {tail}"
+            return f"{window.level} {over} does not move as its flows say {tail}"
         case Bound() as bound:
             unit = batch.channel(bound.channel).unit
             value = _reading(batch, bound.channel, first)
@@ -77,7 +78,7 @@ def worst_rows(
 ) -> tuple[WorstRow, ...]:
     """Return the violating rows furthest beyond tolerance, furthest first.
 
-    A window that reaches back over a time jump violates and has no residual; it is not among them.
+    A window that spans a time jump violates but has no residual, so it is not listed.
     """
     if not violating.any():
         return ()

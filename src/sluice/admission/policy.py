@@ -1,4 +1,4 @@
-"""Policies: what a coordinator demands, every budget by name, as TOML.
+"""Policies: what a coordinator demands of batches and rules, every budget by name, as TOML.
 
     kind = "hardened"            # or "paper", which has alpha alone
     rows_min = 200
@@ -22,56 +22,87 @@ import difflib
 import hashlib
 import json
 import math
+import sys
 import tomllib
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
+from typing import final
 
 import rfc8785
 import tomli_w
 from pydantic import TypeAdapter, ValidationError
 
-from sluice.errors import RulesFileError
+from sluice.admission.acceptance import Acceptance, Objection, objections
+from sluice.admission.judging import judge_floats, judge_integers, rows_within
+from sluice.admission.measured import MeasuredBatch
+from sluice.admission.verdict import Verdict
+from sluice.errors import RecordError, RulesFileError, SettingError
 from sluice.files import atomically
-from sluice.invariants import Margins
+from sluice.invariants import Budgets, Encoding, Margins, RuleSet, budgets_for, encode
 
 __all__ = [
-    "Acceptance",
+    "BUILT_IN",
     "HardenedPolicy",
     "PaperPolicy",
     "Policy",
+    "accept",
+    "default_policy",
+    "parse_policy",
     "policy_hash",
     "read_policy",
     "write_policy",
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptance:
-    """What a plant's rules must be before they may gate that plant."""
-
-    rules_min: int = 3  # couplings, balances and windows
-    coupling_tolerance_max: float = 0.5  # of nominal flow: looser cannot tell on from off
-    balance_tolerance_max: float = 0.25  # of the level's span
-    tank_power: float = 0.5  # of the move its flows can make: one rule a tank must see that much
-    every_tank: bool = True  # a balance or window for each level, or a declared reason
-    every_pump: bool = True  # a rule that reads each actuator that ran, or a declared reason
-    reasons: dict[str, str] = field(default_factory=dict)  # channel or rule -> why it has none
-    refused_max: float = 0.05  # share of clean batches that would be refused
-    severe_max: float = 1.0  # of nominal flow or span: the worst clean rows may be said to show
-    envelope_max: float = 0.5  # share of clean rows said to be in transition, per coupling
-    anchors_max: float = 0.05  # share of clean windows said not to balance, per rule
-    jumps_max: float = 0.01  # time jumps said to be usual, per row
-    repeats_max: float = 0.1  # share of clean rows said to stand twice, per level
-    looser_than_last: float = 1.0  # tolerances over those of the last accepted file
-
-
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperPolicy:
-    """The paper's rule: at most alpha of the rows break an applicable relation, in floats."""
+    """The paper's policy: at most alpha of the rows break an applicable relation, in floats."""
 
     alpha: float = 0.01
 
+    @property
+    def kind(self) -> str:
+        """What a policy file calls it."""
+        return "paper"
 
+    @property
+    def integers(self) -> bool:
+        """Whether the integer evaluator decides, so that a proof of every row can state it."""
+        return False
+
+    @property
+    def rows_min(self) -> int:
+        """The shortest batch."""
+        return 1
+
+    @property
+    def rows_max(self) -> int:
+        """The longest batch: the paper sets no limit."""
+        return sys.maxsize
+
+    def encoding(self, rules: RuleSet) -> None:
+        """Return nothing: floats need no encoding."""
+
+    def budgets(self, rules: RuleSet, *, rows: int) -> Budgets:  # noqa: ARG002
+        """Return what a batch may show: the paper limits violating rows alone."""
+        return Budgets.of_rows(rows_within(self.alpha, rows), rows=rows)
+
+    def judge(self, measured: MeasuredBatch) -> Verdict:
+        """Judge a measured batch."""
+        return judge_floats(measured, alpha=self.alpha, policy=self)
+
+    def objections(
+        self,
+        rules: RuleSet,  # noqa: ARG002
+        *,
+        last: RuleSet | None = None,  # noqa: ARG002
+    ) -> tuple[Objection, ...]:
+        """Return nothing: the paper asks nothing of rules."""
+        return ()
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardenedPolicy:
     """Integer arithmetic and every budget of the hardened gate."""
@@ -81,29 +112,94 @@ class HardenedPolicy:
     margins: Margins = field(default_factory=Margins)
     acceptance: Acceptance = field(default_factory=Acceptance)
 
+    @property
+    def kind(self) -> str:
+        """What a policy file calls it."""
+        return "hardened"
+
+    @property
+    def integers(self) -> bool:
+        """Whether the integer evaluator decides, so that a proof of every row can state it."""
+        return True
+
+    @property
+    def alpha(self) -> float:
+        """The share of rows that may violate."""
+        return self.margins.alpha
+
+    def encoding(self, rules: RuleSet) -> Encoding:
+        """Return the integers of the rules."""
+        return encode(rules)
+
+    def budgets(self, rules: RuleSet, *, rows: int) -> Budgets:
+        """Return what a batch of `rows` rows may show; the paper's rules are refused."""
+        if rules.clean is None:
+            raise SettingError(
+                f"the rules of {rules.plant!r} are of profile {rules.profile.value!r}, which "
+                "states nothing about clean batches; use --policy paper or mine with "
+                "--profile hardened"
+            )
+        return budgets_for(rules, rules.clean, self.margins, rows=rows)
+
+    def judge(self, measured: MeasuredBatch) -> Verdict:
+        """Judge a measured batch."""
+        batch = measured.record
+        budgets = self.budgets(measured.rules, rows=len(batch))
+        if not self.rows_min <= len(batch) <= self.rows_max:
+            raise RecordError(
+                f"batch {batch.name!r} has {len(batch)} rows; the policy takes "
+                f"{self.rows_min} to {self.rows_max}"
+            )
+        return judge_integers(measured, budgets, alpha=self.alpha, policy=self)
+
+    def objections(self, rules: RuleSet, *, last: RuleSet | None = None) -> tuple[Objection, ...]:
+        """Return why the rules may not gate their plant."""
+        return objections(rules, self.acceptance, last=last)
+
 
 Policy = PaperPolicy | HardenedPolicy
 
 BUILT_IN: dict[str, Policy] = {"paper": PaperPolicy(), "hardened": HardenedPolicy()}
 
 
+def default_policy(rules: RuleSet) -> Policy:
+    """Return the hardened policy where the rules support it, else the paper's."""
+    return HardenedPolicy() if rules.clean else PaperPolicy()
+
+
+def accept(rules: RuleSet, policy: Policy, *, last: RuleSet | None = None) -> tuple[Objection, ...]:
+    """Return why a plant's rules are not accepted; nothing where they are.
+
+    With `last`, the rules accepted before, rules that are looser than those are objected to.
+    """
+    return policy.objections(rules, last=last)
+
+
 def read_policy(name: str) -> Policy:
     """Return a built-in policy by its name, or read one from a TOML file."""
     if name in BUILT_IN:
         return BUILT_IN[name]
-    path = Path(name)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = Path(name).read_text(encoding="utf-8")
     except OSError:
         raise RulesFileError(
             f"policy {name!r} is neither one of {', '.join(BUILT_IN)} nor a readable file"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RulesFileError(f"policy file {path} is not TOML: {error}") from None
+    except UnicodeDecodeError as error:
+        raise RulesFileError(f"policy file {name} is not TOML: {error}") from None
+    return parse_policy(text, name=name)
+
+
+def parse_policy(text: str, *, name: str) -> Policy:
+    """Read a policy from TOML text; `name` is what errors call it."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RulesFileError(f"policy file {name} is not TOML: {error}") from None
     kind = document.pop("kind", None)
     if kind not in BUILT_IN:
-        raise RulesFileError(f"policy file {path}: kind is {kind!r}; it must be paper or hardened")
-    return _checked(kind, document, path)
+        raise RulesFileError(f"policy file {name}: kind is {kind!r}; it must be paper or hardened")
+    return _checked(kind, document, name)
 
 
 def write_policy(policy: Policy, path: Path) -> None:
@@ -118,13 +214,12 @@ def policy_hash(policy: Policy) -> str:
 
 
 def _document(policy: Policy) -> dict[str, object]:
-    kind = "paper" if isinstance(policy, PaperPolicy) else "hardened"
-    return {"kind": kind, **TypeAdapter(type(policy)).dump_python(policy, mode="json")}
+    return {"kind": policy.kind, **TypeAdapter(type(policy)).dump_python(policy, mode="json")}
 
 
-def _checked(kind: str, document: dict[str, object], path: Path) -> Policy:
+def _checked(kind: str, document: dict[str, object], name: str) -> Policy:
     built_in = BUILT_IN[kind]
-    _refuse_unknown(document, built_in, str(path))
+    _refuse_unknown(document, built_in, name)
     adapter: TypeAdapter[Policy] = TypeAdapter(type(built_in))
     try:
         # As JSON, because strict validation of Python objects takes no table for a dataclass.
@@ -132,8 +227,8 @@ def _checked(kind: str, document: dict[str, object], path: Path) -> Policy:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise RulesFileError(f"policy file {path}: {where}: {first['msg']}") from None
-    _refuse_impossible(policy, path)
+        raise RulesFileError(f"policy file {name}: {where}: {first['msg']}") from None
+    _refuse_impossible(policy, name)
     return policy
 
 
@@ -148,14 +243,14 @@ def _refuse_unknown(document: dict[str, object], example: object, where: str) ->
             _refuse_unknown(value, known[key], f"{where}: [{key}]")
 
 
-def _refuse_impossible(policy: Policy, path: Path) -> None:
-    """Refuse numbers that no budget can be: a misprint must not open the gate."""
+def _refuse_impossible(policy: Policy, name: str) -> None:
+    """Refuse numbers that no budget can be: a typing error must not open the gate."""
     tables: list[object] = [policy]
     if isinstance(policy, HardenedPolicy):
         tables += [policy.margins, policy.acceptance]
         if not 1 <= policy.rows_min <= policy.rows_max:
             raise RulesFileError(
-                f"policy file {path}: rows_min is {policy.rows_min} and rows_max "
+                f"policy file {name}: rows_min is {policy.rows_min} and rows_max "
                 f"{policy.rows_max}; a batch has 1 <= rows_min <= rows_max rows"
             )
     for table in tables:
@@ -163,9 +258,10 @@ def _refuse_impossible(policy: Policy, path: Path) -> None:
             value = getattr(table, item.name)
             if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
                 raise RulesFileError(
-                    f"policy file {path}: {item.name} is {value}; a budget is finite and not "
+                    f"policy file {name}: {item.name} is {value}; a budget is finite and not "
                     "negative"
                 )
-    alpha = policy.alpha if isinstance(policy, PaperPolicy) else policy.margins.alpha
-    if not alpha < 1:
-        raise RulesFileError(f"policy file {path}: alpha is {alpha}; it is a share of rows below 1")
+    if not policy.alpha < 1:
+        raise RulesFileError(
+            f"policy file {name}: alpha is {policy.alpha}; it is a share of rows below 1"
+        )

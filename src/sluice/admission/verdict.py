@@ -1,13 +1,20 @@
 """The verdict on a batch, with the evidence an operator can act on."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sluice.admission.measured import MeasuredBatch
+from sluice.admission.reasons import Reason
 from sluice.arrays import Bools
-from sluice.invariants import RelationKind
+from sluice.invariants import RelationKind, RuleSet
+from sluice.telemetry import Record
 
-__all__ = ["Finding", "LyingLevel", "Verdict", "WorstRow"]
+if TYPE_CHECKING:
+    from sluice.admission.policy import Policy
+
+__all__ = ["Finding", "Verdict", "WorstRow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,31 +38,41 @@ class Finding:
     inapplicable_share: float
     envelope_share: float
     limit: float  # the share that this rule alone may reach
-    sentence: str = ""  # what an operator reads; empty where nothing was found
+    sentence: str = ""  # what an operator reads; empty where the rule holds
     worst: tuple[WorstRow, ...] = ()
+    violating: Bools = field(repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LyingLevel:
-    """A level that stands still or repeats itself as no live one does, and on which rows."""
-
-    level: str
-    sentence: str
-    rows: Bools = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Verdict:
-    """Admitted or not, why, and which rows speak against it. It is evidence about telemetry."""
+    """Admitted or not, and why. A verdict is evidence about telemetry, not about intent."""
 
-    admitted: bool
-    rows: int
-    violating_rows: int
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]  # the budget exceeded furthest comes first
     findings: tuple[Finding, ...]
     violating: Bools = field(repr=False)  # rows that count against alpha
-    suspect: Bools = field(repr=False)  # these, and the rows of broken windows and lying levels
-    lying: tuple[LyingLevel, ...] = ()
+    suspect: Bools = field(repr=False)  # these, and all rows that a reason names
+    measured: MeasuredBatch = field(repr=False)
+    policy: "Policy" = field(repr=False)
+
+    @property
+    def admitted(self) -> bool:
+        """Whether no budget is exceeded."""
+        return not self.reasons
+
+    def is_about(self, batch: Record, rules: RuleSet, policy: "Policy") -> bool:
+        """Whether the verdict is on this very batch, under these rules and this policy."""
+        measured = self.measured
+        return measured.record is batch and (measured.rules, self.policy) == (rules, policy)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the batch."""
+        return len(self.measured.record)
+
+    @property
+    def violating_rows(self) -> int:
+        """How many rows count against alpha."""
+        return int(np.count_nonzero(self.violating))
 
     @property
     def violating_share(self) -> float:
@@ -63,6 +80,11 @@ class Verdict:
         return self.violating_rows / self.rows
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """The reasons in words."""
+        return tuple(reason.sentence for reason in self.reasons)
+
+    @property
     def trainable(self) -> Bools:
-        """The rows that may be trained on: alpha is room for noise, not for poison."""
+        """The rows that may be trained on: alpha allows for noise, not for poison."""
         return np.asarray(~self.violating)

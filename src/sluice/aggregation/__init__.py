@@ -1,4 +1,4 @@
-"""Aggregation turns the updates of a round into one, and says who had how much part in it."""
+"""Aggregation combines the updates of a round into one and reports each client's influence."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""How many of the updates at hand a rule guards against: a number, or a share of those present."""
+"""How many malicious clients a rule guards against: a number, or a share of those present."""
 
 from dataclasses import dataclass
 from math import floor
@@ -10,20 +10,20 @@ __all__ = ["Allowance", "AllowedShare", "allowed", "check_allowance"]
 
 @dataclass(frozen=True, slots=True)
 class AllowedShare:
-    """A share of the updates present, rounded down; it shrinks with them when a gate refuses some.
+    """A share of the updates present, rounded down; the number shrinks when a gate refuses some.
 
-    `Share(0.3)` is 3 of the paper's 10 clients, and 2 of the 7 its gate leaves.
+    `AllowedShare(0.3)` is 3 of the paper's 10 clients, and 2 of the 7 that its gate admits.
     """
 
     of: float
 
     def __post_init__(self) -> None:
         if not 0 <= self.of < 1:
-            raise SettingError(f"a share of the clients lies in [0, 1), got {self.of}")
+            raise SettingError(f"a share of the clients must lie in [0, 1), got {self.of}")
 
     def among(self, clients: int) -> int:
-        """Return how many of so many clients that is."""
-        return floor(self.of * clients + 1e-9)  # 0.29 of 100 is 29, whatever floats say
+        """Return the number of clients that the share allows."""
+        return floor(self.of * clients + 1e-9)  # 0.29 of 100 is 29 despite float rounding
 
 
 Allowance = int | AllowedShare
@@ -36,11 +36,11 @@ def check_allowance(f: Allowance, rule: str) -> None:
 
 
 def allowed(f: Allowance, clients: int, rule: str) -> int:
-    """Return f for the updates at hand, which must outnumber it."""
+    """Return f for this number of updates, which must be larger than f."""
     count = f.among(clients) if isinstance(f, AllowedShare) else f
     if clients <= count:
         raise SettingError(
             f"{rule} guards against f = {count} clients but got {clients} updates; it needs more "
-            "than f; lower f, or give it as a Share of the clients present"
+            "than f; lower f, or give it as an AllowedShare of the clients present"
         )
     return count

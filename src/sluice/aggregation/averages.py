@@ -1,4 +1,4 @@
-"""Averages over whole updates: the plain one, and two that bound how far a single client pulls."""
+"""Averages over whole updates: the plain mean, and two that bound the effect of one client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class FedAvg:
 class NormClipping:
     """Shorten updates to a threshold, then take their unweighted mean.
 
-    The paper names a threshold and gives no value; its code takes the lower median length of the
+    The paper mentions a threshold but gives no value; its code uses the lower median length of the
     round's updates, `MedianLength(lower=True)`.
     """
 
@@ -55,8 +55,8 @@ class NormClipping:
 class CentredClipping:
     """Clip each update's distance to a centre, move the centre by the mean, repeat.
 
-    Karimireddy, He and Jaggi (ICML 2021), without client momentum: the centre starts at the last
-    round's aggregate, before the first round at zero.
+    Karimireddy, He and Jaggi (ICML 2021), without client momentum. The centre starts at the last
+    round's aggregate; in the first round it starts at zero.
     """
 
     tau: Threshold = MedianLength()  # noqa: RUF009 - frozen, so sharing it is safe
@@ -66,7 +66,9 @@ class CentredClipping:
     def __post_init__(self) -> None:
         check_threshold(self.tau, "centred clipping")
         if self.iterations < 1:
-            raise SettingError(f"centred clipping iterates at least once, got {self.iterations}")
+            raise SettingError(
+                f"centred clipping must iterate at least once, got {self.iterations}"
+            )
 
     def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, Centre]:
         """Aggregate one round around the last centre; return the new one."""
@@ -87,7 +89,7 @@ class CentredClipping:
             return np.zeros(size)
         if not isinstance(state, Centre):
             raise SettingError(
-                f"centred clipping starts from a Centre or Fresh(), got a {type(state).__name__}"
+                f"centred clipping needs a Centre or Fresh() as state, got a {type(state).__name__}"
             )
         if state.vector.shape != (size,):
             raise SettingError(

@@ -1,4 +1,4 @@
-"""Rules that look at one weight at a time: median and trimmed mean."""
+"""Rules that aggregate one weight at a time: median and trimmed mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ __all__ = ["CoordinateMedian", "TrimmedMean"]
 class CoordinateMedian:
     """The median of each weight; a client's influence is the share of weights it supplies."""
 
-    lower: bool = False  # of an even number the lower middle one, as the paper's code has it
+    lower: bool = False  # of an even number take the lower middle value, as the paper's code does
     needs_root: ClassVar[bool] = False
 
     def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, Fresh]:
@@ -29,7 +29,7 @@ class CoordinateMedian:
         ordered = np.sort(stack.matrix, axis=0)
         below = ordered[(len(stack) - 1) // 2]
         above = below if self.lower else ordered[len(stack) // 2]
-        supplied = (_holders(stack.matrix, below) + _holders(stack.matrix, above)) / 2
+        supplied = (_suppliers(stack.matrix, below) + _suppliers(stack.matrix, above)) / 2
         return aggregated(stack, (below + above) / 2, supplied.mean(axis=1)), fresh
 
 
@@ -57,21 +57,21 @@ class TrimmedMean:
         cut = AllowedShare(self.beta).among(len(stack))
         kept = np.sort(stack.matrix, axis=0)[cut : len(stack) - cut]
         shares = _kept_shares(stack.matrix, kept).mean(axis=1)
-        middling = _middling(np.linalg.norm(stack.matrix, axis=1), cut)
-        return aggregated(stack, kept.mean(axis=0), shares, middling), fresh
+        of_middle_length = _of_middle_length(np.linalg.norm(stack.matrix, axis=1), cut)
+        return aggregated(stack, kept.mean(axis=0), shares, of_middle_length), fresh
 
 
-def _holders(matrix: Floats, values: Floats) -> Floats:
-    """Return per weight the clients whose value it is, the ones that tie sharing it."""
-    holds = matrix == values
-    return np.asarray(holds / holds.sum(axis=0), dtype=np.float64)
+def _suppliers(matrix: Floats, values: Floats) -> Floats:
+    """Return for each weight which clients supply the value; clients that tie share it."""
+    equal = matrix == values
+    return np.asarray(equal / equal.sum(axis=0), dtype=np.float64)
 
 
 def _kept_shares(matrix: Floats, kept: Floats) -> Floats:
-    """Return per weight how much of each client's value was kept.
+    """Return for each weight how much of each client's value was kept.
 
-    Values strictly between the ends are kept whole. Of those that tie with an end, as many are
-    kept as the cut leaves, and the clients that tie share them.
+    Values strictly between the ends are kept in full. Of the values that tie with an end, some
+    are cut; the clients that tie share the others equally.
     """
     low, high = kept[0], kept[-1]
     shares: Floats = ((matrix > low) & (matrix < high)).astype(np.float64)
@@ -82,8 +82,8 @@ def _kept_shares(matrix: Floats, kept: Floats) -> Floats:
     return shares
 
 
-def _middling(lengths: Floats, cut: int) -> Bools:
-    """Return who is neither among the longest nor the shortest: the paper's stand-in for kept."""
+def _of_middle_length(lengths: Floats, cut: int) -> Bools:
+    """Return which updates are not among the longest or shortest: admitted, in the paper."""
     order = np.argsort(lengths, kind="stable")
     inside = np.zeros(len(lengths), dtype=np.bool_)
     inside[order[cut : len(lengths) - cut]] = True

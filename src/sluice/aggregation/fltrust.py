@@ -1,4 +1,4 @@
-"""FLTrust: the server trains a little itself and trusts whoever moves the same way."""
+"""FLTrust: the server trains its own small update and trusts clients with the same direction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from sluice.errors import SettingError
 
 __all__ = ["FLTrust"]
 
-ROUNDING = 1e-12  # a cosine this small is zero: normalised, it would steer the whole round
+ROUNDING = 1e-12  # a smaller cosine counts as zero: normalised, it would decide the whole round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +22,15 @@ class FLTrust:
     """The mean of the updates at the root update's length, weighted by trust.
 
     Cao, Fang, Liu and Gong (NDSS 2021). Trust is the cosine to the root update, zero where it is
-    negative. If nobody is trusted the round changes nothing. Without a root update the rule
-    refuses to run: a silent fall-back would be another rule under this one's name.
+    negative. If no client is trusted, the round changes nothing. Without a root update the rule
+    refuses to run: a silent fallback would be a different rule under the same name.
     """
 
-    admitting_cosine: float = 0.05  # above it the paper counts a client as admitted
+    admitting_cosine: float = 0.05  # the paper counts a client above it as admitted
     needs_root: ClassVar[bool] = True
 
     def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, Fresh]:
-        """Aggregate one round against its root update, which is not carried over."""
+        """Aggregate one round with its root update, which is not kept for the next round."""
         root = _root(state)
         stack = stacked(updates)
         cosines = _cosines(stack, root)
@@ -46,7 +46,7 @@ class FLTrust:
 
     @staticmethod
     def trust(updates: Sequence[Update], root: RootUpdate) -> Mapping[str, float]:
-        """Return each client's trust before normalising: what the paper's traces show."""
+        """Return each client's trust before normalising, as in the paper's traces."""
         stack = stacked(updates)
         trust = _trust(_cosines(stack, root))
         return dict(zip(stack.clients, trust.tolist(), strict=True))
@@ -55,7 +55,7 @@ class FLTrust:
 def _root(state: State) -> RootUpdate:
     if not isinstance(state, RootUpdate):
         raise SettingError(
-            "FLTrust weighs updates against the server's own update of the round, got "
+            "FLTrust compares updates with the server's own update of the round, got "
             f"{type(state).__name__} instead; train one on the root slice and pass it as RootUpdate"
         )
     return state
@@ -69,7 +69,7 @@ def _cosines(stack: Stack, root: RootUpdate) -> Floats:
     if root.vector.size != stack.matrix.shape[1]:
         raise SettingError(
             f"the root update has {root.vector.size} weights and the clients' have "
-            f"{stack.matrix.shape[1]}; all train the same model"
+            f"{stack.matrix.shape[1]}; all must train the same model"
         )
     towards = directions(root.vector.astype(np.float64)[np.newaxis])[0]
     return np.asarray(directions(stack.matrix) @ towards, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""FoolsGold: clients whose updates keep pointing the same way lose their weight."""
+"""FoolsGold: clients whose updates point in the same direction round after round lose weight."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from sluice.errors import SettingError
 __all__ = ["FoolsGold"]
 
 LEAST = 1e-6  # keeps the logit finite for a client that copies another
-ALIKE = 1e-12  # rounding leaves this much between histories that point one way
+ALIKE = 1e-12  # rounding difference between histories with the same direction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoolsGold:
-    """This round's updates, weighted by how unlike the clients' summed histories are.
+    """This round's updates, weighted by how much the clients' summed histories differ.
 
     Fung, Yoon and Beschastnikh (RAID 2020), on all weights of the model. The memory is kept by
-    client name: a gate changes who takes part, and a client that stays away a round finds its
-    history where it left it. Only clients present are compared.
+    client name, because a gate changes which clients take part; a client that misses a round keeps
+    its history. Only clients present are compared.
     """
 
     kappa: float = 1.0
@@ -32,10 +32,10 @@ class FoolsGold:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.kappa) and self.kappa > 0):
-            raise SettingError(f"FoolsGold's confidence kappa is above 0, got {self.kappa}")
+            raise SettingError(f"FoolsGold's confidence kappa must be above 0, got {self.kappa}")
 
     def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, RuleMemory]:
-        """Aggregate one round; return the memory with it added."""
+        """Aggregate one round; return the memory with this round added."""
         stack = stacked(updates)
         before = _remembered(state, stack)
         histories = stack.matrix + before
@@ -49,7 +49,7 @@ class FoolsGold:
         weights = np.zeros(len(histories))
         if unlike.max() > ALIKE:
             scaled = np.clip(unlike / unlike.max(), LEAST, 1)
-            with np.errstate(divide="ignore"):  # the most unlike client: infinity, clipped to 1
+            with np.errstate(divide="ignore"):  # the most different client: infinity, clipped to 1
                 logits = np.log(scaled / (1 - scaled))
             weights = np.clip(self.kappa * (logits + 0.5), 0, 1)
         if weights.sum() == 0:
@@ -58,13 +58,13 @@ class FoolsGold:
 
 
 def _pardoned(histories: Floats) -> Floats:
-    """Return pairwise cosines, lowered where the other client is the more alike of the two."""
+    """Return pairwise cosines, lowered where the other client has the larger maximum cosine."""
     towards = directions(histories)
     cosines = towards @ towards.T
     np.fill_diagonal(cosines, 0)
-    likest = cosines.max(axis=1)
-    mine, other = likest[:, np.newaxis], likest[np.newaxis, :]
-    pardon = np.divide(mine, other, out=np.ones_like(cosines), where=other > mine)
+    largest = cosines.max(axis=1)
+    own, other = largest[:, np.newaxis], largest[np.newaxis, :]
+    pardon = np.divide(own, other, out=np.ones_like(cosines), where=other > own)
     return np.asarray(cosines * pardon, dtype=np.float64)
 
 
@@ -72,7 +72,9 @@ def _sums(state: State) -> dict[str, Floats]:
     if isinstance(state, Fresh):
         return {}
     if not isinstance(state, RuleMemory):
-        raise SettingError(f"FoolsGold keeps a Memory, got a {type(state).__name__}; pass Fresh()")
+        raise SettingError(
+            f"FoolsGold needs a RuleMemory or Fresh() as state, got a {type(state).__name__}"
+        )
     return dict(state.sums)
 
 

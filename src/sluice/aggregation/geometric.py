@@ -14,16 +14,17 @@ from sluice.errors import SettingError
 
 __all__ = ["GeometricMedian"]
 
-SLACK = 1e-9  # how far rounding may push an update that is the median past the test for it
+SLACK = 1e-9  # tolerance for rounding in the test whether an update is the median
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeometricMedian:
     """Weiszfeld's iteration to a tolerance, unweighted.
 
-    The steps of Vardi and Zhang (PNAS 2000): if updates are themselves medians, their mean is
-    returned; otherwise the iteration starts off the best update, below every update's sum of
-    distances, and since each step lowers that sum it never meets an update, where it would stall.
+    The steps follow Vardi and Zhang (PNAS 2000). If updates are themselves medians, their mean is
+    returned. Otherwise the iteration starts near the best update, at a point whose sum of distances
+    is below that of every update. Each step lowers that sum, so the iteration never reaches an
+    update, where it would stall.
     """
 
     tolerance: float = 1e-10  # last step, relative to the median distance
@@ -49,13 +50,13 @@ class GeometricMedian:
         points = _in_few_dimensions(matrix)
         pulls = [_pull(points, apart[at], at) for at in range(len(points))]
         lengths = np.linalg.norm(pulls, axis=1)
-        together = (apart == 0).sum(axis=1)
-        medians = lengths <= together * (1 + SLACK) + SLACK
+        coincident = (apart == 0).sum(axis=1)
+        medians = lengths <= coincident * (1 + SLACK) + SLACK
         if medians.any():
             return np.asarray(medians / medians.sum(), dtype=np.float64)
         best = int(apart.sum(axis=1).argmin())
         others = apart[best] > 0
-        reach = (1 - together[best] / lengths[best]) / (1 / apart[best][others]).sum()
+        reach = (1 - coincident[best] / lengths[best]) / (1 / apart[best][others]).sum()
         return self._iterate(points, points[best] + reach * pulls[best])
 
     def _iterate(self, points: Floats, start: Floats) -> Floats:
@@ -74,16 +75,16 @@ class GeometricMedian:
 def _in_few_dimensions(matrix: Floats) -> Floats:
     """Return n points of at most n coordinates at the same distances from each other.
 
-    The median lies in the span of the updates, so the iteration need not touch all weights. The
-    origin moves to the coordinate-wise median first, so that a far update costs the near ones no
-    digits.
+    The median lies in the span of the updates, so the iteration does not need all weights. The
+    origin moves to the coordinate-wise median first, so that a distant update does not reduce the
+    precision of the others.
     """
     centred = (matrix - np.median(matrix, axis=0)).T
     return np.asarray(np.linalg.qr(centred, mode="r"), dtype=np.float64).T
 
 
 def _pull(points: Floats, apart: Floats, at: int) -> Floats:
-    """Return the sum of unit vectors from one point to all that lie elsewhere."""
+    """Return the sum of unit vectors from one point to all points at other places."""
     elsewhere = apart > 0
     towards = (points[elsewhere] - points[at]) / apart[elsewhere, np.newaxis]
     return np.asarray(towards.sum(axis=0), dtype=np.float64)

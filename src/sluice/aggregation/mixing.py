@@ -1,4 +1,4 @@
-"""Nearest-neighbour mixing: average each update with its neighbours before another rule sees it."""
+"""Nearest-neighbour mixing: average each update with its neighbours, then apply another rule."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ __all__ = ["NearestNeighbourMixing"]
 class NearestNeighbourMixing:
     """Replace each update by the mean of its n - f nearest, itself included, then aggregate.
 
-    Allouah and others (AISTATS 2023). State is the wrapped rule's. Influence is traced back to the
-    clients whose updates were mixed.
+    Allouah and others (AISTATS 2023). The state is that of the wrapped rule. Influence is
+    assigned to the clients whose updates were mixed.
     """
 
     rule: Rule
@@ -45,9 +45,9 @@ class NearestNeighbourMixing:
 
 
 def _mixing(matrix: Floats, keep: int) -> Floats:
-    """Return row by row the shares of the original updates in each mixed one."""
+    """Return one row per mixed update: the shares of the original updates in it."""
     apart = squared_distances(matrix)
-    np.fill_diagonal(apart, -1)  # itself first, even where others coincide with it
+    np.fill_diagonal(apart, -1)  # itself first, even if others are equal to it
     nearest = np.argsort(apart, axis=1, kind="stable")[:, :keep]
     shares = np.zeros_like(apart)
     np.put_along_axis(shares, nearest, 1 / keep, axis=1)

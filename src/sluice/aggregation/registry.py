@@ -1,7 +1,4 @@
-"""The rules by the names the command line and the results use."""
-
-from collections.abc import Mapping
-from types import MappingProxyType
+"""The rules, by the names in the command line and the results."""
 
 from sluice.aggregation.averages import CentredClipping, FedAvg, NormClipping
 from sluice.aggregation.coordinates import CoordinateMedian, TrimmedMean
@@ -11,10 +8,11 @@ from sluice.aggregation.geometric import GeometricMedian
 from sluice.aggregation.mixing import NearestNeighbourMixing
 from sluice.aggregation.rule import Rule
 from sluice.aggregation.selection import Krum, MultiKrum
+from sluice.plugins import Registry
 
 __all__ = ["RULES"]
 
-RULES: Mapping[str, Rule] = MappingProxyType(
+RULES: Registry[Rule] = Registry(
     {
         "fedavg": FedAvg(),
         "median": CoordinateMedian(),
@@ -27,6 +25,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "centred-clipping": CentredClipping(),
         "geometric-median": GeometricMedian(),
         "nnm": NearestNeighbourMixing(rule=CoordinateMedian()),
-    }
+    },
+    group="sluice.aggregation",
 )
-"""Each rule as the paper sets it; the last four, which the paper does not run, by their default."""
+"""Each rule with the paper's settings; the last four are not in the paper and use defaults."""

@@ -1,19 +1,19 @@
-"""What every aggregation rule takes and returns.
+"""The interface of every aggregation rule.
 
 *Influence* is the coefficient with which the vector a client sent enters the aggregate, as a share
 of all clients' coefficients and, in rules that work coordinate by coordinate, averaged over
-coordinates. It is measured by the code that aggregates and sums to one; where a rule lets nobody
-in, the aggregate is zero and no client has influence.
+coordinates. The code that aggregates also measures it. It sums to one; if a rule admits no client,
+the aggregate is zero and no client has influence.
 
-*Admitted* is how the paper counts a client as having got past a rule. Its definition differs from
-rule to rule and says little in some of them, which is why influence stands beside it:
+*Admitted* is the paper's term for a client that passes a rule. Its definition differs from rule to
+rule and means little for some of them, so influence is reported as well:
 
     fedavg, median, norm-clipping   always
     krum, multi-krum                selected
     trimmed-mean                    norm outside the k largest and the k smallest
     fltrust                         cosine to the root update above 0.05
     foolsgold                       weight above 0.5/n
-    centred-clipping,               always: like norm clipping and median, they turn nobody away
+    centred-clipping,               always: like norm clipping and median, they reject no client
     geometric-median                (the paper does not run these two)
     nnm                             as the rule it wraps judges the client's mixed update
 """
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Aggregate:
-    """What a round does to the weights, and who had how much part in it."""
+    """The update of a round, each client's influence on it, and the admitted clients."""
 
     update: Floats
     influence: Mapping[str, float]
@@ -52,19 +52,19 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """Nothing remembered: every rule before its first round, and a rule without memory always."""
+    """Empty state: of every rule before its first round, and always of a rule without memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RuleMemory:
-    """The sum of all updates each client ever sent, by client (FoolsGold)."""
+    """The sum of all updates that each client has sent, by client (FoolsGold)."""
 
     sums: Mapping[str, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Centre:
-    """Where the last round's aggregate lay (centred clipping)."""
+    """The last round's aggregate (centred clipping)."""
 
     vector: Floats
 
@@ -73,7 +73,7 @@ class Centre:
 class RootUpdate:
     """The server's own update of this round, trained on its clean root slice (FLTrust).
 
-    It serves one round: the rule returns `Fresh`, so that a stale one cannot slip into the next.
+    It is for one round: the rule returns `Fresh`, so that the next round cannot use a stale one.
     """
 
     vector: Vector
@@ -82,7 +82,7 @@ class RootUpdate:
         checked = checked_vector(self.vector, "the server's root update")
         if not checked.any():
             raise SettingError(
-                "the server's root update is zero and points nowhere; train it on its root slice"
+                "the server's root update is zero and has no direction; train it on the root slice"
             )
         object.__setattr__(self, "vector", checked)
 
@@ -91,11 +91,11 @@ State = Fresh | RuleMemory | Centre | RootUpdate
 
 
 class Rule(Protocol):
-    """Many updates in, one out. State goes in and comes back, so any round can be replayed."""
+    """Combine many updates into one. State is passed in and returned: any round can be replayed."""
 
     @property
     def needs_root(self) -> bool:
-        """Whether the server must train a root update and hand it in as the state."""
+        """Whether the server must train a root update and pass it as the state."""
         ...
 
     def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, State]:
@@ -106,24 +106,23 @@ class Rule(Protocol):
 def aggregated(
     stack: Stack, update: Floats, coefficients: Floats, admitted: Bools | None = None
 ) -> Aggregate:
-    """Put an aggregate together from what the rule measured, one row per client of the stack."""
+    """Build an aggregate from a rule's measurements, one row per client of the stack."""
     total = float(coefficients.sum())
     shares = coefficients / total if total > 0 else coefficients
-    passed = np.ones(len(stack), dtype=np.bool_) if admitted is None else admitted
+    passes = np.ones(len(stack), dtype=np.bool_) if admitted is None else admitted
     return Aggregate(
         update=frozen(update),
         influence=dict(zip(stack.clients, shares.tolist(), strict=True)) if total > 0 else {},
         admitted=frozenset(
-            client for client, through in zip(stack.clients, passed, strict=True) if through
+            client for client, passed in zip(stack.clients, passes, strict=True) if passed
         ),
     )
 
 
 def expect_fresh(state: State, rule: str) -> Fresh:
-    """Return the state of a rule without memory; another rule's state is a mix-up."""
+    """Return the state of a rule without memory; refuse the state of another rule."""
     if not isinstance(state, Fresh):
         raise SettingError(
-            f"{rule} keeps nothing between rounds but was handed a {type(state).__name__}; "
-            "pass Fresh()"
+            f"{rule} has no memory between rounds but got a {type(state).__name__}; pass Fresh()"
         )
     return state

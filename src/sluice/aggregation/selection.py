@@ -20,9 +20,9 @@ __all__ = ["Krum", "MultiKrum"]
 class Krum:
     """The one update whose n - f - 2 nearest neighbours lie closest, in squared distance.
 
-    The paper sets f = 3 of 10 clients. As a share, f follows the number of updates a gate leaves;
-    `Krum(f=3)` keeps it fixed. With few updates the neighbours are at least one, as in the
-    paper's code; the theory asks for n >= 2 f + 3.
+    The paper sets f = 3 of 10 clients. As a share, f follows the number of updates that a gate
+    admits; `Krum(f=3)` keeps it fixed. With few updates there is at least one neighbour, as in the
+    paper's code; the theory requires n >= 2 f + 3.
     """
 
     f: Allowance = AllowedShare(0.3)  # noqa: RUF009 - frozen, so sharing it is safe
@@ -41,7 +41,7 @@ class Krum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiKrum:
-    """The unweighted mean of the m updates Krum scores best; by default all but f."""
+    """The unweighted mean of the m updates that Krum scores best; by default all but f."""
 
     f: Allowance = AllowedShare(0.3)  # noqa: RUF009 - frozen, so sharing it is safe
     m: int | None = None
@@ -50,7 +50,7 @@ class MultiKrum:
     def __post_init__(self) -> None:
         check_allowance(self.f, "Multi-Krum")
         if self.m is not None and self.m < 1:
-            raise SettingError(f"Multi-Krum keeps m >= 1 updates, got m = {self.m}")
+            raise SettingError(f"Multi-Krum must keep m >= 1 updates, got m = {self.m}")
 
     def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, Fresh]:
         """Aggregate one round."""
@@ -70,7 +70,7 @@ def _scores(matrix: Floats, f: int) -> Floats:
     """Return each update's sum of squared distances to its nearest neighbours, not itself."""
     clients = len(matrix)
     neighbours = max(clients - f - 2, 1)
-    nearest = np.sort(squared_distances(matrix), axis=1)  # first comes the zero to itself
+    nearest = np.sort(squared_distances(matrix), axis=1)  # column 0 is the distance to itself
     return np.asarray(nearest[:, 1 : 1 + neighbours].sum(axis=1), dtype=np.float64)
 
 

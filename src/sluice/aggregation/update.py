@@ -1,4 +1,4 @@
-"""What one client sends in one round, and the round's updates laid side by side."""
+"""The update of one client in one round, and a round's updates as a matrix."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ __all__ = ["Stack", "Update", "Vector", "checked_vector", "stacked"]
 
 Vector = NDArray[np.floating[Any]]
 
-LARGEST = float(np.finfo(np.float32).max)  # weights travel as float32; its square fits in float64
+LARGEST = float(np.finfo(np.float32).max)  # weights are sent as float32; its square fits in float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Update:
-    """The change of weights one client proposes: its model after training less the one it got."""
+    """One client's change of weights: its model after training minus the model it received."""
 
     client: str
     vector: Vector
-    weight: float  # how many windows it trained on, by its own account
+    weight: float  # number of training windows, as the client claims
 
     def __post_init__(self) -> None:
         if not self.client:
-            raise SettingError("an update names the client that sent it; got an empty name")
+            raise SettingError("an update must name the client that sent it; got an empty name")
         if not (np.isfinite(self.weight) and self.weight > 0):
             raise SettingError(
                 f"client {self.client!r} claims {self.weight} training windows; expected more "
@@ -42,8 +42,8 @@ class Update:
 class Stack:
     """A round's updates as the rows of a matrix, in the order of the clients' names.
 
-    Rows are ordered here and nowhere else, so the order in which updates arrive cannot change a
-    rule's result, not even in its last bit.
+    Rows are ordered only here, so the order in which updates arrive cannot change a rule's result,
+    not even in its last bit.
     """
 
     clients: tuple[str, ...]
@@ -55,7 +55,7 @@ class Stack:
 
 
 def checked_vector(vector: Vector, owner: str) -> Vector:
-    """Return the vector read-only, or say what is wrong with it and whose it is."""
+    """Return the vector read-only; an error names the fault and the owner."""
     array = np.asarray(vector)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind != "f":
         raise SettingError(
@@ -74,7 +74,7 @@ def checked_vector(vector: Vector, owner: str) -> Vector:
 
 
 def stacked(updates: Sequence[Update]) -> Stack:
-    """Lay a round's updates side by side in double precision, ordered by client."""
+    """Stack a round's updates in double precision, ordered by client."""
     if not updates:
         raise SettingError("a round without updates cannot be aggregated; keep the last weights")
     ordered = sorted(updates, key=lambda update: update.client)
@@ -84,7 +84,7 @@ def stacked(updates: Sequence[Update]) -> Stack:
         if one.vector.shape != other.vector.shape:
             raise SettingError(
                 f"client {one.client!r} sent {one.vector.size} weights and client "
-                f"{other.client!r} sent {other.vector.size}; all train the same model"
+                f"{other.client!r} sent {other.vector.size}; all must train the same model"
             )
     return Stack(
         clients=tuple(update.client for update in ordered),

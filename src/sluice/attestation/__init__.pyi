@@ -2,6 +2,7 @@ from .log.chain import Log, read_log
 from .messages.context import Context, Interval
 from .messages.signing import SigningKey
 from .packing import digest
+from .protocol.alone import commit, prove, prove_into, verify, write_proof
 from .protocol.coordinator import (
     Agreement,
     Attested,
@@ -46,9 +47,14 @@ __all__ = [
     "Verifier",
     "attest_together",
     "circuit_for",
+    "commit",
     "digest",
     "find_system",
     "poseidon",
+    "prove",
+    "prove_into",
     "read_log",
+    "verify",
     "verify_together",
+    "write_proof",
 ]

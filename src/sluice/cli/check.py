@@ -1,13 +1,11 @@
 """`sluice check`: the gate on one batch, with the evidence an operator can act on."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.admission import Finding, Verdict
-from sluice.cli.attest import prove_into
-from sluice.cli.console import Json, Quiet, emit, out, table, working
+from sluice.cli.console import Json, Quiet, emit, out, reason_payload, table, working
 from sluice.cli.options import (
     AllowEmpty,
     Every,
@@ -22,9 +20,10 @@ from sluice.cli.options import (
     range_of,
 )
 from sluice.errors import SettingError
-from sluice.invariants import RelationKind, RuleSet, amount, number, unit_of
-from sluice.reports import write_verdict_figure, write_verdict_page
-from sluice.telemetry import Record
+
+if TYPE_CHECKING:
+    from sluice.admission import Finding, Verdict
+    from sluice.invariants import RuleSet
 
 __all__ = ["check"]
 
@@ -55,9 +54,14 @@ def check(
 
     Example: [bold]sluice check april.csv --rules rules.json --html verdict.html[/bold]
     """
+    from sluice.attestation import prove_into
+    from sluice.reports import write_verdict_figure, write_verdict_page
+
     quiet = quiet or json
+    for page in (html, png):
+        if page and not page.parent.is_dir():
+            raise SettingError(f"cannot write {page}: there is no folder {page.parent}")
     gate = open_gate(rules_path, policy_name, allow_empty=allow_empty)
-    rules, policy = gate.rules, gate.policy
     with working(f"reading {record}", quiet=quiet):
         batch = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
@@ -65,33 +69,30 @@ def check(
         if rows:
             batch = batch.rows(*range_of(rows, batch, option="--rows"))
     verdict = gate.judge(batch)
-    for page in (html, png):
-        if page and not page.parent.is_dir():
-            raise SettingError(f"cannot write {page}: there is no folder {page.parent}")
     if html:
         with working(f"drawing {html}", quiet=quiet):
-            write_verdict_page(verdict, batch, rules, policy, html)
+            write_verdict_page(verdict, html)
     if png:
         with working(f"drawing {png}", quiet=quiet):
-            write_verdict_figure(verdict, batch, rules, policy, png)
+            write_verdict_figure(verdict, png)
     if prove and verdict.admitted:
         with working(f"proving {len(batch):,} rows", quiet=quiet):
-            prove_into(prove, batch, rules, policy)
+            prove_into(prove, verdict)
     if json:
         emit(_payload(verdict))
     else:
-        _show(verdict, batch, rules)
+        _show(verdict)
     if not verdict.admitted:
         raise typer.Exit(3)
 
 
-def _payload(verdict: Verdict) -> dict[str, object]:
+def _payload(verdict: "Verdict") -> dict[str, object]:
     return {
         "admitted": verdict.admitted,
         "rows": verdict.rows,
         "violating_rows": verdict.violating_rows,
         "violating_share": verdict.violating_share,
-        "reasons": list(verdict.reasons),
+        "reasons": [reason_payload(reason) for reason in verdict.reasons],
         "rules": [
             {
                 "name": found.name,
@@ -108,7 +109,8 @@ def _payload(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def _show(verdict: Verdict, batch: Record, rules: RuleSet) -> None:
+def _show(verdict: "Verdict") -> None:
+    batch, rules = verdict.measured.record, verdict.measured.rules
     word = "admitted" if verdict.admitted else "not admitted"
     count = len(verdict.reasons)
     why = f", for {count} reason{'s' if count > 1 else ''}" if count else ""
@@ -122,7 +124,7 @@ def _show(verdict: Verdict, batch: Record, rules: RuleSet) -> None:
             else ""
         )
     )
-    for reason in verdict.reasons:
+    for reason in verdict.sentences:
         out.print(f"  {reason}", markup=False)
     found = sorted(
         (finding for finding in verdict.findings if finding.violating_rows),
@@ -144,8 +146,10 @@ def _show(verdict: Verdict, batch: Record, rules: RuleSet) -> None:
     out.print(f"\nThis is evidence about the telemetry of {batch.name!r}; a fault looks the same.")
 
 
-def _show_worst(found: list[Finding], rules: RuleSet) -> None:
+def _show_worst(found: "list[Finding]", rules: "RuleSet") -> None:
     """List each rule's worst row, furthest out first; a range has no tolerance and comes last."""
+    from sluice.invariants import RelationKind, amount, number, unit_of
+
     units = {rule.name: unit_of(rule.relation, rules) for rule in rules.invariants}
     worst = sorted(
         ((row, finding) for finding in found for row in finding.worst[:1]),

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -15,7 +15,21 @@ from rich.table import Table
 
 from sluice.errors import SettingError
 
-__all__ = ["Json", "Quiet", "counted", "emit", "known", "out", "table", "warn", "working"]
+if TYPE_CHECKING:
+    from sluice.admission import Reason
+
+__all__ = [
+    "Json",
+    "Quiet",
+    "counted",
+    "emit",
+    "known",
+    "out",
+    "reason_payload",
+    "table",
+    "warn",
+    "working",
+]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
@@ -85,6 +99,17 @@ def known(option: str, name: str, names: Iterable[str]) -> None:
 def emit(payload: Mapping[str, object]) -> None:
     """Print a JSON object; NaN and infinities are no JSON and would be a bug."""
     sys.stdout.write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def reason_payload(reason: "Reason") -> dict[str, object]:
+    """Return a reason as `--json` prints it."""
+    return {
+        "kind": reason.kind.value,
+        "rule": reason.rule or None,
+        "found": reason.found,
+        "allowed": reason.allowed,
+        "sentence": reason.sentence,
+    }
 
 
 def table(title: str, *columns: str) -> Table:

@@ -40,14 +40,19 @@ def list_plants(json: Json = False) -> None:
     plants = [plant for known in load_all("sluice.plants").values() for plant in known]
     if json:
         listed = [{"name": p.name, "title": p.title, "days": p.days} for p in plants]
-        emit({"plants": listed, "formats": [{"name": f.name, "title": f.title} for f in FORMATS]})
+        emit(
+            {
+                "plants": listed,
+                "formats": [{"name": f.name, "title": f.title} for f in FORMATS.values()],
+            }
+        )
         return
     drawn = table("Simulated plants (sluice data make NAME)", "name", "days", "what it is")
     for plant in plants:
         drawn.add_row(plant.name, f"{plant.days:g}", plant.title)
     out.print(drawn)
     known = table("Record formats (sniffed; --format to force)", "name", "what it reads")
-    for format_ in FORMATS:
+    for format_ in FORMATS.values():
         known.add_row(format_.name, format_.title)
     known.add_row("plain", "any CSV or Parquet with a time column, wide or long")
     out.print(known)

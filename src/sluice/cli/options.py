@@ -1,19 +1,20 @@
-"""The gate that a command's --rules, --policy and --allow-empty make."""
+"""Options that several commands share, and what they open: records, rows, gates."""
 
 import math
 import re
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.admission import Gate, HardenedPolicy, PaperPolicy, read_policy
-from sluice.arrays import Run
 from sluice.errors import SettingError
-from sluice.invariants import load_rules
-from sluice.telemetry import Record, read_plant_file, read_record
-from sluice.telemetry.formats import Fill
+from sluice.telemetry import Fill
+
+if TYPE_CHECKING:
+    from sluice.admission import Gate
+    from sluice.arrays import Run
+    from sluice.telemetry import Record
 
 __all__ = [
     "AllowEmpty",
@@ -34,8 +35,10 @@ __all__ = [
 RANGE = re.compile(r"(\d*):(\d*)")
 
 
-def slice_of(text: str, record: Record, *, after: int, option: str) -> Run:
+def slice_of(text: str, record: "Record", *, after: int, option: str) -> "Run":
     """Return the rows that an option asks for; a share begins at row `after`."""
+    from sluice.arrays import Run
+
     if ":" in text:
         return range_of(text, record, option=option)
     try:
@@ -55,8 +58,10 @@ def slice_of(text: str, record: Record, *, after: int, option: str) -> Run:
     return Run(after, after + rows)
 
 
-def range_of(text: str, record: Record, *, option: str) -> Run:
+def range_of(text: str, record: "Record", *, option: str) -> "Run":
     """Return rows A:B, B left out, as Python slices are; either end may be left out."""
+    from sluice.arrays import Run
+
     found = RANGE.fullmatch(text.strip())
     if not found:
         raise SettingError(f"{option} is {text!r}; rows are given as A:B, such as 0:5000")
@@ -92,8 +97,10 @@ def open_record(
     fill: Fill | None = None,
     skip_s: float = 0.0,
     every: int = 1,
-) -> Record:
+) -> "Record":
     """Read a record as the shared options say."""
+    from sluice.telemetry import read_plant_file, read_record
+
     declared = read_plant_file(plant) if plant else None
     record = read_record(path, plant=declared, format_name=format_name, fill=fill)
     if not math.isfinite(skip_s) or skip_s >= len(record) * record.stride_s:
@@ -127,13 +134,13 @@ AllowEmpty = Annotated[
 ]
 
 
-def open_gate(rules_path: Path, policy_name: str | None, *, allow_empty: bool) -> Gate:
+def open_gate(rules_path: Path, policy_name: str | None, *, allow_empty: bool) -> "Gate":
     """Make a gate ready, by default as hard as its rules allow; say its warnings on stderr."""
+    from sluice.admission import Gate, default_policy, read_policy
+    from sluice.invariants import load_rules
+
     rules = load_rules(rules_path)
-    if policy_name is not None:
-        policy = read_policy(policy_name)
-    else:
-        policy = HardenedPolicy() if rules.clean else PaperPolicy()
+    policy = read_policy(policy_name) if policy_name is not None else default_policy(rules)
     with warnings.catch_warnings(record=True) as met:
         warnings.simplefilter("always")
         gate = Gate.of(rules, policy, allow_empty=allow_empty)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.admission import BUILT_IN, PaperPolicy, policy_hash, read_policy, unsound, write_policy
+from sluice.admission import BUILT_IN, policy_hash, read_policy, unsound, write_policy
 from sluice.admission import accept as judge_rules
 from sluice.cli.console import Json, emit, out, table
 from sluice.errors import RulesFileError, SettingError
@@ -79,7 +79,8 @@ def seal(file: RulesPath, json: Json = False) -> None:
     """
     wrong = unsound(load_rules(file, sealed=False))
     if wrong:
-        raise RulesFileError(f"rules file {file} cannot be sealed: {'; '.join(wrong)}")
+        sentences = "; ".join(objection.sentence for objection in wrong)
+        raise RulesFileError(f"rules file {file} cannot be sealed: {sentences}")
     digest = seal_rules(file)
     if json:
         emit({"hash": digest})
@@ -122,19 +123,28 @@ def accept(
     Example: [bold]sluice rules accept rules.json --policy policy.toml --last accepted.json[/bold]
     """
     asked = read_policy(policy)
-    if isinstance(asked, PaperPolicy):
+    if not asked.integers:
         raise SettingError("the paper policy asks nothing of rules; give a hardened one")
     rules = load_rules(file)
-    reasons = judge_rules(rules, asked, last=load_rules(last) if last else None)
+    objections = judge_rules(rules, asked, last=load_rules(last) if last else None)
     if json:
-        emit({"accepted": not reasons, "reasons": list(reasons)})
-    elif reasons:
-        out.print(f"[bold]not accepted[/bold]: {len(reasons)} reasons")
-        for reason in reasons:
-            out.print(f"  {reason}", markup=False)
+        emit(
+            {
+                "accepted": not objections,
+                "objections": [
+                    {**asdict(objection), "sentence": objection.sentence}
+                    for objection in objections
+                ],
+                "reasons": [objection.sentence for objection in objections],
+            }
+        )
+    elif objections:
+        out.print(f"[bold]not accepted[/bold]: {len(objections)} objections")
+        for objection in objections:
+            out.print(f"  {objection.sentence}", markup=False)
     else:
         out.print(f"[bold]accepted[/bold]: {len(rules.invariants)} rules")
-    if reasons:
+    if objections:
         raise typer.Exit(3)
 
 

@@ -1,4 +1,4 @@
-"""The detector learns what clean windows look like and alarms where one does not.
+"""The detector learns clean windows and raises an alarm for windows that differ.
 
 Only training imports jax and only export imports onnx: scoring a record needs neither.
 """

@@ -1,4 +1,5 @@
 from .alarms import AlarmStretch, Scored
+from .alone import score, train
 from .autoencoder import (
     Autoencoder,
     Descent,
@@ -13,11 +14,13 @@ from .autoencoder import (
 from .calibration import Detector, Framing, TrainingSummary, calibrated
 from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
+from .registry import SUMMED, Summary, SummedDetector, demand_detector, detector_names
 from .subspace import Moments, Subspace, fit_subspace
 from .threshold import Threshold
-from .training import Batches, batches, errors, padded, train, walk
+from .training import Batches, batches, errors, padded, train_parameters, walk
 
 __all__ = [
+    "SUMMED",
     "AlarmStretch",
     "Autoencoder",
     "Batches",
@@ -30,10 +33,14 @@ __all__ = [
     "Parameters",
     "Scored",
     "Subspace",
+    "Summary",
+    "SummedDetector",
     "Threshold",
     "TrainingSummary",
     "batches",
     "calibrated",
+    "demand_detector",
+    "detector_names",
     "errors",
     "fit_subspace",
     "initial",
@@ -41,9 +48,11 @@ __all__ = [
     "padded",
     "parameter_count",
     "save_detector",
+    "score",
     "scores",
     "shapes",
     "train",
+    "train_parameters",
     "unflatten",
     "walk",
     "width_of",

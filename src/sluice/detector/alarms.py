@@ -1,4 +1,4 @@
-"""What a detector says of a record: a score a window, alarms, and the stretches they form."""
+"""A detector's result on a record: one score per window, alarms, and stretches of alarms."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmStretch:
-    """Alarms at consecutive rows; rows are the last of their windows, both ends included."""
+    """Alarms of consecutive windows, from `first_row` to `last_row` (the windows' last rows)."""
 
     first_row: int
     last_row: int
@@ -27,13 +27,13 @@ class AlarmStretch:
 
     @property
     def rows(self) -> int:
-        """How many windows alarmed in a row."""
+        """Number of consecutive windows that alarmed."""
         return self.last_row - self.first_row + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scored:
-    """Scores and alarms, one per window, told at the window's last row."""
+    """Scores and alarms, one per window, reported at the window's last row."""
 
     last_rows: Ints
     times: Times
@@ -51,10 +51,10 @@ class Scored:
         return tuple(self._stretch(run) for run in self._alarm_runs())
 
     def false_alarms_per_day(self) -> float | None:
-        """Return alarm stretches wholly on normal windows, per day of normal windows.
+        """Return alarm stretches entirely on normal windows, per day of normal windows.
 
-        An alarm that touches an attack is not false for outlasting it. None where no window is
-        labelled normal: nobody can tell a false alarm there.
+        A stretch that touches an attack is not false, even if it lasts longer than the attack.
+        None if no window is labelled normal, because false alarms are then unknown.
         """
         normal = int(np.sum(self.labels == Label.NORMAL))
         if not normal:
@@ -64,12 +64,12 @@ class Scored:
 
     def _alarm_runs(self) -> list[Run]:
         edges = np.flatnonzero(np.diff(self.last_rows) != 1) + 1
-        found: list[Run] = []
+        alarm_runs: list[Run] = []
         for part in np.split(np.arange(len(self)), edges):
             if part.size:
                 start = int(part[0])
-                found += [Run(start + a, start + b) for a, b in runs(self.alarms[part])]
-        return found
+                alarm_runs += [Run(start + a, start + b) for a, b in runs(self.alarms[part])]
+        return alarm_runs
 
     def _stretch(self, run: Run) -> AlarmStretch:
         return AlarmStretch(

@@ -1,59 +1,69 @@
-"""A plant on its own: the detector it can train without a federation."""
+"""Train a detector on one plant's record, and score a record with a detector."""
 
 import numpy as np
 
+from sluice.detector.alarms import Scored
 from sluice.detector.autoencoder import Autoencoder, Descent, initial
 from sluice.detector.calibration import Detector, Framing, TrainingSummary, calibrated
 from sluice.detector.model import DetectorKind, Model
-from sluice.detector.subspace import Moments, fit_subspace
-from sluice.detector.training import train
+from sluice.detector.registry import SUMMED, demand_detector
+from sluice.detector.training import train_parameters
 from sluice.errors import SettingError
 from sluice.seeding import stream
 from sluice.telemetry import Label, Record, Scaler, Shares, feature_names, split
 
-__all__ = ["fit_alone"]
+__all__ = ["score", "train"]
 
-AS_LONG_AS_A_FEDERATION = Descent(epochs=50)  # as many as the paper's 25 rounds of 2
+DEFAULT_DESCENT = Descent(epochs=50)  # as many epochs as the paper's 25 rounds of 2
 
 
-def fit_alone(
+def train(
     record: Record,
     *,
-    kind: DetectorKind = DetectorKind.AUTOENCODER,
+    kind: str = DetectorKind.AUTOENCODER,
     seed: int = 0,
     shares: Shares | None = None,
-    descent: Descent = AS_LONG_AS_A_FEDERATION,
+    descent: Descent = DEFAULT_DESCENT,
 ) -> Detector:
-    """Train and calibrate on one clean record, split in time as a federation of one would be.
+    """Train and calibrate on one clean record, split in time like a federation of one client.
 
-        from sluice.detector import Kind, save_detector
-        from sluice.detector.alone import fit_alone
+        import sluice
 
-        detector = fit_alone(read_record(Path("clean.csv")), kind=Kind.SUBSPACE)
-        save_detector(detector, Path("model.safetensors"))
+        detector = sluice.train(sluice.read_record("clean.csv"), kind="subspace")
+        sluice.save_detector(detector, Path("model.safetensors"))
 
-    The slices are those of `telemetry.split`: the mining and root slices stay unused, so that the
-    result compares with a federation's.
+    The slices are those of `telemetry.split`. The mining and root slices stay unused, so that the
+    result can be compared with a federation's.
     """
+    demand_detector(kind)
     if np.any(record.labels == Label.ATTACK):
         raise SettingError(
-            f"record {record.name!r} holds rows labelled attack; a detector learns from clean ones"
+            f"record {record.name!r} holds rows labelled attack; train on a clean record"
         )
     parts = split(record, clients=1, shares=shares)
     own = parts.shards[0]
     framing = Framing(scaler=Scaler.fit([own], feature_names(record)), stride_s=record.stride_s)
-    seen, clean = framing.windows(own), framing.windows(parts.validation)
+    fitted, clean = framing.windows(own), framing.windows(parts.validation)
     model: Model
-    if kind is DetectorKind.SUBSPACE:
-        model = fit_subspace(Moments.of(seen), clean)
+    if kind != DetectorKind.AUTOENCODER:
+        made = SUMMED[kind]
+        model = made.fit(made.summarise(fitted), clean)
     else:
         first = initial(framing.width, seed=seed)
         shuffle = stream(seed, "autoencoder", "shuffle")
-        model = Autoencoder(train(first, seen, descent=descent, shuffle=shuffle))
+        model = Autoencoder(train_parameters(first, fitted, descent=descent, shuffle=shuffle))
     training = TrainingSummary(
         records=(record.name,),
-        windows=len(seen),
+        windows=len(fitted),
         seed=seed,
-        descent=None if kind is DetectorKind.SUBSPACE else descent,
+        descent=descent if kind == DetectorKind.AUTOENCODER else None,
     )
     return calibrated(model, framing, clean, training=training)
+
+
+def score(record: Record, detector: Detector) -> Scored:
+    """Score every window of a record and mark the alarms.
+
+    Labels are not needed. Where the record has some, `Scored.labels` holds them.
+    """
+    return detector.score(record)

@@ -5,7 +5,7 @@ after the code, a linear output. A window's score is the mean squared error of i
 
 Parameters are one float32 vector, so that an update is a difference of vectors. Layout: the four
 layers in order from input to output, each as its weights (inputs x outputs, row by row) followed
-by its bias. The width d is told by the length alone: 257 d + 6,424.
+by its bias. The length alone determines the width d: it is 257 d + 6,424.
 
 Everything here is numpy; `sluice.detector.training` holds the same forward pass in jax.
 """
@@ -43,7 +43,7 @@ Parameters = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descent:
-    """Local training. The paper states a batch of 1,024; its code ran every cell with 128."""
+    """Settings of local training. The paper states a batch of 1,024; its code ran with 128."""
 
     epochs: int = 2
     batch: int = 1_024
@@ -70,12 +70,12 @@ def shapes(width: int) -> tuple[tuple[int, int], ...]:
 
 
 def parameter_count(width: int) -> int:
-    """Return how many parameters windows of `width` values take."""
+    """Return the number of parameters for windows of `width` values."""
     return sum((inputs + 1) * outputs for inputs, outputs in shapes(width))
 
 
 def width_of(count: int) -> int:
-    """Return the window width that a number of parameters belongs to."""
+    """Return the window width for a number of parameters."""
     width, rest = divmod(count - parameter_count(0), parameter_count(1) - parameter_count(0))
     if rest or width < 1:
         raise SettingError(
@@ -86,7 +86,7 @@ def width_of(count: int) -> int:
 
 
 def unflatten(parameters: Any) -> tuple[Layer, ...]:
-    """Cut a flat vector into its layers (views, no copies)."""
+    """Split a flat vector into its layers (views, no copies)."""
     return tuple(_layers(parameters))
 
 
@@ -101,7 +101,7 @@ def _layers(parameters: Any) -> Iterator[Layer]:
 
 
 def flatten(layers: tuple[Layer, ...]) -> Parameters:
-    """Lay layers out as one flat vector."""
+    """Join layers into one flat vector."""
     parts = [np.ravel(part) for layer in layers for part in layer]
     return np.concatenate(parts).astype(np.float32)
 
@@ -109,26 +109,26 @@ def flatten(layers: tuple[Layer, ...]) -> Parameters:
 def initial(width: int, *, seed: int) -> Parameters:
     """Draw the first parameters from the stream `("autoencoder", "initial")` of a seed.
 
-    Weights and biases are uniform within 1 / sqrt(inputs), the default of the torch layers that
-    the paper's code is built of (the law is the same; torch's own numbers are not reproduced).
+    Weights and biases are uniform within 1 / sqrt(inputs), the default of the torch layers in the
+    paper's code. The distribution is the same; torch's random numbers are not reproduced.
     """
     rng = stream(seed, "autoencoder", "initial")
-    drawn = []
+    layers = []
     for inputs, outputs in shapes(width):
-        reach = 1 / np.sqrt(inputs)
-        weights = rng.uniform(-reach, reach, (inputs, outputs))
-        drawn.append(Layer(weights, rng.uniform(-reach, reach, outputs)))
-    return flatten(tuple(drawn))
+        limit = 1 / np.sqrt(inputs)
+        weights = rng.uniform(-limit, limit, (inputs, outputs))
+        layers.append(Layer(weights, rng.uniform(-limit, limit, outputs)))
+    return flatten(tuple(layers))
 
 
 def scores(parameters: Parameters, windows: Windows) -> Floats:
     """Return the mean squared reconstruction error of each window."""
     layers = unflatten(parameters)
-    found = np.empty(len(windows))
+    mean_squares = np.empty(len(windows))
     for block, batch in blocks(windows, width=width_of(len(parameters))):
         error = _reconstruct(layers, batch) - batch
-        found[block] = np.einsum("ij,ij->i", error, error) / batch.shape[1]
-    return found
+        mean_squares[block] = np.einsum("ij,ij->i", error, error) / batch.shape[1]
+    return mean_squares
 
 
 def _reconstruct(layers: tuple[Layer, ...], batch: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -146,19 +146,19 @@ def _reconstruct(layers: tuple[Layer, ...], batch: NDArray[np.float32]) -> NDArr
 class Autoencoder:
     """The network with its parameters, behind the `Model` interface."""
 
-    kind: ClassVar[DetectorKind] = DetectorKind.AUTOENCODER
+    kind: ClassVar[str] = DetectorKind.AUTOENCODER.value
 
     parameters: Parameters
 
     def __post_init__(self) -> None:
         width_of(len(self.parameters))
         if self.parameters.dtype != np.float32 or not np.isfinite(self.parameters).all():
-            raise SettingError("an autoencoder's parameters are finite float32 numbers")
+            raise SettingError("an autoencoder's parameters must be finite float32 numbers")
         object.__setattr__(self, "parameters", frozen(self.parameters))
 
     @property
     def width(self) -> int:
-        """How many values a window holds."""
+        """Number of values per window."""
         return width_of(len(self.parameters))
 
     def scores(self, windows: Windows) -> Floats:
@@ -166,15 +166,18 @@ class Autoencoder:
         return scores(self.parameters, windows)
 
     def tensors(self) -> dict[str, Weights]:
-        """Return the arrays a file holds."""
+        """Return the arrays to save in a model file."""
         return {"parameters": self.parameters}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Weights]) -> "Autoencoder":
-        """Build the model from a file's arrays."""
+        """Build the model from the arrays of a model file."""
         if set(tensors) != {"parameters"}:
             raise ModelFileError(f"it holds {sorted(tensors)}, not the one vector 'parameters'")
-        found = tensors["parameters"]
-        if found.dtype != np.float32 or found.ndim != 1:
-            raise ModelFileError(f"its parameters are {found.dtype} of shape {found.shape}")
-        return cls(found.astype(np.float32))
+        parameters = tensors["parameters"]
+        if parameters.dtype != np.float32 or parameters.ndim != 1:
+            raise ModelFileError(
+                f"its parameters are {parameters.dtype} of shape {parameters.shape}; expected a "
+                "float32 vector"
+            )
+        return cls(parameters.astype(np.float32))

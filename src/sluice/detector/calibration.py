@@ -1,4 +1,4 @@
-"""A detector that may alarm: a model, how it reads records, and a threshold from a clean set."""
+"""A calibrated detector: a model, how it reads records, and a threshold from clean windows."""
 
 from dataclasses import InitVar, dataclass
 
@@ -18,7 +18,7 @@ _SEAL = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """How a record becomes the windows that a model knows."""
+    """How a record is cut into the windows that a model reads."""
 
     scaler: Scaler
     stride_s: float
@@ -27,17 +27,17 @@ class Framing:
     def __post_init__(self) -> None:
         if not 0 < self.stride_s < np.inf or self.window_rows < 1:
             raise SettingError(
-                "windows hold at least 1 row at a stride above 0 s, got "
+                "a window needs at least 1 row and a stride above 0 s, got "
                 f"{self.window_rows} rows at {self.stride_s} s"
             )
 
     @property
     def width(self) -> int:
-        """How many values a window holds: rows x channels."""
+        """Number of values per window: rows x channels."""
         return self.window_rows * len(self.scaler.names)
 
     def windows(self, record: Record) -> Windows:
-        """Cut a record into windows, or say why it cannot be."""
+        """Cut a record into windows; raise if its channels, stride or rows do not fit the model."""
         for name in self.scaler.names:
             record.index(name, needed_by="the model")
         if not np.isclose(record.stride_s, self.stride_s, rtol=1e-6, atol=0):
@@ -56,22 +56,22 @@ class Framing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSummary:
-    """How a model came to be: told in its card, decided upon nowhere."""
+    """How a model was trained; stored in its card for information only."""
 
     records: tuple[str, ...]
     windows: int
     seed: int
     clients: int = 1
     rounds: int = 1
-    rule: str = "alone"  # how the clients' updates were joined
-    descent: Descent | None = None  # each round; a subspace is not descended to
+    rule: str = "alone"  # how the clients' updates were aggregated
+    descent: Descent | None = None  # per round; None for a subspace, which needs no descent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Detector:
     """Scores and alarms for a plant's records.
 
-    It comes from `calibrated` or from a file of one: no alarm without a clean set.
+    Only `calibrated` and `load_detector` create it, so its threshold comes from clean windows.
     """
 
     model: Model
@@ -83,8 +83,8 @@ class Detector:
     def __post_init__(self, seal: object) -> None:
         if seal is not _SEAL:
             raise TypeError(
-                "a detector comes from `calibrated` or `load_detector`, so that its threshold has "
-                "seen clean windows"
+                "create a detector with `calibrated` or `load_detector`: its threshold must come "
+                "from clean windows"
             )
         if self.framing.width != self.model.width:
             raise SettingError(
@@ -93,7 +93,7 @@ class Detector:
             )
 
     def score(self, record: Record) -> Scored:
-        """Score every window of a record and tell which are alarms."""
+        """Score every window of a record and mark the alarms."""
         cut = self.framing.windows(record)
         scores = self.model.scores(cut)
         last = cut.starts + cut.length - 1
@@ -116,9 +116,9 @@ def calibrated(
     training: TrainingSummary,
     quantile: float = QUANTILE,
 ) -> Detector:
-    """Give a model its threshold on clean windows that it was not trained on.
+    """Set a model's threshold on clean windows that it was not trained on.
 
-    A set with a window labelled attack is refused; for unlabelled windows the caller vouches.
+    A window labelled attack is refused. The caller must know that unlabelled windows are clean.
     """
     attacked = int(np.sum(clean.labels == Label.ATTACK))
     if attacked:
@@ -133,7 +133,7 @@ def calibrated(
 def sealed(
     model: Model, framing: Framing, *, threshold: Threshold, training: TrainingSummary
 ) -> Detector:
-    """Put together again what was calibrated before; for `load_detector` alone."""
+    """Build a detector with a calibrated threshold; only for `calibrated` and `load_detector`."""
     return Detector(
         model=model, framing=framing, threshold=threshold, training=training, seal=_SEAL
     )

@@ -1,4 +1,4 @@
-"""Detectors as ONNX: raw readings in, score and alarm out, for any runtime a plant may have."""
+"""Export detectors to ONNX, for any runtime: raw readings in, score and alarm out."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +17,12 @@ from sluice.files import atomically
 __all__ = ["export_onnx"]
 
 OPSET = 17
-IR_VERSION = 8  # of that opset; runtimes refuse graphs newer than themselves
+IR_VERSION = 8  # belongs to that opset; runtimes refuse newer graphs than they know
 
 
 @dataclass(slots=True)
 class _Graph:
-    """Nodes and constants as they are laid one after the other."""
+    """The nodes and constants of a graph, in the order in which they are added."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     constants: list[TensorProto] = field(default_factory=list)
@@ -34,8 +34,8 @@ class _Graph:
 
     def then(self, operation: str, *inputs: str, out: str = "", to: int = 0) -> str:
         name = out or f"step_{len(self.nodes)}"
-        told: dict[str, Any] = {"to": to} if to else {}
-        self.nodes.append(helper.make_node(operation, list(inputs), [name], **told))
+        attributes: dict[str, Any] = {"to": to} if to else {}
+        self.nodes.append(helper.make_node(operation, list(inputs), [name], **attributes))
         return name
 
 
@@ -43,7 +43,8 @@ def export_onnx(detector: Detector, path: Path) -> None:
     """Write a graph from `readings` (windows x rows x channels, float64) to `score` and `alarm`.
 
     Readings are in the plant's own units, channels in the order of the metadata `channels`. They
-    are scaled in float64, as here: a level of 500 that moves by 0.001 does not survive float32.
+    are scaled in float64, as in Sluice: float32 is too coarse for a level of 500 that moves by
+    0.001.
     """
     model = _model(detector)
     with atomically(path) as draft:
@@ -65,9 +66,9 @@ def _model(detector: Detector) -> ModelProto:
     score = graph.then("Cast", mean, out="score", to=TensorProto.DOUBLE)
     graph.then("Greater", score, graph.constant(np.array(detector.threshold.score)), out="alarm")
     shape: list[str | int | None] = ["windows", framing.window_rows, len(scaler.names)]
-    drawn = helper.make_graph(
+    onnx_graph = helper.make_graph(
         graph.nodes,
-        f"sluice-{model.kind.value}",
+        f"sluice-{model.kind}",
         [helper.make_tensor_value_info("readings", TensorProto.DOUBLE, shape)],
         [
             helper.make_tensor_value_info("score", TensorProto.DOUBLE, ["windows"]),
@@ -75,19 +76,19 @@ def _model(detector: Detector) -> ModelProto:
         ],
         graph.constants,
     )
-    made = helper.make_model(
-        drawn, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="sluice"
+    onnx_model = helper.make_model(
+        onnx_graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="sluice"
     )
-    made.ir_version = IR_VERSION
+    onnx_model.ir_version = IR_VERSION
     helper.set_model_props(
-        made, {"channels": "\n".join(scaler.names), "stride_s": repr(framing.stride_s)}
+        onnx_model, {"channels": "\n".join(scaler.names), "stride_s": repr(framing.stride_s)}
     )
-    checker.check_model(made, full_check=True)
-    return made
+    checker.check_model(onnx_model, full_check=True)
+    return onnx_model
 
 
 def _residual(graph: _Graph, model: Model, flat: str) -> tuple[str, type[np.floating]]:
-    """Lay the model's own nodes; return what it leaves of a window, and in which precision."""
+    """Add the model's own nodes; return the name of the residual and its precision."""
     if isinstance(model, Autoencoder):
         *hidden, last = unflatten(model.parameters)
         active = flat
@@ -103,4 +104,4 @@ def _residual(graph: _Graph, model: Model, flat: str) -> tuple[str, type[np.floa
         along = graph.then("MatMul", off, graph.constant(model.basis.T))
         within = graph.then("MatMul", along, graph.constant(model.basis))
         return graph.then("Sub", off, within), np.float64
-    raise SettingError(f"there is no ONNX form of a {model.kind.value} model")
+    raise SettingError(f"a {model.kind} model cannot be exported to ONNX")

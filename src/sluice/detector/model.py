@@ -1,4 +1,4 @@
-"""What every detector model can do: score windows, and be a few arrays in a file."""
+"""The interface of every detector model: score windows, save arrays, load arrays."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -19,7 +19,7 @@ Weights = NDArray[Any]
 
 
 class DetectorKind(StrEnum):
-    """The models there are."""
+    """The available models."""
 
     AUTOENCODER = "autoencoder"
     SUBSPACE = "subspace"
@@ -28,29 +28,29 @@ class DetectorKind(StrEnum):
 class Model(Protocol):
     """A scorer of windows: the higher the score, the less a window looks like clean operation."""
 
-    kind: ClassVar[DetectorKind]
+    kind: ClassVar[str]
 
     @property
     def width(self) -> int:
-        """How many values a window holds: rows x channels."""
+        """Number of values per window: rows x channels."""
 
     def scores(self, windows: Windows) -> Floats:
         """Return one score per window."""
 
     def tensors(self) -> dict[str, Weights]:
-        """Return the arrays a file holds."""
+        """Return the arrays to save in a model file."""
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Weights]) -> Self:
-        """Build the model from a file's arrays; refuse what is missing, misshapen or NaN."""
+        """Build the model from a file's arrays; refuse missing, misshapen or NaN arrays."""
 
 
 def blocks(windows: Windows, *, width: int) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """Walk windows in flattened blocks, so that no record is ever held ten times over."""
-    met = windows.length * windows.rows.shape[1]
-    if met != width:
+    """Yield flattened windows in blocks: all at once would need ten times the record's memory."""
+    actual = windows.length * windows.rows.shape[1]
+    if actual != width:
         raise SettingError(
-            f"the model reads {width} values a window; these windows hold {met} "
+            f"the model reads {width} values a window; these windows hold {actual} "
             f"({windows.length} rows of {windows.rows.shape[1]} channels)"
         )
     for start in range(0, len(windows), BLOCK_WINDOWS):

@@ -1,4 +1,4 @@
-"""Model files: safetensors with a card in the metadata. Loading reads numbers and runs nothing."""
+"""Model files: safetensors with a card in the metadata. Loading executes no code."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from safetensors.numpy import load, save
 from sluice.detector.autoencoder import Autoencoder
 from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
 from sluice.detector.model import DetectorKind, Model, Weights
-from sluice.detector.subspace import Subspace
+from sluice.detector.registry import SUMMED, detector_names
 from sluice.detector.threshold import Threshold
 from sluice.errors import InputError, ModelFileError
 from sluice.files import atomically
@@ -23,15 +23,11 @@ __all__ = ["Card", "load_detector", "save_detector"]
 
 VERSION = 1
 CARD = "sluice"
-MODELS: dict[DetectorKind, type[Model]] = {
-    DetectorKind.AUTOENCODER: Autoencoder,
-    DetectorKind.SUBSPACE: Subspace,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What the numbers in a model file are."""
+    """The metadata of a model file."""
 
     version: int
     kind: str
@@ -52,7 +48,7 @@ def save_detector(detector: Detector, path: Path) -> None:
     framing, scaler = detector.framing, detector.framing.scaler
     card = Card(
         version=VERSION,
-        kind=detector.model.kind.value,
+        kind=str(detector.model.kind),
         channels=scaler.names,
         window_rows=framing.window_rows,
         stride_s=framing.stride_s,
@@ -68,7 +64,7 @@ def save_detector(detector: Detector, path: Path) -> None:
 
 
 def load_detector(path: Path) -> Detector:
-    """Read a detector; refuse what is damaged, of an unknown kind or contradicts its card."""
+    """Read a detector; refuse a damaged file, an unknown kind, or a card that does not fit."""
     try:
         return _detector(_read(path))
     except InputError as error:
@@ -86,7 +82,7 @@ def _detector(content: bytes) -> Detector:
     try:
         tensors = load(content)
     except (SafetensorError, ValueError, KeyError, OverflowError) as error:
-        raise ModelFileError(f"it is no whole safetensors file ({error})") from None
+        raise ModelFileError(f"it is not a complete safetensors file ({error})") from None
     card = _card(content)
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
@@ -102,14 +98,14 @@ def _detector(content: bytes) -> Detector:
 def _card(content: bytes) -> Card:
     # The format is 8 bytes of header length, a JSON header, then the numbers.
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    told = header.get("__metadata__", {}).get(CARD)
-    if told is None:
+    text = header.get("__metadata__", {}).get(CARD)
+    if text is None:
         raise ModelFileError("it has no card; only models saved by Sluice can be loaded")
     try:
-        version = json.loads(told).get("version")
+        version = json.loads(text).get("version")
         if version != VERSION:
             raise ModelFileError(f"its card is of version {version!r}; this Sluice reads {VERSION}")
-        return _ADAPTER.validate_json(told, strict=True)
+        return _ADAPTER.validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -119,15 +115,19 @@ def _card(content: bytes) -> Card:
 
 
 def _model(card: Card, tensors: dict[str, Weights]) -> Model:
-    if card.kind not in list(DetectorKind):
-        raise ModelFileError(f"its kind is {card.kind!r}; known are {', '.join(DetectorKind)}")
-    return MODELS[DetectorKind(card.kind)].from_tensors(tensors)
+    if card.kind not in detector_names():
+        raise ModelFileError(f"its kind is {card.kind!r}; known are {', '.join(detector_names())}")
+    if card.kind == DetectorKind.AUTOENCODER:
+        return Autoencoder.from_tensors(tensors)
+    return SUMMED[card.kind].model.from_tensors(tensors)
 
 
 def _scaler(card: Card) -> Scaler:
     counts = {len(card.channels), len(card.mean), len(card.spread), len(set(card.channels))}
     if len(counts) != 1:
-        raise ModelFileError("its card lists channels, means and spreads that do not match up")
+        raise ModelFileError(
+            "its card needs one mean and one spread for each channel, and each channel once"
+        )
     if not all(map(math.isfinite, card.mean)) or not all(0 < s < math.inf for s in card.spread):
         raise ModelFileError("its card holds means or spreads that cannot scale a reading")
     return Scaler(names=card.channels, mean=np.array(card.mean), spread=np.array(card.spread))

@@ -1,11 +1,11 @@
-"""A second detector: principal components of windows, learnt from sums that clients can add up.
+"""A second detector: principal components of windows, computed from sums that clients can add.
 
-A client sends how many windows it has, their sum and the sum of their outer products; the sums of
-all clients are the sums of the pooled windows, so one exchange gives the components exactly. A
+A client sends its number of windows, their sum and the sum of their outer products. The sums over
+all clients are the sums over the pooled windows, so one exchange gives the components exactly. A
 window's score is the mean squared residual off the subspace that the leading components span.
 
-What it cannot see: a window far out but along the subspace, such as a tank level that is merely
-too high while everything moves with it. Ranges of the gate's rules are there for that.
+It cannot detect a window that is far out but within the subspace, such as a tank level that is too
+high while all other channels follow it. The range rules of the gate cover that case.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ FLAT = 1e-9  # of the largest variance: a direction in which the plant does not 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moments:
-    """Sums over windows: all that principal components are computed from."""
+    """Sums over windows, from which the principal components are computed."""
 
     count: int
     total: Floats  # width
@@ -48,8 +48,8 @@ class Moments:
     def __add__(self, other: "Moments") -> "Moments":
         if len(self.total) != len(other.total):
             raise SettingError(
-                f"sums over windows of {len(self.total)} and {len(other.total)} values do not add "
-                "up; clients share one list of channels"
+                f"sums over windows of {len(self.total)} and {len(other.total)} values cannot be "
+                "added; all clients need the same channels"
             )
         return Moments(
             count=self.count + other.count,
@@ -75,7 +75,7 @@ class Moments:
 class Subspace:
     """The mean window and the directions in which clean windows differ from it."""
 
-    kind: ClassVar[DetectorKind] = DetectorKind.SUBSPACE
+    kind: ClassVar[str] = DetectorKind.SUBSPACE.value
 
     mean: Floats  # width
     basis: Floats  # rank x width, orthonormal rows, leading component first
@@ -83,38 +83,38 @@ class Subspace:
     def __post_init__(self) -> None:
         if self.basis.shape[1:] != self.mean.shape or not 1 <= self.rank < self.width:
             raise SettingError(
-                f"a subspace of windows of {self.mean.shape} values has 1 to {self.width - 1} "
-                f"directions of as many values, got {self.basis.shape}"
+                f"a subspace of windows of {self.mean.shape} values needs 1 to {self.width - 1} "
+                f"directions of the same length, got {self.basis.shape}"
             )
         object.__setattr__(self, "mean", frozen(self.mean))
         object.__setattr__(self, "basis", frozen(self.basis))
 
     @property
     def width(self) -> int:
-        """How many values a window holds."""
+        """Number of values per window."""
         return len(self.mean)
 
     @property
     def rank(self) -> int:
-        """How many directions it keeps."""
+        """Number of directions."""
         return len(self.basis)
 
     def scores(self, windows: Windows) -> Floats:
-        """Return the mean squared residual of each window off the subspace."""
-        found = np.empty(len(windows))
+        """Return each window's mean squared residual outside the subspace."""
+        mean_squares = np.empty(len(windows))
         for block, batch in blocks(windows, width=self.width):
             off = batch - self.mean
             residual = off - (off @ self.basis.T) @ self.basis
-            found[block] = np.einsum("ij,ij->i", residual, residual) / self.width
-        return found
+            mean_squares[block] = np.einsum("ij,ij->i", residual, residual) / self.width
+        return mean_squares
 
     def tensors(self) -> dict[str, Weights]:
-        """Return the arrays a file holds."""
+        """Return the arrays to save in a model file."""
         return {"mean": self.mean, "basis": self.basis}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Weights]) -> "Subspace":
-        """Build the model from a file's arrays."""
+        """Build the model from the arrays of a model file."""
         if set(tensors) != {"mean", "basis"}:
             raise ModelFileError(f"it holds {sorted(tensors)}, not 'mean' and 'basis'")
         mean, basis = tensors["mean"], tensors["basis"]
@@ -139,39 +139,43 @@ class Subspace:
 def fit_subspace(
     moments: Moments, clean: Windows, *, explained: float = EXPLAINED, calm: float = CALM
 ) -> Subspace:
-    """Learn the subspace from summed moments; choose its rank on clean validation windows.
+    """Fit the subspace to summed moments; choose its rank on clean validation windows.
 
     The rank is the smallest that explains 99 % of the variance of the calmest 95 % of the clean
-    windows: of the residual scores at each rank the largest 5 % are left out, and so they are at
-    rank 0. A few odd but clean windows (a start-up, a valve tried) thus cannot ask for directions
-    until nothing is left to alarm about. Directions without variance in training are never taken:
-    a constant channel's first change must show.
+    windows. At every rank, including rank 0, the largest 5 % of the residuals are left out.
+    Otherwise a few unusual clean windows (a start-up, a valve test) would add directions until no
+    window could raise an alarm. Directions without variance in training are never used, so that
+    the first change of a constant channel raises the score.
     """
     if not (0 < explained < 1 and 0 < calm <= 1):
-        raise SettingError(f"shares lie between 0 and 1, got {explained=} and {calm=}")
+        raise SettingError(f"shares must lie between 0 and 1, got {explained=} and {calm=}")
     variances, directions = np.linalg.eigh(moments.covariance)
     basis = directions.T[::-1]
     moving = int(np.sum(variances > FLAT * max(variances[-1], 0.0)))
-    most = min(moving, len(basis) - 1)
-    if most < 1:
-        raise SettingError("the training windows are all alike; nothing can be learnt from them")
-    left = _left(moments.mean, basis[:most], clean, calm=calm)
-    enough = np.flatnonzero(left <= (1 - explained) * left[0])
-    rank = int(enough[0]) if enough.size else most
+    max_rank = min(moving, len(basis) - 1)
+    if max_rank < 1:
+        raise SettingError(
+            "the training windows are all alike; give a record with changing readings"
+        )
+    residuals = _residuals_by_rank(moments.mean, basis[:max_rank], clean, calm=calm)
+    enough = np.flatnonzero(residuals <= (1 - explained) * residuals[0])
+    rank = int(enough[0]) if enough.size else max_rank
     return Subspace(mean=moments.mean, basis=basis[: max(rank, 1)].copy())
 
 
-def _left(mean: Floats, basis: Floats, clean: Windows, *, calm: float) -> Floats:
+def _residuals_by_rank(mean: Floats, basis: Floats, clean: Windows, *, calm: float) -> Floats:
     """Return the calm windows' mean squared residual at rank 0, 1, 2, ... of the basis."""
     if not len(clean):
-        raise SettingError("there is no whole clean window to choose a rank on")
+        raise SettingError(
+            "there is no whole clean window to choose a rank on; give more clean rows"
+        )
     residuals = np.empty((len(clean), len(basis) + 1))
     for block, batch in blocks(clean, width=len(mean)):
         off = batch - mean
         energy = np.einsum("ij,ij->i", off, off)
         residuals[block, 0] = energy
         residuals[block, 1:] = energy[:, None] - np.cumsum((off @ basis.T) ** 2, axis=1)
-    kept = max(int(calm * len(clean)), 1)
-    residuals.partition(kept - 1, axis=0)
-    left: Floats = residuals[:kept].mean(axis=0) / len(mean)
-    return left
+    calm_windows = max(int(calm * len(clean)), 1)
+    residuals.partition(calm_windows - 1, axis=0)
+    means: Floats = residuals[:calm_windows].mean(axis=0) / len(mean)
+    return means

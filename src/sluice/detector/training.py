@@ -12,36 +12,45 @@ from sluice.detector.autoencoder import Descent, Layer, Parameters, unflatten, w
 from sluice.errors import SettingError
 from sluice.telemetry import Windows
 
-__all__ = ["Batches", "batches", "descend", "errors", "flattened", "padded", "train", "walk"]
+__all__ = [
+    "Batches",
+    "batches",
+    "descend",
+    "errors",
+    "flattened",
+    "padded",
+    "train_parameters",
+    "walk",
+]
 
-# Adam's own constants, as in Kingma and Ba and in torch.
+# Adam's constants, as in Kingma and Ba and in torch.
 DECAY_MEAN = 0.9
 DECAY_SQUARE = 0.999
 EPSILON = 1e-8
-# Shapes are rounded up to these, so that shards of nearly one size share one compilation.
+# Shapes are rounded up to multiples of these: shards of similar size share one compilation.
 ROW_QUANTUM = 1_024
 STEP_QUANTUM = 16
 PLACE_QUANTUM = 128
 
 
 class Batches(NamedTuple):
-    """Which windows each step reads: the first row of each, and whether the place is taken.
+    """The windows that each step reads: the first row of each window, and its weight.
 
     The last batch of an epoch is rarely full. Its empty places read window 0 with weight 0, so
-    that every step has one shape and the loss is still the mean over the windows that are there.
+    that every step has the same shape and the loss is still the mean over the real windows.
     """
 
     starts: NDArray[np.int32]  # steps x batch
     weights: NDArray[np.float32]  # steps x batch, 1 or 0
 
     def first(self, steps: int) -> "Batches":
-        """Stop after so many steps, though an epoch be unfinished."""
+        """Return the first steps, even if the last epoch is then incomplete."""
         if not 1 <= steps <= len(self.starts):
-            raise SettingError(f"there are {len(self.starts)} steps to take, got {steps}")
+            raise SettingError(f"training can take 1 to {len(self.starts)} steps, got {steps}")
         return Batches(starts=self.starts[:steps], weights=self.weights[:steps])
 
 
-def train(
+def train_parameters(
     parameters: Parameters,
     windows: Windows,
     *,
@@ -49,31 +58,31 @@ def train(
     shuffle: np.random.Generator,
     steps: int | None = None,
 ) -> Parameters:
-    """Return the parameters after some epochs on a client's windows, or after so many steps.
+    """Train on a client's windows, for all epochs or for `steps` steps; return the parameters.
 
-    Adam starts afresh at each call, as the paper's clients do each round. `shuffle` orders the
+    Adam's moments start at zero in each call, as in each round of the paper. `shuffle` orders the
     windows of each epoch: give each client and round its own, such as
-    `stream(seed, "shuffle", client, round)`. The same generator state gives the same parameters on
-    one machine.
+    `stream(seed, "shuffle", client, round)`. On one machine, the same generator state gives the
+    same parameters.
     """
-    dealt = batches(windows.starts, descent, shuffle=shuffle)
+    schedule = batches(windows.starts, descent, shuffle=shuffle)
     return walk(
         parameters,
         padded(windows.rows),
-        dealt if steps is None else dealt.first(steps),
+        schedule if steps is None else schedule.first(steps),
         learning_rate=descent.learning_rate,
         length=windows.length,
     )
 
 
 def walk(
-    parameters: Any, rows: Any, dealt: Batches, *, learning_rate: float, length: int
+    parameters: Any, rows: Any, schedule: Batches, *, learning_rate: float, length: int
 ) -> Parameters:
-    """Walk dealt batches of windows over `padded` rows, compiled; numpy or jax arrays alike."""
-    width, met = width_of(len(parameters)), length * rows.shape[1]
-    if met != width:
-        raise SettingError(f"the model reads {width} values a window; these windows hold {met}")
-    fitted, last = _fitted(dealt)
+    """Train on scheduled batches over `padded` rows, compiled; takes numpy or jax arrays."""
+    width, actual = width_of(len(parameters)), length * rows.shape[1]
+    if actual != width:
+        raise SettingError(f"the model reads {width} values a window; these windows hold {actual}")
+    fitted, last = _fitted(schedule)
     trained = np.asarray(
         _compiled(
             jnp.asarray(parameters, jnp.float32),
@@ -86,51 +95,51 @@ def walk(
     )
     if not np.isfinite(trained).all():
         raise SettingError(
-            f"training left the numbers at a learning rate of {learning_rate:g}; lower "
-            "it, or look for readings far outside the plant's range"
+            f"training gave NaN or infinite parameters at a learning rate of {learning_rate:g}; "
+            "lower it, or look for readings far outside the plant's range"
         )
     return trained
 
 
-def _fitted(dealt: Batches) -> tuple[Batches, int]:
-    """Cut places that no step fills, add empty steps, and tell how many places short steps need."""
-    taken = np.count_nonzero(dealt.weights, axis=1)
+def _fitted(schedule: Batches) -> tuple[Batches, int]:
+    """Remove places that no step fills, add empty steps; return also the size of short steps."""
+    taken = np.count_nonzero(schedule.weights, axis=1)
     most, fewest = (
-        min(-(-count // PLACE_QUANTUM) * PLACE_QUANTUM, dealt.weights.shape[1])
+        min(-(-count // PLACE_QUANTUM) * PLACE_QUANTUM, schedule.weights.shape[1])
         for count in (int(taken.max()), int(taken.min()))
     )
     extra = (0, -len(taken) % STEP_QUANTUM), (0, 0)
-    starts = np.pad(dealt.starts[:, :most], extra)
-    return Batches(starts=starts, weights=np.pad(dealt.weights[:, :most], extra)), fewest
+    starts = np.pad(schedule.starts[:, :most], extra)
+    return Batches(starts=starts, weights=np.pad(schedule.weights[:, :most], extra)), fewest
 
 
 def batches(starts: Ints, descent: Descent, *, shuffle: np.random.Generator) -> Batches:
-    """Deal windows into batches, in a new order each epoch."""
+    """Assign windows to batches, in a new order each epoch."""
     if not len(starts):
         raise SettingError("there is no whole window to train on; give more consecutive rows")
     # A client with fewer windows than a batch would mostly compute on empty places.
     places = min(descent.batch, 1 << (len(starts) - 1).bit_length())
     steps = -(-len(starts) // places)
-    dealt = np.zeros((descent.epochs, steps * places), np.int32)
+    order = np.zeros((descent.epochs, steps * places), np.int32)
     weights = np.zeros((descent.epochs, steps * places), np.float32)
     weights[:, : len(starts)] = 1
-    for epoch in dealt:
+    for epoch in order:
         epoch[: len(starts)] = shuffle.permutation(starts)
     shape = (descent.epochs * steps, places)
-    return Batches(starts=dealt.reshape(shape), weights=weights.reshape(shape))
+    return Batches(starts=order.reshape(shape), weights=weights.reshape(shape))
 
 
 def padded(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Add rows no window reads, so that shards of nearly one length share one compilation.
+    """Append rows that no window reads, so that shards of similar length share one compilation.
 
-    Missing readings become 0: no window holds them, and 0 x NaN would still be NaN.
+    Missing readings become 0: no window contains them, but 0 x NaN would still be NaN.
     """
     extra = -len(rows) % ROW_QUANTUM
     return np.pad(np.where(np.isnan(rows), np.float32(0), rows), ((0, extra), (0, 0)))
 
 
 class _Adam(NamedTuple):
-    """Layers between two steps, with the running moments of their slopes."""
+    """The layers between two steps, with the running moments of their gradients."""
 
     layers: Any
     mean: Any
@@ -142,29 +151,29 @@ class _Adam(NamedTuple):
         zeros = jax.tree.map(jnp.zeros_like, layers)
         return cls(layers=layers, mean=zeros, square=zeros, steps=jnp.float32(0))
 
-    def stepped(self, slope: Any, learning_rate: Any) -> "_Adam":
+    def stepped(self, gradient: Any, learning_rate: Any) -> "_Adam":
         steps = self.steps + 1
-        whole_mean = 1 - DECAY_MEAN**steps
-        whole_square = 1 - DECAY_SQUARE**steps
+        bias_mean = 1 - DECAY_MEAN**steps
+        bias_square = 1 - DECAY_SQUARE**steps
 
         def moved(p: Any, m: Any, s: Any) -> Any:
-            return p - learning_rate * (m / whole_mean) / (jnp.sqrt(s / whole_square) + EPSILON)
+            return p - learning_rate * (m / bias_mean) / (jnp.sqrt(s / bias_square) + EPSILON)
 
-        mean = jax.tree.map(lambda m, g: DECAY_MEAN * m + (1 - DECAY_MEAN) * g, self.mean, slope)
+        mean = jax.tree.map(lambda m, g: DECAY_MEAN * m + (1 - DECAY_MEAN) * g, self.mean, gradient)
         square = jax.tree.map(
-            lambda s, g: DECAY_SQUARE * s + (1 - DECAY_SQUARE) * g * g, self.square, slope
+            lambda s, g: DECAY_SQUARE * s + (1 - DECAY_SQUARE) * g * g, self.square, gradient
         )
         layers = jax.tree.map(moved, self.layers, mean, square)
         return _Adam(layers=layers, mean=mean, square=square, steps=steps)
 
 
 def descend(  # noqa: PLR0913 - jit takes arrays, not objects
-    parameters: Any, rows: Any, dealt: Batches, learning_rate: Any, *, length: int, last: int
+    parameters: Any, rows: Any, schedule: Batches, learning_rate: Any, *, length: int, last: int
 ) -> Any:
-    """Walk one client's batches in jax, up to the first empty one.
+    """Train on one client's batches in jax, up to the first empty one.
 
-    A step that fills no more than `last` places is computed on those alone: the last batch of an
-    epoch would else cost as much as a full one.
+    A step that fills no more than `last` places is computed on those places only. Otherwise the
+    last batch of an epoch would cost as much as a full one.
     """
 
     def step(state: _Adam, batch: Batches) -> _Adam:
@@ -175,12 +184,12 @@ def descend(  # noqa: PLR0913 - jit takes arrays, not objects
         return step(state, Batches(batch.starts[:last], batch.weights[:last]))
 
     def next_step(index: Any, state: _Adam) -> Any:
-        batch = Batches(dealt.starts[index], dealt.weights[index])
+        batch = Batches(schedule.starts[index], schedule.weights[index])
         if last == len(batch.weights):
             return step(state, batch)
         return jax.lax.cond(batch.weights[last] > 0, step, short, state, batch)
 
-    steps = jnp.count_nonzero(dealt.weights[:, 0])
+    steps = jnp.count_nonzero(schedule.weights[:, 0])
     end = jax.lax.fori_loop(0, steps, next_step, _Adam.before(unflatten(parameters)))
     return jnp.concatenate([part.ravel() for layer in end.layers for part in layer])
 
@@ -188,8 +197,8 @@ def descend(  # noqa: PLR0913 - jit takes arrays, not objects
 def flattened(rows: Any, first: Any, *, length: int) -> Any:
     """Return the windows that begin at the given rows, each flattened row by row.
 
-    A window is one stretch of the flattened rows and is copied whole: asking for its rows one by
-    one takes fifteen times as long.
+    A window is contiguous in the flattened rows and is copied as a whole: copying it row by row
+    takes fifteen times as long.
     """
     readings, channels = rows.ravel(), rows.shape[1]
     return jax.vmap(

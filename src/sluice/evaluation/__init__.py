@@ -1,4 +1,4 @@
-"""Evaluation says how well a detector finds attacks, and what poisoning and its defence change."""
+"""Evaluation measures how well a detector finds attacks, and what poisoning and defences change."""
 
 import lazy_loader
 

@@ -2,15 +2,15 @@
 
 Hwang, Yun, Kim and Min, "Do you know existing accuracy metrics overrate time-series anomaly
 detections?" (SAC 2022). An attack is *detected* when correct alarms cover at least `theta_r` of it,
-and an alarm is *correct* when detected attacks cover at least `theta_p` of it; what fails its test
-is struck out, and what it had covered with it, until nothing more fails. Then
+and an alarm is *correct* when detected attacks cover at least `theta_p` of it. Attacks and alarms
+that fail are removed, together with the coverage they gave, until no more fail. Then
 
     eTaR = mean over attacks of (d + d * covered share) / 2          d = 1 if detected, else 0
     eTaP = mean over alarms of  (c + c * covered share) / 2          c = 1 if correct, else 0,
            weighted by the square root of the alarm's length
 
-so that one hour-long attack does not outweigh ten short ones, and an alarm that is always on is
-no good alarm. An alarm is a maximal stretch of alarming windows.
+so that one hour-long attack does not outweigh ten short ones, and an alarm that is always on scores
+low. An alarm is a maximal stretch of alarming windows.
 """
 
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ THETA_R = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtaPR:
-    """eTaP, eTaR and their harmonic mean, with the counts they stand on."""
+    """eTaP, eTaR and their harmonic mean, with the counts behind them."""
 
-    precision: float | None  # eTaP; None where nothing alarmed
+    precision: float | None  # eTaP; None if nothing alarmed
     recall: float  # eTaR
     detected_attacks: int
     attacks: int
@@ -40,15 +40,15 @@ class EtaPR:
 
     @property
     def f1(self) -> float:
-        """eTaF1, 0 where nothing was detected."""
+        """eTaF1; 0 if nothing was detected."""
         precision = self.precision or 0.0
-        together = precision + self.recall
-        return 2 * precision * self.recall / together if together else 0.0
+        total = precision + self.recall
+        return 2 * precision * self.recall / total if total else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Overlaps:
-    """How many windows which alarm shares with which attack, one entry per pair that meets."""
+    """The number of windows that an alarm and an attack share, one entry per overlapping pair."""
 
     alarm: Ints
     attack: Ints
@@ -71,7 +71,7 @@ def etapr(outcome: Outcome, *, theta_p: float = THETA_P, theta_r: float = THETA_
     """Score an outcome's alarms against its attacks."""
     for name, theta in (("theta_p", theta_p), ("theta_r", theta_r)):
         if not 0 < theta <= 1:
-            raise SettingError(f"{name} is a share above 0 and at most 1, got {theta}")
+            raise SettingError(f"{name} is a share and must be above 0 and at most 1, got {theta}")
     attacks, alarms = outcome.attacks, outcome.stretches(outcome.alarms)
     if not len(attacks):
         raise SettingError("eTaPR needs attacks; give a record with labelled attacks")

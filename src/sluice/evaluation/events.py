@@ -1,4 +1,4 @@
-"""Figures that count attacks and alarms as an operator meets them: one event each."""
+"""Metrics per event: each attack and each stretch of alarms counts once."""
 
 from dataclasses import dataclass
 
@@ -14,11 +14,11 @@ DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackOutcome:
-    """One attack: the last rows of its first and last window, and when it was noticed."""
+    """One attack: the last rows of its first and last window, and its detection delay."""
 
     first_row: int
     last_row: int
-    delay_s: float | None  # from its first window to the first alarm; None: never noticed
+    delay_s: float | None  # from its first window to the first alarm; None: not detected
 
     @property
     def detected(self) -> bool:
@@ -29,8 +29,8 @@ class AttackOutcome:
 def attacks_found(outcome: Outcome) -> tuple[AttackOutcome, ...]:
     """Return every attack with the delay of its first alarm.
 
-    A window is told at its last row, so its attack begins when that row first is an attack row;
-    the alarm may still come in the windows that look back on the attack's end.
+    A window is reported at its last row, so an attack begins at the first window whose last row is
+    an attack row. The alarm may also come from a later window that still contains attack rows.
     """
     attacks = outcome.attacks
     alarmed = np.append(np.flatnonzero(outcome.alarms), len(outcome))
@@ -46,10 +46,10 @@ def attacks_found(outcome: Outcome) -> tuple[AttackOutcome, ...]:
 
 
 def false_alarms_per_day(outcome: Outcome) -> float | None:
-    """Return alarm stretches wholly on normal windows, per day of normal windows.
+    """Return alarm stretches entirely on normal windows, per day of normal windows.
 
-    An alarm that touches an attack is not false for outlasting it. None where no window is
-    labelled normal: nobody can tell a false alarm there.
+    A stretch that touches an attack is not false, even if it lasts longer than the attack. None if
+    no window is labelled normal, because false alarms are then unknown.
     """
     normal = np.asarray(outcome.labels == Label.NORMAL)
     days = int(normal.sum()) * outcome.stride_s / DAY_S

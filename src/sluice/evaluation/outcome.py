@@ -1,4 +1,4 @@
-"""What a detector made of one record, laid beside what the record's windows were."""
+"""A detector's scores and alarms on one record, with the labels of the record's windows."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,15 +14,15 @@ __all__ = ["Outcome", "Stretches", "Unlabelled"]
 
 
 class Unlabelled(StrEnum):
-    """What a window that nobody labelled counts as."""
+    """How an unlabelled window is counted."""
 
-    EXCLUDE = "exclude"  # neither attack nor normal: left out of every figure
-    NORMAL = "normal"  # as the paper reads BATADAL
+    EXCLUDE = "exclude"  # neither attack nor normal: left out of every metric
+    NORMAL = "normal"  # as the paper does for BATADAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stretches:
-    """Runs of neighbouring windows, half open, in time order."""
+    """Runs of consecutive windows, half open, in time order."""
 
     starts: Ints
     stops: Ints
@@ -32,22 +32,22 @@ class Stretches:
 
     @property
     def lengths(self) -> Ints:
-        """How many windows each holds."""
+        """Number of windows in each run."""
         lengths: Ints = self.stops - self.starts
         return lengths
 
     def counts(self, marked: Bools) -> Ints:
-        """Return how many marked windows each holds."""
+        """Return the number of marked windows in each run."""
         total = np.concatenate(([0], np.cumsum(marked)))
-        found: Ints = total[self.stops] - total[self.starts]
-        return found
+        counts: Ints = total[self.stops] - total[self.starts]
+        return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """Scores, alarms and labels of a record's windows, each told at the window's last row.
+    """Scores, alarms and labels of a record's windows, each reported at the window's last row.
 
-    The alarms are those of a threshold that was set without this record.
+    The threshold of the alarms was set without this record.
     """
 
     scores: Floats
@@ -57,42 +57,44 @@ class Outcome:
     stride_s: float
 
     def __post_init__(self) -> None:
-        told = {
+        shapes = {
             "alarms": self.alarms.shape,
             "labels": self.labels.shape,
             "last rows": self.last_rows.shape,
         }
-        for what, shape in told.items():
+        for what, shape in shapes.items():
             if shape != (len(self.scores),):
                 raise SettingError(
                     f"an outcome has {len(self.scores)} scores but {what} of shape {shape}; give "
                     "one of each per window"
                 )
         if not len(self.scores):
-            raise SettingError("an outcome without windows cannot be evaluated")
+            raise SettingError(
+                "an outcome without windows cannot be evaluated; give a longer record"
+            )
         if self.alarms.dtype != np.bool_:
-            raise SettingError(f"alarms are true or false, got an array of {self.alarms.dtype}")
+            raise SettingError(f"alarms must be true or false, got an array of {self.alarms.dtype}")
         if not np.isfinite(self.scores).all():
-            raise SettingError("scores must be finite; a window without a score is left out")
+            raise SettingError("scores must be finite; leave out windows without a score")
         if not np.isin(self.labels, list(Label)).all():
-            raise SettingError(f"labels are {', '.join(f'{one} {one.name}' for one in Label)}")
+            raise SettingError(f"labels must be {', '.join(f'{one} {one.name}' for one in Label)}")
         if (np.diff(self.last_rows) < 1).any():
-            raise SettingError("windows come in time order; sort them by their last row")
+            raise SettingError("windows must be in time order; sort them by their last row")
         if not (np.isfinite(self.stride_s) and self.stride_s > 0):
-            raise SettingError(f"a row lasts more than 0 s, got {self.stride_s}")
+            raise SettingError(f"the stride must be more than 0 s, got {self.stride_s}")
 
     def __len__(self) -> int:
         return len(self.scores)
 
     @property
     def attack(self) -> Bools:
-        """Which windows touch an attack."""
+        """Which windows contain an attack row."""
         attack: Bools = self.labels == Label.ATTACK
         return attack
 
     @property
     def attacks(self) -> Stretches:
-        """The attacks as windows see them: two that are less than a window apart are one."""
+        """The runs of attack windows; attacks less than a window apart count as one."""
         return self.stretches(self.attack)
 
     def stretches(self, marked: Bools) -> Stretches:
@@ -107,25 +109,25 @@ class Outcome:
 
     @property
     def broken(self) -> tuple[Bools, Bools]:
-        """Which windows have no neighbour before them, and which have none after."""
+        """Which windows have no predecessor, and which have no successor."""
         apart = np.diff(self.last_rows) != 1
         return np.concatenate(([True], apart)), np.concatenate((apart, [True]))
 
     def settled(self, unlabelled: Unlabelled) -> "Outcome":
-        """Return the windows that are attack or normal once the unlabelled ones are settled."""
+        """Return the outcome without unlabelled windows: excluded, or counted as normal."""
         unknown = self.labels == Label.UNLABELLED
         if unlabelled is Unlabelled.NORMAL:
             labels = np.where(unknown, Label.NORMAL, self.labels).astype(np.int8)
             return replace(self, labels=labels)
         if unknown.all():
             raise SettingError(
-                f"all {len(self)} windows are unlabelled and unlabelled ones are left out; give a "
-                "labelled record, or count them as normal"
+                f"all {len(self)} windows are unlabelled and would be left out; give a labelled "
+                "record, or count them as normal"
             )
         return self.at(~unknown)
 
     def at(self, which: Bools) -> "Outcome":
-        """Return some of the windows."""
+        """Return the selected windows."""
         return replace(
             self,
             scores=self.scores[which],

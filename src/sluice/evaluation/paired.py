@@ -1,8 +1,8 @@
-"""The primary figure: how far two ways of training differ in targeted recall, run by run.
+"""The primary metric: the difference in targeted recall between two ways of training, per run.
 
-Both are run on the same seed, record and target set, and the differences are averaged over every
-such run, whether or not the poison did damage there. A ratio of damage removed (`removal`) looks
-only at the runs where it did, and with few seeds a ratio is mostly chance.
+Both ways use the same seed, record and target set. The differences are averaged over all runs,
+whether or not the poison caused damage. The ratio of damage removed (`removal`) uses only the runs
+with damage, and with few seeds such a ratio is mostly chance.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ DRAWS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Unit:
-    """What two runs share: the seed, the record they are tested on, the attacks aimed at."""
+    """What two compared runs share: the seed, the test record and the targeted attacks."""
 
     seed: int
     record: str
@@ -36,10 +36,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Targeted recall of one mode and of the mode it is held against, on the same unit.
+    """Targeted recall of one mode and of the mode it is compared with, on the same unit.
 
-    Against honest-only the difference is damage (negative) that is not due to fewer clients; gated
-    against naive it is what the gate saves.
+    Compared with honest-only, a negative difference is damage that is not due to fewer clients.
+    For gated compared with naive, the difference is the recall that the gate saves.
     """
 
     unit: Unit
@@ -53,13 +53,13 @@ class Pair:
 
     @property
     def difference(self) -> float:
-        """How much more of the targeted windows the mode finds."""
+        """Targeted recall of the mode minus that of the other mode."""
         return self.recall - self.against
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
-    """The mean difference with its interval, and how many runs it stands on."""
+    """The mean difference with its interval, and the number of runs behind it."""
 
     mean: float
     low: float
@@ -75,17 +75,17 @@ def paired_difference(
 ) -> PairedDifference:
     """Return the mean paired difference with a bootstrap interval.
 
-    Seeds are drawn with replacement, and within each drawn seed its pairs: runs of one seed share
-    their initial weights and their liars, so they are not as good as runs of several. Percentiles
-    are taken further out than the level says, by as much as Student's t is wider than the normal
-    for so many seeds (Hesterberg, The American Statistician 2015). With normal differences of five
-    seeds that holds the truth 93 times in 100, plain percentiles 84 times; of three seeds neither
-    holds it more than 77 times, so run five or more.
+    Seeds are drawn with replacement, and pairs within each drawn seed: runs of one seed share their
+    initial weights and malicious clients, so they are not independent. The percentiles are wider
+    than the level, by as much as Student's t is wider than the normal distribution for this number
+    of seeds (Hesterberg, The American Statistician 2015). With normal differences and five seeds,
+    the interval contains the true value 93 times in 100; plain percentiles do so 84 times. With
+    three seeds neither contains it more than 77 times, so run five or more.
     """
     if not 0 < level < 1:
-        raise SettingError(f"an interval's level lies between 0 and 1, got {level}")
+        raise SettingError(f"an interval's level must lie between 0 and 1, got {level}")
     if draws < 1:
-        raise SettingError(f"a bootstrap draws at least once, got {draws}")
+        raise SettingError(f"a bootstrap must draw at least once, got {draws}")
     by_seed = _by_seed(pairs)
     drawn = _drawn_means(by_seed, stream(seed, "paired difference"), draws)
     tail = _tail(level, len(by_seed))
@@ -102,38 +102,40 @@ def paired_difference(
 
 
 def _by_seed(pairs: Sequence[Pair]) -> list[Floats]:
-    seen: set[Unit] = set()
-    found: defaultdict[int, list[float]] = defaultdict(list)
-    for pair in sorted(pairs, key=lambda pair: pair.unit):  # the order given changes nothing
-        if pair.unit in seen:
+    units: set[Unit] = set()
+    differences: defaultdict[int, list[float]] = defaultdict(list)
+    for pair in sorted(
+        pairs, key=lambda pair: pair.unit
+    ):  # so that the input order does not matter
+        if pair.unit in units:
             raise SettingError(f"{pair.unit} is given twice; expected one pair of runs for it")
-        seen.add(pair.unit)
-        found[pair.unit.seed].append(pair.difference)
-    if len(found) < 2:
+        units.add(pair.unit)
+        differences[pair.unit.seed].append(pair.difference)
+    if len(differences) < 2:
         raise SettingError(
-            f"a paired difference needs runs of at least two seeds, got {len(found)}; one seed "
-            "says nothing about the next"
+            f"a paired difference needs runs of at least two seeds, got {len(differences)}; one "
+            "seed does not show the spread between seeds"
         )
-    return [np.array(values) for values in found.values()]
+    return [np.array(values) for values in differences.values()]
 
 
 def _drawn_means(by_seed: list[Floats], random: np.random.Generator, draws: int) -> Floats:
-    """Return the means of resampled runs, all draws at once; shorter seeds are padded."""
+    """Return the means of resampled runs, all draws at once; seeds with fewer runs are padded."""
     sizes = np.array([len(values) for values in by_seed])
     values = np.zeros((len(by_seed), sizes.max()))
     for row, own in zip(values, by_seed, strict=True):
         row[: len(own)] = own
     chosen = random.integers(0, len(by_seed), (draws, len(by_seed)))
     within = random.random((*chosen.shape, values.shape[1]))
-    held = sizes[chosen][..., np.newaxis]
-    picked = values[chosen[..., np.newaxis], (within * held).astype(np.int64)]
-    counted = np.arange(values.shape[1]) < held
-    means: Floats = (picked * counted).sum(axis=(1, 2)) / sizes[chosen].sum(axis=1)
+    counts = sizes[chosen][..., np.newaxis]
+    picked = values[chosen[..., np.newaxis], (within * counts).astype(np.int64)]
+    present = np.arange(values.shape[1]) < counts
+    means: Floats = (picked * present).sum(axis=(1, 2)) / sizes[chosen].sum(axis=1)
     return means
 
 
 def _tail(level: float, seeds: int) -> float:
-    from scipy.special import stdtrit  # noqa: PLC0415 - not every command takes a bootstrap
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow import, and few commands need a bootstrap
 
     wide = np.sqrt(seeds / (seeds - 1)) * stdtrit(seeds - 1, (1 - level) / 2)
     return NormalDist().cdf(float(wide))

@@ -1,4 +1,4 @@
-"""Point-adjusted F1, which much of the literature prints, for those who must compare with it."""
+"""Point-adjusted F1, for comparison with the literature that reports it."""
 
 import numpy as np
 
@@ -9,15 +9,15 @@ __all__ = ["point_adjusted_f1"]
 
 
 def point_adjusted_f1(outcome: Outcome) -> float:
-    """Return F1 after every attack with a single alarm is counted as found in full.
+    """Return F1 after every attack with at least one alarm is counted as fully detected.
 
-    It misleads, and nothing in Sluice reports it unasked: an alarm at random hits a long attack
-    sooner or later, and is then paid for all of it. On a record with long attacks, random alarms
+    This metric is misleading, so Sluice reports it only on request: a random alarm eventually hits
+    a long attack and is then credited with all of it. On a record with long attacks, random alarms
     on 1 % of windows reach 0.9 where their F1 is below 0.03; Kim and others (AAAI 2022) show why.
     """
     attacks = outcome.attacks
-    met = attacks.counts(outcome.alarms) > 0
+    hit = attacks.counts(outcome.alarms) > 0
     granted = np.zeros(len(outcome) + 1, dtype=np.int64)
-    granted[attacks.starts[met]] += 1
-    granted[attacks.stops[met]] -= 1
+    granted[attacks.starts[hit]] += 1
+    granted[attacks.stops[hit]] -= 1
     return hits(outcome.alarms | (np.cumsum(granted)[:-1] > 0), outcome.attack).f1

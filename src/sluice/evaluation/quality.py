@@ -1,4 +1,4 @@
-"""Everything that is said of a detector on one labelled record."""
+"""All metrics of a detector on one labelled record."""
 
 from dataclasses import dataclass
 
@@ -17,34 +17,34 @@ __all__ = ["DetectionQuality", "evaluate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionQuality:
-    """A detector on one labelled record, at the threshold it came with.
+    """A detector's metrics on one labelled record, at the detector's own threshold.
 
-    Only `auc_pr`, `targeted_auc_pr` and `oracle_best_f1` look past that threshold, and the last
-    one cheats.
+    Only `auc_pr`, `targeted_auc_pr` and `oracle_best_f1` use other thresholds, and the last one
+    chooses its threshold with the test labels.
     """
 
     windows: int  # that are attack or normal
     attack_windows: int
-    targeted_recall: float | None  # equation 6; None where there are no targets
-    untargeted_recall: float | None  # over the other attack windows; None where there are none
+    targeted_recall: float | None  # equation 6; None if there are no targets
+    untargeted_recall: float | None  # over the other attack windows; None if there are none
     targeted_auc_pr: float | None  # of targeted against normal windows, at every threshold
-    precision: float | None  # None where nothing alarmed
+    precision: float | None  # None if nothing alarmed
     recall: float
     f1: float
     auc_pr: float
     oracle_best_f1: float
     attacks: tuple[AttackOutcome, ...]
-    false_alarms_per_day: float | None  # None where no window is normal
+    false_alarms_per_day: float | None  # None if no window is normal
     etapr: EtaPR
 
     @property
     def detected_attacks(self) -> int:
-        """How many attacks raised at least one alarm."""
+        """Number of attacks with at least one alarm."""
         return sum(attack.detected for attack in self.attacks)
 
     @property
     def median_delay_s(self) -> float | None:
-        """The median delay of the attacks that were detected; None where none was."""
+        """The median delay of the detected attacks; None if none was detected."""
         delays = [attack.delay_s for attack in self.attacks if attack.delay_s is not None]
         return float(np.median(delays)) if delays else None
 
@@ -57,8 +57,8 @@ def evaluate(
 ) -> DetectionQuality:
     """Evaluate a detector's outcome on a labelled record.
 
-    `targets` marks the windows that touch a row the poisoning was aimed at; without it no recall is
-    targeted. VUS-PR takes longer and is asked for by itself (`vus_pr`).
+    `targets` marks the windows that contain a row targeted by the poisoning; without it, the
+    targeted metrics are None. VUS-PR takes longer and has its own function (`vus_pr`).
     """
     if targets is not None and targets.shape != (len(outcome),):
         raise SettingError(
@@ -69,10 +69,10 @@ def evaluate(
     if settled.attack.all():
         raise SettingError(
             f"no window is normal once {len(outcome) - len(settled)} unlabelled ones are left out, "
-            "so precision would be 1 whatever the detector does; count them as normal, or give a "
+            "so precision would be 1 for every detector; count them as normal, or give a "
             "record with full labels"
         )
-    # A window that is left out still shows that an alarm stretch is not wholly on normal ones.
+    # An excluded window still counts here: an alarm stretch over it is not entirely normal.
     whole = settled if unlabelled is Unlabelled.NORMAL else outcome
     return DetectionQuality(
         windows=len(settled),
@@ -96,7 +96,7 @@ def _recall_among(outcome: Outcome, windows: Bools | None) -> float | None:
 
 
 def _auc_pr_among(outcome: Outcome, windows: Bools) -> float | None:
-    """Return the average precision of some attack windows against all normal ones."""
-    wanted = outcome.attack & windows
-    among = wanted | (outcome.labels == Label.NORMAL)
-    return average_precision(outcome.scores[among], wanted[among]) if wanted.any() else None
+    """Return the average precision of the selected attack windows against all normal ones."""
+    selected = outcome.attack & windows
+    among = selected | (outcome.labels == Label.NORMAL)
+    return average_precision(outcome.scores[among], selected[among]) if selected.any() else None

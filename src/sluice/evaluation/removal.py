@@ -1,4 +1,4 @@
-"""The paper's removal ratio (equation 7): a secondary figure, with what it rests on beside it."""
+"""The paper's removal ratio (equation 7): a secondary metric, reported with the runs behind it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from sluice.evaluation.paired import Unit
 
 __all__ = ["Federation", "Reference", "Removal", "RemovalCase", "removal"]
 
-LEAST_DAMAGE = 0.01  # one point of targeted recall, the paper's mark of an informative seed
-ROUNDING = 1e-12  # 0.21 - 0.20 is one point, whatever floats say
+LEAST_DAMAGE = 0.01  # one point of targeted recall, the paper's limit for an informative seed
+ROUNDING = 1e-12  # 0.21 - 0.20 counts as one point despite float rounding
 
 
 class Reference(StrEnum):
-    """What counts as undamaged.
+    """The federation that counts as undamaged.
 
-    The paper's table uses honest-only, its sweep clean. They differ by as much as the damage: to
-    remove the liars is to remove their honest data too.
+    The paper's table uses honest-only, its sweep uses clean. The two differ by as much as the
+    damage, because removing malicious clients also removes their honest data.
     """
 
     HONEST_ONLY = "honest-only"
@@ -26,19 +26,19 @@ class Reference(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """One federation's targeted recall, who trained in it, and who of them lied."""
+    """One federation's targeted recall, its clients, and which of them are malicious."""
 
     targeted_recall: float
     roster: frozenset[str]
-    liars: frozenset[str] = frozenset()
+    malicious: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not 0 <= self.targeted_recall <= 1:
             raise SettingError(f"a targeted recall of {self.targeted_recall}; expected 0 to 1")
-        if strangers := self.liars - self.roster:
+        if strangers := self.malicious - self.roster:
             raise SettingError(
-                f"{', '.join(sorted(strangers))} cannot lie in a federation without them; name "
-                "only liars of the roster"
+                f"{', '.join(sorted(strangers))} cannot be malicious in a federation without them; "
+                "name only clients of the roster"
             )
 
 
@@ -53,26 +53,26 @@ class RemovalCase:
 
     @property
     def damage(self) -> float:
-        """The targeted recall that the naive attack takes."""
+        """The targeted recall lost to the attack without a defence."""
         return self.reference.targeted_recall - self.naive.targeted_recall
 
     @property
     def remaining(self) -> float:
-        """The targeted recall that is still missing behind the defence."""
+        """The targeted recall still lost with the defence."""
         return self.reference.targeted_recall - self.defended.targeted_recall
 
     @property
     def by_construction(self) -> bool:
-        """Whether the defended federation is the reference: the same clients, and none lies."""
-        return self.defended.roster == self.reference.roster and not self.defended.liars
+        """Whether the defended federation is the reference: same clients, none malicious."""
+        return self.defended.roster == self.reference.roster and not self.defended.malicious
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """Equation 7, damage-weighted over the informative units."""
+    """Equation 7, weighted by damage over the informative units."""
 
     reference: Reference
-    share: float | None  # 1 is all of it; None where no unit is informative
+    share: float | None  # 1 is all damage; None if no unit is informative
     damage: float | None  # mean over the informative units
     informative: tuple[Unit, ...]
     by_construction: tuple[Unit, ...]  # informative, and removed by construction
@@ -80,7 +80,7 @@ class Removal:
 
     @property
     def warning(self) -> str | None:
-        """Say what a reader must know before quoting the share; None where nothing."""
+        """A caveat that a reader must know before quoting the share; None if there is none."""
         if not self.by_construction:
             return None
         return (
@@ -94,8 +94,8 @@ class Removal:
 def removal(cases: Sequence[RemovalCase], *, reference: Reference) -> Removal:
     """Return which share of the naive attack's damage a defence removes.
 
-    Units with less than one point of damage are not informative and are left out, as in the paper;
-    weighting by damage keeps one seed's large ratio of two small numbers from ruling the mean.
+    Units with less than one point of damage are not informative and are left out, as in the paper.
+    Without the weighting, a large ratio of two small numbers in one seed would decide the mean.
     """
     units = [case.unit for case in cases]
     if not units:

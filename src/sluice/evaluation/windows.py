@@ -1,4 +1,4 @@
-"""Figures that count windows: targeted recall (equation 6), precision, F1, average precision."""
+"""Metrics per window: targeted recall (equation 6), precision, F1, average precision."""
 
 from dataclasses import dataclass
 
@@ -11,19 +11,20 @@ __all__ = ["Curve", "Hits", "average_precision", "hits", "oracle_best_f1", "reca
 
 
 def recall(alarms: Bools, attack: Bools, among: Bools | None = None) -> float | None:
-    """Return the share of attack windows that alarm, of all or of those among the marked ones.
+    """Return the share of attack windows that alarm: of all of them, or of those in `among`.
 
-    With the windows that touch a target row it is the paper's targeted recall (equation 6). None
-    where there is no such window: BATADAL's target set takes every attack and leaves none over.
+    If `among` marks the windows that contain a target row, this is the paper's targeted recall
+    (equation 6). None if there is no such window: on BATADAL every attack is a target, so there is
+    no untargeted attack window.
     """
-    asked = attack if among is None else attack & among
-    total = int(asked.sum())
-    return int((alarms & asked).sum()) / total if total else None
+    counted = attack if among is None else attack & among
+    total = int(counted.sum())
+    return int((alarms & counted).sum()) / total if total else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hits:
-    """Windows counted by whether they alarmed and whether they are attack."""
+    """Counts of windows, by whether they alarmed and whether they are attack."""
 
     true_alarms: int
     false_alarms: int
@@ -31,7 +32,7 @@ class Hits:
 
     @property
     def precision(self) -> float | None:
-        """The share of alarms that are attack; None where nothing alarmed."""
+        """The share of alarms that are attack; None if nothing alarmed."""
         alarms = self.true_alarms + self.false_alarms
         return self.true_alarms / alarms if alarms else None
 
@@ -42,12 +43,12 @@ class Hits:
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall; 0 where no attack window alarmed."""
+        """The harmonic mean of precision and recall; 0 if no attack window alarmed."""
         return 2 * self.true_alarms / (2 * self.true_alarms + self.false_alarms + self.missed)
 
 
 def hits(alarms: Bools, attack: Bools) -> Hits:
-    """Count alarms against labels, window by window and without any adjustment."""
+    """Count alarms against labels, window by window, without adjustment."""
     _expect_attack(attack)
     true_alarms = int((alarms & attack).sum())
     return Hits(
@@ -59,7 +60,7 @@ def hits(alarms: Bools, attack: Bools) -> Hits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curve:
-    """What alarms a threshold at each distinct score would raise, the highest first."""
+    """The alarms that a threshold at each distinct score would raise, highest score first."""
 
     thresholds: Floats
     true_alarms: Ints
@@ -67,7 +68,7 @@ class Curve:
 
     @classmethod
     def of(cls, scores: Floats, attack: Bools) -> "Curve":
-        """Rank the windows; those that tie alarm together."""
+        """Rank the windows; windows with equal scores alarm together."""
         _expect_attack(attack)
         order = np.argsort(-scores, kind="stable")
         ranked = scores[order]
@@ -78,10 +79,10 @@ class Curve:
 
 
 def average_precision(scores: Floats, attack: Bools) -> float:
-    """Return the area under the precision-recall curve (AUC-PR) in steps, nothing interpolated.
+    """Return the area under the precision-recall curve (AUC-PR) in steps, not interpolated.
 
-    Precision at each distinct score, weighted by the recall that threshold adds; scikit-learn's
-    definition. A score that says nothing gets the share of attack windows.
+    It is the precision at each distinct score, weighted by the recall that the threshold adds:
+    scikit-learn's definition. A constant score gets the share of attack windows.
     """
     curve = Curve.of(scores, attack)
     gained = np.diff(curve.true_alarms, prepend=0) / curve.true_alarms[-1]
@@ -89,9 +90,9 @@ def average_precision(scores: Floats, attack: Bools) -> float:
 
 
 def oracle_best_f1(scores: Floats, attack: Bools) -> float:
-    """Return the best F1 any threshold reaches on these very windows.
+    """Return the best F1 that any threshold reaches on these windows.
 
-    Nobody who deploys a detector knows that threshold: it is an upper bound, never a result.
+    That threshold is unknown in operation, so this is an upper bound, never a result.
     """
     curve = Curve.of(scores, attack)
     return float((2 * curve.true_alarms / (curve.alarms + curve.true_alarms[-1])).max())

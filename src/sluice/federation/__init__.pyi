@@ -1,7 +1,18 @@
 from .admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
 from .checkpoints import CheckpointFile
 from .drawn import DrawnRows, LoggedGate
-from .messages import Attestation, Reply, Request, Show, Shown, Train, Trained
+from .federate import Federated, FederationSettings, Recipe, federate
+from .messages import (
+    Attestation,
+    CommitmentOnly,
+    NothingShown,
+    Reply,
+    Request,
+    Show,
+    Shown,
+    Train,
+    Trained,
+)
 from .proofs import Attestor, Keyless, ProofGate, Proofs
 from .root import RootSlice
 from .rounds import Checkpoint, Keeper, RootTrainer, admit, begin, run, take_round
@@ -15,16 +26,21 @@ __all__ = [
     "Attestor",
     "Checkpoint",
     "CheckpointFile",
+    "CommitmentOnly",
     "Decision",
     "DrawnRows",
+    "Federated",
+    "FederationSettings",
     "Fleet",
     "InProcess",
     "Keeper",
     "Keyless",
     "LoggedGate",
+    "NothingShown",
     "PhysicsGate",
     "ProofGate",
     "Proofs",
+    "Recipe",
     "Reply",
     "Request",
     "RootSlice",
@@ -36,6 +52,7 @@ __all__ = [
     "Transport",
     "admit",
     "begin",
+    "federate",
     "run",
     "take_round",
 ]

@@ -60,7 +60,7 @@ class PhysicsGate:
         if not isinstance(shown, Shown):
             return Decision(admitted=False, reasons=("it showed no batch",))
         verdict = self.gates[client].judge(shown.batch)
-        return Decision(admitted=verdict.admitted, reasons=verdict.reasons)
+        return Decision(admitted=verdict.admitted, reasons=verdict.sentences)
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
         """Judge one batch after the other."""

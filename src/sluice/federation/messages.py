@@ -1,4 +1,4 @@
-"""What a federation's server asks its clients, and what they answer."""
+"""Requests of a federation's server to its clients, and their replies."""
 
 from dataclasses import dataclass, field
 
@@ -6,12 +6,24 @@ from sluice.aggregation import Update
 from sluice.detector import Parameters
 from sluice.telemetry import Record
 
-__all__ = ["Attestation", "Reply", "Request", "Show", "Shown", "Train", "Trained"]
+__all__ = [
+    "Attestation",
+    "CommitmentOnly",
+    "NothingShown",
+    "Reply",
+    "Request",
+    "Show",
+    "Shown",
+    "Train",
+    "Trained",
+]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
     """Asks for the batch a client will train on, or for its attestation where proofs are taken."""
+
+    round: int = 0  # before which round; 0 is before the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,6 +39,18 @@ class Attestation:
 
     commit: bytes = field(repr=False)
     proof: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitmentOnly:
+    """A commitment without a proof, from a client that the log excuses from proving."""
+
+    commit: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NothingShown:
+    """An answer that is no batch, commitment or attestation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,4 +69,4 @@ class Trained:
 
 
 Request = Show | Train
-Reply = Attestation | Shown | Trained
+Reply = Attestation | CommitmentOnly | NothingShown | Shown | Trained

@@ -68,10 +68,10 @@ class Keeper(Protocol):
 
 
 def admit(
-    clients: Sequence[str], transport: Transport, admission: AdmissionCheck
+    clients: Sequence[str], transport: Transport, admission: AdmissionCheck, *, round_: int = 0
 ) -> Mapping[str, Decision]:
-    """Ask every client for its batch and decide on each."""
-    replies = transport.exchange({client: Show() for client in clients})
+    """Ask every client for its batch and decide on each, in one process or between sites."""
+    replies = transport.exchange({client: Show(round=round_) for client in clients})
     return admission.decide_all({client: replies.get(client) for client in clients})
 
 

@@ -15,7 +15,7 @@ from .encoding import (
     largest_residual,
 )
 from .integers import Judged, evaluate
-from .measure import Measurement, block_ranges, block_starts, measure
+from .measure import Measurement, block_ranges, block_starts, illegal_rows, measure, missing_rows
 from .mining.profiles import mine
 from .relations import (
     ActuatorState,
@@ -32,9 +32,9 @@ from .relations import (
     Window,
 )
 from .residuals import Residuals, anchors, residuals, transition_rows
-from .rowcheck import RuleRows, violations
+from .rowcheck import RowCheck, RuleRows, violations
 from .ruleset import CleanFacts, CleanShare, Dropped, Liveness, Profile, RuleSet
-from .rulesfile import load_rules, rules_hash, save_rules, seal_rules
+from .rulesfile import load_rules, parse_rules, rules_hash, save_rules, seal_rules
 from .words import (
     amount,
     duration,
@@ -77,6 +77,7 @@ __all__ = [
     "Relation",
     "RelationKind",
     "Residuals",
+    "RowCheck",
     "RuleRows",
     "RuleSet",
     "Term",
@@ -94,11 +95,14 @@ __all__ = [
     "evaluate",
     "evidence_in_words",
     "held",
+    "illegal_rows",
     "largest_residual",
     "load_rules",
     "measure",
     "mine",
+    "missing_rows",
     "number",
+    "parse_rules",
     "power_in_words",
     "residuals",
     "rule_in_words",

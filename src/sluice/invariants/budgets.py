@@ -42,10 +42,22 @@ class Budgets:
     severe: dict[str, int]  # per rule: the largest residual that is not severe
     envelope_rows: dict[str, int]  # per coupling
     anchors: dict[str, int]  # per window rule
-    quietest: dict[
-        tuple[str, int], int
-    ]  # per level and block length: the least range, in registers
+    quietest: dict[tuple[str, int], int]  # per level and block rows: the least range, in registers
     repeated_rows: dict[str, int]  # per level
+
+    @classmethod
+    def of_rows(cls, violating_rows: int, *, rows: int) -> "Budgets":
+        """Return budgets that limit violating rows alone, for a batch of `rows` rows."""
+        return cls(
+            violating_rows=violating_rows,
+            segments=rows,
+            severe_rows=rows,
+            severe={},
+            envelope_rows={},
+            anchors={},
+            quietest={},
+            repeated_rows={},
+        )
 
     @property
     def severe_multiple(self) -> dict[str, float]:

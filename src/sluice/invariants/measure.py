@@ -11,7 +11,15 @@ from sluice.invariants.integers import Judged, evaluate
 from sluice.invariants.ruleset import Liveness, RuleSet
 from sluice.telemetry import Record, Role
 
-__all__ = ["Measurement", "block_ranges", "block_starts", "measure", "repeated_rows"]
+__all__ = [
+    "Measurement",
+    "block_ranges",
+    "block_starts",
+    "illegal_rows",
+    "measure",
+    "missing_rows",
+    "repeated_rows",
+]
 
 REPEAT_ROWS = 12
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -36,8 +44,7 @@ def measure(rules: RuleSet, record: Record, *, encoding: Encoding | None = None)
     rules.demand(record)
     encoding = encoding or encode(rules)
     judged = evaluate(encoding, record)
-    missing = _missing(rules, record)
-    illegal = _illegal(encoding, record)
+    missing, illegal = missing_rows(rules, record), illegal_rows(encoding, record)
     violating = missing | illegal
     violating[record.segment_starts] = True
     for found in judged:
@@ -109,13 +116,15 @@ def repeated_rows(readings: Floats) -> Bools:
     return marked
 
 
-def _missing(rules: RuleSet, record: Record) -> Bools:
+def missing_rows(rules: RuleSet, record: Record) -> Bools:
+    """Mark rows in which a reading that a rule needs is missing."""
     read = sorted({name for rule in rules.invariants for name in rule.relation.channels})
     columns = [record.index(name) for name in read]
     return np.asarray(np.isnan(record.values[:, columns]).any(axis=1))
 
 
-def _illegal(encoding: Encoding, record: Record) -> Bools:
+def illegal_rows(encoding: Encoding, record: Record) -> Bools:
+    """Mark rows in which an actuator shows a code that it does not have."""
     illegal = np.zeros(len(record), bool)
     for channel in encoding.actuators:
         assert channel.codes is not None

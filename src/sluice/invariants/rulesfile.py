@@ -1,6 +1,6 @@
 """Rules files: JSON with a schema version and a hash over the canonical form (RFC 8785).
 
-An edited file is refused until `seal` hashes it anew: nobody widens a tolerance unnoticed.
+An edited file is refused until `seal_rules` updates the hash, so no tolerance widens unnoticed.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from sluice.errors import RulesFileError
 from sluice.files import atomically
 from sluice.invariants.ruleset import RuleSet
 
-__all__ = ["load_rules", "rules_hash", "save_rules", "seal_rules"]
+__all__ = ["load_rules", "parse_rules", "rules_hash", "save_rules", "seal_rules"]
 
 SCHEMA = 1
 _ADAPTER = TypeAdapter(RuleSet)
@@ -36,23 +36,26 @@ def save_rules(rules: RuleSet, path: Path) -> str:
 
 
 def load_rules(path: Path, *, sealed: bool = True) -> RuleSet:
-    """Read rules; unless told otherwise, an edit since they were sealed is refused."""
-    document = _read(path)
+    """Read a rules file; with `sealed`, one that was edited after it was sealed is refused."""
+    return parse_rules(_text(path), name=str(path), sealed=sealed)
+
+
+def parse_rules(text: str, *, name: str, sealed: bool = True) -> RuleSet:
+    """Read rules from JSON text; `name` is what errors call it."""
+    document = _parsed(text, name)
     stated = document.pop("hash", None)
     if sealed and stated != _hash(document):
         raise RulesFileError(
-            f"rules file {path} was edited after it was sealed (hash {str(stated)[:12]}..., "
+            f"rules file {name} was edited after it was sealed (hash {str(stated)[:12]}..., "
             f"content {_hash(document)[:12]}...); check the change with 'sluice rules diff' and "
             "run 'sluice rules seal'"
         )
-    return _rules(document, path)
+    return _rules(document, name)
 
 
 def seal_rules(path: Path) -> str:
-    """Check an edited file and hash it anew, in place."""
-    document = _read(path)
-    document.pop("hash", None)
-    return save_rules(_rules(document, path), path)
+    """Check an edited file and write it again with the hash of its content."""
+    return save_rules(load_rules(path, sealed=False), path)
 
 
 def _document(rules: RuleSet) -> dict[str, object]:
@@ -63,35 +66,42 @@ def _hash(document: dict[str, object]) -> str:
     return hashlib.sha256(rfc8785.dumps(document)).hexdigest()  # type: ignore[arg-type]
 
 
-def _read(path: Path) -> dict[str, object]:
+def _text(path: Path) -> str:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise RulesFileError(f"rules file {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except UnicodeDecodeError as error:
         raise RulesFileError(f"rules file {path} is not JSON: {error}") from None
+
+
+def _parsed(text: str, name: str) -> dict[str, object]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise RulesFileError(f"rules file {name} is not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        schema = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise RulesFileError(
-            f"{path} is not a rules file of schema {SCHEMA} (found {found!r}); mine it again"
+            f"{name} is not a rules file of schema {SCHEMA} (found {schema!r}); mine it again"
         )
     try:
         rfc8785.dumps(document)
     except rfc8785.CanonicalizationError as error:
-        raise RulesFileError(f"rules file {path} has no canonical form: {error}") from None
+        raise RulesFileError(f"rules file {name} has no canonical form: {error}") from None
     return document
 
 
-def _rules(document: dict[str, object], path: Path) -> RuleSet:
+def _rules(document: dict[str, object], name: str) -> RuleSet:
     content = {key: value for key, value in document.items() if key != "schema"}
     try:
         rules = _ADAPTER.validate_json(json.dumps(content), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise RulesFileError(f"rules file {path}: {where}: {first['msg']}") from None
+        raise RulesFileError(f"rules file {name}: {where}: {first['msg']}") from None
     if _document(rules) != document:
         raise RulesFileError(
-            f"rules file {path} has keys that no rule knows; remove them or mine it again"
+            f"rules file {name} has keys that are not part of a rule; remove them or mine it again"
         )
     return rules

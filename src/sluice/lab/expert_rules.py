@@ -1,4 +1,4 @@
-"""Expert rules: relations that somebody knows rather than mines, calibrated as equation 3 says."""
+"""Expert rules: hand-written relations, not mined ones, calibrated with equation 3."""
 
 from sluice.invariants import (
     ActuatorState,
@@ -19,7 +19,7 @@ __all__ = ["expert_rules", "line_rules"]
 
 
 def expert_rules(relations: tuple[Relation, ...], clean: Record) -> RuleSet:
-    """Return rules of hand-written relations, with tolerances from clean rows."""
+    """Return rules made of hand-written relations, with tolerances from clean rows."""
     return RuleSet(
         plant=clean.name,
         profile=Profile.PAPER_EXPERT,

@@ -1,7 +1,7 @@
-"""What a federation agrees on before its first round, and the invitation that carries it.
+"""A federation's terms, agreed before its first round, and the documents by which plants join.
 
-The terms are public. An invitation adds a secret of one use, by which the coordinator knows the
-plant that answers it.
+The terms are public. An invitation adds a single-use secret, by which the coordinator recognises
+the plant that answers it.
 """
 
 import json
@@ -34,7 +34,7 @@ LARGEST_DOCUMENT = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationTerms:
-    """One federation: who coordinates it where, what is trained, and what is asked of plants."""
+    """One federation: its coordinator and address, its model, and its requirements on plants."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -59,7 +59,7 @@ class FederationTerms:
     rounds: Count
     batch_deadline_s: float
     round_deadline_s: float
-    suspend_after: Count  # rounds failed in a row
+    suspend_after: Count  # consecutive failed rounds
 
     @property
     def framing(self) -> Framing:
@@ -80,7 +80,7 @@ class FederationTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """What a plant needs to join, and the secret that lets it, once."""
+    """What a plant needs to join: the terms, the authority and a single-use secret."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -93,21 +93,21 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest:
-    """What a plant answers an invitation with: its keys, its rules, and the secret."""
+    """A plant's answer to an invitation: its keys, its rules, and the secret."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     schema: Literal[1] = 1
     plant: Name
     secret: Hex32 = field(repr=False)
-    node_key: str  # of its Flower node, PEM
+    node_key: str  # public key of its Flower node, PEM
     registration: str  # the signed document of step 1
     rules: str  # the rules file's text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedAttestation:
-    """A batch attestation as a file, to be carried through a one-way gateway."""
+    """A batch attestation as a file, for transfer through a one-way gateway."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -118,29 +118,31 @@ class ExportedAttestation:
 
 
 def write_document(document: object, path: Path, *, private: bool = False) -> None:
-    """Write one of these documents as JSON; with mode 0600 where it holds a secret."""
-    told = TypeAdapter(type(document)).dump_python(document, mode="json")
+    """Write one of these documents as JSON; `private` sets mode 0600."""
+    content = TypeAdapter(type(document)).dump_python(document, mode="json")
     with atomically(path, private=private) as draft:
-        draft.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        draft.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_document(kind: type[Document], path: Path, *, private: bool = False) -> Document:
-    """Read one of these documents; a private one must be its owner's alone."""
+    """Read one of these documents; only the owner may have access to a `private` file."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     try:
-        raw = read_private(path, _called(kind)) if private else _bounded(path, LARGEST_DOCUMENT)
-        found: Document = adapter.validate_json(raw, strict=True)
+        raw = read_private(path, _title(kind)) if private else _bounded(path, LARGEST_DOCUMENT)
+        document: Document = adapter.validate_json(raw, strict=True)
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise DocumentError(f"{path} is no {_called(kind)}: {where}: {first['msg']}") from None
-    return found
+        raise DocumentError(
+            f"{path} is not a valid {_title(kind)}: {where}: {first['msg']}"
+        ) from None
+    return document
 
 
-def _called(kind: type[object]) -> str:
-    """Return a document's name in words: `JoinRequest` is a join request."""
+def _title(kind: type[object]) -> str:
+    """Return a document's name in words: "join request" for `JoinRequest`."""
     return re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__).lower()
 
 
@@ -148,5 +150,5 @@ def _bounded(path: Path, most: int) -> bytes:
     with path.open("rb") as opened:
         raw = opened.read(most + 1)
     if len(raw) > most:
-        raise DocumentError(f"{path} has more than {most:,} bytes")
+        raise DocumentError(f"{path} has more than {most:,} bytes; check that it is the right file")
     return raw

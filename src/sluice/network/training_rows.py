@@ -19,7 +19,7 @@ class TrainingRows:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     schema: Literal[1] = 1
-    record: str  # its file or folder
+    record: str  # file or folder
     start: Count
     stop: Count
     every: Count = 1
@@ -29,5 +29,5 @@ class TrainingRows:
         return self.whole().rows(self.start, self.stop)
 
     def whole(self) -> Record:
-        """Read the record that the rows are of."""
+        """Read the whole record."""
         return read_record(Path(self.record)).every(self.every)

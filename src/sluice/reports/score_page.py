@@ -44,7 +44,7 @@ def _facts(scored: Scored, record: Record, detector: Detector) -> str:
     framing = detector.framing
     told = (
         f"{len(scored):,} windows of {framing.window_rows} rows, told at the last row; a row every "
-        f"{scored.stride_s:g} s. Model: {detector.model.kind.value} over "
+        f"{scored.stride_s:g} s. Model: {detector.model.kind} over "
         f"{len(framing.scaler.names)} channels; an alarm is a score above {threshold.score:.4g}, "
         f"the {threshold.quantile:.1%} quantile of {threshold.clean_windows:,} clean windows."
     )

@@ -9,15 +9,13 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from sluice.admission import Finding, HardenedPolicy, Policy, Verdict
+from sluice.admission import Finding, Verdict
 from sluice.arrays import Bools, Floats, Run
 from sluice.files import atomically
 from sluice.invariants import (
     Invariant,
     RuleSet,
     Window,
-    encode,
-    evaluate,
     residuals,
     rule_in_words,
     unit_of,
@@ -66,13 +64,12 @@ class VerdictPanel:
     channels: tuple[Channel, ...]
 
 
-def write_verdict_page(
-    verdict: Verdict, batch: Record, rules: RuleSet, policy: Policy, path: Path
-) -> None:
+def write_verdict_page(verdict: Verdict, path: Path) -> None:
     """Write one self-contained page: verdict, reasons, drawings, every rule."""
-    panels = _panels(verdict, batch, rules, policy)
+    batch, rules = verdict.measured.record, verdict.measured.rules
+    panels = _panels(verdict, batch, rules)
     nothing = "<p>No rule found anything to draw.</p>"
-    reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in verdict.reasons)
+    reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in verdict.sentences)
     body = BODY.format(
         facts=html.escape(_facts(verdict, batch)),
         reasons=f"<ul>{reasons}</ul>" if reasons else "",
@@ -83,17 +80,16 @@ def write_verdict_page(
         draft.write_text(page(_title(verdict, batch), body), encoding="utf-8")
 
 
-def write_verdict_figure(
-    verdict: Verdict, batch: Record, rules: RuleSet, policy: Policy, path: Path
-) -> None:
+def write_verdict_figure(verdict: Verdict, path: Path) -> None:
     """Draw the worst stretches as a PNG."""
-    panels = _panels(verdict, batch, rules, policy)
+    batch, rules = verdict.measured.record, verdict.measured.rules
+    panels = _panels(verdict, batch, rules)
     heights = [height for panel in panels for height in (2.0, *(1.0 for _ in panel.channels))]
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(10, 1 + 0.85 * sum(heights or [2.0])), layout="constrained")
     figure.suptitle(
-        "\n".join([_title(verdict, batch), _facts(verdict, batch), *verdict.reasons[:3]]),
+        "\n".join([_title(verdict, batch), _facts(verdict, batch), *verdict.sentences[:3]]),
         fontsize=9,
         x=0.01,
         ha="left",
@@ -135,9 +131,7 @@ def _finding_rows(verdict: Verdict, rules: RuleSet) -> list[str]:
     ]
 
 
-def _panels(
-    verdict: Verdict, batch: Record, rules: RuleSet, policy: Policy
-) -> tuple[VerdictPanel, ...]:
+def _panels(verdict: Verdict, batch: Record, rules: RuleSet) -> tuple[VerdictPanel, ...]:
     """Choose the rules that found most, at first one per channel they speak about."""
     found = sorted(
         (finding for finding in verdict.findings if finding.violating_rows),
@@ -148,30 +142,17 @@ def _panels(
     for finding in found:
         first.setdefault(by_name[finding.name].relation.channels[0], finding)
     ranked = [*first.values(), *(f for f in found if f not in first.values())]
-    broken = _broken(batch, rules, policy)
-    lying = [
-        _panel(by_name[f"{told.level} rate"], told.sentence, told.rows, batch, rules)
-        for told in verdict.lying
-        if f"{told.level} rate" in by_name
+    levels = [
+        _panel(by_name[f"{reason.rule} rate"], reason.sentence, reason.rows, batch, rules)
+        for reason in verdict.reasons
+        if reason.kind.about_a_level and f"{reason.rule} rate" in by_name
     ]
     drawn = [
-        _panel(by_name[finding.name], finding.sentence, broken[finding.name], batch, rules)
+        _panel(by_name[finding.name], finding.sentence, finding.violating, batch, rules)
         for finding in ranked
     ]
-    half = MOST_PANELS // 2  # levels that lie break no rule: they get their place first
-    return tuple((lying[:half] + drawn)[:MOST_PANELS])
-
-
-def _broken(batch: Record, rules: RuleSet, policy: Policy) -> dict[str, Bools]:
-    """Return each rule's violating rows in the arithmetic of the policy."""
-    if isinstance(policy, HardenedPolicy):
-        return {found.rule.name: found.violating for found in evaluate(encode(rules), batch)}
-    broken = {}
-    for rule in rules.invariants:
-        found = residuals(rule.relation, batch)
-        with np.errstate(invalid="ignore"):
-            broken[rule.name] = found.applies & (np.abs(found.values) > rule.tolerance)
-    return broken
+    half = MOST_PANELS // 2  # a still or repeated level breaks no rule, so it comes first
+    return tuple((levels[:half] + drawn)[:MOST_PANELS])
 
 
 def _panel(

@@ -1,4 +1,4 @@
-"""Telemetry turns plant files of any known make into a `Record`."""
+"""Telemetry reads plant files of every supported format into a `Record`."""
 
 import lazy_loader
 

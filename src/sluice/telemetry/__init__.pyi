@@ -1,6 +1,6 @@
 from .channel import CHANNELS, Channel, Codes, Role, Span
-from .formats import FORMATS
-from .formats.format import Fill, Format
+from .filling import Fill
+from .formats import FORMATS, Format
 from .plantfile import Declaration, PlantFile, read_plant_file, write_plant_file
 from .reading import read_record
 from .record import Gap, Label, Note, Record

@@ -1,4 +1,4 @@
-"""Readings parsed once: a Parquet file per content and loader version, in the user's cache."""
+"""Cache of parsed readings in the user's cache folder: one Parquet file per content and loader."""
 
 import contextlib
 import hashlib
@@ -23,39 +23,39 @@ __all__ = ["cached_load"]
 
 WORTH_CACHING_BYTES = 16 << 20
 LAYOUT_VERSION = 1
-TIME, LABEL = "\x1ftime", "\x1flabel"  # no plant names a channel so
+TIME, LABEL = "\x1ftime", "\x1flabel"  # no channel has such a name
 NOTES = "sluice.notes"
 
 
 def cached_load(format_: Format, source: Source) -> Table:
-    """Load a source, from the cache where it has been parsed before and parsing takes long."""
+    """Load a source; if parsing is slow, use and fill the cache."""
     slow = source.container is Container.EXCEL or source.size >= WORTH_CACHING_BYTES
     if not slow or source.container is Container.PARQUET:
         return format_.load(source)
-    kept = _folder() / f"{_key(format_, source)}.parquet"
-    if kept.exists():
-        # A file broken off by a full disk is no reason to fail: it is parsed again and replaced.
+    cached = _folder() / f"{_key(format_, source)}.parquet"
+    if cached.exists():
+        # A damaged cache file (after a full disk) is not an error: parse again and replace it.
         with contextlib.suppress(pl.exceptions.PolarsError, OSError, ValueError, KeyError):
-            return _read(kept, format_)
+            return _read(cached, format_)
     table = format_.load(source)
-    with contextlib.suppress(OSError, SettingError):  # a full home must not stop a reading
-        _write(kept, table)
+    with contextlib.suppress(OSError, SettingError):  # a full disk must not stop a read
+        _write(cached, table)
     return table
 
 
 def _folder() -> Path:
-    told = os.environ.get("SLUICE_CACHE")
-    return Path(told) if told else user_cache_path("sluice") / "records"
+    folder = os.environ.get("SLUICE_CACHE")
+    return Path(folder) if folder else user_cache_path("sluice") / "records"
 
 
 def _key(format_: Format, source: Source) -> str:
-    # Companions (an attack sheet beside the record) change what is loaded, so they are in the key.
+    # Companion files (such as an attack sheet) change what is loaded, so they are in the key.
     parts = (LAYOUT_VERSION, format_.name, format_.version, source.digest, source.companions_digest)
     return hashlib.blake2b(repr(parts).encode(), digest_size=20).hexdigest()
 
 
-def _read(kept: Path, format_: Format) -> Table:
-    data = kept.read_bytes()
+def _read(cached: Path, format_: Format) -> Table:
+    data = cached.read_bytes()
     frame = pl.read_parquet(io.BytesIO(data))
     notes = json.loads(pl.read_parquet_metadata(io.BytesIO(data))[NOTES])
     return Table(
@@ -67,12 +67,12 @@ def _read(kept: Path, format_: Format) -> Table:
     )
 
 
-def _write(kept: Path, table: Table) -> None:
+def _write(cached: Path, table: Table) -> None:
     frame = table.frame.with_columns(
         pl.Series(TIME, table.times.astype("datetime64[us]")),
         pl.Series(LABEL, table.labels.astype(np.int8)),
     )
     notes = json.dumps([asdict(note) for note in table.notes])
-    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with atomically(kept) as draft:
+    cached.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with atomically(cached) as draft:
         frame.write_parquet(draft, compression="lz4", metadata={NOTES: notes})

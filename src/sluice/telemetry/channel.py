@@ -11,7 +11,7 @@ __all__ = ["CHANNELS", "CHANNELS_KEY", "Channel", "Codes", "Role", "Span"]
 
 
 class Role(StrEnum):
-    """What a channel stands for in the process."""
+    """The role of a channel in the process."""
 
     LEVEL = "level"
     FLOW = "flow"
@@ -30,15 +30,15 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codes:
-    """How an actuator's states are written: off, one or more on states, and moving between them."""
+    """The codes of an actuator's states: one for off, some for on, and any for moving."""
 
     off: int
     on: tuple[int, ...]
     moving: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        everything = (self.off, *self.on, *self.moving)
-        if not self.on or len(set(everything)) != len(everything):
+        codes = (self.off, *self.on, *self.moving)
+        if not self.on or len(set(codes)) != len(codes):
             raise PlantFileError(
                 f"actuator codes need one off, at least one on and no repeats; got off={self.off}, "
                 f"on={list(self.on)}, moving={list(self.moving)}"
@@ -46,13 +46,13 @@ class Codes:
 
     @property
     def legal(self) -> frozenset[int]:
-        """Every code the actuator may show, whether or not a record ever showed it."""
+        """Every code the actuator may show, including codes that no record contains."""
         return frozenset((self.off, *self.on, *self.moving))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The range an instrument can show, in the channel's unit."""
+    """The measuring range of an instrument, in the channel's unit."""
 
     low: float
     high: float
@@ -71,17 +71,17 @@ class Channel:
     unit: str = ""
     codes: Codes | None = None
     span: Span | None = None
-    why: str = ""  # how the role was found, so that a person can correct it
+    why: str = ""  # how the role was inferred, so that an engineer can correct it
 
     def __post_init__(self) -> None:
         if (self.codes is not None) != self.role.discrete:
             raise PlantFileError(
                 f"channel {self.name!r} is {self.role.value!r} "
                 f"{'without' if self.role.discrete else 'with'} actuator codes; "
-                "exactly the actuators have codes"
+                "an actuator needs codes, and no other role may have them"
             )
 
 
 CHANNELS = TypeAdapter(tuple[Channel, ...])
 CHANNELS_KEY = "sluice.channels"
-"""Where Sluice's own Parquet files keep what their channels are."""
+"""The metadata key under which Sluice's own Parquet files store their channels."""

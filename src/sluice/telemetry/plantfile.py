@@ -1,7 +1,7 @@
-"""Plant files: a TOML page on which an engineer declares or corrects what a record's channels are.
+"""Plant files: TOML in which an engineer declares or corrects the channels of a record.
 
 [record]
-time = "Timestamp"                 # column names and forms, where they are not found
+time = "Timestamp"                 # column name and format, if not detected
 time_format = "%d.%m.%Y %H:%M:%S"
 stride_s = 5                       # for a file without a clock
 label = "state"
@@ -41,7 +41,7 @@ Toml = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """What an engineer says of one channel; None where nothing is said and inference stands."""
+    """An engineer's declaration of one channel; None keeps the inferred value."""
 
     role: Role | None = None
     unit: str | None = None
@@ -49,7 +49,7 @@ class Declaration:
     span: Span | None = None
 
     def correct(self, inferred: Channel, codes_of_values: Codes) -> Channel:
-        """Return the inferred channel with what was said put in its place."""
+        """Return the inferred channel with the declared values in place of the inferred ones."""
         role = self.role or (Role.ACTUATOR if self.codes else inferred.role)
         codes = self.codes or inferred.codes or codes_of_values
         try:
@@ -67,7 +67,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantFile:
-    """What an engineer says of a record; empty where nothing is said."""
+    """An engineer's declarations about a record; a field that is not declared is empty."""
 
     time: str = ""
     time_format: str = ""
@@ -87,54 +87,54 @@ def read_plant_file(path: Path) -> PlantFile:
         raise PlantFileError(f"plant file {path} cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise PlantFileError(f"plant file {path} is not TOML: {error}") from None
-    _only(document, {"record", "channels"}, where=str(path))
-    about = _table(document, "record", where=str(path))
+    _refuse_unknown_keys(document, {"record", "channels"}, where=str(path))
+    settings = _table(document, "record", where=str(path))
     channels = _table(document, "channels", where=str(path))
-    pages = {name: _table(channels, name, where=f"{path}: channels") for name in channels}
+    tables = {name: _table(channels, name, where=f"{path}: channels") for name in channels}
     where = f"{path}: [record]"
-    _only(
-        about,
+    _refuse_unknown_keys(
+        settings,
         {"time", "time_format", "stride_s", "label", "normal_labels", "attack_labels"},
         where=where,
     )
-    stride_s = about.get("stride_s", 0.0)
+    stride_s = settings.get("stride_s", 0.0)
     if not isinstance(stride_s, int | float) or isinstance(stride_s, bool) or stride_s < 0:
         raise PlantFileError(f"{where}: stride_s must be a positive number, got {stride_s!r}")
     return PlantFile(
-        time=_string(about, "time", where=where),
-        time_format=_string(about, "time_format", where=where),
+        time=_string(settings, "time", where=where),
+        time_format=_string(settings, "time_format", where=where),
         stride_s=float(stride_s),
-        label=_string(about, "label", where=where),
-        normal_labels=_strings(about, "normal_labels", where=where),
-        attack_labels=_strings(about, "attack_labels", where=where),
+        label=_string(settings, "label", where=where),
+        normal_labels=_strings(settings, "normal_labels", where=where),
+        attack_labels=_strings(settings, "attack_labels", where=where),
         channels={
-            name: _declaration(page, where=f"{path}: [channels.{name}]")
-            for name, page in pages.items()
-            if page.get("ignore") is not True
+            name: _declaration(table, where=f"{path}: [channels.{name}]")
+            for name, table in tables.items()
+            if table.get("ignore") is not True
         },
-        ignored=tuple(name for name, page in pages.items() if page.get("ignore") is True),
+        ignored=tuple(name for name, table in tables.items() if table.get("ignore") is True),
     )
 
 
-def _declaration(page: Toml, *, where: str) -> Declaration:
-    _only(page, {"role", "unit", "span", "codes", "ignore"}, where=where)
-    role = _string(page, "role", where=where)
+def _declaration(table: Toml, *, where: str) -> Declaration:
+    _refuse_unknown_keys(table, {"role", "unit", "span", "codes", "ignore"}, where=where)
+    role = _string(table, "role", where=where)
     if role and role not in set(Role):
         raise PlantFileError(
             f"{where}: role is {role!r}; it must be one of {', '.join(r.value for r in Role)}"
         )
     return Declaration(
         role=Role(role) if role else None,
-        unit=_string(page, "unit", where=where) if "unit" in page else None,
-        codes=_codes(page["codes"], where=where) if "codes" in page else None,
-        span=_span(page["span"], where=where) if "span" in page else None,
+        unit=_string(table, "unit", where=where) if "unit" in table else None,
+        codes=_codes(table["codes"], where=where) if "codes" in table else None,
+        span=_span(table["span"], where=where) if "span" in table else None,
     )
 
 
 def _codes(value: object, *, where: str) -> Codes:
     if not isinstance(value, Mapping):
         raise PlantFileError(f"{where}: codes must be {{off = 0, on = [1]}}, got {value!r}")
-    _only(value, {"off", "on", "moving"}, where=f"{where} codes")
+    _refuse_unknown_keys(value, {"off", "on", "moving"}, where=f"{where} codes")
     match value.get("off"), value.get("on"), value.get("moving", []):
         case int(off), [*on], [*moving] if all(type(code) is int for code in (*on, *moving)):
             try:
@@ -151,49 +151,49 @@ def _span(value: object, *, where: str) -> Span:
     raise PlantFileError(f"{where}: span must be [low, high] with low < high, got {value!r}")
 
 
-def _only(page: Toml, known: set[str], *, where: str) -> None:
-    for key in page:
+def _refuse_unknown_keys(table: Toml, known: set[str], *, where: str) -> None:
+    for key in table:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {sorted(known)}"
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known keys are {sorted(known)}"
             raise PlantFileError(f"{where}: unknown key {key!r}{hint}")
 
 
-def _table(page: Toml, key: str, *, where: str) -> Toml:
-    value = page.get(key, {})
+def _table(parent: Toml, key: str, *, where: str) -> Toml:
+    value = parent.get(key, {})
     if not isinstance(value, Mapping):
         raise PlantFileError(f"{where}: {key} must be a table, got {value!r}")
     return value
 
 
-def _string(page: Toml, key: str, *, where: str) -> str:
-    value = page.get(key, "")
+def _string(table: Toml, key: str, *, where: str) -> str:
+    value = table.get(key, "")
     if not isinstance(value, str):
-        raise PlantFileError(f"{where}: {key} must be text, got {value!r}")
+        raise PlantFileError(f"{where}: {key} must be a string, got {value!r}")
     return value
 
 
-def _strings(page: Toml, key: str, *, where: str) -> tuple[str, ...]:
-    value = page.get(key, [])
+def _strings(table: Toml, key: str, *, where: str) -> tuple[str, ...]:
+    value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise PlantFileError(f"{where}: {key} must be a list of texts, got {value!r}")
+        raise PlantFileError(f"{where}: {key} must be a list of strings, got {value!r}")
     return tuple(value)
 
 
 def write_plant_file(record: Record, path: Path) -> None:
-    """Write what is known of a record's channels as a plant file, for a person to correct."""
-    pages = {channel.name: _page(channel) for channel in record.channels}
+    """Write a record's channels as a plant file, for an engineer to correct."""
+    tables = {channel.name: _channel_table(channel) for channel in record.channels}
     with atomically(path) as draft:
-        draft.write_text(tomli_w.dumps({"channels": pages}), encoding="utf-8")
+        draft.write_text(tomli_w.dumps({"channels": tables}), encoding="utf-8")
 
 
-def _page(channel: Channel) -> dict[str, object]:
-    page: dict[str, object] = {"role": channel.role.value}
+def _channel_table(channel: Channel) -> dict[str, object]:
+    table: dict[str, object] = {"role": channel.role.value}
     if channel.unit:
-        page["unit"] = channel.unit
+        table["unit"] = channel.unit
     if channel.span:
-        page["span"] = [channel.span.low, channel.span.high]
+        table["span"] = [channel.span.low, channel.span.high]
     if channel.codes:
         codes = channel.codes
-        page["codes"] = {"off": codes.off, "on": list(codes.on), "moving": list(codes.moving)}
-    return page
+        table["codes"] = {"off": codes.off, "on": list(codes.on), "moving": list(codes.moving)}
+    return table

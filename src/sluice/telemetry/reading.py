@@ -1,4 +1,4 @@
-"""From a path to a `Record`: sniff, load, fill only what was told, give every channel its role."""
+"""Read a path into a `Record`: detect the format, load, fill if requested, infer roles."""
 
 import difflib
 from dataclasses import replace
@@ -11,7 +11,8 @@ from sluice.arrays import Bools, Floats, Ints
 from sluice.errors import PlantFileError, RecordError, SettingError, UnknownFormatError
 from sluice.telemetry.cache import cached_load
 from sluice.telemetry.channel import Channel
-from sluice.telemetry.formats import FORMATS, Fill, Format, plain
+from sluice.telemetry.filling import Fill
+from sluice.telemetry.formats import FORMATS, Format, plain
 from sluice.telemetry.plantfile import PlantFile
 from sluice.telemetry.record import Note, Record
 from sluice.telemetry.roles import infer_channels
@@ -24,8 +25,8 @@ MARKER_COLUMN = "unnamed "
 
 
 def format_names() -> tuple[str, ...]:
-    """Return the names a format can be forced by."""
-    return tuple(known.name for known in (*FORMATS, plain(PlantFile())))
+    """Return the names that `format_name` accepts."""
+    return tuple(known.name for known in (*FORMATS.values(), plain(PlantFile())))
 
 
 def read_record(
@@ -37,28 +38,28 @@ def read_record(
 ) -> Record:
     """Read a plant record from a file or folder.
 
-    The format is sniffed unless it is named. Missing readings stay missing unless `fill` says
-    otherwise; by default only what the record's own documentation fills is filled.
+    The format is detected unless `format_name` gives it. Without `fill`, the format decides:
+    missing readings stay missing unless the format's own documentation fills them.
     """
     plant = plant or PlantFile()
     source = Source(find_record_file(Path(path)))
-    format_ = _named(format_name, plant) if format_name else _sniffed(source, plant)
+    format_ = _named(format_name, plant) if format_name else _detected(source, plant)
     table = cached_load(format_, source)
     return _assembled(table, format_, source.path, plant=plant, fill=fill or format_.fill)
 
 
-def _sniffed(source: Source, plant: PlantFile) -> Format:
-    for known in (*FORMATS, plain(plant)):
+def _detected(source: Source, plant: PlantFile) -> Format:
+    for known in (*FORMATS.values(), plain(plant)):
         if known.recognises(source):
             return known
     raise UnknownFormatError(
-        f"{source.path.name} is a workbook of no known plant; save its sheet as CSV with one "
+        f"{source.path.name} is a workbook of an unknown format; save its sheet as CSV with one "
         "header line and a time column"
     )
 
 
 def _named(name: str, plant: PlantFile) -> Format:
-    known = {format_.name: format_ for format_ in (*FORMATS, plain(plant))}
+    known = {format_.name: format_ for format_ in (*FORMATS.values(), plain(plant))}
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -100,12 +101,14 @@ def _assembled(
 def _with_units(
     channels: tuple[Channel, ...], format_: Format, plant: PlantFile
 ) -> tuple[Channel, ...]:
-    """Give channels the units that the format documents, unless the plant file gave one."""
+    """Give channels the units that the format documents, unless the plant file gives one."""
     units = dict(format_.units)
-    said = {name for name, declaration in plant.channels.items() if declaration.unit is not None}
+    declared = {
+        name for name, declaration in plant.channels.items() if declaration.unit is not None
+    }
     return tuple(
         channel
-        if channel.name in said or channel.role not in units
+        if channel.name in declared or channel.role not in units
         else replace(channel, unit=units[channel.role])
         for channel in channels
     )
@@ -113,12 +116,12 @@ def _with_units(
 
 def _without_empty(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     empty = [column for column in frame.columns if frame[column].null_count() == len(frame)]
-    nameless = [column for column in empty if column.startswith(MARKER_COLUMN)]
-    return frame.drop(empty), tuple(column for column in empty if column not in nameless)
+    unnamed = [column for column in empty if column.startswith(MARKER_COLUMN)]
+    return frame.drop(empty), tuple(column for column in empty if column not in unnamed)
 
 
 def _readings(frame: pl.DataFrame) -> tuple[Floats, tuple[Note, ...]]:
-    """Return the readings, infinities masked, and a note for every channel with missing ones."""
+    """Return the readings with infinities masked, and a note per channel with missing ones."""
     values = frame.to_numpy(order="fortran").astype(np.float64, copy=False)
     if not values.flags.writeable:
         values = values.copy(order="F")
@@ -143,11 +146,11 @@ def _note(what: str, channel: str, rows: Bools) -> Note:
 def _stride_s(table: Table, name: str) -> float:
     if len(table.times) < 2:
         raise RecordError(
-            f"record {name!r} has {len(table.times)} row; its stride cannot be told: give at least "
+            f"record {name!r} has {len(table.times)} row, so its stride is unknown; give at least "
             "two rows or a plant file with stride_s"
         )
     steps: Ints = np.diff(table.times.astype("datetime64[us]")).astype(np.int64)
-    forward = steps[steps > 0]  # a clock that never advances is refused by the record itself
+    forward = steps[steps > 0]  # `Record` itself refuses a clock that never advances
     return float(np.median(forward)) / 1e6 if forward.size else 1.0
 
 
@@ -161,10 +164,10 @@ def _filled(values: Floats, names: tuple[str, ...], fill: Fill) -> tuple[Floats,
             continue
         known = rows[~missing]
         if fill is Fill.LINEAR:
-            there = np.interp(rows[missing], known, values[known, column])
+            substitutes = np.interp(rows[missing], known, values[known, column])
         else:
             last = np.searchsorted(known, rows[missing], side="right") - 1
-            there = values[known[np.maximum(last, 0)], column]
-        filled[missing, column] = there
+            substitutes = values[known[np.maximum(last, 0)], column]
+        filled[missing, column] = substitutes
         notes.append(_note(f"filled ({fill.value})", names[column], missing))
     return filled, tuple(notes)

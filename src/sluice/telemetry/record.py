@@ -1,4 +1,4 @@
-"""The plant record: readings at a constant stride, what they mean and what is known of them."""
+"""The plant record: readings at a constant stride, with channels, labels and notes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ LARGEST_READING = 1e15
 
 
 class Label(IntEnum):
-    """What is known of a row. Unlabelled is not normal: nobody said so."""
+    """The label of a row. An unlabelled row is unknown; it does not count as normal."""
 
     NORMAL = 0
     ATTACK = 1
@@ -28,7 +28,7 @@ class Label(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Something a loader met, repaired or filled, with the rows it concerns."""
+    """Something a loader observed, repaired or filled, with the affected rows."""
 
     what: str
     channel: str = ""
@@ -48,8 +48,8 @@ class Gap:
 class Record:
     """A table of readings at a constant stride.
 
-    `values` is one column per channel (column-major); a missing reading is NaN there and true in
-    `missing`, never a number. A jump in time starts a new segment. Arrays are read-only.
+    `values` has one column per channel (column-major). A missing reading is NaN in `values` and
+    true in `missing`, never a number. A jump in time starts a new segment. Arrays are read-only.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Record:
                     "cell or leave it empty"
                 )
 
-    # -- what is in it ------------------------------------------------------------------------
+    # -- content ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.values)
@@ -125,7 +125,7 @@ class Record:
         return {name: column for column, name in enumerate(self.names)}
 
     def index(self, name: str, *, needed_by: str = "the caller") -> int:
-        """Return the column of a channel; say who needed it when it is not there."""
+        """Return the column of a channel; if it is missing, the error names `needed_by`."""
         try:
             return self._columns[name]
         except KeyError:
@@ -134,7 +134,7 @@ class Record:
             ) from None
 
     def channel(self, name: str) -> Channel:
-        """Return what a channel is."""
+        """Return a channel's description."""
         return self.channels[self.index(name)]
 
     def column(self, name: str) -> Floats:
@@ -174,15 +174,15 @@ class Record:
     def attack_segments(self) -> tuple[Run, ...]:
         """The contiguous stretches labelled as attack, cut at time jumps."""
         attacked = self.labels == Label.ATTACK
-        found: list[Run] = []
+        attacks: list[Run] = []
         for segment in self.segments:
-            found += [
+            attacks += [
                 Run(run.start + segment.start, run.stop + segment.start)
                 for run in runs(attacked[segment.slice])
             ]
-        return tuple(found)
+        return tuple(attacks)
 
-    # -- parts of it --------------------------------------------------------------------------
+    # -- subsets ------------------------------------------------------------------------------
 
     def rows(self, start: int, stop: int) -> "Record":
         """Return rows start..stop-1."""
@@ -197,7 +197,7 @@ class Record:
         return self.rows(round(seconds / self.stride_s), len(self))
 
     def every(self, step: int) -> "Record":
-        """Keep every step-th row, counted over the whole record as historians are thinned."""
+        """Keep every step-th row, counted over the whole record (not per segment)."""
         if step < 1:
             raise SettingError(f"a record is thinned by a step of at least 1 row, got {step}")
         return self._at(slice(None, None, step), stride_s=self.stride_s * step)
@@ -214,11 +214,11 @@ class Record:
     def without(self, *names: str) -> "Record":
         """Drop the named channels."""
         dropped = {self.index(name) for name in names}
-        kept = [name for column, name in enumerate(self.names) if column not in dropped]
-        return self.select(kept)
+        remaining = [name for column, name in enumerate(self.names) if column not in dropped]
+        return self.select(remaining)
 
     def with_values(self, values: Floats) -> "Record":
-        """Return the same plant and clock with other readings."""
+        """Return a copy with other readings; channels, times and labels stay the same."""
         return replace(self, values=values)
 
     def _at(self, rows: slice, *, stride_s: float) -> "Record":

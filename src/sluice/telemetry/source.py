@@ -1,4 +1,4 @@
-"""Files as they lie on disk: bytes, encoding, delimiter, first lines."""
+"""One input file: its bytes, encoding, delimiter and first lines."""
 
 import codecs
 import csv
@@ -23,11 +23,11 @@ DELIMITERS = (",", "\t", ";", "|")
 RECORD_SUFFIXES = (".csv", ".tsv", ".txt", ".gz", ".xlsx", ".parquet", ".json", ".jsonl", ".state")
 ATTACK_SHEETS = ("attack_description", "attacks.json")
 COMPANION_WORDS = (*ATTACK_SHEETS, "list", "readme", "license")
-"""Files that lie beside records and describe them; never records themselves."""
+"""Words in the names of files that describe a record; such a file is never a record itself."""
 
 
 class Container(StrEnum):
-    """What kind of file carries the record."""
+    """The kind of file that contains the record."""
 
     TEXT = "text"
     EXCEL = "excel"
@@ -42,19 +42,19 @@ class Source:
 
     @cached_property
     def data(self) -> bytes:
-        """The file's bytes, unpacked if they are gzipped."""
-        return self._unpacked(-1)
+        """The file's bytes, decompressed if gzipped."""
+        return self._decompressed(-1)
 
     @cached_property
     def opening(self) -> bytes:
-        """The first bytes, unpacked: enough to sniff by."""
-        return self._unpacked(OPENING_BYTES)
+        """The first bytes, decompressed: enough to detect the format."""
+        return self._decompressed(OPENING_BYTES)
 
-    def _unpacked(self, count: int) -> bytes:
+    def _decompressed(self, count: int) -> bytes:
         try:
             with self.path.open("rb") as file:
-                packed = file.peek(2)[:2] == GZIP_MAGIC
-                return gzip.GzipFile(fileobj=file).read(count) if packed else file.read(count)
+                gzipped = file.peek(2)[:2] == GZIP_MAGIC
+                return gzip.GzipFile(fileobj=file).read(count) if gzipped else file.read(count)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise RecordError(
                 f"{self.path.name} is a damaged gzip file ({error}); fetch it again"
@@ -69,34 +69,34 @@ class Source:
 
     @cached_property
     def digest(self) -> str:
-        """Content hash, which the cache is keyed by."""
+        """Hash of the content; part of the cache key."""
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     @cached_property
     def companions_digest(self) -> str:
-        """Hash of the files beside this one that describe it (attack sheets and lists)."""
+        """Hash of the files in the same folder that describe this one (attack sheets and lists)."""
         digest = hashlib.blake2b(digest_size=20)
-        for found in sorted(self.path.parent.iterdir()):
-            if found.is_file() and any(word in found.name.lower() for word in ATTACK_SHEETS):
-                digest.update(found.name.encode() + b"\x00" + found.read_bytes())
+        for file in sorted(self.path.parent.iterdir()):
+            if file.is_file() and any(word in file.name.lower() for word in ATTACK_SHEETS):
+                digest.update(file.name.encode() + b"\x00" + file.read_bytes())
         return digest.hexdigest()
 
     @cached_property
     def container(self) -> Container:
-        """Tell by the first bytes, not by the name."""
+        """The container, detected by the first bytes, not by the name."""
         if self.opening.startswith(b"PK\x03\x04"):
             return Container.EXCEL
         return Container.PARQUET if self.opening.startswith(b"PAR1") else Container.TEXT
 
     @cached_property
     def text(self) -> bytes:
-        """The whole text as UTF-8 without byte order mark; raises when it is not text."""
+        """The whole text as UTF-8 without byte order mark; raises if the file is not text."""
         return self._decoded(self.data, errors="strict")
 
     @cached_property
     def head(self) -> tuple[str, ...]:
-        """The first lines, for sniffing."""
+        """The first lines, to detect the format."""
         lines = self._decoded(self.opening, errors="ignore").splitlines()[:HEAD_LINES]
         return tuple(line.decode("utf-8", errors="replace") for line in lines)
 
@@ -106,7 +106,7 @@ class Source:
                 data = data.decode("utf-16", errors=errors).encode()
             except UnicodeError:
                 raise RecordError(
-                    f"{self.path.name} is UTF-16 text that breaks off or is damaged; fetch it again"
+                    f"{self.path.name} is truncated or damaged UTF-16 text; fetch it again"
                 ) from None
         elif b"\x00" in self.opening:
             raise UnknownFormatError(
@@ -119,29 +119,29 @@ class Source:
 
     @cached_property
     def delimiter(self) -> str:
-        """The delimiter that cuts the first lines into the most cells; a comma when none does."""
+        """The delimiter that splits one of the first lines most often; a comma if none does."""
         counts = {mark: max(line.count(mark) for line in self.head) for mark in DELIMITERS}
         return max(DELIMITERS, key=lambda mark: counts[mark])
 
     def cells(self, line: int) -> tuple[str, ...]:
-        """One of the first lines cut into stripped cells, empty where there is no such line."""
+        """One of the first lines, split into stripped cells; empty if there is no such line."""
         if self.container is not Container.TEXT or line >= len(self.head):
             return ()
         return cut(self.head[line], self.delimiter)
 
 
 def cut(line: str, delimiter: str) -> tuple[str, ...]:
-    """Cut a line into stripped cells; a delimiter inside quotes does not cut."""
+    """Split a line into stripped cells; a delimiter inside quotes does not split."""
     cells = line.split(delimiter)
     if '"' in line:
-        # A line that is no CSV at all stays cut at every delimiter.
+        # A line that is not valid CSV stays split at every delimiter.
         with suppress(csv.Error):
             cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), cells)
     return tuple(cell.strip().strip('"').strip() for cell in cells)
 
 
 def find_record_file(path: Path) -> Path:
-    """Return the file that a path names: itself, or the only record in a folder."""
+    """Return the record file at a path: the file itself, or the only record in a folder."""
     if not path.exists():
         raise RecordError(f"{path} does not exist; give the file or folder of a plant record")
     if path.is_file():
@@ -152,15 +152,15 @@ def find_record_file(path: Path) -> Path:
             f"{path} holds no plant record; expected a file ending in {', '.join(RECORD_SUFFIXES)}"
         )
     if len(candidates) > 1:
-        names = ", ".join(str(found.relative_to(path)) for found in candidates[:6])
+        names = ", ".join(str(file.relative_to(path)) for file in candidates[:6])
         raise RecordError(f"{path} holds {len(candidates)} records ({names}); name one of them")
     return candidates[0]
 
 
 def _records_in(folder: Path) -> Iterator[Path]:
-    for found in folder.rglob("*"):
-        name = found.name.lower()
+    for file in folder.rglob("*"):
+        name = file.name.lower()
         hidden = name.startswith((".", "~$"))
         companion = any(word in name for word in COMPANION_WORDS)
-        if found.is_file() and name.endswith(RECORD_SUFFIXES) and not hidden and not companion:
-            yield found
+        if file.is_file() and name.endswith(RECORD_SUFFIXES) and not hidden and not companion:
+            yield file

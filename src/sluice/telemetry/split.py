@@ -1,4 +1,4 @@
-"""Section 4.2 of the paper: one clean record becomes a federation, in strict time order."""
+"""Split one clean record into a federation, in strict time order (section 4.2 of the paper)."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +13,7 @@ __all__ = ["Shares", "Split", "shards", "split"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """How much of the record each purpose takes from the front; the clients share the rest."""
+    """The share of the record for each purpose, in order from the front; clients get the rest."""
 
     invariants: float = 0.30  # half to fit, half to calibrate
     validation: float = 0.15

@@ -1,4 +1,4 @@
-"""Workbooks (.xlsx): a cheap look at the first rows, and the first sheet as a table."""
+"""Workbooks (.xlsx): read the first rows cheaply, or the whole first sheet as a table."""
 
 import io
 import logging
@@ -16,7 +16,7 @@ from sluice.telemetry.table import numeric
 
 __all__ = ["first_rows", "sheet", "strings"]
 
-# fastexcel logs a warning for every column without readings, which a plant may well have.
+# fastexcel logs a warning for every column without readings, which is normal in plant files.
 logging.getLogger("fastexcel").addHandler(logging.NullHandler())
 
 UNREADABLE = (
@@ -36,8 +36,8 @@ RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships
 def first_rows(source: Source, count: int = 5) -> tuple[tuple[str, ...], ...]:
     """Return the stripped cells of the first sheet's rows 0..count-1.
 
-    fastexcel unpacks the whole sheet to show any of it (20 s on SWaT), so this streams the head of
-    the sheet instead.
+    fastexcel decompresses the whole sheet to read any of it (20 s on SWaT), so this function
+    streams only the first rows.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as book:
@@ -58,13 +58,13 @@ def first_rows(source: Source, count: int = 5) -> tuple[tuple[str, ...], ...]:
 
 
 def sheet(source: Source, *, header_row: int, text: Collection[str]) -> pl.DataFrame:
-    """Read the first sheet below `header_row`: columns in `text` as they are, others as numbers.
+    """Read the first sheet below `header_row`: columns in `text` unchanged, others as numbers.
 
-    Column names lose their stray blanks; nameless columns without readings are dropped.
+    Blanks around column names are stripped; unnamed columns without readings are dropped.
     """
     try:
-        # Every row takes part in choosing a column's type: a lone word late in a numeric column
-        # would otherwise silently become a missing reading.
+        # Infer a column's type from all rows: otherwise a single word late in a numeric column
+        # would silently become a missing reading.
         frame = (
             fastexcel.read_excel(source.data)
             .load_sheet(0, header_row=header_row, schema_sample_rows=None)
@@ -72,12 +72,12 @@ def sheet(source: Source, *, header_row: int, text: Collection[str]) -> pl.DataF
         )
     except (fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
         raise _damaged(source, error) from None
-    nameless = [
+    unnamed = [
         name
         for name in frame.columns
         if name.startswith("__UNNAMED__") and frame[name].null_count() == len(frame)
     ]
-    frame = frame.drop(nameless)
+    frame = frame.drop(unnamed)
     stripped = {name: name.strip() for name in frame.columns}
     if len(set(stripped.values())) < len(stripped):
         raise RecordError(
@@ -93,7 +93,7 @@ def sheet(source: Source, *, header_row: int, text: Collection[str]) -> pl.DataF
 
 
 def strings(source: Source) -> tuple[tuple[str, ...], ...]:
-    """Return every row of a small first sheet as stripped texts, empty where a cell is."""
+    """Return every row of a small first sheet as stripped strings; an empty cell is empty."""
     try:
         frame = (
             fastexcel.read_excel(source.data)
@@ -108,7 +108,7 @@ def strings(source: Source) -> tuple[tuple[str, ...], ...]:
 def _damaged(source: Source, error: Exception) -> RecordError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return RecordError(
-        f"{source.path.name} is no workbook, or a damaged one ({reason}); fetch it again"
+        f"{source.path.name} is not a workbook or is damaged ({reason}); fetch it again"
     )
 
 
@@ -156,15 +156,15 @@ def _first_sheet(book: zipfile.ZipFile) -> str:
 
 
 def _shared_strings(book: zipfile.ZipFile, count: int) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     if count == 0:
-        return found
+        return texts
     with book.open("xl/sharedStrings.xml") as stream:
         for _, element in ET.iterparse(stream):  # noqa: S314
             if element.tag != f"{MAIN}si":
                 continue
-            found.append("".join(part.text or "" for part in element.iter(f"{MAIN}t")))
+            texts.append("".join(part.text or "" for part in element.iter(f"{MAIN}t")))
             element.clear()
-            if len(found) == count:
+            if len(texts) == count:
                 break
-    return found
+    return texts

@@ -1,4 +1,4 @@
-"""What `sluice data inspect` says of a record."""
+"""The summary of a record that `sluice data inspect` prints."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSummary:
-    """A channel and the range it showed."""
+    """A channel, the range of its readings, and how many are missing."""
 
     channel: Channel
     low: float
@@ -34,7 +34,7 @@ class ChannelSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A record at a glance."""
+    """The main facts about a record."""
 
     name: str
     rows: int
@@ -51,7 +51,7 @@ class Summary:
 
 
 def summarise(record: Record) -> Summary:
-    """Look at a whole record once."""
+    """Summarise a record."""
     return Summary(
         name=record.name,
         rows=len(record),
@@ -89,6 +89,6 @@ def _stretch(record: Record, run: Run) -> Stretch:
 
 
 def _stamp(record: Record, row: int) -> str:
-    """ISO 8601 to the second, or finer where the stride is."""
+    """Return ISO 8601 to the second, or to the microsecond if the stride has a fraction."""
     unit = "us" if record.stride_s % 1 else "s"
     return str(record.times[row].astype(f"datetime64[{unit}]"))

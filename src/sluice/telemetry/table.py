@@ -1,4 +1,4 @@
-"""Readings as a loader read them: numeric columns, a clock and labels, before roles are known."""
+"""The output of a loader: numeric columns, times and labels, before roles are inferred."""
 
 import io
 from collections.abc import Callable, Collection, Mapping
@@ -20,30 +20,30 @@ MISSING_MARKERS = (
     "", "NaN", "nan", "NA", "N/A", "#N/A", "null", "NULL", "None", "-", "1.#QNAN", "-1.#IND",
     "Bad", "Bad Input", "No Data", "I/O Timeout", "Comm Fail",
 )  # fmt: skip
-"""What historians write where no reading exists."""
+"""The markers that historians write for a missing reading."""
 
 TRUTH = {"true": 1.0, "false": 0.0}
 LINE_FEED = b"\n"
-HEADER_BYTES = 1 << 20  # no header lies deeper
+HEADER_BYTES = 1 << 20  # every header ends before this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What a loader hands over: one Float64 column per channel, null where missing."""
+    """A loader's output: one Float64 column per channel, null where missing."""
 
     format: str
     frame: pl.DataFrame
     times: Times
     labels: NDArray[np.int8]
     notes: tuple[Note, ...] = ()
-    declared: Mapping[str, Declaration] = field(default_factory=dict)  # where the file itself says
+    declared: Mapping[str, Declaration] = field(default_factory=dict)  # by the file itself
 
 
 def delimited(source: Source, *, header_line: int, text: Collection[str]) -> pl.DataFrame:
     """Read delimited text: the columns in `text` as strings, all others as numbers.
 
-    Column names lose their stray blanks. Rows that are longer or shorter than the header, cells
-    that are no numbers and repeated tags are errors that name the line or row.
+    Blanks around column names are stripped. Rows longer or shorter than the header, non-numeric
+    cells and repeated tags are errors; the message names the line, row or tag.
     """
     body = source.text
     names = _header(source, body, header_line)
@@ -52,7 +52,7 @@ def delimited(source: Source, *, header_line: int, text: Collection[str]) -> pl.
     try:
         frame = _parse(body, source.delimiter, header_line, schema)
     except pl.exceptions.PolarsError:
-        # Blanks around numbers, booleans or text: read as strings and look at each cell.
+        # Some cell is not a plain number: read all cells as strings and convert them one by one.
         strings = dict.fromkeys(names, pl.String)
         try:
             frame = _parse(body, source.delimiter, header_line, strings)
@@ -68,14 +68,14 @@ def delimited(source: Source, *, header_line: int, text: Collection[str]) -> pl.
 
 
 def numeric(frame: pl.DataFrame, *, name: str, text: Collection[str] = ()) -> pl.DataFrame:
-    """Turn every column but those in `text` into Float64; an unreadable cell is an error."""
+    """Convert every column except those in `text` to Float64; an unreadable cell is an error."""
     return frame.with_columns(
         _numbers(frame[column], name) for column in frame.columns if column not in text
     )
 
 
 def clock(texts: pl.Series, formats: Collection[str], *, name: str) -> Times:
-    """Parse time stamps by the first format that fits the first row, then demand it of all rows."""
+    """Parse time stamps with the first format that fits the first row; all rows must fit it."""
     if texts.dtype.is_temporal():
         return texts.cast(pl.Datetime("us")).to_numpy()
     stripped = texts.str.strip_chars()
@@ -87,7 +87,7 @@ def clock(texts: pl.Series, formats: Collection[str], *, name: str) -> Times:
             row = int(times.is_null().arg_max() or 0)
             raise RecordError(
                 f"{name}: row {row} has the time stamp {texts[row]!r}, the first row {texts[0]!r}; "
-                "every row needs one of the same form"
+                "every row needs the same format"
             )
         return times.to_numpy()
     raise RecordError(
@@ -98,7 +98,7 @@ def clock(texts: pl.Series, formats: Collection[str], *, name: str) -> Times:
 def labels_from(
     column: pl.Series, known: Callable[[object], Label | None], *, name: str
 ) -> NDArray[np.int8]:
-    """Translate a label column; a value that `known` does not know is an error."""
+    """Translate a label column; a value for which `known` returns None is an error."""
     translated: dict[object, int] = {}
     for value in column.unique().to_list():
         label = Label.UNLABELLED if value is None else known(value)
@@ -121,7 +121,7 @@ def _header(source: Source, body: bytes, header_line: int) -> list[str]:
             f"{source.path.name} has one column at most ({names[0][:40]!r}); expected cells "
             "separated by a comma, tab, semicolon or bar"
         )
-    # A trailing delimiter makes one nameless last column.
+    # A trailing delimiter makes one unnamed last column.
     repeated = sorted({name for name in names if name and names.count(name) > 1})
     if repeated:
         raise RecordError(
@@ -136,16 +136,16 @@ def _refuse_ragged(source: Source, body: bytes, header_line: int, columns: int) 
     for _ in range(header_line + 1):
         below = body.find(LINE_FEED, below + 1)
     if body.find(b'"', below) >= 0:
-        return  # quoted cells may hold delimiters; the parser checks those files itself
-    mark = source.delimiter.encode()
+        return  # quoted cells may contain delimiters; the parser checks such files
+    delimiter = source.delimiter.encode()
     rows = body.count(LINE_FEED, below + 1) + (not body.endswith(LINE_FEED))
-    if below >= 0 and body.count(mark, below + 1) == rows * (columns - 1):
-        return  # the sum is right; a row too long beside one too short is left to the parser
+    if below >= 0 and body.count(delimiter, below + 1) == rows * (columns - 1):
+        return  # the total fits; the parser checks whether a long and a short row cancel out
     for number, line in enumerate(body.split(LINE_FEED)):
-        cells = line.count(mark) + 1
+        cells = line.count(delimiter) + 1
         if number > header_line and line.strip(b"\r ") and cells != columns:
             raise RecordError(
-                f"{source.path.name} breaks off or is ragged: line {number + 1} has {cells} cells, "
+                f"{source.path.name} is truncated or ragged: line {number + 1} has {cells} cells, "
                 f"the header {columns}; fetch or export the file again"
             )
 

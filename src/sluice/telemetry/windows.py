@@ -1,4 +1,4 @@
-"""What detectors see: standardised readings in sliding windows."""
+"""Sliding windows of standardised readings: the input of detectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,17 +19,17 @@ SPREAD_FLOOR = 1e-6
 
 
 def feature_names(record: Record, *, analysers: bool = False) -> tuple[str, ...]:
-    """Return the channels a detector reads, by name; drifting analysers are left out by default."""
-    kept = (c.name for c in record.channels if analysers or c.role is not Role.QUALITY)
-    return tuple(sorted(kept))
+    """Return a detector's channels, sorted by name; analysers drift and are left out by default."""
+    names = (c.name for c in record.channels if analysers or c.role is not Role.QUALITY)
+    return tuple(sorted(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaler:
     """Per-channel standardisation shared by all clients.
 
-    A spread below the floor counts as 1: a constant actuator's first change is one unit, not a
-    million (dividing by a tiny spread once cost a detector two thirds of its F1).
+    A spread below the floor is replaced by 1, so that a constant actuator's first change is one
+    unit, not a million (dividing by a tiny spread cost one detector two thirds of its F1).
     """
 
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class Scaler:
 
     @classmethod
     def fit(cls, records: Sequence[Record], names: Sequence[str]) -> "Scaler":
-        """Fit on the pooled clean rows of all clients, each reading weighing the same."""
+        """Fit on the pooled clean rows of all clients; every reading has the same weight."""
         pooled = np.concatenate([_columns(record, names) for record in records])
         if np.isnan(pooled).all(axis=0).any():
             raise RecordError("a channel without any reading cannot be scaled; drop it first")
@@ -57,7 +57,7 @@ class Scaler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """Every stretch of `length` whole rows: none crosses a time jump or a missing reading."""
+    """All windows of `length` consecutive rows without a time jump or a missing reading."""
 
     rows: NDArray[np.float32]  # rows x channels, scaled
     starts: Ints
@@ -74,19 +74,21 @@ class Windows:
         return view.transpose(0, 2, 1).reshape(len(starts), -1)
 
     def touching(self, rows: Bools) -> Bools:
-        """Tell which windows hold at least one of the marked rows."""
+        """Return which windows contain at least one marked row."""
         return _any_within(rows, self.length)[self.starts]
 
     def take(self, which: Ints | Bools) -> "Windows":
-        """Return some of the windows, or some of them several times, over the same rows."""
+        """Return the selected windows, possibly repeated, over the same rows."""
         return replace(self, starts=self.starts[which], labels=self.labels[which])
 
     @classmethod
     def joined(cls, parts: Sequence["Windows"]) -> "Windows":
-        """Lay the windows of several records end to end; none crosses from one to the next."""
+        """Concatenate the windows of several records; no window spans two records."""
         lengths = {part.length for part in parts}
         if len(lengths) != 1:
-            raise SettingError(f"windows of one length can be joined, got {sorted(lengths)} rows")
+            raise SettingError(
+                f"only windows of one length can be joined, got {sorted(lengths)} rows"
+            )
         offsets = np.cumsum([0, *(len(part.rows) for part in parts[:-1])])
         return cls(
             rows=np.concatenate([part.rows for part in parts]),
@@ -128,14 +130,14 @@ def _is(record: Record, label: Label) -> Bools:
 
 
 def _any_within(marked: Bools, length: int) -> Bools:
-    """Tell for each start whether any of the next `length` rows is marked."""
+    """Return for each start whether any of the next `length` rows is marked."""
     count = np.concatenate(([0], np.cumsum(marked)))
-    found: Bools = count[length:] > count[:-length]
-    return found
+    marked_within: Bools = count[length:] > count[:-length]
+    return marked_within
 
 
 def _window_labels(record: Record, length: int) -> NDArray[np.int8]:
-    """Attack if any row is; else unlabelled if any row is; else normal."""
+    """Label a window attack if any row is; else unlabelled if any row is; else normal."""
     attacked = _any_within(_is(record, Label.ATTACK), length)
     unknown = _any_within(_is(record, Label.UNLABELLED), length)
     labels = np.where(attacked, Label.ATTACK, np.where(unknown, Label.UNLABELLED, Label.NORMAL))

@@ -8,6 +8,7 @@ import pytest
 from sluice.admission.evidence import operator_sentence, worst_rows
 from sluice.admission.gate import judge
 from sluice.admission.policy import HardenedPolicy
+from sluice.admission.reasons import ReasonKind
 from sluice.arrays import Bools
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.relations import Invariant, RelationKind
@@ -57,7 +58,7 @@ def marked(batch: Record, start: int, stop: int) -> Bools:
         ("S_PU1~F_PU1", "F_PU1", np.nan, "S_PU1 reads {state} while F_PU1 shows nothing"),
         ("S_PU1~F_PU1", "S_PU1", 7.0, "S_PU1 reads moving while F_PU1 shows {flow} m3/h"),
         ("S_PU1~F_PU1", "S_PU1", np.nan, "S_PU1 reads nothing while F_PU1 shows {flow} m3/h"),
-        ("dL_T1", "L_T1", 5.0, "L_T1 moves otherwise than its flows say"),
+        ("dL_T1", "L_T1", 5.0, "L_T1 does not move as its flows say"),
         ("L_T1 in range", "L_T1", 99.0, "L_T1 shows 99 m, outside"),
         ("L_T1 rate", "L_T1", 9.0, "L_T1 jumps by more than"),
     ],
@@ -119,5 +120,5 @@ def test_a_window_is_over_its_limit_exactly_when_a_reason_says_so(
     values[:, batch.index("L_T1")] += np.linspace(0, 3, len(batch))
     verdict = judge(batch.with_values(values), rules, HardenedPolicy())
     over = {f.name for f in verdict.findings if f.violating_share > f.limit and "/" in f.name}
-    named = {reason.split(":")[0] for reason in verdict.reasons if "do not balance" in reason}
+    named = {reason.rule for reason in verdict.reasons if reason.kind is ReasonKind.WINDOWS}
     assert over == named != set()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sluice.admission.acceptance import Acceptance
 from sluice.admission.policy import (
-    Acceptance,
     HardenedPolicy,
     PaperPolicy,
     Policy,

@@ -188,7 +188,7 @@ class TestFLTrust:
         assert FLTrust.trust(updates, self.root) == pytest.approx({"a": 1, "b": 0.6, "c": 0})
         assert isinstance(after, Fresh)
 
-    def test_nobody_trusted_changes_nothing(self) -> None:
+    def test_without_a_trusted_client_nothing_changes(self) -> None:
         found, _ = FLTrust()(sent(a=[-1.0, 0.0], b=[0.0, 1.0], c=[0.0, 0.0]), self.root)
         assert found.update == pytest.approx([0.0, 0.0])
         assert found.influence == {}
@@ -314,7 +314,7 @@ class TestMixing:
         (lambda: CentredClipping(tau=-1.0), "tau > 0"),
         (lambda: CentredClipping(iterations=0), "at least once"),
         (lambda: GeometricMedian(tolerance=0), "tolerance above 0"),
-        (lambda: FoolsGold(kappa=0), "kappa is above 0"),
+        (lambda: FoolsGold(kappa=0), "kappa must be above 0"),
         (lambda: NearestNeighbourMixing(rule=FedAvg(), f=-2), "f >= 0"),
     ],
 )

@@ -19,6 +19,7 @@ from sluice.attestation.messages.signing import SigningKey, content_digest, sign
 from sluice.attestation.messages.tokens import TOKENS
 from sluice.attestation.protocol.coordinator import Attested, Pledging
 from sluice.attestation.protocol.plant import Unproven
+from sluice.attestation.protocol.transition import TRANSITION
 from sluice.errors import VerificationError
 
 from .conftest import NOW, Told, World, later, tell
@@ -54,7 +55,7 @@ def grant(world: World, waiver: Waiver, key: SigningKey | None = None) -> str:
 
 
 def excuse(world: World, told: Told, waiver: str | None) -> Unproven:
-    unproven = Unproven(plant=told.plant, message=COMMITS.read(told.commit))
+    unproven = told.committed.unproven()
     body = BatchExcused(
         client="north",
         commitment=unproven.message.content.commitment,
@@ -68,7 +69,7 @@ def excuse(world: World, told: Told, waiver: str | None) -> Unproven:
 def pledge(world: World, unproven: Unproven, *, minutes: int = 2) -> Pledging:
     pledging = world.protocol.open_round(MODEL, later(9_000), at=later(minutes))
     token = TOKENS.write(unproven.pledge(1, MODEL, UPDATE).message)
-    attested = Attested(client="north", attestation=unproven.attestation)
+    attested = Attested(client="north", attestation=unproven.attestation, transition=TRANSITION)
     pledging.pledge(attested, token, at=later(minutes))
     return pledging
 

@@ -17,6 +17,7 @@ from sluice.attestation.log.entries import (
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.messages.tokens import TOKENS, Token, update_digest
 from sluice.attestation.protocol.coordinator import Agreement, Attested, Pledging, Revealing
+from sluice.attestation.protocol.transition import TRANSITION
 from sluice.errors import VerificationError
 
 from .conftest import NOW, Told, World, later, tell
@@ -91,7 +92,7 @@ def test_the_log_refuses_what_types_did_not_see(world: World, north: tuple[Told,
     """A state kept from before does not reach round the order: the log knows it too."""
     told, attested = north
     pledging = opened(world)
-    early = Revealing(log=world.log, round=1)
+    early = Revealing(log=world.log, round=1, transition=TRANSITION)
     pledge = pledging.pledge(attested, token(told), at=NOW)
     with refused("still takes tokens"):
         early.reveal(pledge, UPDATE, at=NOW)
@@ -161,14 +162,14 @@ def test_a_token_is_signed_canonical_in_time_and_the_only_one(
 def test_only_attested_clients_take_part(world: World, north: tuple[Told, Attested]) -> None:
     late = tell(world, "late", batch=2)
     pledging = opened(world)
-    claimed = Attested(client="late", attestation=late.proven.attestation)
+    claimed = Attested(client="late", attestation=late.proven.attestation, transition=TRANSITION)
     with refused("has no attestation"):
         pledging.pledge(claimed, token(late), at=NOW)
-    borrowed = Attested(client="late", attestation=north[1].attestation)
+    borrowed = Attested(client="late", attestation=north[1].attestation, transition=TRANSITION)
     with refused("has no attestation"):
         pledging.pledge(borrowed, token(late, attestation=north[1].attestation), at=NOW)
     with refused("no client 'nobody'"):
-        nobody = Attested(client="nobody", attestation=north[1].attestation)
+        nobody = Attested(client="nobody", attestation=north[1].attestation, transition=TRANSITION)
         pledging.pledge(nobody, token(north[0], client="nobody"), at=NOW)
 
 

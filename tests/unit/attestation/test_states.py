@@ -1,5 +1,6 @@
 """The plant's side: forward only, the opening private, and reasons that stay at home."""
 
+import dataclasses
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +19,9 @@ from sluice.attestation.protocol.plant import (
     explanation,
 )
 from sluice.attestation.systems.unsafe import Unsafe
-from sluice.errors import RecordError, RefusedError, SettingError
+from sluice.errors import RecordError, RefusedError, SettingError, VerificationError
 
-from .conftest import NOW, SYSTEM, Told
+from .conftest import NOW, SYSTEM, Told, later
 
 
 def test_out_of_order_cannot_be_written_down(told: Told) -> None:
@@ -42,6 +43,43 @@ def test_out_of_order_cannot_be_written_down(told: Told) -> None:
         told.world.protocol.receive(told.commit, at=NOW)  # type: ignore[attr-defined]
     with pytest.raises(TypeError):
         Proven(plant=told.plant, message=told.proven.message)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("state", ["committed", "proven", "enrolled", "received"])
+def test_a_state_is_reached_from_the_one_before_and_no_other_way(told: Told, state: str) -> None:
+    reached = getattr(told, state)
+    fields = {each.name: getattr(reached, each.name) for each in dataclasses.fields(reached)}
+    del fields["transition"]
+    with pytest.raises(TypeError, match="transition"):
+        type(reached)(**fields)
+    with pytest.raises(TypeError, match=f"a {type(reached).__name__} is returned by the step"):
+        type(reached)(**fields, transition=object())
+
+
+def test_rounds_and_attestations_are_found_in_the_log_alone(told: Told) -> None:
+    protocol = told.world.protocol
+    for find in (protocol.pledging, protocol.revealing):
+        with pytest.raises(VerificationError, match="round 1 is not going on"):
+            find(1)
+    pledging = protocol.open_round("0" * 64, later(60), at=NOW)
+    assert protocol.pledging(1) == pledging
+    with pytest.raises(VerificationError, match="still takes tokens"):
+        protocol.revealing(1)
+    with pytest.raises(VerificationError, match="has pledged nothing"):
+        protocol.pledge("north", 1)
+    with pytest.raises(VerificationError, match="has no attestation"):
+        protocol.attested("north", "1" * 64, at=NOW)
+    pledging.close(at=NOW)
+    assert protocol.revealing(1).round == 1
+    with pytest.raises(VerificationError, match="closed to tokens"):
+        protocol.pledging(1)
+
+
+def test_a_proof_of_another_commitment_does_not_resume(told: Told) -> None:
+    assert told.committed.proven(told.proven.message).attestation == told.proven.attestation
+    other = told.plant.commit(told.world.batch(1))
+    with pytest.raises(SettingError, match="another commitment"):
+        other.proven(told.proven.message)
 
 
 def test_states_do_not_change(told: Told) -> None:
@@ -150,7 +188,7 @@ def test_reasons_never_leave_the_plant(told: Told) -> None:
         TOKENS.write(told.proven.pledge(1, "0" * 64, b"update").message),
         told.world.path.read_bytes(),
     ]
-    sentences = [*verdict.reasons, *(found.sentence for found in verdict.findings)]
+    sentences = [*verdict.sentences, *(found.sentence for found in verdict.findings)]
     said = {word for sentence in sentences for word in sentence.split()}
     words = {word for word in said if len(word) > 4 and word[0].isalpha()}
     assert {"S_PU1", "F_PU1", "reads"} <= words

@@ -14,6 +14,8 @@ from benchmarks.speed import train as bench_train
 from benchmarks.speed.ceiling import Ceiling
 from benchmarks.speed.gate import GateBench, Timing
 from benchmarks.speed.train import TrainBench
+from sluice.admission.measured import MeasuredBatch
+from sluice.admission.policy import PaperPolicy
 from sluice.admission.verdict import Verdict
 from sluice.detector.autoencoder import Descent
 from sluice.invariants.mining.profiles import mine
@@ -90,7 +92,7 @@ def test_training_is_measured_beside_the_products_of_large_matrices(
     assert isinstance(gemm, dict)
     assert isinstance(found["gflops"], float)
     share = found["gflops"] / max(gemm.values())
-    needed = 1 - 420 * 128 / products  # nobody asks for the slope in the readings
+    needed = 1 - 420 * 128 / products  # training ignores the gradient of the readings
     assert ratios == {
         "share_of_peak": pytest.approx(share),
         "needed_share_of_peak": pytest.approx(share * needed),
@@ -142,9 +144,8 @@ def test_a_rival_that_differs_by_one_row_stops_the_bench() -> None:
     rules = mine(record, record, profile=Profile.PAPER_NARROW)
     judged = pandas_gate.judge(pandas_gate.frame_of(record), rules)
     verdict = Verdict(
-        admitted=True,
-        rows=len(record),
-        violating_rows=0,
+        measured=MeasuredBatch(rules=rules, record=record),
+        policy=PaperPolicy(),
         reasons=(),
         findings=(),
         violating=judged.violating.to_numpy(),

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.attest import full as bench_attest
 from benchmarks.attest import full_table as bench_attest_table
 from benchmarks.attest import weigh
-from benchmarks.attest.full import AttestBench, Cost, Subject, Weight
+from benchmarks.attest.full import AttestBench, Cost, Subject, Usage
 from sluice.attestation.systems.full import worker
 from sluice.errors import ProverError
 from sluice.invariants.relations import RelationKind
@@ -35,7 +35,7 @@ MEASURED = AttestBench(
             prove_s=(0.5, 0.4, 0.6),
             commit_s=0.02,
             verify_s=(0.016, 0.012, 0.014),
-            weight=Weight(peak_bytes=151_000_000, cpu_s=0.9),
+            usage=Usage(peak_bytes=151_000_000, cpu_s=0.9),
             proof_bytes=512_000,
             proven_bits=104,
         ),
@@ -83,7 +83,7 @@ def test_the_table_shows_medians_and_the_ratio_to_others(
 def test_scaling_adds_powers_of_two_once_each(bench: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, object] = {}
 
-    def measure(_: Subject, *, rows: object, runs: object, tell: object) -> AttestBench:
+    def measure(_: Subject, *, rows: object, runs: object, advance: object) -> AttestBench:
         asked.update(rows=rows, runs=runs)
         return MEASURED
 
@@ -133,8 +133,8 @@ def test_the_other_benches_take_one_number_of_rows(bench: Run) -> None:
     assert "bench 'gate' takes --rows once, got 2" in seen.err
 
 
-def test_weighing_tells_a_large_process_from_a_small_one() -> None:
-    def weighed(code: str) -> int:
+def test_measured_memory_separates_a_large_process_from_a_small_one() -> None:
+    def peak_of(code: str) -> int:
         done = subprocess.run(
             [sys.executable, "-I", str(Path(weigh.__file__)), sys.executable, "-I", "-c", code],
             input=b"given",
@@ -145,15 +145,17 @@ def test_weighing_tells_a_large_process_from_a_small_one() -> None:
         assert 0 < float(seconds) < 10
         return int(peak)
 
-    small = weighed("import sys; assert sys.stdin.read() == 'given'; print('not in the answer')")
-    large = weighed("held = b'x' * 100_000_000")
+    small = peak_of("import sys; assert sys.stdin.read() == 'given'; print('not in the answer')")
+    large = peak_of("held = b'x' * 100_000_000")
     assert 1e6 < small < 4e7
     assert 1e8 < large < small + 1.2e8
 
 
-def test_a_prover_that_dies_is_not_weighed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prover_that_dies_is_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = tmp_path / "worker.py"
     script.write_text("import sys; sys.exit(3)")
     monkeypatch.setattr(worker, "__file__", str(script))
-    with pytest.raises(ProverError, match="ended with code 3 while it was weighed"):
-        bench_attest._weigh(b"")
+    with pytest.raises(ProverError, match="ended with code 3 while it was measured"):
+        bench_attest._measure_usage(b"")

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.attest import rival as bench_rival
 from benchmarks.attest import sampled as bench_sampled
-from benchmarks.attest.rival import Absent, RivalCost, Step, find_rival, weighed
+from benchmarks.attest.rival import Absent, RivalCost, Step, find_rival, run_measured
 from benchmarks.attest.sampled import SampledBench, SampledSubject
-from benchmarks.attest.sampled_table import Beside, payload, show
+from benchmarks.attest.sampled_table import Comparison, payload, show
 from sluice.attestation.systems.sampled.system import poseidon
 from sluice.errors import ProverError
 from sluice.invariants.mining.profiles import mine
@@ -64,23 +64,23 @@ def test_a_small_circuit_is_measured_from_keys_to_verification() -> None:
 
 
 def test_ratios_are_those_of_thirty_two_samples_and_of_equal_memory() -> None:
-    scaled = Beside(ours=OURS, rival=RIVAL, equal=EQUAL)
+    scaled = Comparison(ours=OURS, rival=RIVAL, equal=EQUAL)
     assert scaled.ratios["proving_faster"] == pytest.approx(3.9 * 11.0 / 5.0)
     assert scaled.ratios["proving_less_work"] == pytest.approx(3.9 * 22.0 / 10.0)
     assert scaled.ratios["proving_memory"] == pytest.approx(0.5)
     assert scaled.ratios["setup_faster"] == pytest.approx(78.0)
-    thorough = Beside(ours=OURS, rival=replace(RIVAL, samples=32), equal=OURS)
+    thorough = Comparison(ours=OURS, rival=replace(RIVAL, samples=32), equal=OURS)
     assert thorough.ratios["proving_faster"] == pytest.approx(11.0 / 5.0)
     assert json.loads(json.dumps(payload(scaled)))["rival"]["constraints"] == 74_464
 
 
 def test_both_are_shown_side_by_side(capfd: pytest.CaptureFixture[str]) -> None:
-    show(Beside(ours=OURS, rival=RIVAL, equal=EQUAL))
+    show(Comparison(ours=OURS, rival=RIVAL, equal=EQUAL))
     told = " ".join(capfd.readouterr().out.split())
     assert "samples x 3.9" in told
     assert "168,339" in told
     assert "8.6 times as fast" in told
-    assert "0.50 of it" in told
+    assert "(ratio 0.50)" in told
 
 
 def test_without_the_tools_ours_is_measured_alone(
@@ -102,7 +102,7 @@ def test_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert isinstance(found, Absent)
     assert "make rival" in found.why
     monkeypatch.setattr("shutil.which", lambda _: None)
-    assert find_rival(tmp_path) == Absent(why="there is no node here")
+    assert find_rival(tmp_path) == Absent(why="node is not installed")
 
 
 def test_the_rivals_inputs_open_one_root() -> None:
@@ -135,5 +135,5 @@ def test_the_size_is_read_from_the_compiled_circuit(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_fails_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ProverError, match="ended with"):
-        weighed(["/bin/sh", "-c", "echo no >&2; exit 4"], tmp_path)
+    with pytest.raises(ProverError, match="ended with code 4"):
+        run_measured(["/bin/sh", "-c", "echo no >&2; exit 4"], tmp_path)

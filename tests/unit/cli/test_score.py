@@ -9,7 +9,7 @@ from typing import cast
 import polars as pl
 import pytest
 
-from sluice.detector.alone import fit_alone
+from sluice.detector.alone import train
 from sluice.detector.model import DetectorKind
 from sluice.detector.modelfile import save_detector
 from sluice.lab.plants.catalogue import simulate
@@ -30,7 +30,7 @@ def plant() -> Record:
 def folder(plant: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model, and a record whose tank jumps up and down for a while, labelled so."""
     made = tmp_path_factory.mktemp("plant")
-    save_detector(fit_alone(plant, kind=DetectorKind.SUBSPACE), made / "model.safetensors")
+    save_detector(train(plant, kind=DetectorKind.SUBSPACE), made / "model.safetensors")
     batch = plant.rows(4000, 5000)
     values, labels = batch.values.copy(), batch.labels.copy()
     values[300:400:2, batch.index("L_T2")] += 5

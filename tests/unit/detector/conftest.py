@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.detector.alone import fit_alone
+from sluice.detector.alone import train
 from sluice.detector.autoencoder import Descent
 from sluice.detector.calibration import Detector, Framing
 from sluice.detector.model import DetectorKind
@@ -29,4 +29,4 @@ def clean(plant: Record, framing: Framing) -> Windows:
 
 @pytest.fixture(scope="session", params=list(DetectorKind), ids=str)
 def detector(request: pytest.FixtureRequest, plant: Record) -> Detector:
-    return fit_alone(plant, kind=request.param, descent=Descent(epochs=8, batch=256))
+    return train(plant, kind=request.param, descent=Descent(epochs=8, batch=256))

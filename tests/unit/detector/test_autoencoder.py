@@ -16,7 +16,7 @@ from sluice.detector.autoencoder import (
     scores,
     unflatten,
 )
-from sluice.detector.training import _loss, batches, descend, padded, train
+from sluice.detector.training import _loss, batches, descend, padded, train_parameters
 from sluice.errors import SettingError
 from sluice.seeding import stream
 from sluice.telemetry.windows import Windows
@@ -84,11 +84,11 @@ def test_windows_of_another_width_are_refused(clean: Windows) -> None:
 def test_training_learns_and_repeats_itself(clean: Windows) -> None:
     first = initial(clean.rows.shape[1] * clean.length, seed=0)
     before = first.copy()
-    trained = train(first, clean, shuffle=shuffled())
+    trained = train_parameters(first, clean, shuffle=shuffled())
     assert trained.dtype == np.float32
     assert scores(trained, clean).mean() < 0.9 * scores(first, clean).mean()
-    assert np.array_equal(trained, train(first, clean, shuffle=shuffled()))
-    assert not np.array_equal(trained, train(first, clean, shuffle=stream(4, "shuffle")))
+    assert np.array_equal(trained, train_parameters(first, clean, shuffle=shuffled()))
+    assert not np.array_equal(trained, train_parameters(first, clean, shuffle=stream(4, "shuffle")))
     assert np.array_equal(first, before)
 
 
@@ -97,7 +97,9 @@ def test_one_epoch_is_adam_as_written_down(clean: Windows, count: int, batch: in
     """Against plain numpy: three batches, the last one short, or one that holds all windows."""
     windows = some(clean, count)
     first = initial(clean.rows.shape[1] * clean.length, seed=0)
-    trained = train(first, windows, descent=Descent(epochs=1, batch=batch), shuffle=shuffled())
+    trained = train_parameters(
+        first, windows, descent=Descent(epochs=1, batch=batch), shuffle=shuffled()
+    )
     expected = numpy_adam(first.astype(np.float64), windows, shuffled(), batch=batch)
     assert trained == pytest.approx(expected, abs=2e-5)
     assert np.abs(trained - first).max() > 9e-4
@@ -153,14 +155,16 @@ def test_every_window_is_dealt_once_an_epoch() -> None:
 def test_training_stops_after_so_many_steps(clean: Windows) -> None:
     first = initial(clean.rows.shape[1] * clean.length, seed=0)
     windows, descent = some(clean, 40), Descent(epochs=2, batch=8)
-    one_epoch = train(first, windows, descent=Descent(epochs=1, batch=8), shuffle=shuffled())
-    stopped = train(first, windows, descent=descent, shuffle=shuffled(), steps=5)
+    one_epoch = train_parameters(
+        first, windows, descent=Descent(epochs=1, batch=8), shuffle=shuffled()
+    )
+    stopped = train_parameters(first, windows, descent=descent, shuffle=shuffled(), steps=5)
     assert np.array_equal(stopped, one_epoch)
-    onwards = train(first, windows, descent=descent, shuffle=shuffled(), steps=7)
+    onwards = train_parameters(first, windows, descent=descent, shuffle=shuffled(), steps=7)
     assert not np.array_equal(onwards, one_epoch)
     for steps in (0, 11):
-        with pytest.raises(SettingError, match=f"10 steps to take, got {steps}"):
-            train(first, windows, descent=descent, shuffle=shuffled(), steps=steps)
+        with pytest.raises(SettingError, match=f"1 to 10 steps, got {steps}"):
+            train_parameters(first, windows, descent=descent, shuffle=shuffled(), steps=steps)
 
 
 def test_shards_of_nearly_one_length_share_one_compilation(
@@ -177,7 +181,7 @@ def test_shards_of_nearly_one_length_share_one_compilation(
     first = initial(clean.rows.shape[1] * clean.length, seed=0)
     for count, rows in ((3000, 3009), (2999, 3008), (2960, 3072)):
         shard = replace(some(clean, count), rows=clean.rows[:rows])
-        train(first, shard, descent=Descent(epochs=1, batch=450), shuffle=shuffled())
+        train_parameters(first, shard, descent=Descent(epochs=1, batch=450), shuffle=shuffled())
     assert traced == [384]
     assert len(padded(clean.rows[:1025])) == 2048
 
@@ -187,19 +191,19 @@ def test_a_missing_reading_beside_the_windows_does_not_spread(clean: Windows) ->
     rows = clean.rows.copy()
     rows[0] = np.nan
     holed = replace(clean, rows=rows, starts=clean.starts[1:], labels=clean.labels[1:])
-    assert np.isfinite(train(first, holed, shuffle=shuffled())).all()
+    assert np.isfinite(train_parameters(first, holed, shuffle=shuffled())).all()
 
 
 def test_training_on_nothing_is_refused(clean: Windows) -> None:
     first = initial(clean.rows.shape[1] * clean.length, seed=0)
     with pytest.raises(SettingError, match="no whole window to train on"):
-        train(first, some(clean, 0), shuffle=shuffled())
+        train_parameters(first, some(clean, 0), shuffle=shuffled())
 
 
 def test_training_that_leaves_the_numbers_says_so(clean: Windows) -> None:
     first = initial(clean.rows.shape[1] * clean.length, seed=0)
     with pytest.raises(SettingError, match="lower it"):
-        train(first, clean, descent=Descent(learning_rate=1e30), shuffle=shuffled())
+        train_parameters(first, clean, descent=Descent(learning_rate=1e30), shuffle=shuffled())
 
 
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"learning_rate": 0.0}], ids=str)

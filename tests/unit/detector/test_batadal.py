@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from sluice.detector.alone import fit_alone
+from sluice.detector.alone import train
 from sluice.detector.autoencoder import Descent
 from sluice.detector.model import DetectorKind
 from sluice.telemetry.reading import read_record
@@ -30,7 +30,7 @@ def test_windows_under_attack_score_above_others(
 ) -> None:
     clean = read_record(plant_data("batadal", "dataset03.csv"))
     attacked = read_record(plant_data("batadal", "dataset04_full_labels.csv"))
-    seen = fit_alone(clean, kind=kind, descent=descent).score(attacked)
+    seen = train(clean, kind=kind, descent=descent).score(attacked)
     attack = seen.labels == Label.ATTACK
     assert average_precision_score(attack, seen.scores) > floor
     assert np.mean(seen.alarms[~attack]) < 0.02

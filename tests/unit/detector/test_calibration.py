@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sluice.detector.alarms import Scored
-from sluice.detector.alone import fit_alone
+from sluice.detector.alone import train
 from sluice.detector.autoencoder import Autoencoder, initial
 from sluice.detector.calibration import Detector, Framing, TrainingSummary, calibrated
 from sluice.detector.model import DetectorKind
@@ -49,10 +49,14 @@ def test_the_threshold_is_the_linear_quantile_and_alarms_lie_above_it() -> None:
 @pytest.mark.parametrize(
     ("scores", "quantile", "message"),
     [
-        (np.ones(199), 0.995, "199 clean windows cannot show a 0.995 quantile; give at least 200"),
+        (
+            np.ones(199),
+            0.995,
+            "199 clean windows are too few for a 0.995 quantile; give at least 200",
+        ),
         (np.ones(0), 0.995, "finite scores"),
         (np.array([1.0, np.nan] * 200), 0.995, "finite scores"),
-        (np.ones(500), 1.0, "lies between 0 and 1"),
+        (np.ones(500), 1.0, "must lie between 0 and 1"),
     ],
 )
 def test_a_threshold_needs_enough_clean_scores(
@@ -63,7 +67,7 @@ def test_a_threshold_needs_enough_clean_scores(
 
 
 def test_no_detector_without_a_clean_set(framing: Framing) -> None:
-    with pytest.raises(TypeError, match="seen clean windows"):
+    with pytest.raises(TypeError, match="must come from clean windows"):
         Detector(
             model=Autoencoder(initial(framing.width, seed=0)),
             framing=framing,
@@ -90,7 +94,7 @@ def test_training_on_attacks_is_refused(plant: Record) -> None:
     labels = plant.labels.copy()
     labels[-1] = Label.ATTACK
     with pytest.raises(SettingError, match="holds rows labelled attack"):
-        fit_alone(replace(plant, labels=labels), kind=DetectorKind.SUBSPACE)
+        train(replace(plant, labels=labels), kind=DetectorKind.SUBSPACE)
 
 
 def test_few_clean_windows_alarm_and_a_shaking_tank_does(detector: Detector, plant: Record) -> None:
@@ -120,11 +124,11 @@ def test_a_record_without_a_whole_window_is_refused(detector: Detector, plant: R
 
 
 def test_alarms_in_a_row_are_one_stretch_and_a_time_jump_ends_it() -> None:
-    told = scored(".aa..aaa.", jump_at=6).stretches()
-    assert [(s.first_row, s.last_row) for s in told] == [(10, 11), (14, 14), (115, 116)]
-    assert [s.rows for s in told] == [2, 1, 2]
-    assert [s.peak for s in told] == [5, 8, 10]
-    assert told[0].start == START + np.timedelta64(10, "h")
+    stretches = scored(".aa..aaa.", jump_at=6).stretches()
+    assert [(s.first_row, s.last_row) for s in stretches] == [(10, 11), (14, 14), (115, 116)]
+    assert [s.rows for s in stretches] == [2, 1, 2]
+    assert [s.peak for s in stretches] == [5, 8, 10]
+    assert stretches[0].start == START + np.timedelta64(10, "h")
 
 
 def test_an_alarm_that_outlasts_its_attack_is_not_false() -> None:
@@ -133,6 +137,6 @@ def test_an_alarm_that_outlasts_its_attack_is_not_false() -> None:
     assert seen.false_alarms_per_day() == pytest.approx(24 / 21)
 
 
-def test_nobody_can_tell_a_false_alarm_without_normal_labels() -> None:
+def test_false_alarms_are_unknown_without_normal_labels() -> None:
     assert scored("a.a", "uux").false_alarms_per_day() is None
     assert cast("float", scored("...").false_alarms_per_day()) == 0

@@ -58,10 +58,10 @@ def test_the_same_detector_is_the_same_file(detector: Detector, model: Path) -> 
         ("window_rows", 9, "values a window"),
         ("window_rows", "10", "its card is damaged: window_rows"),
         ("stride_s", 0.0, "stride above 0 s"),
-        ("mean", [0.0], "do not match up"),
-        ("channels", [], "do not match up"),
+        ("mean", [0.0], "needs one mean and one spread for each channel"),
+        ("channels", [], "needs one mean and one spread for each channel"),
         ("threshold", {"score": -1.0, "quantile": 0.995, "clean_windows": 900}, "at least 0"),
-        ("threshold", {"score": 1.0, "quantile": 0.995, "clean_windows": 0}, "cannot show"),
+        ("threshold", {"score": 1.0, "quantile": 0.995, "clean_windows": 0}, "are too few"),
         ("threshold", None, "its card is damaged: threshold"),
     ],
 )
@@ -76,9 +76,9 @@ def test_a_card_that_cannot_be_is_refused(
 @pytest.mark.parametrize("spread", [0.0, float("nan"), float("inf")])
 def test_a_spread_that_cannot_scale_is_refused(model: Path, spread: float) -> None:
     def edit(card: Card) -> None:
-        told = card["spread"]
-        assert isinstance(told, list)
-        told[0] = spread
+        spreads = card["spread"]
+        assert isinstance(spreads, list)
+        spreads[0] = spread
 
     edited(model, edit)
     with pytest.raises(ModelFileError, match="cannot scale|damaged"):
@@ -114,21 +114,21 @@ def test_other_tensors_are_refused(model: Path, other: str) -> None:
 @pytest.mark.parametrize("cut", [0, 4, 8, 100, -1])
 def test_a_cut_file_is_refused(model: Path, cut: int) -> None:
     model.write_bytes(model.read_bytes()[:cut])
-    with pytest.raises(ModelFileError, match="no whole safetensors file"):
+    with pytest.raises(ModelFileError, match="not a complete safetensors file"):
         load_detector(model)
 
 
 @pytest.mark.parametrize("content", [b"\x80\x04\x95import os", b"PK\x03\x04" + bytes(99)])
 def test_pickles_and_archives_are_refused(model: Path, content: bytes) -> None:
     model.write_bytes(content)
-    with pytest.raises(ModelFileError, match="no whole safetensors file"):
+    with pytest.raises(ModelFileError, match="not a complete safetensors file"):
         load_detector(model)
 
 
 @pytest.mark.parametrize("card", [None, "nonsense", "[]", "{}", "[" * 100_000])
 def test_another_makers_tensors_are_refused(model: Path, card: str | None) -> None:
-    told = {} if card is None else {"sluice": card}
-    model.write_bytes(save({"parameters": np.zeros(3, np.float32)}, metadata=told))
+    metadata = {} if card is None else {"sluice": card}
+    model.write_bytes(save({"parameters": np.zeros(3, np.float32)}, metadata=metadata))
     with pytest.raises(ModelFileError, match="card"):
         load_detector(model)
 
@@ -139,8 +139,8 @@ def test_numbers_of_another_make_are_refused(model: Path, dtype: str) -> None:
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     bits = {"F4": 4, "BF16": 16, "U16": 16, "C64": 64}.get(dtype, 8)
     card = header["__metadata__"]
-    made = {"dtype": dtype, "shape": [16], "data_offsets": [0, 2 * bits]}
-    text = json.dumps({"__metadata__": card, "parameters": made}).encode()
+    tensor = {"dtype": dtype, "shape": [16], "data_offsets": [0, 2 * bits]}
+    text = json.dumps({"__metadata__": card, "parameters": tensor}).encode()
     model.write_bytes(len(text).to_bytes(8, "little") + text + bytes(2 * bits))
     with pytest.raises(ModelFileError, match="cannot be used"):
         load_detector(model)
@@ -155,10 +155,10 @@ def test_onnx_scores_raw_readings_alike(detector: Detector, plant: Record, tmp_p
     path = tmp_path / "model.onnx"
     export_onnx(detector, path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    told = session.get_modelmeta().custom_metadata_map
-    assert tuple(told["channels"].split("\n")) == detector.framing.scaler.names
+    metadata = session.get_modelmeta().custom_metadata_map
+    assert tuple(metadata["channels"].split("\n")) == detector.framing.scaler.names
     record = plant.rows(3000, 4000)
-    readings = record.select(told["channels"].split("\n")).values
+    readings = record.select(metadata["channels"].split("\n")).values
     windows = np.array([readings[start : start + 10] for start in range(len(readings) - 9)])
     score, alarm = session.run(None, {"readings": windows})
     expected = detector.score(record)

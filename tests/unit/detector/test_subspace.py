@@ -27,9 +27,9 @@ def test_merged_moments_are_the_pooled_ones(plant: Record, framing: Framing) -> 
     merged, whole = sum(rest, first), Moments.of(pooled)
     assert merged.count == whole.count == len(pooled)
     assert merged.covariance == pytest.approx(whole.covariance, abs=1e-9)
-    told = fit_subspace(merged, pooled), fit_subspace(whole, pooled)
-    assert told[0].rank == told[1].rank
-    assert told[0].scores(pooled) == pytest.approx(told[1].scores(pooled), abs=1e-9)
+    summed, direct = fit_subspace(merged, pooled), fit_subspace(whole, pooled)
+    assert summed.rank == direct.rank
+    assert summed.scores(pooled) == pytest.approx(direct.scores(pooled), abs=1e-9)
 
 
 def test_moments_are_those_of_numpy(clean: Windows) -> None:
@@ -89,7 +89,7 @@ def test_a_constant_channels_first_change_shows(clean: Windows) -> None:
 
 def test_moments_of_other_channels_do_not_add_up(clean: Windows) -> None:
     fewer = replace(clean, rows=clean.rows[:, 1:].copy())
-    with pytest.raises(SettingError, match="do not add up"):
+    with pytest.raises(SettingError, match="cannot be added"):
         Moments.of(clean) + Moments.of(fewer)
 
 

@@ -12,7 +12,7 @@ Make = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="session")
-def told() -> Make:
+def make_outcome() -> Make:
     """Make an outcome of labels (0 normal, 1 attack, 2 unlabelled), and alarms or scores."""
 
     def make(

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from sluice.detector.alarms import Scored
-from sluice.detector.alone import fit_alone
+from sluice.detector.alone import train
 from sluice.detector.model import DetectorKind
 from sluice.errors import SettingError
 from sluice.evaluation.outcome import Outcome, Unlabelled
@@ -32,7 +32,7 @@ def outcome_of(scored: Scored) -> Outcome:
 
 
 def test_a_detector_on_the_fully_labelled_record(plant_data: PlantData) -> None:
-    detector = fit_alone(
+    detector = train(
         read_record(plant_data("batadal", "dataset03.csv")), kind=DetectorKind.SUBSPACE
     )
     attacked = read_record(plant_data("batadal", "dataset04_full_labels.csv"))
@@ -67,7 +67,7 @@ def test_a_detector_on_the_fully_labelled_record(plant_data: PlantData) -> None:
 
 
 def test_the_official_labels_leave_nothing_normal(plant_data: PlantData) -> None:
-    detector = fit_alone(
+    detector = train(
         read_record(plant_data("batadal", "dataset03.csv")), kind=DetectorKind.SUBSPACE
     )
     outcome = outcome_of(

@@ -15,9 +15,9 @@ from sluice.telemetry.record import Label
 from .conftest import Make
 
 
-def test_an_attack_is_noticed_at_its_first_alarm(told: Make) -> None:
+def test_an_attack_is_noticed_at_its_first_alarm(make_outcome: Make) -> None:
     found = attacks_found(
-        told(
+        make_outcome(
             [0, 1, 1, 1, 0, 1, 1, 0, 1],
             [1, 0, 0, 1, 1, 0, 0, 1, 1],
         )
@@ -31,17 +31,17 @@ def test_an_attack_is_noticed_at_its_first_alarm(told: Make) -> None:
     ]
 
 
-def test_a_time_jump_ends_an_attack(told: Make) -> None:
+def test_a_time_jump_ends_an_attack(make_outcome: Make) -> None:
     rows = np.array([9, 10, 11, 40, 41])
-    found = attacks_found(told([0, 1, 1, 1, 1], [0, 0, 0, 0, 1], last_rows=rows))
+    found = attacks_found(make_outcome([0, 1, 1, 1, 1], [0, 0, 0, 0, 1], last_rows=rows))
     assert [(attack.first_row, attack.delay_s) for attack in found] == [(10, None), (40, 5.0)]
 
 
-def test_false_alarms_are_stretches_wholly_on_normal_windows(told: Make) -> None:
+def test_false_alarms_are_stretches_wholly_on_normal_windows(make_outcome: Make) -> None:
     # One stretch of two windows, one that outlasts an attack, one alone; 6 of 8 windows normal.
-    outcome = told([0, 0, 0, 1, 1, 0, 0, 0], [1, 1, 0, 0, 1, 1, 0, 1], stride_s=3600)
+    outcome = make_outcome([0, 0, 0, 1, 1, 0, 0, 0], [1, 1, 0, 0, 1, 1, 0, 1], stride_s=3600)
     assert false_alarms_per_day(outcome) == pytest.approx(2 / (6 / 24))
-    assert false_alarms_per_day(told([1, 1], [1, 0])) is None
+    assert false_alarms_per_day(make_outcome([1, 1], [1, 0])) is None
 
 
 @settings(deadline=None)
@@ -68,14 +68,14 @@ def test_false_alarms_are_what_the_detector_itself_counts(seed: int) -> None:
     assert false_alarms_per_day(outcome) == pytest.approx(scored.false_alarms_per_day())
 
 
-def test_unlabelled_windows_are_left_out_or_count_as_normal(told: Make) -> None:
-    outcome = told([0, 2, 1, 2, 0], [0, 1, 1, 0, 1])
+def test_unlabelled_windows_are_left_out_or_count_as_normal(make_outcome: Make) -> None:
+    outcome = make_outcome([0, 2, 1, 2, 0], [0, 1, 1, 0, 1])
     assert outcome.settled(Unlabelled.NORMAL).labels.tolist() == [0, 0, 1, 0, 0]
     left = outcome.settled(Unlabelled.EXCLUDE)
     assert left.labels.tolist() == [0, 1, 0]
     assert left.last_rows.tolist() == [9, 11, 13]
     with pytest.raises(SettingError, match="all 2 windows are unlabelled"):
-        told([2, 2], [0, 1]).settled(Unlabelled.EXCLUDE)
+        make_outcome([2, 2], [0, 1]).settled(Unlabelled.EXCLUDE)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,6 @@ def test_an_outcome_that_cannot_be_is_refused(change: dict[str, object], words: 
         Outcome(**(whole | change))  # type: ignore[arg-type]
 
 
-def test_an_empty_outcome_is_refused(told: Make) -> None:
+def test_an_empty_outcome_is_refused(make_outcome: Make) -> None:
     with pytest.raises(SettingError, match="without windows"):
-        told([])
+        make_outcome([])

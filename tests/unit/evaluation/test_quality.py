@@ -35,8 +35,8 @@ def drawn(seed: int, *, windows: int = 300) -> tuple[Outcome, Bools]:
     return outcome, np.arange(windows) < 100
 
 
-def test_one_record_by_hand(told: Make) -> None:
-    outcome = told(
+def test_one_record_by_hand(make_outcome: Make) -> None:
+    outcome = make_outcome(
         [0, 1, 1, 0, 0, 1, 1, 1, 1, 0],
         [0, 1, 0, 1, 0, 0, 0, 1, 1, 0],
         scores=[0, 9, 1, 8, 0, 2, 3, 7, 6, 1],
@@ -173,9 +173,9 @@ def test_what_cannot_be_evaluated_says_so() -> None:
     assert evaluate(only_attacks, unlabelled=Unlabelled.NORMAL).f1 == evaluate(outcome).f1
 
 
-def test_point_adjustment_by_hand(told: Make) -> None:
+def test_point_adjustment_by_hand(make_outcome: Make) -> None:
     # The example in Xu and others (WWW 2018) style: one hit pays for three windows.
-    outcome = told([0, 0, 1, 1, 1, 0, 0, 1, 1, 0], [1, 0, 0, 0, 1, 1, 0, 0, 0, 0])
+    outcome = make_outcome([0, 0, 1, 1, 1, 0, 0, 1, 1, 0], [1, 0, 0, 0, 1, 1, 0, 0, 0, 0])
     assert point_adjusted_f1(outcome) == pytest.approx(2 * 3 / (2 * 3 + 2 + 2))
 
 

@@ -17,16 +17,16 @@ RULES = sorted(VECTORS["rules"])
 HALF_DIGIT = 5e-5  # the recalls are printed to four decimals
 
 CLIENTS = frozenset(f"plant-{at}" for at in range(VECTORS["clients"]))
-LIARS = [f"plant-{at}" for at in range(VECTORS["liars"])]
-HONEST = CLIENTS - frozenset(LIARS)
+MALICIOUS = [f"plant-{at}" for at in range(VECTORS["liars"])]
+HONEST = CLIENTS - frozenset(MALICIOUS)
 
 
-def federation(recall: float, liars: frozenset[str] = frozenset(LIARS)) -> Federation:
-    return Federation(targeted_recall=recall, roster=HONEST | liars, liars=liars)
+def federation(recall: float, malicious: frozenset[str] = frozenset(MALICIOUS)) -> Federation:
+    return Federation(targeted_recall=recall, roster=HONEST | malicious, malicious=malicious)
 
 
 def case(seed: int, recalls: dict[str, float], *, against: Reference, mode: str) -> RemovalCase:
-    left = frozenset(LIARS[VECTORS["refused_liars"][seed] if mode == "gated" else 0 :])
+    left = frozenset(MALICIOUS[VECTORS["refused_liars"][seed] if mode == "gated" else 0 :])
     reference = {
         Reference.CLEAN: Federation(targeted_recall=recalls["clean"], roster=CLIENTS),
         Reference.HONEST_ONLY: Federation(targeted_recall=recalls["honest_only"], roster=HONEST),
@@ -85,10 +85,10 @@ def test_against_the_clean_run_the_gate_removes_far_less(rule: str) -> None:
     assert found.share is not None
     assert [unit.seed for unit in found.informative] == expected["informative"]
     assert found.share * 100 == pytest.approx(expected["gated_percent"], abs=0.05 + rounding(found))
-    assert found.warning is None  # ten clients that all tell the truth are left by no gate
+    assert found.warning is None  # a gated federation never consists of ten honest clients
 
 
-def test_a_gate_that_leaves_no_liar_removes_everything_by_construction() -> None:
+def test_a_gate_that_admits_no_malicious_client_removes_everything_by_construction() -> None:
     found = removed("fedavg", "gated", Reference.HONEST_ONLY)
     assert [unit.seed for unit in found.by_construction] == [1]
     assert found.warning is not None
@@ -140,9 +140,12 @@ def test_one_point_of_damage_is_informative_whatever_floats_say() -> None:
     assert (none.informative, none.units) == ((), 1)
 
 
-def test_a_federation_names_only_its_own_liars() -> None:
-    with pytest.raises(SettingError, match="plant-0, plant-1, plant-2 cannot lie"):
-        Federation(targeted_recall=0.5, roster=HONEST, liars=frozenset(LIARS))
+def test_a_federation_names_only_its_own_malicious_clients() -> None:
+    with pytest.raises(
+        SettingError,
+        match="plant-0, plant-1, plant-2 cannot be malicious in a federation without them",
+    ):
+        Federation(targeted_recall=0.5, roster=HONEST, malicious=frozenset(MALICIOUS))
     with pytest.raises(SettingError, match="recall of 27.4"):
         Federation(targeted_recall=27.4, roster=HONEST)
 

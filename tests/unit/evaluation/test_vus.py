@@ -16,7 +16,7 @@ from sluice.evaluation.windows import average_precision
 from .conftest import Make
 
 
-def test_the_benchmarks_own_figure(told: Make) -> None:
+def test_the_benchmarks_own_figure(make_outcome: Make) -> None:
     # Published as the output of TSB-AD 1.5 for these scores; at 64 windows its 250 thresholds are
     # all of them.
     attack = np.zeros(64, dtype=int)
@@ -25,13 +25,13 @@ def test_the_benchmarks_own_figure(told: Make) -> None:
     scores[9:16] = [0.25, 0.55, 0.72, 0.91, 0.84, 0.63, 0.31]
     scores[37:45] = [0.22, 0.48, 0.68, 0.93, 0.87, 0.79, 0.56, 0.29]
     scores[53] = 0.62
-    found = vus_pr(told(attack.tolist(), scores=scores.tolist()), longest=11)
+    found = vus_pr(make_outcome(attack.tolist(), scores=scores.tolist()), longest=11)
     assert found == pytest.approx(0.9750688705234158, abs=1e-14)
 
 
-def test_an_alarm_in_the_buffer_by_hand(told: Make) -> None:
+def test_an_alarm_in_the_buffer_by_hand(make_outcome: Make) -> None:
     # The only high score is one window late; its label at length 2 is sqrt(1 - 1/2).
-    outcome = told([0, 0, 1, 0, 0], scores=[0, 0, 0, 1, 0])
+    outcome = make_outcome([0, 0, 1, 0, 0], scores=[0, 0, 0, 1, 0])
     without = 1 / 5  # all five windows alarm together at score 0
     soft = math.sqrt(1 / 2)
     first = soft / (1 + soft / 2)  # recall at the high score; the buffer meets the attack
@@ -85,12 +85,12 @@ def joined(outcome: Outcome, first: int, last: int) -> bool:
 
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), longest=st.integers(0, 9), tied=st.booleans())
-def test_it_agrees_with_a_slow_one(told: Make, seed: int, longest: int, tied: bool) -> None:  # noqa: FBT001
+def test_it_agrees_with_a_slow_one(make_outcome: Make, seed: int, longest: int, tied: bool) -> None:  # noqa: FBT001
     random = np.random.default_rng(seed)
     attack = np.repeat(random.random(12) < 0.3, 3)
     attack[4] = True
     scores = random.normal(size=36) + attack
-    outcome = told(
+    outcome = make_outcome(
         attack.astype(int).tolist(),
         scores=(np.round(scores) if tied else scores).tolist(),
         last_rows=np.cumsum(random.choice([1, 1, 1, 1, 1, 8], 36)),
@@ -99,36 +99,38 @@ def test_it_agrees_with_a_slow_one(told: Make, seed: int, longest: int, tied: bo
     assert found == pytest.approx(slow(outcome, list(range(longest + 1))))
 
 
-def test_a_perfect_score_fills_the_volume_and_a_mute_one_gets_what_chance_gets(told: Make) -> None:
+def test_a_perfect_score_fills_the_volume_and_a_mute_one_gets_what_chance_gets(
+    make_outcome: Make,
+) -> None:
     attack = [0] * 30 + [1] * 10 + [0] * 40 + [1] * 8 + [0] * 12
-    assert vus_pr(told(attack, scores=attack)) == pytest.approx(1)
-    mute = vus_pr(told(attack, scores=[3.0] * 100), longest=0)
+    assert vus_pr(make_outcome(attack, scores=attack)) == pytest.approx(1)
+    mute = vus_pr(make_outcome(attack, scores=[3.0] * 100), longest=0)
     assert mute == pytest.approx(18 / 100)
 
 
-def test_being_late_costs_less_than_in_average_precision(told: Make) -> None:
+def test_being_late_costs_less_than_in_average_precision(make_outcome: Make) -> None:
     attack = np.zeros(200, dtype=int)
     attack[60:80] = attack[120:150] = 1
-    late = told(attack.tolist(), scores=np.roll(attack, 5).tolist())
+    late = make_outcome(attack.tolist(), scores=np.roll(attack, 5).tolist())
     assert vus_pr(late) > average_precision(late.scores, late.attack) + 0.05
 
 
 @settings(deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_only_the_order_of_scores_matters(told: Make, seed: int) -> None:
+def test_only_the_order_of_scores_matters(make_outcome: Make, seed: int) -> None:
     random = np.random.default_rng(seed)
     attack = [0] * 10 + [1] * 5 + [0] * 10
     scores = random.normal(size=25)
-    one = vus_pr(told(attack, scores=scores.tolist()))
-    assert vus_pr(told(attack, scores=np.exp(scores).tolist())) == pytest.approx(one)
+    one = vus_pr(make_outcome(attack, scores=scores.tolist()))
+    assert vus_pr(make_outcome(attack, scores=np.exp(scores).tolist())) == pytest.approx(one)
     assert 0 <= one <= 1
 
 
-def test_long_buffers_are_sampled(told: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_buffers_are_sampled(make_outcome: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     attack = np.zeros(2000, dtype=int)
     attack[400:900] = attack[1500:1600] = 1
     scores = np.random.default_rng(3).normal(size=2000) + attack
-    outcome = told(attack.tolist(), scores=scores.tolist())
+    outcome = make_outcome(attack.tolist(), scores=scores.tolist())
     sampled = vus_pr(outcome)  # 101 lengths from 0 to 300, the median attack's
     monkeypatch.setattr(vus, "MOST_LENGTHS", 300)
     every = vus_pr(outcome)
@@ -136,8 +138,8 @@ def test_long_buffers_are_sampled(told: Make, monkeypatch: pytest.MonkeyPatch) -
     assert every == pytest.approx(sampled, abs=1e-3)
 
 
-def test_a_buffer_cannot_be_negative_and_needs_attacks(told: Make) -> None:
+def test_a_buffer_cannot_be_negative_and_needs_attacks(make_outcome: Make) -> None:
     with pytest.raises(SettingError, match="got -1"):
-        vus_pr(told([0, 1], scores=[0, 1]), longest=-1)
+        vus_pr(make_outcome([0, 1], scores=[0, 1]), longest=-1)
     with pytest.raises(SettingError, match="needs attacks"):
-        vus_pr(told([0, 0], scores=[0, 1]))
+        vus_pr(make_outcome([0, 0], scores=[0, 1]))

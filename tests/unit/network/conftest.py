@@ -34,7 +34,7 @@ ROWS = 600
 
 
 class Clock:
-    """A clock that moves a second each time somebody looks."""
+    """A clock that moves a second each time it is read."""
 
     def __init__(self) -> None:
         self.now = START
@@ -46,7 +46,7 @@ class Clock:
 
 @dataclass
 class Consortium:
-    """Everybody, in folders beside each other."""
+    """The coordinator and its plants, in folders beside each other."""
 
     folder: Path
     record: Path
@@ -77,8 +77,8 @@ class Consortium:
     def run(self, rounds: int = 2) -> Checkpoint:
         store = CoordinatorStore(self.site.base)
         try:
-            held = coordinator_service(self.site, store, Direct(self.plants), clock=self.clock)
-            return held.run(rounds=rounds, on_round=lambda _: None)
+            service = coordinator_service(self.site, store, Direct(self.plants), clock=self.clock)
+            return service.run(rounds=rounds, on_round=lambda _: None)
         finally:
             store.close()
 

@@ -17,10 +17,10 @@ from sluice.network.wire.questions import (
     AskUpdate,
     Batch,
     Declined,
+    Payload,
     Pledge,
     Question,
     Revelation,
-    Said,
     write_parameters,
 )
 
@@ -40,7 +40,7 @@ def asked(
     *,
     key: SigningKey | None = None,
     client: str = "north",
-) -> Said | Declined:
+) -> Payload | Declined:
     key = key or SigningKey.load(consortium.site.key)
     question = Question(federation="water", client=client, ask=ask)
     return ANSWERS.read(agent.answer(QUESTIONS.write(sign(question, key)))).answer
@@ -98,7 +98,7 @@ def test_a_rewritten_log_is_refused(one: tuple[Consortium, Agent]) -> None:
     revealed = asked(consortium, agent, shown)
     assert isinstance(revealed, Revelation)
     assert HEADS.read(revealed.head).content.signer == "north"
-    # The same log again, from its beginning or from where the plant stands, is the same log.
+    # The same log again, from its beginning or from the plant's last entry, is accepted.
     assert isinstance(asked(consortium, agent, shown), Revelation)
     assert isinstance(asked(consortium, agent, replace(shown, lines=())), Revelation)
     # A shorter log, signed by the coordinator itself, is another one.

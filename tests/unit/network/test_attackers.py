@@ -1,6 +1,6 @@
 """Attackers by name: each is refused, and the federation goes on without them.
 
-Those who need a real network (the control interface, a stolen certificate at the proxy) stand in
+Those that need a real network (the control interface, a stolen certificate at the proxy) are in
 tests/integration/test_network.py; a reused invitation and readable secrets in test_joining.py.
 """
 
@@ -77,8 +77,8 @@ def test_an_impostor_with_a_stolen_certificate_and_node_key_has_no_signing_key(
     consortium: Consortium,
 ) -> None:
     """It reaches the coordinator as south, and signs with a key of its own."""
-    held = PlantFolder(consortium.folder / "south")
-    keys, terms, thief = held.keys, held.invitation.terms, SigningKey.generate()
+    plant_folder = PlantFolder(consortium.folder / "south")
+    keys, terms, thief = plant_folder.keys, plant_folder.invitation.terms, SigningKey.generate()
     plant = Registered(
         federation=terms.federation,
         client="south",
@@ -86,23 +86,23 @@ def test_an_impostor_with_a_stolen_certificate_and_node_key_has_no_signing_key(
         system=keys.system,
         circuit=keys.circuit,
     )
-    rows = held.share.read()
+    rows = plant_folder.share.read()
     committed = plant.commit(rows)
-    told = Batch(
+    stolen = Batch(
         commit=COMMITS.write(committed.message),
         proof=PROOFS.write(committed.prove(rows).message),
     )
-    consortium.plants["south"] = Between(south(consortium), with_answer(lambda _: told))
+    consortium.plants["south"] = Between(south(consortium), with_answer(lambda _: stolen))
     assert excluded(consortium) == "2"
 
 
-def test_a_token_signed_by_somebody_else_is_refused(consortium: Consortium) -> None:
+def test_a_token_signed_with_another_key_is_refused(consortium: Consortium) -> None:
     thief = SigningKey.generate()
 
-    def change(told: object) -> object:
-        if not isinstance(told, Pledge):
-            return told
-        return Pledge(token=TOKENS.write(sign(TOKENS.read(told.token).content, thief)))
+    def change(answer: object) -> object:
+        if not isinstance(answer, Pledge):
+            return answer
+        return Pledge(token=TOKENS.write(sign(TOKENS.read(answer.token).content, thief)))
 
     consortium.plants["south"] = Between(south(consortium), with_answer(change))
     assert excluded(consortium) == "6"
@@ -114,11 +114,11 @@ def test_a_replayed_message_is_refused(
 ) -> None:
     said: list[object] = []
 
-    def change(told: object) -> object:
-        if isinstance(told, message):
-            said.append(told)
+    def change(answer: object) -> object:
+        if isinstance(answer, message):
+            said.append(answer)
             return said[0]
-        return told
+        return answer
 
     consortium.plants["south"] = Between(south(consortium), with_answer(change))
     consortium.run(rounds=1)
@@ -130,18 +130,18 @@ def test_a_proof_from_another_plant_is_refused(consortium: Consortium) -> None:
     assert isinstance(north, Agent)
     theirs = north.attested_documents()
 
-    def change(told: object) -> object:
-        return replace(told, proof=theirs.proof) if isinstance(told, Batch) else told
+    def change(answer: object) -> object:
+        return replace(answer, proof=theirs.proof) if isinstance(answer, Batch) else answer
 
     consortium.plants["south"] = Between(south(consortium), with_answer(change))
     assert excluded(consortium) == "5.2"  # it is signed by north
 
 
 def test_an_update_other_than_the_pledged_one_is_refused(consortium: Consortium) -> None:
-    def change(told: object) -> object:
-        if not isinstance(told, Revelation):
-            return told
-        return replace(told, update=told.update[:-4] + b"\0\0\0\0")
+    def change(answer: object) -> object:
+        if not isinstance(answer, Revelation):
+            return answer
+        return replace(answer, update=answer.update[:-4] + b"\0\0\0\0")
 
     consortium.plants["south"] = Between(south(consortium), with_answer(change))
     assert excluded(consortium) == "6"
@@ -184,9 +184,9 @@ def test_another_model_in_the_store_is_refused(consortium: Consortium) -> None:
     store.keep(
         replace(earlier, round=done.round), "0" * 64, federation="water", at=consortium.clock()
     )
-    held = coordinator_service(
+    service = coordinator_service(
         consortium.site, store, Direct(consortium.plants), clock=consortium.clock
     )
     with pytest.raises(CheckpointError, match="not the one that the log names"):
-        held.run(rounds=3, on_round=lambda _: None)
+        service.run(rounds=3, on_round=lambda _: None)
     store.close()

@@ -1,4 +1,4 @@
-"""A plant is told of a clock that Flower will not accept."""
+"""A plant gets a warning about a clock that Flower does not accept."""
 
 import ssl
 import threading
@@ -43,7 +43,7 @@ def test_a_clock_an_hour_ahead_is_seen(tmp_path: Path) -> None:
     assert ahead == pytest.approx(3_600, abs=3)
     assert "3,60" in complaint(ahead)
     assert "ahead of the coordinator's" in complaint(ahead)
-    assert seconds_ahead(endpoint) is None  # the proxy is gone, and that is another's business
+    assert seconds_ahead(endpoint) is None  # the proxy is gone; another check reports that
 
 
 @pytest.mark.parametrize(

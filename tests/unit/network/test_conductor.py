@@ -1,4 +1,4 @@
-"""A federation over a wire ends where the one in a process ends, whatever happens on the way."""
+"""A federation over a wire ends with the model of one in a process, despite all interruptions."""
 
 from collections.abc import Iterator, Mapping
 
@@ -124,8 +124,8 @@ def test_a_silent_plant_is_left_out_and_suspended_until_an_operator_acts(
     assert consortium.run(rounds=4).admitted == ("north", "south")
 
 
-class Lying:
-    """A plant that answers for its batch with something else."""
+class Malicious:
+    """A plant that sends another batch than its own."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -137,7 +137,7 @@ class Lying:
 def test_a_copied_proof_is_refused_at_step_2(consortium: Consortium) -> None:
     north = consortium.plants["north"]
     assert isinstance(north, Agent)
-    consortium.plants["south"] = Lying(north.attested_documents())
+    consortium.plants["south"] = Malicious(north.attested_documents())
     assert consortium.run(rounds=1).decisions["south"].reasons == ("step 2",)
 
 
@@ -146,7 +146,7 @@ def test_another_batchs_proof_is_refused_at_step_5(consortium: Consortium) -> No
     assert isinstance(north, Agent)
     assert isinstance(south, Agent)
     mixed = Batch(commit=south.attested_documents().commit, proof=north.attested_documents().proof)
-    consortium.plants["south"] = Lying(mixed)
+    consortium.plants["south"] = Malicious(mixed)
     assert consortium.run(rounds=1).decisions["south"].reasons == ("step 5.2",)
 
 
@@ -169,7 +169,7 @@ def test_a_rolled_back_store_is_refused(consortium: Consortium) -> None:
     for suffix in ("-wal", "-shm"):
         consortium.site.base.with_name(consortium.site.base.name + suffix).unlink(missing_ok=True)
     consortium.site.base.write_bytes(earlier)
-    with pytest.raises(CheckpointError, match="put back to an earlier time"):
+    with pytest.raises(CheckpointError, match="one of them is an older copy"):
         consortium.run(rounds=3)
 
 
@@ -189,10 +189,10 @@ def test_a_plant_found_compromised_is_removed_and_its_rounds_given_up(
     assert (ledger.rounds.last, ledger.rounds.counted) == (2, 1)
     assert ledger.rounds.removals[0].client == "west"
     store = CoordinatorStore(consortium.site.base)
-    held = store.last(federation="water")
+    checkpoint = store.last(federation="water")
     store.close()
-    assert held is not None
-    assert np.array_equal(held.parameters, first.parameters)
+    assert checkpoint is not None
+    assert np.array_equal(checkpoint.parameters, first.parameters)
     done = consortium.run(rounds=2)  # one round was given up, so this is round 3
     assert (done.round, done.admitted) == (3, ("north", "south"))
     assert read_log(consortium.site.log).rounds.members == ("north", "south")
@@ -214,7 +214,7 @@ def test_a_removal_that_was_cut_short_is_ended_by_the_same_call(
     assert consortium.run(rounds=2).admitted == ("north", "south")
 
 
-def test_nobody_goes_back_while_a_coordinator_runs(consortium: Consortium) -> None:
+def test_going_back_is_refused_while_a_coordinator_runs(consortium: Consortium) -> None:
     consortium.run(rounds=1)
     with (
         consortium.site.alone(),

@@ -9,7 +9,7 @@ from sluice.network.coordinator.founding import detector
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.reports.dashboard.app import serve
 from sluice.reports.dashboard.metrics import exposition
-from sluice.reports.dashboard.quality import Yardstick
+from sluice.reports.dashboard.quality import ModelEvaluator
 from sluice.reports.dashboard.snapshot import take
 from sluice.reports.dashboard.step_names import plain
 from sluice.telemetry.record import Label
@@ -40,10 +40,10 @@ def test_page_and_figures_say_what_the_log_says(ran: Consortium) -> None:
     page = body(serve(ran.site.folder), "/")
     assert "verifies" in page
     assert "left out at step 4" in page
-    assert "no proof came" in page
+    assert "it sent no proof" in page
     assert "http" not in page.replace("http-equiv", "")  # nothing comes from elsewhere
     figures = body(serve(ran.site.folder), "/metrics")
-    measured = take(ran.site.folder, Yardstick(ran.site))
+    measured = take(ran.site.folder, ModelEvaluator(ran.site))
     assert figures == exposition(measured)
     (quality,) = measured.quality
     assert f"sluice_model_error {quality.error}" in figures
@@ -55,7 +55,7 @@ def test_page_and_figures_say_what_the_log_says(ran: Consortium) -> None:
 def test_the_quality_of_a_round_is_that_of_its_model(ran: Consortium) -> None:
     ran.run(rounds=3)
     labelled = simulate("line", seed=1, days=1, attacks=True)
-    found = take(ran.site.folder, Yardstick(ran.site, labelled))
+    found = take(ran.site.folder, ModelEvaluator(ran.site, labelled))
     assert [each.round for each in found.quality] == [1, 2, 3]
     store = CoordinatorStore(ran.site.base, read_only=True)
     last = store.last(federation="water")
@@ -68,7 +68,7 @@ def test_the_quality_of_a_round_is_that_of_its_model(ran: Consortium) -> None:
     assert found.quality[-1].recall == float(scored.alarms[attack].mean())
     # A folder without its reference has a page, and no quality on it.
     (ran.site.folder / "reference.json").unlink()
-    assert take(ran.site.folder, Yardstick(ran.site)).quality == ()
+    assert take(ran.site.folder, ModelEvaluator(ran.site)).quality == ()
 
 
 def test_every_step_of_the_protocol_has_words() -> None:

@@ -59,7 +59,7 @@ def test_the_page_shows_a_federation_and_follows_it(
         assert "verifies" in browser.value("document.getElementById('log').textContent")
         plants = browser.value("document.getElementById('plants').innerText")
         assert "left out at step 4" in plants
-        assert "no proof came" in plants
+        assert "it sent no proof" in plants
         browser.wait("document.querySelectorAll('#chart-members .bars .point').length >= 2")
         browser.wait("document.querySelectorAll('#chart-quality .scatter').length === 3")
         assert 0.0 < float(browser.value("document.getElementById('auc-pr').textContent")) <= 1.0
@@ -82,7 +82,7 @@ def test_the_page_shows_a_federation_and_follows_it(
 def test_what_a_plant_is_called_is_text_and_nothing_else(
     ran: Consortium, address: str, tmp_path: Path
 ) -> None:
-    # No plant can join under such a name; a store that somebody wrote to may still hold one.
+    # No plant can join under such a name; a store that was changed by hand may still hold one.
     store = CoordinatorStore(ran.site.base)
     with store._changing() as base:
         base.execute(

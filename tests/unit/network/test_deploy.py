@@ -1,4 +1,4 @@
-"""What stands in deploy/ can be read, and every command in it exists."""
+"""The files in deploy/ can be read, and every command in them exists."""
 
 import configparser
 import shlex

@@ -1,4 +1,4 @@
-"""A gate in shadow, waivers, renewals: who takes part without a proof, and who still does not."""
+"""Shadow mode, waivers, renewals: which plants take part without a proof, and which do not."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 from .conftest import ROWS, START, Consortium, Founder
-from .lying_plant import forged, stale
+from .malicious_plant import forged, stale
 
 
 @pytest.fixture
@@ -50,10 +50,10 @@ def run(consortium: Consortium, rounds: int, *, shadow: bool | None = None) -> d
     store = CoordinatorStore(consortium.site.base)
     wire = Direct(consortium.plants)
     try:
-        held = coordinator_service(
+        service = coordinator_service(
             consortium.site, store, wire, clock=consortium.clock, shadow=shadow
         )
-        held.run(rounds=rounds, on_round=lambda _: None)
+        service.run(rounds=rounds, on_round=lambda _: None)
         return {member.name: member.state for member in store.members()}
     finally:
         store.close()
@@ -66,11 +66,11 @@ def members(consortium: Consortium) -> tuple[str, ...]:
 # -- shadow ---------------------------------------------------------------------------------------
 
 
-def test_in_shadow_the_gate_says_whom_it_would_refuse_and_keeps_nobody_out(
+def test_in_shadow_the_gate_records_refusals_without_enforcing_them(
     spoilt: Consortium,
 ) -> None:
-    told = run(spoilt, 1, shadow=True)
-    assert told == {
+    states = run(spoilt, 1, shadow=True)
+    assert states == {
         "north": "attested",
         "south": "in shadow: would have been refused at step 4",
     }
@@ -87,20 +87,20 @@ def test_a_shadow_lasts_until_the_gate_is_enforced(spoilt: Consortium) -> None:
     run(spoilt, 1, shadow=True)
     run(spoilt, 2)  # neither flag: as the log has it
     assert members(spoilt) == ("north", "south")
-    told = run(spoilt, 3, shadow=False)
-    assert told["south"] == "left out at step 4"
+    states = run(spoilt, 3, shadow=False)
+    assert states["south"] == "left out at step 4"
     assert members(spoilt) == ("north",)
     assert not read_log(spoilt.site.log).exemptions.shadow
 
 
-def test_in_shadow_who_breaks_the_protocol_is_kept_out_all_the_same(
+def test_in_shadow_a_plant_that_breaks_the_protocol_is_still_left_out(
     consortium: Consortium,
 ) -> None:
     consortium.plants["south"] = forged(PlantFolder(consortium.folder / "south"))
     consortium.plants["west"] = stale(PlantFolder(consortium.folder / "west"))
-    told = run(consortium, 1, shadow=True)
-    assert told["south"] == "left out at step 5.8"
-    assert told["west"] == "left out at step 2"
+    states = run(consortium, 1, shadow=True)
+    assert states["south"] == "left out at step 5.8"
+    assert states["west"] == "left out at step 2"
     assert members(consortium) == ("north",)
 
 
@@ -110,23 +110,23 @@ def test_in_shadow_who_breaks_the_protocol_is_kept_out_all_the_same(
 def window(consortium: Consortium, plant: str = "south", **changes: object) -> WaivedInterval:
     south = consortium.plants["south"]
     assert isinstance(south, Agent)
-    told: dict[str, object] = {
+    settings: dict[str, object] = {
         "plant": plant,
         "interval": Interval.of(south.batch),
         "expires": START + timedelta(days=1),
         "reason": "flow meter 1 is being replaced",
     }
-    return WaivedInterval(**(told | changes))  # type: ignore[arg-type]
+    return WaivedInterval(**(settings | changes))  # type: ignore[arg-type]
 
 
-def granted(consortium: Consortium, asked: WaivedInterval) -> str:
-    return waive(consortium.site.folder, asked, at=consortium.clock())
+def granted(consortium: Consortium, window: WaivedInterval) -> str:
+    return waive(consortium.site.folder, window, at=consortium.clock())
 
 
 def test_a_waived_batch_takes_part_until_the_waiver_expires(spoilt: Consortium) -> None:
     named = granted(spoilt, window(spoilt))
-    told = run(spoilt, 1)
-    assert told["south"] == f"by waiver {named[:12]}, without a proof"
+    states = run(spoilt, 1)
+    assert states["south"] == f"by waiver {named[:12]}, without a proof"
     assert members(spoilt) == ("north", "south")
     assert not read_log(spoilt.site.log).exemptions.shadow
     spoilt.clock.now += timedelta(days=2)
@@ -145,10 +145,10 @@ def test_a_waiver_for_another_plant_or_another_time_does_not_serve(spoilt: Conso
 
 def test_a_waiver_can_be_granted_while_the_federation_runs(spoilt: Consortium) -> None:
     store = CoordinatorStore(spoilt.site.base)
-    held = coordinator_service(spoilt.site, store, Direct(spoilt.plants), clock=spoilt.clock)
-    held.run(rounds=1, on_round=lambda _: None)
+    service = coordinator_service(spoilt.site, store, Direct(spoilt.plants), clock=spoilt.clock)
+    service.run(rounds=1, on_round=lambda _: None)
     granted(spoilt, window(spoilt))  # another process
-    held.run(rounds=2, on_round=lambda _: None)
+    service.run(rounds=2, on_round=lambda _: None)
     store.close()
     assert members(spoilt) == ("north", "south")
 
@@ -168,8 +168,8 @@ def test_a_waiver_says_why() -> None:
 
 
 def renewed(consortium: Consortium, name: str, start: int) -> None:
-    held = PlantFolder(consortium.folder / name)
-    held.renew(TrainingRows(record=str(consortium.record), start=start, stop=start + ROWS))
+    plant = PlantFolder(consortium.folder / name)
+    plant.renew(TrainingRows(record=str(consortium.record), start=start, stop=start + ROWS))
 
 
 def test_a_batch_is_renewed_while_the_federation_runs(consortium: Consortium) -> None:
@@ -177,8 +177,8 @@ def test_a_batch_is_renewed_while_the_federation_runs(consortium: Consortium) ->
     before = read_log(consortium.site.log).rounds.token(1, "north")
     renewed(consortium, "north", 8_640 + 3 * ROWS)
     run(consortium, 2)  # the coordinator hears of it
-    told = run(consortium, 3)
-    assert told["north"] == "attested"
+    states = run(consortium, 3)
+    assert states["north"] == "attested"
     rounds = read_log(consortium.site.log).rounds
     tokens = [rounds.token(number, "north") for number in (1, 2, 3)]
     assert before is not None
@@ -199,8 +199,10 @@ def test_a_stale_batch_is_not_taken_up_again(consortium: Consortium) -> None:
     run(consortium, 3)
     # Carried in as a file, the old one changes nothing.
     path = consortium.folder / "north.attestation"
-    told = ExportedAttestation(plant="north", commit=old.commit.decode(), proof=old.proof.decode())
-    write_document(told, path)
+    exported = ExportedAttestation(
+        plant="north", commit=old.commit.decode(), proof=old.proof.decode()
+    )
+    write_document(exported, path)
     with pytest.raises(RefusedError, match=r"step 5\.4"):
         take_in(consortium.site.folder, path, at=consortium.clock())
     # Answered by the plant itself, it leaves the plant out.
@@ -210,7 +212,7 @@ def test_a_stale_batch_is_not_taken_up_again(consortium: Consortium) -> None:
     assert run(consortium, 6)["north"] == "left out at step 5.4"
 
 
-def test_a_plant_started_anew_goes_on_with_the_batch_it_has(consortium: Consortium) -> None:
+def test_a_restarted_plant_continues_with_the_batch_it_has(consortium: Consortium) -> None:
     run(consortium, 1)
     renewed(consortium, "north", 8_640 + 3 * ROWS)
     consortium.plants["north"] = PlantFolder(consortium.folder / "north").agent()

@@ -30,7 +30,7 @@ NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 
 
 class Flower(http.server.BaseHTTPRequestHandler):
-    """Stands for a SuperLink: answers whatever comes, as one that knows no accounts does."""
+    """Replaces a SuperLink: answers every call, as a SuperLink without accounts does."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -134,7 +134,7 @@ def test_a_proof_passes_where_nginx_may_write_nothing(start: Start) -> None:
     assert coordinator.ask("/v1/fleet/push-object", body=bytes(4 << 20))[0] == 200
 
 
-def test_an_oversized_message_is_refused_at_the_door(start: Start) -> None:
+def test_an_oversized_message_is_refused_at_the_proxy(start: Start) -> None:
     coordinator = start()
     trust = ssl.create_default_context(cafile=str(coordinator.proxy.authority))
     line = http.client.HTTPSConnection("127.0.0.1", coordinator.proxy.port, context=trust)
@@ -151,7 +151,7 @@ def test_a_proxy_that_passes_everything_on_is_found_out(start: Start) -> None:
             "location / {", "location /v1/ { include fleet.conf; }\n        location / {"
         )
     )
-    with pytest.raises(RefusedError, match="the proxy passes /v1/control/start-run on"):
+    with pytest.raises(RefusedError, match="the proxy forwards /v1/control/start-run"):
         demand_unexposed(coordinator.endpoint, coordinator.proxy.link_port)
 
 

@@ -1,4 +1,4 @@
-"""What a plant gains over training alone, by its own rows."""
+"""What a plant gains over training alone, measured on its own rows."""
 
 import numpy as np
 import pytest
@@ -17,24 +17,24 @@ from .test_conductor import in_process
 
 def test_the_model_that_came_last_is_kept(consortium: Consortium) -> None:
     count = consortium.site.terms.weights
-    held = PlantFolder(consortium.folder / "north")
-    untold = gain_of(held, clean=None, attacks=None, quiet=True)
-    assert isinstance(untold, UnknownGain)
-    assert "no model" in untold.reason.lower()
+    north = PlantFolder(consortium.folder / "north")
+    unknown = gain_of(north, clean=None, attacks=None, quiet=True)
+    assert isinstance(unknown, UnknownGain)
+    assert "no model" in unknown.reason.lower()
     consortium.run(rounds=1)
-    assert last_model(held.folder, count=count) is None  # round 1 began with nobody's weights
+    assert last_model(north.folder, count=count) is None  # round 1 starts from the initial weights
     consortium.run(rounds=2)
-    seen = last_model(held.folder, count=count)
-    assert seen is not None
-    assert seen.round == 1
-    assert np.array_equal(seen.parameters, in_process(consortium, 1))
-    gain = gain_of(held, clean=None, attacks=None, quiet=True)
+    received = last_model(north.folder, count=count)
+    assert received is not None
+    assert received.round == 1
+    assert np.array_equal(received.parameters, in_process(consortium, 1))
+    gain = gain_of(north, clean=None, attacks=None, quiet=True)
     assert isinstance(gain, Gain)
     assert gain.rounds == 1
     assert gain.alone.recall is None
     assert gain.federation.error > 0
     with pytest.raises(SettingError, match="which the plant trains on"):
-        gain_of(held, clean="9000:9900", attacks=None, quiet=True)
+        gain_of(north, clean="9000:9900", attacks=None, quiet=True)
 
 
 def test_a_federation_of_one_gains_nothing(consortium: Consortium) -> None:

@@ -1,4 +1,4 @@
-"""Who joins: invitations of one use, rules that are accepted, secrets that stay private."""
+"""Joining: single-use invitations, accepted rules, secrets that stay private."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,22 +29,22 @@ def test_an_invitation_serves_once(consortium: Consortium) -> None:
 
 def test_an_invitation_is_for_one_plant(consortium: Consortium) -> None:
     request = consortium.request("north", 0)
-    with pytest.raises(RefusedError, match="never made to it"):
+    with pytest.raises(RefusedError, match="no valid invitation with this secret"):
         consortium.site.enrol(replace(request, plant="south"), at=consortium.clock())
-    with pytest.raises(RefusedError, match="never made to it"):
+    with pytest.raises(RefusedError, match="no valid invitation with this secret"):
         consortium.site.enrol(replace(request, secret="0" * 64), at=consortium.clock())
 
 
 def test_a_newer_invitation_ends_the_older_one(consortium: Consortium) -> None:
     request = consortium.request("north", 0)
     consortium.site.invite("north", at=consortium.clock())
-    with pytest.raises(RefusedError, match="never made to it"):
+    with pytest.raises(RefusedError, match="no valid invitation with this secret"):
         consortium.site.enrol(request, at=consortium.clock())
 
 
 def test_a_node_key_of_another_kind_is_refused(consortium: Consortium) -> None:
     request = consortium.request("north", 0)
-    with pytest.raises(DocumentError, match="no P-384 public key"):
+    with pytest.raises(DocumentError, match="not a P-384 public key"):
         consortium.site.enrol(replace(request, node_key="nonsense"), at=consortium.clock())
 
 
@@ -85,7 +85,7 @@ def test_an_attestation_comes_as_a_file_too(consortium: Consortium, tmp_path: Pa
     write_document(forged, path)
     with pytest.raises(RefusedError, match="step 5.1"):
         take_in(consortium.site.folder, path, at=START)
-    # Anybody can write a file that names north: north stands as it stood.
+    # Anyone can write a file that names north, so the state of north is unchanged.
     store = CoordinatorStore(consortium.site.base)
     assert [member.state for member in store.members()] == ["attested"]
     store.close()
@@ -115,7 +115,7 @@ def test_a_full_disk_changes_nothing_and_says_so(consortium: Consortium) -> None
     store = CoordinatorStore(consortium.site.base)
     pages = store._base.execute("PRAGMA page_count").fetchone()[0]
     store._base.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(SettingError, match="make room"):
+    with pytest.raises(SettingError, match="free disk space"):
         store.keep_update("north", 1, bytes(1 << 20))
     assert store.updates(1) == {}
     store.close()

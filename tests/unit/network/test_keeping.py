@@ -1,4 +1,4 @@
-"""Who is asked again, and what is started again."""
+"""Silent plants are asked again, and killed processes are restarted."""
 
 import logging
 import signal
@@ -66,8 +66,8 @@ def test_a_process_that_is_killed_is_started_again_and_leaves_no_children(
         started.append(process)
         return process
 
-    kept = Supervisor("the sleeper", start)
-    kept.watch()
+    supervisor = Supervisor("the sleeper", start)
+    supervisor.watch()
     assert started[0].stdout is not None
     child = int(started[0].stdout.readline())
     with caplog.at_level(logging.WARNING):
@@ -78,17 +78,17 @@ def test_a_process_that_is_killed_is_started_again_and_leaves_no_children(
     assert len(started) == 2
     assert "the sleeper ended (-9)" in caplog.text
     assert not runs(child)
-    kept.stop()
-    assert kept.ended
+    supervisor.stop()
+    assert supervisor.ended
     for process in started:
         assert process.stdout is not None
         process.stdout.close()
 
 
 def runs(pid: int) -> bool:
-    """Whether a process runs; a child that nobody has waited for does not."""
+    """Whether a process runs; a zombie does not."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as told:  # noqa: PTH123
-            return told.read().rsplit(")", 1)[1].split()[0] != "Z"
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:  # noqa: PTH123
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""A plant that is put back from a backup takes part again."""
+"""A plant that is restored from a backup takes part again."""
 
 import shutil
 
@@ -15,7 +15,7 @@ def members(consortium: Consortium) -> list[tuple[str, ...]]:
     return [body.clients for body in bodies if isinstance(body, ModelAggregated)]
 
 
-def test_a_plant_that_has_forgotten_part_of_the_log_is_shown_it_anew(
+def test_a_plant_that_has_lost_part_of_the_log_is_shown_it_again(
     consortium: Consortium,
 ) -> None:
     consortium.run(rounds=1)

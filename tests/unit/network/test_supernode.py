@@ -1,4 +1,4 @@
-"""A plant's runner beside its SuperNode: what it is handed is answered, given up, or told of."""
+"""A plant's runner beside its SuperNode answers each question, gives it up or reports it."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ def pushed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
     def pull(client: Client) -> tuple[Message, None, None, None]:
         if client.token == GHOST:
-            assert client.closed.wait(timeout=20), "nobody gave the question up"
+            assert client.closed.wait(timeout=20), "the question was not given up"
             raise RuntimeError("the client has been closed")
         content = RecordDict({RECORD: ConfigRecord({FIELD: client.token.encode()})})
         metadata = Metadata(1, "m", 1, 2, "", "", 0.0, 60.0, "query.sluice")
@@ -99,7 +99,7 @@ def test_a_question_of_a_run_that_is_over_is_given_up_for_the_next_one(
     assert pushed == [b"an answer to a question"]
 
 
-def test_a_node_whose_question_failed_is_given_back_to_be_started_anew(
+def test_a_node_whose_question_failed_is_given_back_to_be_restarted(
     node: Node,
     pushed: list[bytes],
     hands_out: Callable[..., None],

@@ -1,4 +1,4 @@
-"""A plant that is told to stop stops, whatever its node does."""
+"""A plant stops on request, even if its node does not."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from sluice.network.wire.supernode import Node
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 
 
-class Nobody:
+class Echo:
     def answer(self, question: bytes) -> bytes:
         return question
 
@@ -30,17 +30,17 @@ def test_a_node_that_does_not_sign_off_is_ended(
         time.sleep(0.5)
         return started[0]
 
-    def stopped(_: Node, __: Nobody, *, alive: Callable[[], bool]) -> None:
+    def stopped(_: Node, __: Echo, *, alive: Callable[[], bool]) -> None:
         assert alive()
         sys.exit(0)
 
     monkeypatch.setattr(taking_part, "start_supernode", deaf)
     monkeypatch.setattr(taking_part, "serve", stopped)
-    monkeypatch.setattr(taking_part, "_look_at_the_clock", lambda _: None)
+    monkeypatch.setattr(taking_part, "_check_clock", lambda _: None)
     monkeypatch.setattr(taking_part, "GRACE_S", 0.2)
     node = Node(proxy="127.0.0.1:1", authority=tmp_path, key=tmp_path, port=1, folder=tmp_path)
     began = time.monotonic()
     with pytest.raises(SystemExit):
-        take_part(node, Nobody())
+        take_part(node, Echo())
     assert time.monotonic() - began < 20
     assert started[0].poll() is not None

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.errors import InputError, RecordError, SettingError, UnknownFormatError
 from sluice.telemetry.channel import Role
-from sluice.telemetry.formats.format import Fill
+from sluice.telemetry.filling import Fill
 from sluice.telemetry.plantfile import PlantFile
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.record import Label
@@ -120,13 +120,13 @@ def test_missing_and_infinite_readings_are_masked_and_reported(tmp_path: Path) -
     )
     record = read_record(file(tmp_path, text))
     assert record.missing.sum(axis=0).tolist() == [1, 1, 0]
-    told = {(note.channel, note.what, note.first_row) for note in record.notes}
-    assert ("LIT101", "missing readings", 1) in told
-    assert ("FIT101", "infinite readings masked as missing", 0) in told
+    notes = {(note.channel, note.what, note.first_row) for note in record.notes}
+    assert ("LIT101", "missing readings", 1) in notes
+    assert ("FIT101", "infinite readings masked as missing", 0) in notes
 
 
 @pytest.mark.parametrize(("fill", "level"), [(Fill.FFILL, 500.0), (Fill.LINEAR, 501.5)])
-def test_only_what_was_told_is_filled_and_it_is_noted(
+def test_readings_are_filled_only_on_request_and_noted(
     tmp_path: Path, fill: Fill, level: float
 ) -> None:
     path = file(tmp_path, HEADER + ROWS.replace("501.5", "NaN"))
@@ -147,7 +147,7 @@ BAD = {
     "empty": (b"", "is empty"),
     "blank": (b" \n\n ", "is empty"),
     "header only": (HEADER.encode(), "has a header but no rows"),
-    "truncated": ((HEADER + ROWS)[:-8].encode(), "breaks off or is ragged: line 4 has 2 cells"),
+    "truncated": ((HEADER + ROWS)[:-8].encode(), "is truncated or ragged: line 4 has 2 cells"),
     "ragged": ((HEADER + ROWS.replace(",2\n", ",2,9\n", 1)).encode(), "line 2 has 5 cells"),
     "wrong delimiter": ((HEADER + ROWS).replace(",", ":").encode(), "one column at most"),
     "mixed types": (
@@ -174,7 +174,7 @@ BAD = {
         b"time,LIT101\n2024-01-01 00:00:00,2\nlater,2\n",
         "row 1 has the time stamp 'later'",
     ),
-    "one row": (b"time,LIT101\n2024-01-01 00:00:00,2\n", "its stride cannot be told"),
+    "one row": (b"time,LIT101\n2024-01-01 00:00:00,2\n", "so its stride is unknown"),
     "only a clock": (
         b"time,x\n2024-01-01 00:00:00,\n2024-01-01 00:00:01,\n",
         "no channel with a reading",
@@ -182,7 +182,7 @@ BAD = {
     "half a gzip": (b"\x1f\x8b\x08\x00\x00", "damaged gzip"),
     "half a parquet": (b"PAR1\x00\x01", "damaged Parquet"),
     "half a workbook": (b"PK\x03\x04\x00\x01", "workbook"),
-    "odd utf-16": (b"\xff\xfet\x00i\x00m", "breaks off or is damaged"),
+    "odd utf-16": (b"\xff\xfet\x00i\x00m", "is truncated or damaged UTF-16 text"),
 }
 
 

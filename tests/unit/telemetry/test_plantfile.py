@@ -28,7 +28,7 @@ def plant(folder: Path, text: str) -> Path:
 def test_a_plant_file_declares_clock_roles_units_codes_and_spans(
     tmp_path: Path, record_path: Path
 ) -> None:
-    told = read_plant_file(
+    declared = read_plant_file(
         plant(
             tmp_path,
             """
@@ -45,7 +45,7 @@ def test_a_plant_file_declares_clock_roles_units_codes_and_spans(
             """,
         )
     )
-    record = read_record(record_path, plant=told)
+    record = read_record(record_path, plant=declared)
     assert record.names == ("A", "B")
     level, valve = record.channels
     assert (level.role, level.unit, level.span) == (Role.LEVEL, "mm", Span(low=0, high=1200))
@@ -57,24 +57,24 @@ def test_a_plant_file_declares_clock_roles_units_codes_and_spans(
 def test_a_declared_actuator_without_codes_gets_them_from_its_values(
     tmp_path: Path, record_path: Path
 ) -> None:
-    told = read_plant_file(
+    declared = read_plant_file(
         plant(tmp_path, '[record]\ntime = "when"\n[channels.B]\nrole = "actuator"')
     )
-    assert read_record(record_path, plant=told).channel("B").codes == Codes(off=0, on=(3,))
+    assert read_record(record_path, plant=declared).channel("B").codes == Codes(off=0, on=(3,))
 
 
 def test_a_record_without_a_clock_gets_a_stride(tmp_path: Path) -> None:
     path = tmp_path / "raw.csv"
     path.write_text("LIT101,FIT101\n1,2\n3,4\n")
-    told = read_plant_file(plant(tmp_path, "[record]\nstride_s = 5"))
-    assert read_record(path, plant=told).stride_s == 5
+    declared = read_plant_file(plant(tmp_path, "[record]\nstride_s = 5"))
+    assert read_record(path, plant=declared).stride_s == 5
 
 
 def test_what_was_inferred_can_be_written_corrected_and_read_back(
     tmp_path: Path, record_path: Path
 ) -> None:
-    told = read_plant_file(plant(tmp_path, '[record]\ntime = "when"'))
-    record = read_record(record_path, plant=told)
+    declared = read_plant_file(plant(tmp_path, '[record]\ntime = "when"'))
+    record = read_record(record_path, plant=declared)
     write_plant_file(record, tmp_path / "inferred.toml")
     again = read_plant_file(tmp_path / "inferred.toml")
     assert set(again.channels) == {"A", "B", "C"}
@@ -96,7 +96,7 @@ BAD = {
     "bad codes": ("[channels.A]\ncodes = { off = 0, on = ['x'] }", "codes are whole numbers"),
     "contradicting codes": ("[channels.A]\ncodes = { off = 1, on = [1] }", "no repeats"),
     "negative stride": ("[record]\nstride_s = -1", "stride_s must be a positive number"),
-    "text wanted": ("[record]\ntime = 3", "time must be text"),
+    "text wanted": ("[record]\ntime = 3", "time must be a string"),
     "list wanted": ("[record]\nattack_labels = 'x'", "attack_labels must be a list"),
     "table wanted": ("channels = 3", "channels must be a table"),
 }
@@ -117,14 +117,19 @@ def test_a_missing_plant_file_is_refused(tmp_path: Path) -> None:
 def test_a_declared_channel_that_the_record_lacks_is_refused(
     tmp_path: Path, record_path: Path
 ) -> None:
-    told = read_plant_file(plant(tmp_path, '[record]\ntime = "when"\n[channels.D]\nrole = "flow"'))
+    declared = read_plant_file(
+        plant(tmp_path, '[record]\ntime = "when"\n[channels.D]\nrole = "flow"')
+    )
     with pytest.raises(PlantFileError, match="declares 'D', which record 'plant' does not have"):
-        read_record(record_path, plant=told)
+        read_record(record_path, plant=declared)
 
 
 def test_codes_on_a_channel_declared_continuous_are_refused(
     tmp_path: Path, record_path: Path
 ) -> None:
     text = '[record]\ntime = "when"\n[channels.B]\nrole = "flow"\ncodes = { off = 0, on = [1] }'
-    with pytest.raises(PlantFileError, match=r"\[channels.B\].*exactly the actuators have codes"):
+    with pytest.raises(
+        PlantFileError,
+        match=r"\[channels.B\].*an actuator needs codes, and no other role may have them",
+    ):
         read_record(record_path, plant=read_plant_file(plant(tmp_path, text)))

@@ -59,7 +59,7 @@ def test_a_channel_named_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("row", "what"), [(5, "repeats"), (3, "goes backward")])
-def test_a_clock_that_stands_or_runs_backward_is_refused(row: int, what: str) -> None:
+def test_a_clock_that_repeats_or_runs_backward_is_refused(row: int, what: str) -> None:
     tank = filling_tank()
     times = tank.times.copy()
     times[6] = times[row]
@@ -130,9 +130,13 @@ def test_dropping_a_channel_leaves_the_others_in_order() -> None:
 
 
 def test_only_actuators_have_codes() -> None:
-    with pytest.raises(PlantFileError, match="exactly the actuators have codes"):
+    with pytest.raises(
+        PlantFileError, match="an actuator needs codes, and no other role may have them"
+    ):
         Channel(name="LIT101", role=Role.LEVEL, codes=Codes(off=0, on=(1,)))
-    with pytest.raises(PlantFileError, match="exactly the actuators have codes"):
+    with pytest.raises(
+        PlantFileError, match="an actuator needs codes, and no other role may have them"
+    ):
         Channel(name="MV101", role=Role.ACTUATOR)
 
 

@@ -10,7 +10,6 @@ from typing import ClassVar, Literal
 
 from pydantic import ConfigDict
 
-from sluice.admission import HardenedPolicy
 from sluice.attestation.messages.context import Context, Interval
 from sluice.attestation.messages.documents import (
     STRICT,
@@ -62,12 +61,9 @@ class RegistrationTerms:
     @classmethod
     def of(cls, circuit: Circuit, *, overlaps: bool = False) -> "RegistrationTerms":
         """Return what a circuit and its policy demand."""
-        policy = circuit.policy
-        least = policy.rows_min if isinstance(policy, HardenedPolicy) else 1
-        most = policy.rows_max if isinstance(policy, HardenedPolicy) else circuit.rows_max
         return cls(
-            rows_min=least,
-            rows_max=min(most, circuit.rows_max),
+            rows_min=circuit.policy.rows_min,
+            rows_max=min(circuit.policy.rows_max, circuit.rows_max),
             stride_us=round(circuit.rules.stride_s * 1e6),
             overlaps=overlaps,
         )

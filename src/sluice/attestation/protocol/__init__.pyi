@@ -1,3 +1,4 @@
+from .alone import CLIENT, FEDERATION, commit, prove, prove_into, verify, write_proof
 from .coordinator import (
     Agreement,
     Attested,
@@ -10,9 +11,12 @@ from .coordinator import (
 from .key_folder import KeyFolder, Pinned
 from .plant import Committed, Proven, Registered, Unproven, explanation
 from .together import Brought, attest_together, verify_together
-from .verifier import Examined, Verification, Verifier, steps_before
+from .verifier import NEED_A_LOG, Examined, Verification, Verifier, steps_before
 
 __all__ = [
+    "CLIENT",
+    "FEDERATION",
+    "NEED_A_LOG",
     "Agreement",
     "Attested",
     "Brought",
@@ -31,7 +35,12 @@ __all__ = [
     "Verification",
     "Verifier",
     "attest_together",
+    "commit",
     "explanation",
+    "prove",
+    "prove_into",
     "steps_before",
+    "verify",
     "verify_together",
+    "write_proof",
 ]

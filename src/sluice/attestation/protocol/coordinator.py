@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar, final
 
-from sluice.admission import HardenedPolicy, accept
+from sluice.admission import accept
 from sluice.attestation.log import (
     HEADS,
     BatchAttested,
@@ -30,6 +30,7 @@ from sluice.attestation.log import (
     ModelAggregated,
     PledgesClosed,
     RoundOpened,
+    Standing,
     UpdatePledged,
     UpdateRevealed,
 )
@@ -50,6 +51,11 @@ from sluice.attestation.messages import (
     update_digest,
 )
 from sluice.attestation.protocol.key_folder import Pinned
+from sluice.attestation.protocol.transition import (
+    TRANSITION,
+    StateTransition,
+    demand_transition,
+)
 from sluice.attestation.protocol.verifier import Examined, Verification, Verifier
 from sluice.attestation.systems import Circuit, System
 from sluice.errors import DocumentError, SettingError, VerificationError
@@ -76,6 +82,10 @@ class Attested:
 
     client: str
     attestation: str
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
 
 @final
@@ -85,6 +95,10 @@ class LoggedPledge:
 
     client: str
     round: int
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
 
 @final
@@ -94,6 +108,10 @@ class Revealed:
 
     client: str
     update: bytes = field(repr=False)
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
 
 @final
@@ -103,6 +121,10 @@ class Pledging:
 
     log: Log
     round: int
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
     def pledge(self, attested: Attested, raw: bytes, *, at: datetime) -> LoggedPledge:
         """Log the token of an attested client; the same one twice is one entry."""
@@ -117,7 +139,7 @@ class Pledging:
             raise VerificationError(STEP, f"a token for round {token.round} in {self.round}")
         if self.log.ledger.rounds.token(self.round, token.client) != token:
             self.log.append(UpdatePledged(token=signed), at=at)
-        return LoggedPledge(client=token.client, round=self.round)
+        return LoggedPledge(client=token.client, round=self.round, transition=TRANSITION)
 
     def exclude(self, client: str, step: str, *, at: datetime) -> None:
         """Log that a client has no part in this round, with the step as the reason."""
@@ -126,7 +148,7 @@ class Pledging:
     def close(self, *, at: datetime) -> "Revealing":
         """Take no more tokens; from now on updates are revealed."""
         self.log.append(PledgesClosed(round=self.round), at=at)
-        return Revealing(log=self.log, round=self.round)
+        return Revealing(log=self.log, round=self.round, transition=TRANSITION)
 
 
 @final
@@ -136,6 +158,10 @@ class Revealing:
 
     log: Log
     round: int
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
     def reveal(self, pledge: LoggedPledge, update: bytes, *, at: datetime) -> Revealed:
         """Take an update whose hash is the pledged one; the same one twice is one entry."""
@@ -146,7 +172,7 @@ class Revealing:
         body = UpdateRevealed(round=self.round, client=pledge.client, update=hashed)
         if not self.log.ledger.rounds.revealed(body):
             self.log.append(body, at=at)
-        return Revealed(client=pledge.client, update=update)
+        return Revealed(client=pledge.client, update=update, transition=TRANSITION)
 
     def exclude(self, client: str, step: str, *, at: datetime) -> None:
         """Log that a client has no part in this round, with the step as the reason."""
@@ -210,7 +236,7 @@ class ProtocolCoordinator:
     def enrolled(self, client: str, agreement: Agreement) -> "Enrolled":
         """Return a client that is in the log under this very agreement."""
         _refuse_other_terms(self.log.ledger.client(client, step="1"), agreement)
-        return Enrolled(log=self.log, client=client, agreement=agreement)
+        return Enrolled(log=self.log, client=client, agreement=agreement, transition=TRANSITION)
 
     def countersign(self, raw: bytes, *, at: datetime) -> None:
         """Step 7: log that a plant has seen the log up to the head it signed."""
@@ -221,7 +247,38 @@ class ProtocolCoordinator:
         number = self.log.ledger.rounds.last + 1
         body = RoundOpened(round=number, model=model, deadline=instant(deadline))
         self.log.append(body, at=at)
-        return Pledging(log=self.log, round=number)
+        return Pledging(log=self.log, round=number, transition=TRANSITION)
+
+    def pledging(self, round_: int) -> Pledging:
+        """Return a round that is open for tokens, as the log has it."""
+        standing = self._standing(round_)
+        if standing.closed:
+            raise VerificationError(STEP, f"round {round_} is closed to tokens")
+        return Pledging(log=self.log, round=round_, transition=TRANSITION)
+
+    def revealing(self, round_: int) -> Revealing:
+        """Return a round that takes updates, as the log has it."""
+        if not self._standing(round_).closed:
+            raise VerificationError(STEP, f"round {round_} still takes tokens")
+        return Revealing(log=self.log, round=round_, transition=TRANSITION)
+
+    def attested(self, client: str, attestation: str, *, at: datetime) -> Attested:
+        """Return a client whose batch has this attestation in the log, or is excused from one."""
+        if attestation not in self.log.ledger.attestations(client, step=STEP, at=instant(at)):
+            raise VerificationError(STEP, f"{client!r} has no attestation {attestation[:12]}...")
+        return Attested(client=client, attestation=attestation, transition=TRANSITION)
+
+    def pledge(self, client: str, round_: int) -> LoggedPledge:
+        """Return a client's pledge that is in the log."""
+        if self.log.ledger.rounds.token(round_, client) is None:
+            raise VerificationError(STEP, f"{client!r} has pledged nothing in round {round_}")
+        return LoggedPledge(client=client, round=round_, transition=TRANSITION)
+
+    def _standing(self, round_: int) -> Standing:
+        standing = self.log.ledger.rounds.standing
+        if standing is None or standing.opened.round != round_ or standing.aggregated:
+            raise VerificationError(STEP, f"round {round_} is not going on")
+        return standing
 
     def _looser(self, client: str, circuit: Circuit, last: RuleSet | None) -> bool:
         """Hold the rules against the policy, then against those accepted before."""
@@ -230,11 +287,11 @@ class ProtocolCoordinator:
             raise SettingError(
                 f"give the rules last accepted for {client!r} ({held or 'there are none'})"
             )
-        if not isinstance(circuit.policy, HardenedPolicy):
-            return False
-        reasons = accept(circuit.rules, circuit.policy)
-        if reasons:
-            raise VerificationError("1", f"the rules of {client!r} are refused: {reasons[0]}")
+        objections = accept(circuit.rules, circuit.policy)
+        if objections:
+            raise VerificationError(
+                "1", f"the rules of {client!r} are refused: {objections[0].sentence}"
+            )
         return bool(last and accept(circuit.rules, circuit.policy, last=last))
 
 
@@ -246,6 +303,10 @@ class Enrolled:
     log: Log
     client: str
     agreement: Agreement
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
     def receive(self, raw: bytes, *, at: datetime) -> "ReceivedBatch":
         """Step 2: log a commitment; the same message twice (networks do that) is one entry."""
@@ -254,14 +315,14 @@ class Enrolled:
             raise VerificationError("2", f"a commitment of {signed.content.client!r} came instead")
         if self.log.ledger.commit_of(signed.content.commitment) != signed:
             self.log.append(BatchCommitted(commit=signed), at=at)
-        return ReceivedBatch(enrolled=self, commit=signed)
+        return ReceivedBatch(enrolled=self, commit=signed, transition=TRANSITION)
 
     def received(self, commitment: str) -> "ReceivedBatch":
         """Return a commitment of this client that is in the log."""
         logged = self.log.ledger.committed(commitment, step="5.3")
         if logged.commit.content.client != self.client:
             raise VerificationError("5.3", f"the commitment is not one of {self.client!r}")
-        return ReceivedBatch(enrolled=self, commit=logged.commit)
+        return ReceivedBatch(enrolled=self, commit=logged.commit, transition=TRANSITION)
 
 
 @final
@@ -271,6 +332,10 @@ class ReceivedBatch:
 
     enrolled: Enrolled
     commit: Signed[Commit]
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
     def challenge(self, *, at: datetime) -> Challenge:
         """Step 3: draw the nonce and log it; who asks again is told the same one."""
@@ -297,7 +362,7 @@ class ReceivedBatch:
                 client=found.client, commitment=found.commitment, attestation=found.attestation
             )
             log.append(body, at=at)
-        return Attested(client=found.client, attestation=found.attestation)
+        return Attested(client=found.client, attestation=found.attestation, transition=TRANSITION)
 
     @property
     def _verifier(self) -> Verifier:
@@ -321,7 +386,7 @@ class ReceivedBatch:
         held = self.enrolled.log.ledger.attestation(commit.commitment)
         if held is None:
             raise VerificationError("5.8", f"no proof of this batch of {commit.client!r} is logged")
-        return Attested(client=commit.client, attestation=held)
+        return Attested(client=commit.client, attestation=held, transition=TRANSITION)
 
 
 def _refuse_other_terms(registration: Registration, agreement: Agreement) -> None:

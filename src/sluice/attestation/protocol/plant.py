@@ -39,6 +39,11 @@ from sluice.attestation.messages import (
     sign,
     update_digest,
 )
+from sluice.attestation.protocol.transition import (
+    TRANSITION,
+    StateTransition,
+    demand_transition,
+)
 from sluice.attestation.systems import SALT_BYTES, Circuit, System
 from sluice.errors import RecordError, RefusedError, SettingError
 from sluice.files import atomically
@@ -97,14 +102,21 @@ def load_opening(path: Path) -> Opening:
     return _FORM.read(read_private(path, "opening"))
 
 
-def refuse_unless_admitted(batch: Record, circuit: Circuit) -> None:
-    """Raise a `RefusedError`, in the plant's words, where the gate does not admit the batch."""
-    verdict = judge(batch, circuit.rules, circuit.policy)
+def refuse_unless_admitted(
+    batch: Record, circuit: Circuit, *, verdict: Verdict | None = None
+) -> None:
+    """Raise a `RefusedError`, in the plant's words, where the gate does not admit the batch.
+
+    A verdict on this very batch under these very rules and this policy is used; with any other, or
+    with none, the batch is judged.
+    """
+    if verdict is None or not verdict.is_about(batch, circuit.rules, circuit.policy):
+        verdict = judge(batch, circuit.rules, circuit.policy)
     if not verdict.admitted:
         raise RefusedError(
-            f"batch {batch.name!r} does not satisfy the rules of {circuit.rules.plant!r}, and what "
-            f"does not hold cannot be proven. {explanation(verdict)} Only you see these reasons: "
-            "the coordinator sees that no proof comes."
+            f"batch {batch.name!r} breaks the rules of {circuit.rules.plant!r}, so it cannot be "
+            f"proven. {explanation(verdict)} Only you see these reasons: the coordinator only sees "
+            "that no proof arrives."
         )
 
 
@@ -114,7 +126,7 @@ def explanation(verdict: Verdict) -> str:
         (finding for finding in verdict.findings if finding.sentence),
         key=lambda finding: -finding.violating_rows,
     )
-    sentences = [*verdict.reasons, *(finding.sentence for finding in found)]
+    sentences = [*verdict.sentences, *(finding.sentence for finding in found)]
     return " ".join(f"{sentence}." for sentence in sentences)
 
 
@@ -175,7 +187,12 @@ class Registered:
             interval=interval,
         )
         opening = Opening(commitment=commitment, salt=salt.hex())
-        return Committed(plant=self, message=sign(content, self.key), opening=opening)
+        return Committed(
+            plant=self,
+            message=sign(content, self.key),
+            opening=opening,
+            transition=TRANSITION,
+        )
 
 
 @final
@@ -186,6 +203,10 @@ class Committed:
     plant: Registered
     message: Signed[Commit]
     opening: Opening = field(repr=False)
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
     def save(self, path: Path) -> None:
         """Write the message, and beside it the opening, which only the plant may read.
@@ -217,7 +238,7 @@ class Committed:
             system=system,
             circuit=circuit,
         )
-        return cls(plant=plant, message=message, opening=opening)
+        return cls(plant=plant, message=message, opening=opening, transition=TRANSITION)
 
     def challenged(self, challenge: Challenge) -> "Challenged":
         """Step 3: take the coordinator's nonce for this commitment."""
@@ -226,22 +247,40 @@ class Committed:
                 f"the challenge is not for this commitment, or system {self.plant.system.name!r} "
                 "takes none"
             )
-        return Challenged(committed=self, challenge=challenge)
+        return Challenged(committed=self, challenge=challenge, transition=TRANSITION)
 
-    def prove(self, batch: Record) -> "Proven":
-        """Step 4: prove the batch; one that breaks the rules is refused, with reasons, here."""
+    def prove(self, batch: Record, *, verdict: Verdict | None = None) -> "Proven":
+        """Step 4: prove the batch; one that breaks the rules is refused here, with reasons.
+
+        A verdict on this batch that the plant already has saves judging it again.
+        """
         if self.plant.system.challenged:
             raise SettingError(
                 f"system {self.plant.system.name!r} proves rows that the coordinator draws; take "
                 "its challenge first"
             )
-        return self._prove(batch, None)
+        return self._prove(batch, None, verdict)
 
     def unproven(self) -> "Unproven":
         """Go on without a proof, where a waiver or a gate in shadow lets it."""
-        return Unproven(plant=self.plant, message=self.message)
+        return Unproven(plant=self.plant, message=self.message, transition=TRANSITION)
 
-    def _prove(self, batch: Record, challenge: Challenge | None) -> "Proven":
+    def proven(self, message: Signed[Proof]) -> "Proven":
+        """Return the state after a proof of this commitment that was made before."""
+        proof, commit = message.content, self.message.content
+        message.verify(self.plant.key.public, step="4")
+        if proof.commitment != commit.commitment:
+            raise SettingError("the proof is of another commitment; prove this one again")
+        return Proven(
+            plant=self.plant,
+            message=message,
+            attestation=attestation_id(commit, proof.proof),
+            transition=TRANSITION,
+        )
+
+    def _prove(
+        self, batch: Record, challenge: Challenge | None, verdict: Verdict | None
+    ) -> "Proven":
         plant, commit = self.plant, self.message.content
         salt = bytes.fromhex(self.opening.salt)
         again = plant.system.commit(batch, plant.circuit, salt=salt).hex()
@@ -250,7 +289,7 @@ class Committed:
                 f"batch {batch.name!r} is not the one that was committed to ({commit.rows:,} rows "
                 f"from {commit.interval.start}); give the same rows, or commit to these"
             )
-        refuse_unless_admitted(batch, plant.circuit)
+        refuse_unless_admitted(batch, plant.circuit, verdict=verdict)
         context = context_of(commit, plant.circuit, challenge).digest()
         proof = plant.system.prove(batch, plant.circuit, salt=salt, context=context)
         content = Proof(
@@ -265,6 +304,7 @@ class Committed:
             plant=plant,
             message=sign(content, plant.key),
             attestation=attestation_id(commit, proof),
+            transition=TRANSITION,
         )
 
 
@@ -275,10 +315,14 @@ class Challenged:
 
     committed: Committed
     challenge: Challenge
+    transition: StateTransition = field(repr=False, compare=False)
 
-    def prove(self, batch: Record) -> "Proven":
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
+
+    def prove(self, batch: Record, *, verdict: Verdict | None = None) -> "Proven":
         """Step 4: prove the rows that were drawn."""
-        return self.committed._prove(batch, self.challenge)  # noqa: SLF001 - the way on
+        return self.committed._prove(batch, self.challenge, verdict)  # noqa: SLF001 - its next step
 
 
 @final
@@ -289,6 +333,10 @@ class Proven:
     plant: Registered
     message: Signed[Proof] = field(repr=False)
     attestation: str
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
     def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
         """Step 6: say by hash which update will be sent, before any update is seen."""
@@ -302,6 +350,10 @@ class Unproven:
 
     plant: Registered
     message: Signed[Commit]
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
     @property
     def attestation(self) -> str:
@@ -320,6 +372,10 @@ class Pledged:
 
     message: Signed[Token]
     update: bytes = field(repr=False)
+    transition: StateTransition = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        demand_transition(self, self.transition)
 
 
 def _pledged(
@@ -333,4 +389,4 @@ def _pledged(
         attestation=attestation,
         update=update_digest(plant.federation, plant.client, round_, update),
     )
-    return Pledged(message=sign(content, plant.key), update=update)
+    return Pledged(message=sign(content, plant.key), update=update, transition=TRANSITION)

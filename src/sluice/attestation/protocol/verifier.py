@@ -25,7 +25,7 @@ from sluice.attestation.systems import Circuit, ProofClaim, System
 from sluice.errors import DocumentError, VerificationError
 from sluice.invariants import rules_hash
 
-__all__ = ["STEPS", "Examined", "Verification", "Verifier", "steps_before"]
+__all__ = ["NEED_A_LOG", "STEPS", "Examined", "Verification", "Verifier", "steps_before"]
 
 STEPS = ("5.1", "5.2", "5.3", "5.4", "5.5", "5.6", "5.7", "5.8")
 NEED_A_LOG = ("5.2", "5.3", "5.4")

@@ -5,7 +5,7 @@
 
 from enum import StrEnum
 
-from sluice.admission import HardenedPolicy, Policy
+from sluice.admission import Policy
 from sluice.attestation.systems.full import Full
 from sluice.attestation.systems.system import Circuit, System
 from sluice.attestation.systems.unsafe import Unsafe
@@ -44,7 +44,7 @@ def circuit_for(system: System, rules: RuleSet, policy: Policy, *, rows_max: int
             f"the rules of {rules.plant!r} hold no coupling, balance or window: a proof of them "
             "would say nothing; mine other rows"
         )
-    if isinstance(policy, HardenedPolicy) and not policy.rows_min <= rows_max <= policy.rows_max:
+    if not policy.rows_min <= rows_max <= policy.rows_max:
         raise SettingError(
             f"the largest batch is {rows_max:,} rows; the policy takes batches of "
             f"{policy.rows_min:,} to {policy.rows_max:,}"

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sluice.admission import HardenedPolicy, Policy, policy_hash
+from sluice.admission import Policy, policy_hash
 from sluice.arrays import Floats, Ints
 from sluice.attestation.packing import digest, number
 from sluice.attestation.systems.system import SALT_BYTES, Circuit, ProofClaim, each_alone
 from sluice.errors import RefusedError, RulesFileError, SettingError, VerificationError
-from sluice.invariants import Encoding, Register, RuleSet, budgets_for, encode, measure, rules_hash
+from sluice.invariants import Encoding, Register, RuleSet, encode, measure, rules_hash
 from sluice.telemetry import Channel, Label, Record
 
 __all__ = ["RevealedRows", "RevealedTable", "Unsafe"]
@@ -171,7 +171,7 @@ class Unsafe:
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
         """Derive the statement; it has no constraints, only the evaluator's own arithmetic."""
-        if not isinstance(policy, HardenedPolicy) or rules.clean is None:
+        if not policy.integers or rules.clean is None:
             raise SettingError(
                 f"the system {self.name!r} states the hardened policy on hardened rules only; the "
                 f"rules of {rules.plant!r} are of profile {rules.profile.value!r}"
@@ -244,11 +244,8 @@ def _commitment(circuit: Circuit, salt: bytes, raw: bytes) -> bytes:
 
 def _broken(circuit: Circuit, rows: RevealedRows) -> Iterator[str]:
     """Tell the budgets that the rows break: those of the statement, as docs/protocol.md has it."""
-    rules, policy = circuit.rules, circuit.policy
-    assert isinstance(policy, HardenedPolicy)
-    assert rules.clean is not None
-    measured = measure(rules, rows.record)
-    budgets = budgets_for(rules, rules.clean, policy.margins, rows=measured.rows)
+    measured = measure(circuit.rules, rows.record)
+    budgets = circuit.policy.budgets(circuit.rules, rows=measured.rows)
     if measured.segments > budgets.segments:
         yield "segments"
     if int(measured.violating.sum()) > budgets.violating_rows:

@@ -1,4 +1,4 @@
 from .commands import app
-from .proofs import peak_mb, prove_into, warn_if_unsafe
+from .proofs import peak_mb, warn_if_unsafe
 
-__all__ = ["app", "peak_mb", "prove_into", "warn_if_unsafe"]
+__all__ = ["app", "peak_mb", "warn_if_unsafe"]

@@ -7,28 +7,30 @@ from typing import Annotated
 import typer
 
 from sluice.attestation.log import read_log
-from sluice.attestation.messages import CHALLENGES, COMMITS, largest_proof_document
+from sluice.attestation.messages import COMMITS, largest_proof_document
 from sluice.attestation.protocol import (
+    CLIENT,
+    FEDERATION,
+    NEED_A_LOG,
     Committed,
     KeyFolder,
-    Registered,
     Verification,
-    Verifier,
     steps_before,
+    write_proof,
 )
+from sluice.attestation.protocol import commit as commit_batch
+from sluice.attestation.protocol import prove as prove_batch
+from sluice.attestation.protocol import verify as verify_proof
 from sluice.attestation.systems import DEFAULT_ROWS, System, SystemName, find_system
 from sluice.attestation.systems.sampled import SAMPLED_ROWS, SINGLE_PARTY, make_sampled
 from sluice.cli.attest.guarantee import guarantee_of, sampling_of, show_guarantee
 from sluice.cli.attest.proofs import (
-    CLIENT,
-    FEDERATION,
     PUBLIC,
     open_keys,
     peak_mb,
     read_batch,
     read_bounded,
     warn_if_unsafe,
-    write_proof,
 )
 from sluice.cli.attest.sampled import ChallengePath, challenge, export_proof, read_challenge
 from sluice.cli.console import Json, Quiet, emit, out, working
@@ -148,15 +150,8 @@ def commit(
         batch, rows, plant=plant, format_=format_, fill=fill, skip=skip, every=every,
         quiet=quiet or json,
     )  # fmt: skip
-    registered = Registered(
-        federation=federation,
-        client=client,
-        key=folder.ensure_client_key(),
-        system=folder.system,
-        circuit=folder.circuit,
-    )
     with working(f"committing to {len(loaded):,} rows", quiet=quiet or json):
-        committed = registered.commit(loaded)
+        committed = commit_batch(loaded, folder, federation=federation, client=client)
     committed.save(out_path)
     told = committed.message.content
     if json:
@@ -206,10 +201,7 @@ def prove(
     )  # fmt: skip
     with working(f"proving {len(loaded):,} rows", quiet=quiet or json):
         started = time.perf_counter()
-        if raw_challenge is None:
-            proven = committed.prove(loaded)
-        else:
-            proven = committed.challenged(CHALLENGES.read(raw_challenge)).prove(loaded)
+        proven = prove_batch(loaded, committed, challenge=raw_challenge)
         seconds = time.perf_counter() - started
     write_proof(proven, out_path)
     size = len(proven.message.content.proof)
@@ -247,14 +239,9 @@ def verify(
     unchecked: tuple[str, ...] = ()
     started = time.perf_counter()
     try:
-        verifier = Verifier(
-            system=folder.system,
-            circuit=folder.circuit,
-            pinned=folder.pinned,
-            ledger=read_log(log) if log else None,
-        )
-        unchecked = verifier.steps_unchecked
-        found = verifier.verify(raw_proof, raw_commit, raw_challenge)
+        ledger = read_log(log) if log else None
+        unchecked = () if ledger else NEED_A_LOG
+        found = verify_proof(raw_proof, raw_commit, folder, challenge=raw_challenge, ledger=ledger)
     except VerificationError as refused:
         if json:
             payload = _told(started, steps_before(refused.step, unchecked), unchecked)

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from sluice.cli.attest import warn_if_unsafe
-from sluice.cli.console import Json, Quiet, emit, out, working
+from sluice.cli.console import Json, Quiet, emit, out, reason_payload, working
 from sluice.cli.options import open_record, range_of
 from sluice.cli.plant.gain import gain_of, show_gain, show_simulated
 from sluice.invariants import load_rules
@@ -97,7 +97,7 @@ def check(
                 "admitted": verdict.admitted,
                 "rows": len(batch),
                 "windows": windows,
-                "reasons": list(verdict.reasons),
+                "reasons": [reason_payload(reason) for reason in verdict.reasons],
                 "gain": asdict(gain),
                 "simulated": simulated
                 and {"local-only": simulated.alone, "clean": simulated.federation},

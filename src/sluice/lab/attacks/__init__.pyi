@@ -1,4 +1,5 @@
-from .blend import Blend, TwoFaces
+from .attacking import attack
+from .blend import Blend, CleanAndPoisoned
 from .data_attack import DataAttack, InTurn
 from .fabrications import (
     FABRICATIONS,
@@ -41,6 +42,7 @@ __all__ = [
     "UPDATE_ATTACKS",
     "Blend",
     "ChannelRoll",
+    "CleanAndPoisoned",
     "Conflict",
     "ConservationScaling",
     "DataAttack",
@@ -66,8 +68,8 @@ __all__ = [
     "SignFlip",
     "SmallestMajority",
     "Targets",
-    "TwoFaces",
     "UpdateAttack",
+    "attack",
     "choose_targets",
     "exposed",
     "project",

@@ -1,7 +1,7 @@
-"""The update-aware blend: as much poison in an update as the aggregation rule takes for ordinary.
+"""The update-aware blend: as much poison in an update as the aggregation rule treats as ordinary.
 
-The liar trains twice, on its clean rows and on its poison, and sends a mixture. The rule itself
-tells it how far it may go: it is run on what all clients would send.
+A malicious client trains twice, on its clean rows and on its poison, and sends a mixture. It finds
+the share of poison by running the rule on what all clients would send.
 
 What the attacker knows: the other clients' updates, the rule and the rule's state.
 """
@@ -17,24 +17,24 @@ from sluice.aggregation import Aggregate, Rule, State, Update, Vector
 from sluice.arrays import Floats
 from sluice.errors import SettingError
 
-__all__ = ["Blend", "Blended", "TwoFaces"]
+__all__ = ["Blend", "Blended", "CleanAndPoisoned"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TwoFaces:
-    """What one liar trained in one round: on the rows it should have used, and on its poison."""
+class CleanAndPoisoned:
+    """Two updates of a malicious client in one round: one trained on clean rows, one on poison."""
 
     client: str
     clean: Vector
     poisoned: Vector
-    weight: float  # how many windows it claims
+    weight: float  # number of windows it claims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Blended:
-    """What the liars send, the poison's share in it, and whether the rule finds it ordinary.
+    """The updates to send, their share of poison, and whether the rule treats them as ordinary.
 
-    Where it is not, the rule would not even hear an update without poison.
+    If they are not ordinary, the rule gives no influence even to updates without poison.
     """
 
     updates: tuple[Update, ...]
@@ -44,13 +44,17 @@ class Blended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blend:
-    """All liars mix in one share of poison, the largest that passes for ordinary.
+    """All malicious clients mix in the same share of poison, the largest that is still ordinary.
 
-    An update is ordinary if the rule hears the liars, and no less than the median of the clients
-    it hears, or than it would hear them without poison; and if it lets in as many of them as it
-    would then, or half. Shares are tried from the whole poison downwards, then bisected. Where a
-    clean update of one's own is not heard (Krum takes a single one), the others' mean is tried in
-    its place.
+    Updates are ordinary if both conditions hold:
+
+    - The malicious clients have influence: at least the median of the other clients that have any,
+      or at least as much as they have without poison.
+    - The rule admits half of the malicious clients, or as many as it admits without poison.
+
+    Shares are tried from 1 (only poison) downwards, then bisected. If the rule gives no influence
+    to the malicious clients' clean updates (Krum selects a single update), the mean of the other
+    clients' updates replaces them.
     """
 
     grid: int = 8
@@ -59,36 +63,41 @@ class Blend:
     def __post_init__(self) -> None:
         if self.grid < 1 or self.bisections < 0:
             raise SettingError(
-                "a blend tries at least 1 share and bisects no fewer than 0 times, got "
+                "a blend needs a grid of at least 1 share and at least 0 bisections, got "
                 f"{self.grid} and {self.bisections}"
             )
 
     def __call__(
         self,
-        liars: Sequence[TwoFaces],
+        malicious: Sequence[CleanAndPoisoned],
         others: Sequence[Update],
         *,
         rule: Rule,
         state: State,
     ) -> Blended:
-        """Return what each liar sends; nothing is drawn."""
-        if not liars or not others:
+        """Return the update that each malicious client sends; nothing is random."""
+        if not malicious or not others:
             raise SettingError(
-                f"a blend hides liars among others, got {len(liars)} of them among {len(others)}"
+                "a blend needs at least 1 malicious client and 1 other client, got "
+                f"{len(malicious)} malicious among {len(others)} others"
             )
         mean = np.mean([_double(update.vector) for update in others], axis=0)
-        for covers in ([_double(liar.clean) for liar in liars], [mean] * len(liars)):
-            oracle = _Oracle(liars, covers, others, rule, state)
-            if oracle.bar.own > 0:
+        for covers in (
+            [_double(attacker.clean) for attacker in malicious],
+            [mean] * len(malicious),
+        ):
+            oracle = _Oracle(malicious, covers, others, rule, state)
+            if oracle.without_poison.own > 0:
                 share = self._largest(oracle)
                 return Blended(updates=oracle.updates(share), share=share, ordinary=True)
         clean = tuple(
-            Update(client=liar.client, vector=liar.clean, weight=liar.weight) for liar in liars
+            Update(client=attacker.client, vector=attacker.clean, weight=attacker.weight)
+            for attacker in malicious
         )
         return Blended(updates=clean, share=0.0, ordinary=False)
 
     def _largest(self, oracle: "_Oracle") -> float:
-        """Return the largest share found ordinary; 0 is."""
+        """Return the largest share that is ordinary; 0 always is."""
         too_much = 1.0
         for step in range(self.grid, -1, -1):
             share = step / self.grid
@@ -107,63 +116,65 @@ class Blend:
 
 
 class _Treatment(NamedTuple):
-    """How a rule treats the liars, and the clients among which they hide."""
+    """How a rule treats the malicious clients and the others."""
 
-    own: float  # mean influence of a liar
+    own: float  # mean influence of a malicious client
     usual: float  # median influence of the others that have any
-    passed: float  # share of liars let in
+    passed: float  # share of malicious clients admitted
 
 
 class _Oracle:
-    """The rule, asked what it would make of a share of poison."""
+    """Runs the rule on a given share of poison."""
 
     def __init__(
         self,
-        liars: Sequence[TwoFaces],
+        malicious: Sequence[CleanAndPoisoned],
         covers: Sequence[Floats],
         others: Sequence[Update],
         rule: Rule,
         state: State,
     ) -> None:
-        self._liars = liars
+        self._malicious = malicious
         self._covers = covers
         self._others = others
         self._rule = rule
         self._state = state
-        self.bar = self._treated(0.0)
+        self.without_poison = self._treatment(0.0)
 
     def updates(self, share: float) -> tuple[Update, ...]:
-        """Return what the liars would send."""
+        """Return the updates the malicious clients would send."""
         return tuple(
             Update(
-                client=liar.client,
-                vector=(1 - share) * cover + share * _double(liar.poisoned),
-                weight=liar.weight,
+                client=attacker.client,
+                vector=(1 - share) * cover + share * _double(attacker.poisoned),
+                weight=attacker.weight,
             )
-            for liar, cover in zip(self._liars, self._covers, strict=True)
+            for attacker, cover in zip(self._malicious, self._covers, strict=True)
         )
 
     def ordinary(self, share: float) -> bool:
-        """Whether the rule treats them as it treats others, or them without poison."""
-        found = self._treated(share)
-        enough = min(found.usual, self.bar.own) * (1 - ROUNDING)
-        return 0 < found.own >= enough and found.passed >= min(0.5, self.bar.passed)
+        """Whether the rule treats these updates like the others, or like updates without poison."""
+        treatment = self._treatment(share)
+        enough = min(treatment.usual, self.without_poison.own) * (1 - ROUNDING)
+        passing = min(0.5, self.without_poison.passed)
+        return 0 < treatment.own >= enough and treatment.passed >= passing
 
-    def _treated(self, share: float) -> _Treatment:
+    def _treatment(self, share: float) -> _Treatment:
         aggregate, _ = self._rule([*self._others, *self.updates(share)], self._state)
-        lying = [liar.client for liar in self._liars]
-        heard = [part for part in _parts(aggregate, [u.client for u in self._others]) if part > 0]
+        names = [attacker.client for attacker in self._malicious]
+        others = _influences(aggregate, [update.client for update in self._others])
+        influences = [influence for influence in others if influence > 0]
         return _Treatment(
-            own=sum(_parts(aggregate, lying)) / len(lying),
-            usual=median(heard) if heard else 0.0,
-            passed=sum(client in aggregate.admitted for client in lying) / len(lying),
+            own=sum(_influences(aggregate, names)) / len(names),
+            usual=median(influences) if influences else 0.0,
+            passed=sum(client in aggregate.admitted for client in names) / len(names),
         )
 
 
-ROUNDING = 1e-9  # equal shares of one round may differ by this much
+ROUNDING = 1e-9  # equal influences in one round may differ by this much
 
 
-def _parts(aggregate: Aggregate, clients: Sequence[str]) -> list[float]:
+def _influences(aggregate: Aggregate, clients: Sequence[str]) -> list[float]:
     return [aggregate.influence.get(client, 0.0) for client in clients]
 
 

@@ -1,4 +1,4 @@
-"""What every attack on telemetry looks like."""
+"""The interface of every attack on telemetry."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,29 +10,29 @@ __all__ = ["DataAttack", "InTurn"]
 
 
 class DataAttack(Protocol):
-    """Readings in, other readings out; channels, clock and labels stay as they were.
+    """Changes readings; channels, clock and labels stay the same.
 
     A record that has nothing to attack (no actuator, no flow, too few rows) is an error: an attack
-    that changes nothing would be counted as one that got through.
+    that changes nothing would be counted as one that passed the gate.
     """
 
     def __call__(self, record: Record, *, seed: int) -> Record:
-        """Return the attacked record; the same seed gives the same one."""
+        """Return the attacked record; the same seed gives the same record."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InTurn:
-    """Several attacks as one: each falsifies what the one before it left."""
+    """Several attacks as one: each changes the result of the one before it."""
 
     attacks: tuple[DataAttack, ...]
 
     def __post_init__(self) -> None:
         if not self.attacks:
-            raise SettingError("attacks in turn are at least one attack")
+            raise SettingError("InTurn needs at least one attack, got none")
 
     def __call__(self, record: Record, *, seed: int) -> Record:
-        """Return the record after all of them, every one with the same seed."""
+        """Return the record after all attacks; each gets the same seed."""
         for attack in self.attacks:
             record = attack(record, seed=seed)
         return record

@@ -1,8 +1,8 @@
 """The four fabrications of the paper: right statistics, wrong physics.
 
-    channel-roll   actuators rolled against sensors: every marginal stays
+    channel-roll   actuators rolled against sensors: every marginal stays the same
     permutation    actuator states permuted within operating regimes: marginals per regime stay
-    scaling        flows multiplied, levels left alone
+    scaling        flows multiplied, levels unchanged
     splicing       the record cut into pieces and reordered: every row is real, the joins are not
 
 Random draws follow the paper's implementation call by call (`default_rng(seed)`, not a named
@@ -49,11 +49,11 @@ class ChannelRoll:
 
     @classmethod
     def lasting(cls, seconds: float, *, stride_s: float, least_rows: int = 1) -> "ChannelRoll":
-        """Return the roll that lasts so long in plant time, and at least so many rows."""
+        """Return a roll by this many seconds of plant time, and by at least `least_rows` rows."""
         return cls(rows=max(least_rows, round(seconds / stride_s)))
 
     def __call__(self, record: Record, *, seed: int) -> Record:  # noqa: ARG002 - as every attack
-        """Return the record with rolled actuators; nothing is drawn."""
+        """Return the record with rolled actuators; the seed is not used."""
         actuators = _actuators(record)
         if len(record) <= self.rows:
             raise RecordError(
@@ -66,9 +66,9 @@ class ChannelRoll:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollLasting:
-    """Roll every actuator against the sensors, by plant time; by default as the paper does.
+    """Roll every actuator against the sensors, by a duration in plant time.
 
-    That is five minutes, and on slow records at least the 7 rows it takes on hourly ones.
+    The defaults are the paper's: five minutes, and at least the 7 rows it takes on hourly records.
     """
 
     seconds: float = 300.0
@@ -82,7 +82,7 @@ class RollLasting:
             )
 
     def __call__(self, record: Record, *, seed: int) -> Record:
-        """Return the record with rolled actuators; nothing is drawn."""
+        """Return the record with rolled actuators; the seed is not used."""
         roll = ChannelRoll.lasting(
             self.seconds, stride_s=record.stride_s, least_rows=self.least_rows
         )
@@ -91,7 +91,7 @@ class RollLasting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegimePermutation:
-    """Permute the actuators' states, all of a row together, within each operating regime."""
+    """Permute the actuators' states within each operating regime; a row's states stay together."""
 
     clusters: int = 4
 
@@ -109,7 +109,7 @@ class RegimePermutation:
         return record.with_values(values)
 
     def _regimes(self, record: Record, actuators: Ints, seed: int) -> Ints:
-        # Imported here because it takes a second, which every other command would wait for.
+        # Imported here because it takes a second, and other commands do not need it.
         from sklearn.cluster import KMeans  # noqa: PLC0415
         from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
         from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
@@ -118,20 +118,22 @@ class RegimePermutation:
         if continuous.shape[1] == 0 or len(record) < self.clusters:
             raise RecordError(
                 f"record {record.name!r} has {len(record)} rows of {continuous.shape[1]} "
-                f"continuous channels; {self.clusters} regimes cannot be told apart in them"
+                f"continuous channels; {self.clusters} regimes cannot be distinguished in them"
             )
         known = continuous[:, ~np.isnan(continuous).all(axis=0)]
-        scaled = np.nan_to_num(StandardScaler().fit_transform(known))  # missing: at the mean
+        scaled = np.nan_to_num(
+            StandardScaler().fit_transform(known)
+        )  # a missing reading becomes the mean
         with warnings.catch_warnings():
-            # A plant with fewer regimes than clusters leaves some of them empty, which is no harm.
+            # A plant with fewer regimes than clusters leaves some of them empty, which is harmless.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = KMeans(self.clusters, n_init=4, random_state=seed).fit_predict(scaled)
-        return np.asarray(found, dtype=np.int64)
+            regimes = KMeans(self.clusters, n_init=4, random_state=seed).fit_predict(scaled)
+        return np.asarray(regimes, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConservationScaling:
-    """Multiply the flows, leave the levels alone: mass balances fail by a fixed proportion."""
+    """Multiply the flows, keep the levels: mass balances fail by a fixed proportion."""
 
     factor: float = 1.3
 
@@ -140,7 +142,7 @@ class ConservationScaling:
             raise SettingError(f"flows are scaled by a factor other than 1, got {self.factor}")
 
     def __call__(self, record: Record, *, seed: int) -> Record:  # noqa: ARG002 - as every attack
-        """Return the record with scaled flows; nothing is drawn."""
+        """Return the record with scaled flows; the seed is not used."""
         values = record.values.copy()
         values[:, _flows(record)] *= self.factor
         return record.with_values(values)
@@ -148,7 +150,7 @@ class ConservationScaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegimeSplicing:
-    """Cut the record at random rows and reorder the pieces; the adversary stamps the time anew."""
+    """Cut the record at random rows and reorder the pieces; the adversary rewrites the times."""
 
     pieces: int = 12
 
@@ -157,7 +159,7 @@ class RegimeSplicing:
             raise SettingError(f"a record is spliced from at least 2 pieces, got {self.pieces}")
 
     def __call__(self, record: Record, *, seed: int) -> Record:
-        """Return the record's readings in another order under the clock and labels it had."""
+        """Return the record with its readings reordered; clock and labels stay the same."""
         if len(record) < self.pieces:
             raise RecordError(
                 f"record {record.name!r} has {len(record)} rows; {self.pieces} pieces need more"
@@ -178,20 +180,20 @@ FABRICATIONS: Mapping[str, DataAttack] = MappingProxyType(
         "splicing": RegimeSplicing(),
     }
 )
-"""The fabrications by the names the command line uses, as the paper sets them on hourly records."""
+"""The fabrications by command-line name, with the paper's settings for hourly records."""
 
 
 def _actuators(record: Record) -> Ints:
-    found = [at for at, channel in enumerate(record.channels) if channel.role is Role.ACTUATOR]
-    if not found:
+    columns = [at for at, channel in enumerate(record.channels) if channel.role is Role.ACTUATOR]
+    if not columns:
         raise RecordError(
             f"record {record.name!r} has no actuator to desynchronise; declare one in a plant file"
         )
-    return np.array(found, dtype=np.int64)
+    return np.array(columns, dtype=np.int64)
 
 
 def _flows(record: Record) -> Ints:
-    """Return the flow channels by the paper's reading of tags, or by role where no tag says so."""
+    """Return the channels that the paper reads as flows by tag; if none, those of flow role."""
     named = [at for at, name in enumerate(record.names) if _named_flow(name)]
     of_role = [at for at, channel in enumerate(record.channels) if channel.role is Role.FLOW]
     if not named and not of_role:

@@ -1,11 +1,11 @@
-"""The poison inside the rules: what a liar makes who minds the gate while it optimises.
+"""The feasible poison: a malicious client optimises its poison within the gate's rules.
 
-1. Start: replays shaped to pass, each spliced elsewhere. The attacker rehearses the federation with
-   each and goes on with the one that leaves most targets unseen.
-2. Round: a few steps down the slope of the targets' scores after training, in the planted sensors
-   (the slope goes through training itself); then the projection, so that every round ends within
-   the rules; then another rehearsal.
-3. Of all that was met, what leaves most targets unseen is the poison.
+1. Start: replays shaped to pass the gate, each spliced at other places. The attacker rehearses the
+   federation with each and continues with the one that leaves most targets undetected.
+2. Round: a few gradient steps in the planted sensors, which lower the targets' scores after
+   training (the gradient goes through training itself); then the projection, so that every round
+   ends within the rules; then another rehearsal.
+3. The poison is the candidate, of all starts and rounds, that leaves most targets undetected.
 """
 
 from collections.abc import Iterator
@@ -30,33 +30,36 @@ from sluice.telemetry import Record, Scaler, Windows, feature_names
 
 __all__ = ["Feasible", "Slope"]
 
-AIMED = 128  # target windows a slope is taken for: one number, so that all slopes compile once
+AIMED = 128  # target windows per gradient: a fixed number, so that gradients compile once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slope:
-    """How the attacker goes down: how far, how often, and how much training it looks through."""
+    """The attacker's gradient descent: number and size of steps, and unrolled training steps."""
 
     steps: int = 4  # each round
     size: float = 0.3  # root mean square over the planted sensors, in spreads
     momentum: float = 0.7
     unrolled: int = 8  # steps of training
     batch: int = 128  # windows a step
-    midway: tuple[int, ...] = (2, 8)  # rounds of training after which slopes are taken
+    midway: tuple[int, ...] = (2, 8)  # rounds of training after which gradients are taken
 
     def __post_init__(self) -> None:
         if min(self.steps, self.unrolled, self.batch, *self.midway) < 1 or not self.midway:
-            raise SettingError("a slope is followed by whole steps after whole rounds of training")
+            raise SettingError(
+                "a slope needs at least 1 step, unrolled step, window and round midway, got "
+                f"{self.steps}, {self.unrolled}, {self.batch} and {self.midway}"
+            )
         if not (0 < self.size < np.inf and 0 <= self.momentum < 1):
             raise SettingError(
-                "a slope is followed in steps above 0 with a momentum below 1, got "
+                "a slope needs a step size above 0 and a momentum from 0 to below 1, got "
                 f"{self.size} and {self.momentum}"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feasible:
-    """The most effective poison found that obeys the rules; a projected replay is the least.
+    """The most effective poison found that obeys the rules; at worst a projected replay.
 
     The attacker knows the rules, the policy, the attacks, the detector and how it is trained.
     """
@@ -66,51 +69,53 @@ class Feasible:
     rounds: int = 3
     slope: Slope = field(default_factory=Slope)
     training: RehearsedTraining = field(default_factory=RehearsedTraining)
-    framing: Framing | None = None  # the federation's; else what the shard alone tells of scales
+    framing: Framing | None = None  # the federation's; None: scaled by the shard alone
     shaped: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.restarts < 1 or self.rounds < 0:
             raise SettingError(
-                "a feasible poison has at least 1 start and no fewer than 0 rounds, got "
+                "a feasible poison needs at least 1 start and at least 0 rounds, got "
                 f"{self.restarts} and {self.rounds}"
             )
 
     def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
-        """Return the best of restarts and rounds by the attacker's own rehearsal."""
-        gate = known.gate_to("make a poison within them")
+        """Return the best poison of all restarts and rounds, by the attacker's own rehearsal."""
+        gate = known.require_gate("make a poison within them")
         rehearsal = self.rehearsal(shard, known.targets, seed=seed)
-        met = [
-            _Met(made.poison, made.admitted, rehearsal(made.poison, midway=self.slope.midway))
-            for made in self._starts(shard, known, gate, seed)
+        candidates = [
+            _Candidate(
+                start.poison, start.admitted, rehearsal(start.poison, midway=self.slope.midway)
+            )
+            for start in self._starts(shard, known, gate, seed)
         ]
-        now = max(met, key=_Met.rank)  # the first among equals
-        descent = _Descent(self.slope, rehearsal, now.poison.planted)
+        current = max(candidates, key=_Candidate.rank)  # of equals, the first
+        descent = _Descent(self.slope, rehearsal, current.poison.planted)
         for _ in range(self.rounds):
             try:
-                down = descent.down(now.poison.trained, now.rehearsed)
+                down = descent.down(current.poison.trained, current.rehearsed)
                 moved = project(down, gate.rules, gate.policy)
             except SolverError:
-                break  # no certified way back to the rules: it makes do with what it has
-            poison = replace(now.poison, shown=moved.record, trained=moved.record)
+                break  # no certified projection: use the candidates so far
+            poison = replace(current.poison, shown=moved.record, trained=moved.record)
             rehearsed = rehearsal(poison, midway=self.slope.midway)
-            now = _Met(poison, moved.verdict.admitted, rehearsed)
-            met.append(now)
-        return max(met, key=_Met.rank).poison
+            current = _Candidate(poison, moved.verdict.admitted, rehearsed)
+            candidates.append(current)
+        return max(candidates, key=_Candidate.rank).poison
 
     def _starts(self, shard: Record, known: Knowledge, gate: Gate, seed: int) -> Iterator[Shaping]:
-        """Yield shaped replays; the first is spliced as the plain projected replay would be."""
+        """Yield shaped replays; the first has the splices of the plain projected replay."""
         seeds = [seed]
         seeds += [
             int(stream(seed, "feasible", "restart", number).integers(2**31))
             for number in range(1, self.restarts)
         ]
         for each in seeds:
-            made = Replayed(exposure=self.exposure)(shard, known, seed=each)
-            yield shape(made, shard, gate, seed=each)
+            replayed = Replayed(exposure=self.exposure)(shard, known, seed=each)
+            yield shape(replayed, shard, gate, seed=each)
 
     def rehearsal(self, shard: Record, targets: Targets, *, seed: int) -> Rehearsal:
-        """Set up the attacker's own federation."""
+        """Return the attacker's own small federation."""
         scaler = Scaler.fit([shard], feature_names(shard))
         framing = self.framing or Framing(scaler=scaler, stride_s=shard.stride_s)
         return Rehearsal(
@@ -118,26 +123,26 @@ class Feasible:
         )
 
 
-class _Met(NamedTuple):
-    """A poison that was tried."""
+class _Candidate(NamedTuple):
+    """A poison that was rehearsed."""
 
     poison: Poison
     admitted: bool
     rehearsed: Rehearsed
 
     def rank(self) -> tuple[bool, float, float]:
-        """What the gate refuses comes last, however well it would do."""
+        """Refused poisons rank last; the others rank by their rehearsal."""
         return self.admitted, *self.rehearsed.rank
 
 
 class _Descent:
-    """Steps down the slope, with the pace they have gathered."""
+    """Gradient steps with momentum."""
 
     def __init__(self, slope: Slope, rehearsal: Rehearsal, planted: Bools) -> None:
         self._slope = slope
         self._rehearsal = rehearsal
         self._planted = planted
-        self._pace: Floats | None = None
+        self._velocity: Floats | None = None
         self._taken = 0
 
     def down(self, record: Record, rehearsed: Rehearsed) -> Record:
@@ -154,15 +159,15 @@ class _Descent:
             length = float(np.sqrt(np.mean(slope[free] ** 2)))
             slope = slope / length if length > 0 else slope
             keep = self._slope.momentum
-            before = np.zeros_like(slope) if self._pace is None else self._pace
-            self._pace = keep * before + (1 - keep) * slope
-            shift -= self._slope.size * self._pace
+            before = np.zeros_like(slope) if self._velocity is None else self._velocity
+            self._velocity = keep * before + (1 - keep) * slope
+            shift -= self._slope.size * self._velocity
         values = record.values.copy()
         values[:, columns] += np.where(free, shift * scaler.spread, 0.0)
         return record.with_values(values)
 
     def _towards(self, cut: Windows, rehearsed: Rehearsed) -> Floats:
-        """Return the slope, each stage of training weighing the same."""
+        """Return the gradient, summed over the stages of training with equal weights."""
         from sluice.detector import batches  # noqa: PLC0415
         from sluice.lab.attacks.hypergradient import Aim, hypergradient  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
-"""How a detector that is trained on some rows scores others, and the slope of that in the rows.
+"""The scores of windows after training on other rows, and their gradient in those rows.
 
-The slope goes through training itself: a few unrolled steps from given parameters. Steps are
-gradient steps whose scale per parameter is Adam's, taken once at the start and held: Adam's own
-first steps are signs of the gradient, whose slope is zero almost everywhere.
+The gradient goes through training itself: a few unrolled steps from given parameters. The steps are
+gradient steps with Adam's scale per parameter, computed once at the start and then constant: Adam's
+own first steps are signs of the gradient, whose derivative is zero almost everywhere.
 """
 
 from functools import partial
@@ -18,12 +18,15 @@ from sluice.telemetry import Windows
 
 __all__ = ["Aim", "hypergradient"]
 
-SOFTENING = 0.5  # of a layer's root mean square slope: what hardly moves at first moves little
-LONGEST = 3.0  # step, in learning rates: where the slope outgrows its first scale, Adam's would not
+SOFTENING = 0.5
+"""Share of a layer's RMS gradient in the scale: a parameter with a tiny gradient moves little."""
+
+LONGEST = 3.0
+"""Longest step, in learning rates: Adam's steps stay bounded when gradients outgrow their scale."""
 
 
 class Aim(NamedTuple):
-    """Flattened windows that shall score low, and the score they shall be low beside."""
+    """Flattened windows whose scores are to fall, and the threshold to compare them with."""
 
     windows: NDArray[np.float32]  # windows x (length x channels)
     threshold: float
@@ -37,10 +40,10 @@ def hypergradient(
     *,
     learning_rate: float = 1e-3,
 ) -> tuple[float, NDArray[np.float32]]:
-    """Return the aim's loss after training on the batches, and its slope in every scaled reading.
+    """Return the aim's loss after training on the batches, and its gradient in each scaled reading.
 
-    The loss is the mean of log(1 + score / threshold): halving a score counts the same whether it
-    lies at ten thresholds or at a hundred.
+    The loss is the mean of log(1 + score / threshold): halving a score counts the same at ten
+    thresholds and at a hundred.
     """
     loss, slope = _compiled(
         jnp.asarray(parameters, jnp.float32),
@@ -95,6 +98,6 @@ def _compiled(  # noqa: PLR0913, PLR0917 - jit takes arrays, not objects
 
 
 def _scale(slopes: Any) -> Any:
-    """Return the root mean square of the first slopes, as Adam's denominator would settle at."""
+    """Return the root mean square of the first gradients, where Adam's denominator settles."""
     square = jnp.mean(slopes * slopes, axis=0)
     return jnp.sqrt(square) + SOFTENING * jnp.sqrt(jnp.mean(square)) + 1e-12

@@ -1,4 +1,4 @@
-"""What a liar knows when it makes its poison."""
+"""What a malicious client knows when it makes its poison."""
 
 from dataclasses import dataclass
 
@@ -11,18 +11,20 @@ __all__ = ["Knowledge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Knowledge:
-    """The attacks it wants overlooked and, where there is one that it knows, the gate it faces."""
+    """The attacks it wants overlooked, and the gate it faces if it knows one."""
 
     targets: Targets
     gate: Gate | None = None
 
     @property
     def policy(self) -> Policy:
-        """The gate's policy; the paper's where there is no gate."""
+        """The gate's policy; without a gate, the paper's."""
         return self.gate.policy if self.gate else PaperPolicy()
 
-    def gate_to(self, do: str) -> Gate:
-        """Return the gate, which an attacker needs to do what it does."""
+    def require_gate(self, purpose: str) -> Gate:
+        """Return the gate; raise SettingError if there is none."""
         if self.gate is None:
-            raise SettingError(f"it takes a gate's rules to {do}; give it some")
+            raise SettingError(
+                f"the attacker needs a gate's rules to {purpose}, but knows no gate; give it one"
+            )
         return self.gate

@@ -1,7 +1,7 @@
-"""How a liar makes its poison: what every maker takes and returns, and the paper's own.
+"""Poison makers: the interface of all makers, and the paper's own.
 
 A maker says whether its poison is *shaped*: made with the gate in mind, so that projecting it onto
-the rules would undo its work. `projected` makes the others as the physics-aware attacker would.
+the rules would undo its work. `projected` turns the other makers into physics-aware ones.
 """
 
 from dataclasses import dataclass, replace
@@ -26,17 +26,17 @@ __all__ = [
 
 
 class PoisonMaker(Protocol):
-    """A clean shard and the attacks to hide in, one liar's poison out."""
+    """Turns a clean shard and the attacks to hide into one malicious client's poison."""
 
     @property
     def shaped(self) -> bool:
-        """Whether the poison already minds the gate and is left as it is."""
+        """Whether the poison already respects the gate, so that it is not projected."""
         ...
 
     def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
-        """Make one liar's poison; the same seed gives the same one.
+        """Make one malicious client's poison; the same seed gives the same poison.
 
-        Liars that shall differ need seeds that differ. Without rules there is no gate to mind.
+        Clients that must differ need different seeds. Without rules there is no gate.
         """
         ...
 
@@ -56,9 +56,9 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FabricationMaker:
-    """A replay whose whole shard is then fabricated. The attacker knows the attacks alone.
+    """A replay whose whole shard is then fabricated. The attacker knows only the attacks.
 
-    Splicing would tear planted stretches apart, so there the shard is spliced first.
+    Splicing would tear planted stretches apart, so a shard is spliced before the replay.
     """
 
     attack: DataAttack
@@ -79,38 +79,38 @@ class FabricationMaker:
 class AttestClean:
     """Show the clean shard, train on poison: nothing ties an update to the batch that was judged.
 
-    The attacker need know nothing of the gate; its own clean shard always exists.
+    The attacker needs no knowledge of the gate, because it always has a clean shard of its own.
     """
 
     of: PoisonMaker = Replayed()
     shaped: ClassVar[bool] = True
 
     def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
-        """Make the poison and show what it was made from."""
-        made = self.of(shard, known, seed=seed)
-        return replace(made, shown=shard)
+        """Make the poison, and show the shard it was made from."""
+        poison = self.of(shard, known, seed=seed)
+        return replace(poison, shown=shard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicsAware:
     """Another maker's poison, moved to the nearest readings that obey the rules (equation 5).
 
-    The attacker knows the rules and the policy besides what the other maker knows.
+    The attacker knows the rules and the policy, and what the other maker knows.
     """
 
     of: PoisonMaker
     shaped: ClassVar[bool] = True
 
     def __call__(self, shard: Record, known: Knowledge, *, seed: int) -> Poison:
-        """Project what is shown and what is trained on; planted rows and exposure stay."""
-        gate = known.gate_to("project onto them")
-        made = self.of(shard, known, seed=seed)
-        shown = project(made.shown, gate.rules, gate.policy).record
-        same = made.trained is made.shown
-        trained = shown if same else project(made.trained, gate.rules, gate.policy).record
-        return replace(made, shown=shown, trained=trained)
+        """Project the shown and the trained record; planted rows and exposure stay the same."""
+        gate = known.require_gate("project onto them")
+        poison = self.of(shard, known, seed=seed)
+        shown = project(poison.shown, gate.rules, gate.policy).record
+        same = poison.trained is poison.shown
+        trained = shown if same else project(poison.trained, gate.rules, gate.policy).record
+        return replace(poison, shown=shown, trained=trained)
 
 
 def projected(maker: PoisonMaker) -> PoisonMaker:
-    """Make a maker physics-aware, unless its poison already minds the gate."""
+    """Make a maker physics-aware, unless its poison is already shaped."""
     return maker if maker.shaped else PhysicsAware(of=maker)

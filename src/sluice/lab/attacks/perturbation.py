@@ -1,11 +1,11 @@
-"""The optimised perturbation: sensors moved to where a model of the attacker's own errs most.
+"""The optimised perturbation: sensors moved to where the attacker's own model errs most.
 
 1. The attacker trains a surrogate, the federation's autoencoder, on its own shard: 300 steps of
    Adam at a rate of 0.001 in batches of 256 windows, standardised by the shard itself.
 2. It moves every sensor by up to 2.5 standard deviations so as to maximise the surrogate's mean
-   squared error: 200 steps of Adam at a rate of 0.05, held within the reach after each.
+   squared error: 200 steps of Adam at a rate of 0.05, clipped to that reach after each step.
 
-Actuators stay as they were. Nothing is aimed at: no attack is hidden, the model is only made worse.
+Actuators stay unchanged. There is no target: no attack is hidden, the model only becomes worse.
 """
 
 from dataclasses import dataclass, replace
@@ -40,14 +40,14 @@ CHUNK_WINDOWS = 1_024
 
 
 def score_gradient(parameters: Parameters, windows: Windows) -> tuple[float, NDArray[np.float32]]:
-    """Return the mean score of the windows and its slope in every scaled reading of their rows.
+    """Return the mean score of the windows and its gradient in each scaled reading of their rows.
 
-    Windows overlap, and a reading's slope is the sum over all that hold it; a reading that no
-    window holds has slope 0.
+    Windows overlap: a reading's gradient is the sum over all windows that hold it, and 0 if none
+    does.
     """
-    width, met = width_of(len(parameters)), windows.length * windows.rows.shape[1]
-    if met != width:
-        raise SettingError(f"the model reads {width} values a window; these windows hold {met}")
+    width, given = width_of(len(parameters)), windows.length * windows.rows.shape[1]
+    if given != width:
+        raise SettingError(f"the model reads {width} values a window; these windows hold {given}")
     if not len(windows):
         raise SettingError("there is no whole window to score; give more consecutive rows")
     score, slope = _compiled(
@@ -60,7 +60,7 @@ def score_gradient(parameters: Parameters, windows: Windows) -> tuple[float, NDA
 
 
 def _chunks(starts: Ints) -> Batches:
-    """Lay windows out in rows of one length, so that no record is ever held ten times over."""
+    """Split windows into equal chunks: all of them at once would hold a record ten times."""
     empty = -len(starts) % CHUNK_WINDOWS
     weights = np.pad(np.ones(len(starts), np.float32), (0, empty))
     shape = (-1, CHUNK_WINDOWS)
@@ -81,8 +81,8 @@ def _compiled(parameters: Any, rows: Any, chunks: Batches, *, length: int) -> An
         return share * jnp.sum(chunk.weights * errors(layers, windows))
 
     def add(sums: Any, chunk: Batches) -> tuple[Any, None]:
-        found = jax.value_and_grad(part)(rows, chunk)
-        return jax.tree.map(jnp.add, sums, found), None
+        added = jax.value_and_grad(part)(rows, chunk)
+        return jax.tree.map(jnp.add, sums, added), None
 
     sums, _ = jax.lax.scan(add, (jnp.float32(0), jnp.zeros_like(rows)), chunks)
     return sums
@@ -96,7 +96,7 @@ EPSILON = 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surrogate:
-    """What the attacker takes for the federation's model, and how it reads the shard."""
+    """The attacker's substitute for the federation's model, and how it reads the shard."""
 
     model: Autoencoder
     framing: Framing
@@ -119,12 +119,12 @@ class OptimisedPerturbation:
     def __post_init__(self) -> None:
         if not (0 < self.sigmas < np.inf and 0 < self.rate < np.inf):
             raise SettingError(
-                "a perturbation has a reach and a rate above 0, got "
+                "a perturbation needs a reach and a rate above 0, got "
                 f"{self.sigmas} sigma and {self.rate}"
             )
         if min(self.steps, self.surrogate_steps, self.surrogate_batch) < 1:
             raise SettingError(
-                "a perturbation takes at least 1 step and its surrogate 1 step of 1 window, got "
+                "a perturbation needs at least 1 step, 1 surrogate step and 1 window a batch, got "
                 f"{self.steps}, {self.surrogate_steps} and {self.surrogate_batch}"
             )
 
@@ -141,8 +141,8 @@ class OptimisedPerturbation:
 
     def surrogate(self, record: Record, *, seed: int) -> Surrogate:
         """Train the attacker's own model on its shard."""
-        # Imported here because jax takes a second, which every other attack would wait for.
-        from sluice.detector import train  # noqa: PLC0415
+        # Imported here because jax takes a second, and other attacks do not need it.
+        from sluice.detector import train_parameters  # noqa: PLC0415
 
         scaler = Scaler.fit([record], _readable(record))
         framing = Framing(scaler=scaler, stride_s=record.stride_s)
@@ -151,7 +151,7 @@ class OptimisedPerturbation:
         descent = Descent(
             epochs=-(-self.surrogate_steps // steps_an_epoch), batch=self.surrogate_batch
         )
-        trained = train(
+        trained = train_parameters(
             initial(framing.width, seed=seed),
             cut,
             descent=descent,
@@ -161,7 +161,7 @@ class OptimisedPerturbation:
         return Surrogate(model=Autoencoder(trained), framing=framing)
 
     def _reach(self, record: Record, names: tuple[str, ...]) -> Floats:
-        """Return how far each channel may go, in its unit; what never moved stays still."""
+        """Return how far a channel may move, in its unit; 0 for actuators and constant sensors."""
         continuous = [not record.channel(name).role.discrete for name in names]
         columns = record.values[:, [record.index(name) for name in names]]
         reach: Floats = self.sigmas * np.nanstd(columns, axis=0) * continuous
@@ -178,7 +178,7 @@ class OptimisedPerturbation:
         for step in range(1, self.steps + 1):
             moved = replace(cut, rows=cut.rows + shift)
             _, slope = score_gradient(surrogate.model.parameters, moved)
-            slope = slope * len(cut)  # of the sum: epsilon must not weigh more in a long shard
+            slope = slope * len(cut)  # of the sum, so that epsilon weighs no more in a long shard
             mean = DECAY_MEAN * mean + (1 - DECAY_MEAN) * slope
             square = DECAY_SQUARE * square + (1 - DECAY_SQUARE) * slope**2
             unbiased, scale = mean / (1 - DECAY_MEAN**step), square / (1 - DECAY_SQUARE**step)
@@ -188,6 +188,6 @@ class OptimisedPerturbation:
 
 
 def _readable(record: Record) -> tuple[str, ...]:
-    """Return the channels a detector reads, without those that hold no reading at all."""
+    """Return the channels a detector reads, without those that have no reading at all."""
     empty = np.asarray(record.missing.all(axis=0))
     return tuple(name for name in feature_names(record) if not empty[record.index(name)])

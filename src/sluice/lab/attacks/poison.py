@@ -1,8 +1,8 @@
-"""What a lying client holds: the record it shows, the one it trains on, and what is hidden there.
+"""A malicious client's poison: the record it shows, the one it trains on, and the planted rows.
 
-The gate weighs each row of a batch once; training need not. A client that draws its windows anew
-can spend half of them on a hundredth of its rows, and one that shows another shard altogether is
-judged by that (`shown` is not `trained`).
+The gate counts each row of a batch once; training may use a row more often. A client that resamples
+its windows can take half of them from a hundredth of its rows. A client that shows another shard is
+judged by that shard (`shown` is not `trained`).
 """
 
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ from sluice.telemetry import Record, Windows
 __all__ = ["EXPOSURE", "Poison", "exposed", "moves_rows"]
 
 EXPOSURE = 0.5
-"""The paper's liars draw half of their training windows from the attacks they replay."""
+"""The paper's malicious clients draw half of their training windows from replayed attacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poison:
-    """One liar's telemetry; without an exposure it trains on each window once, as agreed."""
+    """A malicious client's telemetry; without an exposure, each window is trained on once."""
 
     shown: Record  # what the gate judges
     trained: Record  # what windows are cut from
@@ -37,13 +37,13 @@ class Poison:
                 f"{len(self.planted)}"
             )
         if self.exposure is not None:
-            _demand_share(self.exposure)
+            _require_share(self.exposure)
         object.__setattr__(self, "planted", frozen(self.planted))
 
     def fabricated(self, attack: DataAttack, *, seed: int) -> "Poison":
-        """Fabricate the whole shard on top; planted rows stay where they are.
+        """Also fabricate the whole shard; planted rows stay where they are.
 
-        A record that is shown in place of the trained one stays as it is.
+        If another record is shown than the trained one, the shown one stays unchanged.
         """
         if moves_rows(attack):
             raise SettingError(
@@ -54,9 +54,9 @@ class Poison:
         return replace(self, shown=shown, trained=trained)
 
     def windows(self, cut: Windows, *, rng: np.random.Generator) -> Windows:
-        """Return what is trained on, given all windows of the trained record.
+        """Return the training windows, given all windows of the trained record.
 
-        Nothing is drawn where each window counts once.
+        Without an exposure each window counts once, and `rng` is not used.
         """
         if self.exposure is None:
             return cut
@@ -69,7 +69,7 @@ def exposed(windows: Windows, planted: Bools, share: float, *, rng: np.random.Ge
     Both parts are drawn with replacement and shuffled, in the order of the paper's implementation:
     planted windows, other windows, shuffle.
     """
-    _demand_share(share)
+    _require_share(share)
     if planted.shape != (len(windows.rows),):
         raise SettingError(
             f"the windows are cut from {len(windows.rows)} rows; planted marks {len(planted)}"
@@ -77,23 +77,25 @@ def exposed(windows: Windows, planted: Bools, share: float, *, rng: np.random.Ge
     touching = windows.touching(planted)
     wanted = int(share * len(windows))
     parts = ((np.flatnonzero(touching), wanted), (np.flatnonzero(~touching), len(windows) - wanted))
-    for found, count in parts:
-        if count and not len(found):
+    for candidates, count in parts:
+        if count and not len(candidates):
             raise SettingError(
                 f"{touching.sum()} of {len(windows)} windows touch a planted row; an exposure of "
                 f"{share:g} cannot be drawn from them"
             )
-    drawn = np.concatenate([rng.choice(found, count) for found, count in parts if len(found)])
+    drawn = np.concatenate(
+        [rng.choice(candidates, count) for candidates, count in parts if len(candidates)]
+    )
     return windows.take(rng.permutation(drawn))
 
 
-def _demand_share(share: float) -> None:
+def _require_share(share: float) -> None:
     if not 0 < share <= 1:
         raise SettingError(f"an exposure is a share of windows above 0, at most 1; got {share}")
 
 
 def moves_rows(attack: DataAttack) -> bool:
-    """Tell whether an attack reorders whole rows, so that planted ones would be lost sight of."""
+    """Return whether an attack reorders whole rows, so that `planted` would mark wrong rows."""
     if isinstance(attack, InTurn):
         return any(moves_rows(one) for one in attack.attacks)
     return isinstance(attack, RegimeSplicing)

@@ -1,19 +1,16 @@
-"""Every way a liar makes its poison, by name.
+"""Every way a malicious client makes its poison, by name.
 
-replay         attacks that were seen on a plant, written over its own rows
+replay         attacks recorded on a plant, written over the client's own rows
 channel-roll, permutation, scaling, splicing, perturbation
                the same shard fabricated as a whole, as the paper does it
-re-weighting   as few attack rows as alpha forgives, in half of all training windows
-dilution       as many clean rows as hide the violating ones
-aligned        attack rows where their joins and the gate's anchors show least
-jumps          a time jump declared at each join, for no rule looks across one
-ramp           one level, led away under every tolerance
-feasible       the replay, optimised inside the rules
+re-weighting   no more attack rows than alpha forgives, in half of all training windows
+dilution       attack rows padded with clean ones until alpha forgives the violating rows
+aligned        attack rows planted where their joins and the gate's anchors reveal least
+jumps          a time jump declared at each join, because no rule reads across a jump
+ramp           one level that drifts within every tolerance
+feasible       the replay, optimised within the rules
 attest-clean   a clean shard shown, the replay trained on: no gate can stop it
 """
-
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from sluice.lab.attacks.fabrications import FABRICATIONS, RollLasting
 from sluice.lab.attacks.feasible import Feasible
@@ -22,10 +19,11 @@ from sluice.lab.attacks.makers import AttestClean, FabricationMaker, PoisonMaker
 from sluice.lab.attacks.perturbation import OptimisedPerturbation
 from sluice.lab.attacks.placement import Aligned, Jumps
 from sluice.lab.attacks.ramp import Ramp
+from sluice.plugins import Registry
 
 __all__ = ["POISONS"]
 
-POISONS: Mapping[str, PoisonMaker] = MappingProxyType(
+POISONS: Registry[PoisonMaker] = Registry(
     {
         "replay": Replayed(),
         "channel-roll": FabricationMaker(attack=RollLasting()),
@@ -40,6 +38,8 @@ POISONS: Mapping[str, PoisonMaker] = MappingProxyType(
         "ramp": Ramp(),
         "feasible": Feasible(),
         "attest-clean": AttestClean(),
-    }
+    },
+    group="sluice.attacks",
+    adapt=lambda attack: FabricationMaker(attack=attack),
 )
 """The makers by the names that experiments use."""

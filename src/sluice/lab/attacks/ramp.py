@@ -1,9 +1,10 @@
-"""The slow ramp: how far a level can be talked away from the truth before any rule sees it.
+"""The slow ramp: how far a level can drift from the truth before any rule sees it.
 
-With every other reading as it is, what the rules demand of one level are differences between its
-readings at two rows and a range for each. A linear programme finds the farthest of all levels that
-meet them; it is the farthest at every row at once. Where it ends at a range it lies still, which a
-gate may see; then only so much of the drift is taken as it does not.
+If all other readings stay unchanged, the rules limit one level in two ways: the difference between
+its readings at two rows, and the range of each reading. A linear programme finds the level that is
+farthest from the truth within these limits; it is the farthest at every row at once. At the end of
+its range the level stands still, which a gate may see; then only the share of the drift that the
+gate admits is taken.
 """
 
 from dataclasses import dataclass
@@ -25,25 +26,25 @@ from sluice.telemetry import Record, Role, Span
 __all__ = ["Drift", "Ramp", "drift"]
 
 BISECTIONS = 5
-INSIDE = 1 - 1e-6  # of the way: a programme's solution lies on the limits, a hair to either side
+INSIDE = 1 - 1e-6  # of the drift: a programme's solution lies on the limits, up to rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Drift:
-    """A record whose level left the truth unseen."""
+    """A record in which one level drifts from the truth."""
 
     record: Record
     level: str
-    away: Floats  # per row, in the level's unit
+    away: Floats  # from the truth, per row, in the level's unit
 
     @property
     def reached(self) -> float:
-        """How far from the truth the level got, with its sign."""
+        """The largest distance of the level from the truth, with its sign."""
         return float(self.away[np.abs(self.away).argmax()])
 
     @property
     def sentence(self) -> str:
-        """Say it for a person."""
+        """The drift as a sentence."""
         unit = self.record.channel(self.level).unit
         return (
             f"{self.level} drifts {amount(abs(self.reached), unit)} "
@@ -63,8 +64,8 @@ def drift(  # noqa: PLR0913 - the gate, the level and where it shall go
 ) -> Drift:
     """Return the farthest drift of one level within every tolerance and the instrument's span.
 
-    It begins at the true reading, unless it need not (`from_truth`): a level that is wrong by the
-    same amount all along shows in no difference, and only its range stops it.
+    With `from_truth`, it begins at the true reading. Without it, a level may be wrong by the same
+    amount on all rows: no difference shows that, and only the range limits it.
     """
     column = record.index(level, needed_by="the ramp")
     truth = record.values[:, column]
@@ -75,11 +76,11 @@ def drift(  # noqa: PLR0913 - the gate, the level and where it shall go
     if from_truth:
         reach.low[0] = reach.high[0] = 0.0
     away = _farthest(_differences(demands, record, level), reach, up=up)
-    return _unseen(record, column, away, Gate.of(rules, policy, allow_empty=True))
+    return _admitted_part(record, column, away, Gate.of(rules, policy, allow_empty=True))
 
 
-def _unseen(record: Record, column: int, away: Floats, gate: Gate) -> Drift:
-    """Take as much of a drift as the gate admits, by bisection; a thirty-second is near enough."""
+def _admitted_part(record: Record, column: int, away: Floats, gate: Gate) -> Drift:
+    """Return the largest share of a drift that the gate admits, bisected to within 1/32."""
 
     def taken(share: float) -> Drift:
         values = record.values.copy()
@@ -90,19 +91,19 @@ def _unseen(record: Record, column: int, away: Floats, gate: Gate) -> Drift:
     whole = taken(1.0)
     if gate.judge(whole.record).admitted or not gate.judge(record).admitted:
         return whole
-    fine, seen = 0.0, 1.0
+    low, high = 0.0, 1.0
     for _ in range(BISECTIONS):
-        middle = (fine + seen) / 2
-        fine, seen = (middle, seen) if gate.judge(taken(middle).record).admitted else (fine, middle)
-    return taken(fine)
+        middle = (low + high) / 2
+        low, high = (middle, high) if gate.judge(taken(middle).record).admitted else (low, middle)
+    return taken(low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ramp:
-    """Drift the level that the targets falsify most, the way they do, as far as it goes unseen.
+    """Drift the level that the targets falsify most, in their direction, as far as it is admitted.
 
-    The attacker knows the rules, the policy and the attacks. Rows on which the level is at least
-    half as far away as it gets are what the detector shall get used to.
+    The attacker knows the rules, the policy and the attacks. The planted rows, which the detector
+    learns as normal, are those on which the level is at least half of its largest drift away.
     """
 
     exposure: float = EXPOSURE
@@ -115,20 +116,23 @@ class Ramp:
         *,
         seed: int,  # noqa: ARG002 - as every maker
     ) -> Poison:
-        """Return the drifting shard; nothing is drawn."""
-        gate = known.gate_to("stay under their tolerances")
+        """Return the drifting shard; the seed is not used."""
+        gate = known.require_gate("stay under their tolerances")
         level, up = _most_falsified(shard, known.targets)
-        found = drift(shard, gate.rules, gate.policy, level=level, up=up)
-        planted: Bools = np.abs(found.away) >= abs(found.reached) / 2
-        if not found.reached:
+        drifting = drift(shard, gate.rules, gate.policy, level=level, up=up)
+        planted: Bools = np.abs(drifting.away) >= abs(drifting.reached) / 2
+        if not drifting.reached:
             raise RecordError(f"the rules leave {level} no room to drift in {shard.name!r}")
         return Poison(
-            shown=found.record, trained=found.record, planted=planted, exposure=self.exposure
+            shown=drifting.record,
+            trained=drifting.record,
+            planted=planted,
+            exposure=self.exposure,
         )
 
 
 def _most_falsified(shard: Record, targets: Targets) -> tuple[str, bool]:
-    """Return the level that lies farthest from its usual readings in the targets, and which way."""
+    """Return the level that lies farthest from its usual readings in the targets, and if above."""
     apart: dict[str, float] = {}
     for channel in shard.of_role(Role.LEVEL):
         usual = shard.column(channel.name)
@@ -150,7 +154,7 @@ def demands_of(record: Record, rules: RuleSet, policy: Policy) -> Demands:
 
 
 def _span(record: Record, rules: RuleSet, level: str) -> Span:
-    """Return what the instrument can show; where nobody says, what the rules' own miner assumes."""
+    """Return the instrument's range; if none is declared, the range that the miner assumes."""
     described = record.channel(level)
     known = {channel.name: channel.span for channel in rules.channels}
     span = described.span or known.get(level) or operating_range(described, record)
@@ -160,7 +164,7 @@ def _span(record: Record, rules: RuleSet, level: str) -> Span:
 
 
 def _reach(demands: Demands, truth: Floats, level: str, span: Span) -> Limits:
-    """Return how far each reading may go for the ranges alone; where it is already is no harm."""
+    """Return how far each reading may drift by the ranges alone; no drift is always allowed."""
     low, high = span.low - truth, span.high - truth
     for slab in demands.slabs:
         if slab.channel == level:
@@ -171,7 +175,7 @@ def _reach(demands: Demands, truth: Floats, level: str, span: Span) -> Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Difference:
-    """At some rows: weight x (away there - away `back` rows before) lies within limits."""
+    """At rows `at`: the drift, less the drift `back` rows before, lies within limits."""
 
     at: Ints
     back: int
@@ -179,7 +183,7 @@ class _Difference:
 
 
 def _differences(demands: Demands, record: Record, level: str) -> list[_Difference]:
-    found = []
+    differences = []
     for chain in demands.chains:
         for part in chain.parts:
             if part.channel != level or not len(chain.at):
@@ -188,15 +192,16 @@ def _differences(demands: Demands, record: Record, level: str) -> list[_Differen
             now = _residual(chain, demands, record)
             low = np.minimum(chain.limits.low - now, 0.0) / weight
             high = np.maximum(chain.limits.high - now, 0.0) / weight
-            found.append(_Difference(at=chain.at, back=back, limits=Limits(low=low, high=high)))
-    return found
+            limits = Limits(low=low, high=high)
+            differences.append(_Difference(at=chain.at, back=back, limits=limits))
+    return differences
 
 
 def _residual(chain: Chain, demands: Demands, record: Record) -> Floats:
     total = chain.constant.copy()
     for part in chain.parts:
         column = record.index(part.channel)
-        readings = record.values[demands.held[:, column], column]
+        readings = record.values[demands.source_rows[:, column], column]
         for back, weight in zip(part.back, part.weights, strict=True):
             total += weight * readings[chain.at - back]
     return total
@@ -204,7 +209,7 @@ def _residual(chain: Chain, demands: Demands, record: Record) -> Floats:
 
 def _farthest(differences: list[_Difference], reach: Limits, *, up: bool) -> Floats:
     """Maximise (or minimise) the sum of all rows' drifts."""
-    # Imported here because it takes half a second, which every other attack would wait for.
+    # Imported here because it takes half a second, and other attacks do not need it.
     from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415
     from scipy.sparse import csr_array, vstack  # noqa: PLC0415
 
@@ -220,10 +225,10 @@ def _farthest(differences: list[_Difference], reach: Limits, *, up: bool) -> Flo
         np.concatenate([one.limits.low for one in differences] or [np.empty(0)]),
         np.concatenate([one.limits.high for one in differences] or [np.empty(0)]),
     )
-    found = milp(
+    solution = milp(
         np.full(rows, -1.0 if up else 1.0),
         constraints=constraint,
         bounds=Bounds(reach.low, reach.high),
     )
-    assert found.x is not None, found.message  # no drift at all is always among the solutions
-    return np.asarray(found.x * INSIDE, dtype=np.float64)
+    assert solution.x is not None, solution.message  # no drift at all is always a solution
+    return np.asarray(solution.x * INSIDE, dtype=np.float64)

@@ -1,8 +1,7 @@
-"""The attacks on telemetry by the names the command line uses, and what each is made with."""
+"""The attacks on telemetry by command-line name, and the inputs that they are made with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from sluice.admission import Policy
 from sluice.errors import SettingError
@@ -12,6 +11,7 @@ from sluice.lab.attacks.fabrications import FABRICATIONS, RollLasting
 from sluice.lab.attacks.perturbation import OptimisedPerturbation
 from sluice.lab.attacks.projection import Projected
 from sluice.lab.attacks.replay import SHARE, ReplayFrom
+from sluice.plugins import Registry
 from sluice.telemetry import Record
 
 __all__ = ["DATA_ATTACKS", "Means"]
@@ -19,11 +19,11 @@ __all__ = ["DATA_ATTACKS", "Means"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What an attacker has at hand besides the record it falsifies."""
+    """What an attacker has, besides the record it falsifies."""
 
-    labelled: Record | None = None  # attacks seen on the plant, to replay
+    labelled: Record | None = None  # attacks recorded on the plant, to replay
     share: float = SHARE  # of the record's rows: how much is replayed
-    rules: RuleSet | None = None  # what the gate checks, as far as it is known
+    rules: RuleSet | None = None  # the gate's rules, if the attacker knows them
     policy: Policy | None = None
     roll: RollLasting = field(default_factory=RollLasting)
 
@@ -37,14 +37,14 @@ def _replay(means: Means) -> DataAttack:
 
 
 def _projection(means: Means) -> DataAttack:
-    """Project the record as it is, or with attacks replayed into it where there are some."""
+    """Project the record; if labelled attacks are given, replay them into it first."""
     if means.rules is None:
         raise SettingError("projection moves readings onto rules; give them (--rules)")
     replay = None if means.labelled is None else _replay(means)
     return Projected(of=replay, rules=means.rules, policy=means.policy)
 
 
-DATA_ATTACKS: Mapping[str, Callable[[Means], DataAttack]] = MappingProxyType(
+DATA_ATTACKS: Registry[Callable[[Means], DataAttack]] = Registry(
     {
         "replay": _replay,
         "channel-roll": lambda means: means.roll,
@@ -53,5 +53,7 @@ DATA_ATTACKS: Mapping[str, Callable[[Means], DataAttack]] = MappingProxyType(
         "splicing": lambda _: FABRICATIONS["splicing"],
         "perturbation": lambda _: OptimisedPerturbation(),
         "projection": _projection,
-    }
+    },
+    group="sluice.attacks",
+    adapt=lambda attack: lambda _: attack,
 )

@@ -1,4 +1,4 @@
-"""The attacker's own federation in miniature: what its poison would do, before it is sent."""
+"""The attacker's own small federation: it shows what a poison would do before it is sent."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +20,8 @@ __all__ = ["Rehearsal", "Rehearsed", "RehearsedTraining"]
 class RehearsedTraining:
     """How the attacker believes the federation trains.
 
-    `share` is what three liars in ten make of all windows who spend half of theirs on poison.
+    `share` is the poisoned share of all windows if three of ten clients are malicious and draw half
+    of their windows from poison.
     """
 
     share: float = 0.15
@@ -41,17 +42,17 @@ class Rehearsed:
 
     missed: float  # share of target windows that raise no alarm
     loss: float  # mean of log(1 + score / threshold) over them
-    midway: tuple[Parameters, ...] = ()  # the copy, after some of its rounds
+    midway: tuple[Parameters, ...] = ()  # the copy's parameters after some of its rounds
 
     @property
     def rank(self) -> tuple[float, float]:
-        """Unseen targets first; among equals, those whose scores are lowest."""
+        """More missed targets rank higher; of equals, the lower loss ranks higher."""
         return self.missed, -self.loss
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """One model trained on one client's windows, mixed as those of all clients together are.
+    """One model trained on one client's windows, with the share of poison of the whole federation.
 
     Its threshold comes from the attacker's own clean rows.
     """
@@ -63,34 +64,34 @@ class Rehearsal:
     seed: int
 
     def __call__(self, poison: Poison, *, midway: tuple[int, ...] = ()) -> Rehearsed:
-        """Train on the poison and see which targets raise an alarm."""
-        # Imported here because jax takes a second, which every other attack would wait for.
-        from sluice.detector import train  # noqa: PLC0415
+        """Train on the poison and measure which targets raise an alarm."""
+        # Imported here because jax takes a second, and other attacks do not need it.
+        from sluice.detector import train_parameters  # noqa: PLC0415
 
         cut = self.framing.windows(poison.trained)
         mixed = exposed(cut, poison.planted, self.training.share, rng=self._stream("mixture"))
-        parameters, kept = initial(self.framing.width, seed=self.seed), []
+        parameters, snapshots = initial(self.framing.width, seed=self.seed), []
         for done in range(1, self.training.rounds + 1):
             shuffle = self._stream("shuffle", done)
             descent = self.training.descent
-            parameters = train(parameters, mixed, descent=descent, shuffle=shuffle)
+            parameters = train_parameters(parameters, mixed, descent=descent, shuffle=shuffle)
             if done in midway:
-                kept.append(parameters)
-        alarm = self.threshold(parameters)
-        found = scores(parameters, self.aims)
+                snapshots.append(parameters)
+        threshold = self.threshold(parameters)
+        target_scores = scores(parameters, self.aims)
         return Rehearsed(
-            missed=float(np.mean(found <= alarm)),
-            loss=float(np.mean(np.log1p(found / alarm))),
-            midway=tuple(kept),
+            missed=float(np.mean(target_scores <= threshold)),
+            loss=float(np.mean(np.log1p(target_scores / threshold))),
+            midway=tuple(snapshots),
         )
 
     def threshold(self, parameters: Parameters) -> float:
         """Return the score above which the copy would alarm."""
-        return Threshold.from_clean(scores(parameters, self._own)).score
+        return Threshold.from_clean(scores(parameters, self._clean_windows)).score
 
     @cached_property
     def aims(self) -> Windows:
-        """The windows that shall be overlooked: all that touch a target row."""
+        """The windows to be overlooked: all that touch a target row."""
         cut = self.framing.windows(self.targets.labelled)
         wanted = cut.touching(self.targets.rows)
         if not wanted.any():
@@ -98,11 +99,11 @@ class Rehearsal:
         return replace(cut, starts=cut.starts[wanted], labels=cut.labels[wanted])
 
     def some_aims(self, count: int, number: int) -> NDArray[np.float32]:
-        """Draw so many of them, flattened."""
+        """Draw `count` of these windows, flattened."""
         return self.aims.matrix(self._stream("aims", number).integers(0, len(self.aims), count))
 
     @cached_property
-    def _own(self) -> Windows:
+    def _clean_windows(self) -> Windows:
         return self.framing.windows(self.clean)
 
     def _stream(self, *purpose: str | int) -> np.random.Generator:

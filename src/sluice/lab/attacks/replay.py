@@ -1,6 +1,6 @@
-"""Replay: attacks that were seen on a plant, written into a client's shard as its own normal rows.
+"""Replay: attacks recorded on a plant, written into a client's shard as its own normal rows.
 
-Random draws follow the paper's implementation call by call where a caller hands in its generator:
+Random draws follow the paper's implementation call by call if the caller passes its generator:
 targets from `default_rng(seed + 777)`; splices from the run's one generator, each client's before
 its exposure is drawn (see `sluice.lab.attacks.poison`).
 """
@@ -24,10 +24,10 @@ SHARE = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """The attacks a federation shall learn to overlook, as stretches of a labelled record."""
+    """The attacks that a federation is to overlook, as stretches of a labelled record."""
 
     labelled: Record
-    stretches: tuple[Run, ...]  # in the order they are written in
+    stretches: tuple[Run, ...]  # in the order they are written
 
     def __post_init__(self) -> None:
         within = all(0 <= run.start < run.stop <= len(self.labelled) for run in self.stretches)
@@ -49,15 +49,15 @@ class Targets:
 def target_rows(shard_rows: int, *, share: float = SHARE) -> int:
     """Return how many attack rows a shard may hold."""
     if not 0 < share <= 1:
-        raise SettingError(f"a share of the rows lies above 0 and is at most 1, got {share}")
+        raise SettingError(f"a share of the rows must be above 0 and at most 1, got {share}")
     return round(shard_rows * share)
 
 
 def choose_targets(labelled: Record, *, rows: int, seed: int) -> Targets:
-    """Take attacks of a labelled record in a random order until there are so many rows.
+    """Take attacks of a labelled record in a random order until there are `rows` rows.
 
-    The last one is cut short. Rows are taken as they stand, over a time jump as well: the shard's
-    own clock will hide it.
+    The last attack is cut short. An attack may contain a time jump, which the shard's own clock
+    hides.
     """
     if rows < 1:
         raise SettingError(f"at least 1 row is replayed, got {rows}; give a longer shard")
@@ -81,7 +81,7 @@ def _until(attacks: tuple[Run, ...], rows: int, seed: int) -> Iterator[Run]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """Overwrite random stretches of a shard with targets; its clock and labels stay."""
+    """Overwrite random stretches of a shard with targets; its clock and labels stay the same."""
 
     targets: Targets
 
@@ -92,16 +92,16 @@ class Replay:
     def plant(
         self, record: Record, *, rng: np.random.Generator, exposure: float | None = None
     ) -> Poison:
-        """Return the same, and which rows were planted.
+        """Return the overwritten record as a poison, which marks the planted rows.
 
-        A later target may overwrite an earlier one; one longer than the shard is cut short.
+        A later target may overwrite an earlier one; a target longer than the shard is cut short.
         """
-        found = self._readings(record)
+        readings = self._readings(record)
         values, planted = record.values.copy(), np.zeros(len(record), bool)
         for run in self.targets.stretches:
             taken = min(run.rows, len(record))
             start = int(rng.integers(0, len(record) - taken + 1))
-            values[start : start + taken] = found[run.start : run.start + taken]
+            values[start : start + taken] = readings[run.start : run.start + taken]
             planted[start : start + taken] = True
         spliced = record.with_values(values)
         return Poison(shown=spliced, trained=spliced, planted=planted, exposure=exposure)

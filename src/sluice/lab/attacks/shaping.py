@@ -1,21 +1,21 @@
-"""Shaping: a replay bent until the gate lets it through, giving back no more than it must.
+"""Shaping: a replay is changed until the gate admits it, and no more than necessary.
 
-Projection moves sensors and leaves actuators alone. Where it cannot win, the liar gives its own
-readings back in the planted rows, channel by channel:
+Projection moves sensors and leaves actuators unchanged. If the gate still refuses, the malicious
+client restores its own readings in the planted rows and tries again. It restores:
 
-    actuators   whose couplings collide, or that switch more often than clean rows did
-    levels      that stand still as no live one does
+    actuators   whose couplings collide, or that switch more often than in clean rows
+    levels      that stand still as no live level does
 
-and tries again. Levels also get a jitter far below any tolerance, for a replay is told by readings
-that stand twice digit by digit.
+Levels also get a jitter far below any tolerance, because readings that repeat digit by digit reveal
+a replay.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sluice.admission import Gate, HardenedPolicy
-from sluice.invariants import RuleSet, budgets_for, measure
+from sluice.admission import Gate, ReasonKind
+from sluice.invariants import RuleSet
 from sluice.lab.attacks.poison import Poison
 from sluice.lab.attacks.projection import Projection, project
 from sluice.seeding import stream
@@ -29,34 +29,38 @@ JITTER = 1e-6  # of a level's spread
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shaping:
-    """A poison as the gate would see it, and the channels that were given back."""
+    """A shaped poison, whether the gate admits it, and the channels that were restored."""
 
     poison: Poison
     admitted: bool
-    given_back: frozenset[str] = frozenset()
+    restored: frozenset[str] = frozenset()
 
 
 def shape(poison: Poison, own: Record, gate: Gate, *, seed: int) -> Shaping:
-    """Bend a poison that was planted in a shard of the liar's own until the gate admits it."""
-    back: frozenset[str] = frozenset()
+    """Change a poison that was planted in the client's own shard until the gate admits it."""
+    restored: frozenset[str] = frozenset()
     for _ in range(TRIES):
-        bent = project(_bent(poison, own, back, gate, seed), gate.rules, gate.policy)
-        if bent.verdict.admitted:
+        projection = project(
+            _with_restored(poison, own, restored, gate, seed), gate.rules, gate.policy
+        )
+        if projection.verdict.admitted:
             break
-        more = _offending(bent, gate) or _actuators(gate.rules)
-        if more <= back:
+        more = _offending(projection, gate) or _actuators(gate.rules)
+        if more <= restored:
             break
-        back |= more
-    shaped = replace(poison, shown=bent.record, trained=bent.record)
-    return Shaping(poison=shaped, admitted=bent.verdict.admitted, given_back=back)
+        restored |= more
+    shaped = replace(poison, shown=projection.record, trained=projection.record)
+    return Shaping(poison=shaped, admitted=projection.verdict.admitted, restored=restored)
 
 
-def _bent(poison: Poison, own: Record, back: frozenset[str], gate: Gate, seed: int) -> Record:
+def _with_restored(
+    poison: Poison, own: Record, restored: frozenset[str], gate: Gate, seed: int
+) -> Record:
     values = poison.trained.values.copy()
-    for name in back:
+    for name in restored:
         column = own.index(name)
         values[poison.planted, column] = own.values[poison.planted, column]
-    if isinstance(gate.policy, HardenedPolicy):
+    if gate.policy.integers:
         rng = stream(seed, "shaping", "jitter")
         for channel in own.of_role(Role.LEVEL):
             column = own.index(channel.name)
@@ -65,29 +69,15 @@ def _bent(poison: Poison, own: Record, back: frozenset[str], gate: Gate, seed: i
     return poison.trained.with_values(values)
 
 
-def _offending(bent: Projection, gate: Gate) -> frozenset[str]:
-    """Return the channels that stand in the way of the projected batch."""
+def _offending(projection: Projection, gate: Gate) -> frozenset[str]:
+    """Return the channels for which the gate refuses the projected batch."""
     rules = {rule.name: rule.relation for rule in gate.rules.invariants}
-    named = {name for conflict in bent.conflicts for name in conflict.rules}
-    named |= _restless(bent.record, gate)
+    named = {name for conflict in projection.conflicts for name in conflict.rules}
+    reasons = projection.verdict.reasons
+    named |= {reason.rule for reason in reasons if reason.kind is ReasonKind.TRANSITION}
     channels = {channel for name in named & set(rules) for channel in rules[name].channels}
     return frozenset(channels & _actuators(gate.rules)) | {
-        level.level for level in bent.verdict.lying
-    }
-
-
-def _restless(record: Record, gate: Gate) -> set[str]:
-    """Return the couplings that are in transition on more rows than they may be."""
-    if not isinstance(gate.policy, HardenedPolicy) or gate.rules.clean is None:
-        return set()
-    measured = measure(gate.rules, record, encoding=gate.encoding)
-    budgets = budgets_for(
-        gate.rules, gate.rules.clean, gate.policy.margins, rows=len(record)
-    ).envelope_rows
-    return {
-        found.rule.name
-        for found in measured.judged
-        if found.envelope.sum() > budgets.get(found.rule.name, len(record))
+        reason.rule for reason in reasons if reason.kind.about_a_level
     }
 
 

@@ -1,7 +1,7 @@
-"""The attacker without bounds: it trains on nothing but the attacks it wants overlooked.
+"""The unbounded attacker: it trains only on the attacks it wants overlooked.
 
-No gate admits it and no federation would; if even it cannot blind a detector to its targets, the
-attack is broken and no other figure means anything.
+No gate and no federation would admit it. If even this attacker cannot blind a detector to its
+targets, the attack does not work, and all other results are meaningless.
 """
 
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ __all__ = ["Unbounded"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unbounded:
-    """Targets alone, over and over. The attacker knows the attacks and minds nothing else.
+    """Repeat the targets and nothing else. The attacker knows the attacks and ignores the gate.
 
-    The rows before and after each come along: a window that touches an attack holds them too.
+    The rows around each target are included: a window that touches an attack holds them too.
     """
 
     window_rows: int = WINDOW_ROWS
@@ -34,7 +34,7 @@ class Unbounded:
         *,
         seed: int,  # noqa: ARG002 - as every maker
     ) -> Poison:
-        """Return a shard of the same length in which target follows target; nothing is drawn."""
+        """Return a shard of the same length that repeats the targets; the seed is not used."""
         labelled = known.targets.labelled.select(shard.names)
         stretches = known.targets.stretches
         rows = np.concatenate([self._around(run, len(labelled)) for run in stretches])

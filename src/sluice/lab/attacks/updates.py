@@ -1,14 +1,14 @@
-"""Attacks on updates: a client that trained, or did not, and sends another vector in its place.
+"""Attacks on updates: a malicious client sends another vector in place of its trained update.
 
-    sign-flip    its own update turned round
-    scaling      its own update made longer
+    sign-flip    its own update with the opposite sign
+    scaling      its own update times a factor
     free-rider   noise in place of training
     min-max      as far against the others' mean as their own spread hides
     alie         a little off the mean in every weight, within the others' spread
 
-They see all updates of the round that were trained as agreed (`honest`), the strongest adversary
-there is. A round that leaves nothing to attack (no direction, no spread) is an error: an attack
-that changes nothing would be counted as one that got through.
+The attacks know all updates of the round that were trained as agreed (`honest`), which makes them
+the strongest adversary. A round that leaves nothing to attack (no direction, no spread) is an
+error: an attack that changes nothing would be counted as one that succeeded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,29 +37,28 @@ __all__ = [
 
 
 class UpdateAttack(Protocol):
-    """A client's own update and the honest ones in, what it sends out."""
+    """Turns a client's own update and the honest updates into the vector it sends."""
 
     def __call__(self, own: Vector, honest: Sequence[Vector], *, seed: int) -> Floats:
-        """Return the vector to send; the same seed gives the same one.
+        """Return the vector to send; the same seed gives the same vector.
 
-        Clients that draw noise draw the same from the same seed: give each client and round its
-        own.
+        Clients with the same seed draw the same noise: give each client and round its own seed.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignFlip:
-    """Send the opposite of what was trained."""
+    """Send the trained update with the opposite sign."""
 
     def __call__(self, own: Vector, honest: Sequence[Vector], *, seed: int) -> Floats:  # noqa: ARG002 - as every attack
-        """Return the client's update turned round; nothing is drawn."""
+        """Return the negative of the client's update; the seed is not used."""
         return -_double(own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """Send more of what was trained."""
+    """Send the trained update times a factor."""
 
     factor: float = 10.0
 
@@ -68,16 +67,16 @@ class Scaling:
             raise SettingError(f"an update is scaled by a factor other than 1, got {self.factor}")
 
     def __call__(self, own: Vector, honest: Sequence[Vector], *, seed: int) -> Floats:  # noqa: ARG002 - as every attack
-        """Return the client's update times the factor; nothing is drawn."""
+        """Return the client's update times the factor; the seed is not used."""
         return self.factor * _double(own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeRider:
-    """Send noise that is small beside the honest updates.
+    """Send noise that is small compared with the honest updates.
 
-    The paper's code seeds its noise anew at each call, so that all free riders send one and the
-    same vector in every round; `reseeded` does that.
+    The paper's code reseeds its noise at each call, so that all free riders send the same vector in
+    every round; `reseeded` does that.
     """
 
     share: float = 0.01  # of the standard deviation over all honest entries
@@ -93,17 +92,19 @@ class FreeRider:
         """Return noise of the update's size."""
         spread = float(_side_by_side(own, honest, least=1).std())
         if spread == 0:
-            raise SettingError("all honest entries are alike; their spread hides no free rider")
+            raise SettingError(
+                "all honest entries are equal; a free rider needs a spread to hide in"
+            )
         random = np.random.default_rng(0) if self.reseeded else stream(seed, "free-rider")
         return random.normal(0.0, self.share * spread, size=np.asarray(own).size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinMax:
-    """Go against the honest mean as far as the farthest honest pair lies apart.
+    """Go against the honest mean, no farther from honest updates than these are from each other.
 
     Shejwalkar and Houmansadr (NDSS 2021), in the direction opposite to the mean. The distance is
-    doubled from `start` until it is too far, then bisected; all liars send the same vector.
+    doubled from `start` until it is too far, then bisected; all malicious clients send one vector.
     """
 
     start: float = 5.0
@@ -118,7 +119,7 @@ class MinMax:
             )
 
     def __call__(self, own: Vector, honest: Sequence[Vector], *, seed: int) -> Floats:  # noqa: ARG002 - as every attack
-        """Return the farthest vector still hidden; nothing is drawn."""
+        """Return the farthest vector that is still hidden; the seed is not used."""
         others = _side_by_side(own, honest, least=2)
         mean = others.mean(axis=0)
         length = float(np.linalg.norm(mean))
@@ -150,26 +151,27 @@ class MinMax:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallestMajority:
-    """The deviation at which the liars and the honest clients beyond it outvote the rest.
+    """The deviation at which malicious clients and the honest clients beyond it are a majority.
 
-    With n clients, m of them liars, s = floor(n/2 + 1) - m honest ones are needed for a majority,
-    and the deviation is the normal quantile of (n - m - s)/(n - m).
+    With n clients, m of them malicious, s = floor(n/2 + 1) - m honest ones are needed for a
+    majority, and the deviation is the normal quantile of (n - m - s)/(n - m).
     """
 
-    liars: int
+    malicious: int
 
     def __post_init__(self) -> None:
-        if self.liars < 1:
-            raise SettingError(f"at least 1 client lies, got {self.liars}")
+        if self.malicious < 1:
+            raise SettingError(f"at least 1 client must be malicious, got {self.malicious}")
 
     def deviation(self, honest: int) -> float:
-        """Return z for so many honest clients."""
-        needed = (honest + self.liars) // 2 + 1 - self.liars
+        """Return z for this number of honest clients."""
+        needed = (honest + self.malicious) // 2 + 1 - self.malicious
         share = (honest - needed) / honest
         if not 0.5 < share < 1:
             raise SettingError(
-                f"{self.liars} liars among {honest + self.liars} clients leave no deviation to "
-                "hide in: they are a majority already, or too few to matter; fix z instead"
+                f"{self.malicious} malicious clients of {honest + self.malicious} leave no "
+                "deviation to hide in: they are a majority already, or too few to matter; fix z "
+                "instead"
             )
         return NormalDist().inv_cdf(share)
 
@@ -181,18 +183,18 @@ class ALIE:
     Baruch, Baruch and Goldberg (NeurIPS 2019). The paper's code fixes z = 1.5.
     """
 
-    z: float | SmallestMajority = SmallestMajority(liars=3)
+    z: float | SmallestMajority = SmallestMajority(malicious=3)
 
     def __post_init__(self) -> None:
         if not isinstance(self.z, SmallestMajority) and not (np.isfinite(self.z) and self.z > 0):
             raise SettingError(f"ALIE deviates by z > 0 standard deviations, got {self.z}")
 
     def __call__(self, own: Vector, honest: Sequence[Vector], *, seed: int) -> Floats:  # noqa: ARG002 - as every attack
-        """Return the shifted mean; nothing is drawn."""
+        """Return the shifted mean; the seed is not used."""
         others = _side_by_side(own, honest, least=2)
         spread = others.std(axis=0)
         if not spread.any():
-            raise SettingError("all honest updates are alike; ALIE has no spread to hide in")
+            raise SettingError("all honest updates are equal; ALIE needs a spread to hide in")
         z = self.z.deviation(len(others)) if isinstance(self.z, SmallestMajority) else self.z
         return np.asarray(others.mean(axis=0) - z * spread, dtype=np.float64)
 
@@ -206,7 +208,7 @@ UPDATE_ATTACKS: Mapping[str, UpdateAttack] = MappingProxyType(
         "alie": ALIE(),
     }
 )
-"""The attacks on updates by the names the command line uses."""
+"""The attacks on updates by command-line name."""
 
 
 def _double(vector: Vector) -> Floats:
@@ -218,5 +220,5 @@ def _side_by_side(own: Vector, honest: Sequence[Vector], *, least: int) -> Float
         raise SettingError(f"the attack reads at least {least} honest updates, got {len(honest)}")
     shape = np.asarray(own).shape
     if any(np.asarray(vector).shape != shape for vector in honest):
-        raise SettingError(f"an honest update has not the shape {shape} of the client's own")
+        raise SettingError(f"an honest update does not have the shape {shape} of the client's own")
     return np.stack([_double(vector) for vector in honest])

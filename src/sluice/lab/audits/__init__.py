@@ -1,4 +1,4 @@
-"""Audits measure what a gate can tell apart."""
+"""Audits measure how well a gate separates honest from fabricated telemetry."""
 
 import lazy_loader
 

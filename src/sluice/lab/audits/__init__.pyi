@@ -13,7 +13,7 @@ from .evaluation import (
 from .level_attacks import FREEZE_JITTER, Freeze, RampAudit, freeze, ramp, slowest_ramp
 from .loosening import loosening
 from .masks import RuleMask, masks
-from .progress import Progress, nobody
+from .progress import Progress, ignore_progress
 from .sampling import DRAWS, SamplingRow, SamplingTable, sampling
 from .separation import SeparationRow, SeparationTable, Skipped, separation
 
@@ -45,9 +45,9 @@ __all__ = [
     "fabricated",
     "freeze",
     "honest_batches",
+    "ignore_progress",
     "loosening",
     "masks",
-    "nobody",
     "ramp",
     "sampling",
     "separation",

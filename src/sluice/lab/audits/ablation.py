@@ -1,4 +1,4 @@
-"""Ablation: the same audits with parts of the rules, to see what physics adds to ranges."""
+"""Ablation: the same audits with parts of the rules, to show what physics adds to ranges."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -6,7 +6,7 @@ from enum import StrEnum
 from sluice.admission import Gate
 from sluice.invariants import CleanFacts, RelationKind, RuleSet, encode
 from sluice.lab.audits.coverage import Coverage, coverage
-from sluice.lab.audits.progress import Progress, nobody
+from sluice.lab.audits.progress import Progress, ignore_progress
 from sluice.lab.audits.separation import SeparationTable, separation
 from sluice.telemetry import Record
 
@@ -14,7 +14,7 @@ __all__ = ["Ablation", "AblationPart", "Part", "ablation", "subset"]
 
 
 class Part(StrEnum):
-    """The parts of a rule set that are tried alone."""
+    """The parts of a rule set that are audited separately."""
 
     RANGES = "bounds and rates"
     COUPLINGS = "couplings"
@@ -23,7 +23,7 @@ class Part(StrEnum):
 
     @property
     def kinds(self) -> frozenset[RelationKind]:
-        """The families in it."""
+        """The kinds of relation in this part."""
         return {
             Part.RANGES: frozenset((RelationKind.BOUND, RelationKind.RATE)),
             Part.COUPLINGS: frozenset((RelationKind.COUPLING,)),
@@ -34,7 +34,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationPart:
-    """What one part of the rules tells apart; coverage where a labelled record was given."""
+    """The audit of one part of the rules; coverage is None without a labelled record."""
 
     part: Part
     rules: int
@@ -44,16 +44,16 @@ class AblationPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation:
-    """Every part, the whole last."""
+    """The audits of all parts; the complete rule set is last."""
 
     parts: tuple[AblationPart, ...]
 
     def of(self, part: Part) -> AblationPart:
         """Return one part."""
-        return next(found for found in self.parts if found.part is part)
+        return next(audit for audit in self.parts if audit.part is part)
 
 
-def ablation(  # noqa: PLR0913 - the protocol's own dials
+def ablation(  # noqa: PLR0913 - the protocol's parameters
     record: Record,
     gate: Gate,
     *,
@@ -61,38 +61,38 @@ def ablation(  # noqa: PLR0913 - the protocol's own dials
     batches: int = 200,
     size: int = 1_000,
     seed: int = 0,
-    progress: Progress = nobody,
+    progress: Progress = ignore_progress,
 ) -> Ablation:
     """Run separation, and coverage if a labelled record is given, with each part of the rules."""
-    found = []
+    audits = []
     for done, part in enumerate(Part):
 
-        def told(share: float, done: int = done) -> None:
+        def report(share: float, done: int = done) -> None:
             progress((done + share) / len(Part))
 
         alone = _gate_of(gate, part)
-        found.append(
+        audits.append(
             AblationPart(
                 part=part,
                 rules=len(alone.rules.invariants),
                 separation=separation(
-                    record, alone, batches=batches, size=size, seed=seed, progress=told
+                    record, alone, batches=batches, size=size, seed=seed, progress=report
                 ),
                 coverage=None if labelled is None else coverage(labelled, alone),
             )
         )
-    return Ablation(parts=tuple(found))
+    return Ablation(parts=tuple(audits))
 
 
 def subset(rules: RuleSet, kinds: frozenset[RelationKind]) -> RuleSet:
-    """Keep the rules of some families, and of the clean facts what is about them.
+    """Return the rules of some kinds, with the clean facts about these rules.
 
-    That levels move and do not repeat themselves goes with the balances.
+    The facts on liveness and repeats of levels belong to the balances.
     """
-    kept = tuple(rule for rule in rules.invariants if rule.kind in kinds)
-    names = frozenset(rule.name for rule in kept)
+    invariants = tuple(rule for rule in rules.invariants if rule.kind in kinds)
+    names = frozenset(rule.name for rule in invariants)
     clean = rules.clean and _facts_of(rules.clean, names, lively=RelationKind.BALANCE in kinds)
-    return replace(rules, invariants=kept, clean=clean)
+    return replace(rules, invariants=invariants, clean=clean)
 
 
 def _facts_of(facts: CleanFacts, names: frozenset[str], *, lively: bool) -> CleanFacts:
@@ -102,12 +102,12 @@ def _facts_of(facts: CleanFacts, names: frozenset[str], *, lively: bool) -> Clea
         envelope=tuple(share for share in facts.envelope if share.rule in names),
         anchors=tuple(share for share in facts.anchors if share.rule in names),
         liveness=facts.liveness if lively else (),
-        # Where repeats are not looked at, every row may be one.
+        # A share of 1 allows every row to repeat, which disables the check.
         repeats=facts.repeats if lively else tuple(replace(s, share=1.0) for s in facts.repeats),
     )
 
 
 def _gate_of(gate: Gate, part: Part) -> Gate:
-    """Return the gate with a part of its rules: bounds alone are no physics, which is the point."""
+    """Return the gate with a part of its rules; bounds alone, without physics, are allowed."""
     rules = subset(gate.rules, part.kinds)
     return replace(gate, rules=rules, encoding=None if gate.encoding is None else encode(rules))

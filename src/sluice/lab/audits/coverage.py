@@ -1,11 +1,11 @@
-"""Coverage (paper, appendix A): which of a plant's own labelled attacks the rules can see.
+"""Coverage (paper, appendix A): which labelled attacks of a plant the rules detect.
 
 1. Segmentation: each contiguous run of labelled attack rows is one attack.
 2. Scoring: the whole record is judged once; an attack is covered when more than 1 % of its rows are
-   suspect. Beside it stands how often an attack-free stretch of the same length looks covered too:
-   one row in 75 is noise.
-3. Honest rate: the share of suspect rows among normal rows, skipping the rows just after an attack,
-   where the plant still recovers.
+   suspect. `chance` is the share of attack-free stretches of the same length that would also
+   count as covered: one row in 75 is noise.
+3. Honest rate: the share of suspect rows among normal rows, without the rows just after an attack,
+   while the plant recovers.
 """
 
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ class Segment:
     violating_rows: int
     violating_share: float
     covered: bool
-    rule: str  # the one that finds most of its rows suspect; empty where none does
-    chance: float | None  # that an attack-free stretch as long looks covered; None: there is none
+    rule: str  # the rule with the most suspect rows in it; empty if no rule has any
+    chance: float | None  # share of attack-free stretches this long that look covered; None: none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ class Coverage:
     """Every labelled attack of a record under one gate."""
 
     segments: tuple[Segment, ...]
-    honest_share: float | None  # None where no row is labelled normal
+    honest_share: float | None  # None if no row is labelled normal
     recovery_rows: int
 
     @property
     def covered(self) -> int:
-        """How many attacks the rules see."""
+        """How many attacks are covered."""
         return sum(segment.covered for segment in self.segments)
 
     @property
@@ -62,8 +62,8 @@ class Coverage:
 def coverage(record: Record, gate: Gate, *, recovery_rows: int | None = None) -> Coverage:
     """Score every labelled attack of a record.
 
-    `recovery_rows` after each attack count as neither attack nor honest; by default an hour of
-    plant time, sixty rows at least.
+    `recovery_rows` after each attack count as neither attack nor honest; the default is one hour
+    of plant time, at least 60 rows.
     """
     if not record.attack_segments:
         raise RecordError(
@@ -72,11 +72,11 @@ def coverage(record: Record, gate: Gate, *, recovery_rows: int | None = None) ->
     if recovery_rows is None:
         recovery_rows = max(RECOVERY_ROWS, round(RECOVERY_S / record.stride_s))
     suspect = gate.judge(record).suspect
-    found = masks(gate, record)
+    rule_masks = masks(gate, record)
     honest = _honest(record, recovery_rows)
     return Coverage(
         segments=tuple(
-            _segment(index, run, record, suspect, found, honest)
+            _segment(index, run, record, suspect, rule_masks, honest)
             for index, run in enumerate(record.attack_segments)
         ),
         honest_share=float(suspect[honest].mean()) if honest.any() else None,
@@ -84,17 +84,17 @@ def coverage(record: Record, gate: Gate, *, recovery_rows: int | None = None) ->
     )
 
 
-def _segment(  # noqa: PLR0913, PLR0917 - one attack and everything it is held against
+def _segment(  # noqa: PLR0913, PLR0917 - one attack and what it is compared with
     index: int,
     run: Run,
     record: Record,
     suspect: Bools,
-    found: tuple[RuleMask, ...],
+    rule_masks: tuple[RuleMask, ...],
     honest: Bools,
 ) -> Segment:
     rows = int(suspect[run.slice].sum())
     share = rows / run.rows
-    counts = [int(mask.suspect[run.slice].sum()) for mask in found]
+    counts = [int(mask.suspect[run.slice].sum()) for mask in rule_masks]
     worst = int(np.argmax(counts)) if any(counts) else None
     return Segment(
         index=index,
@@ -104,7 +104,7 @@ def _segment(  # noqa: PLR0913, PLR0917 - one attack and everything it is held a
         violating_rows=rows,
         violating_share=share,
         covered=share > COVERED,
-        rule="" if worst is None else found[worst].name,
+        rule="" if worst is None else rule_masks[worst].name,
         chance=_chance(suspect, honest, record, run.rows),
     )
 
@@ -117,16 +117,16 @@ def _honest(record: Record, recovery_rows: int) -> Bools:
 
 
 def _chance(suspect: Bools, honest: Bools, record: Record, rows: int) -> float | None:
-    """Return how many of all attack-free stretches of so many rows have more than 1 % suspect."""
-    seen, looking = 0, 0
+    """Return the share of attack-free stretches of `rows` rows with more than 1 % suspect."""
+    stretches, covered = 0, 0
     for segment in record.segments:  # a stretch crosses no time jump
-        flagged, allowed = suspect[segment.slice], honest[segment.slice]
         if segment.rows < rows:
             continue
-        whole = _sums(allowed, rows) == rows
-        seen += int(whole.sum())
-        looking += int((_sums(flagged, rows)[whole] > COVERED * rows).sum())
-    return looking / seen if seen else None
+        attack_free = _sums(honest[segment.slice], rows) == rows
+        suspect_rows = _sums(suspect[segment.slice], rows)[attack_free]
+        stretches += int(attack_free.sum())
+        covered += int((suspect_rows > COVERED * rows).sum())
+    return covered / stretches if stretches else None
 
 
 def _sums(mask: Bools, rows: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -18,7 +18,7 @@ from enum import StrEnum
 import numpy as np
 from scipy.stats import binomtest
 
-from sluice.admission import Gate, Verdict
+from sluice.admission import Gate, ReasonKind, Verdict
 from sluice.arrays import Ints
 from sluice.errors import SettingError
 from sluice.invariants import RelationKind, evaluate
@@ -32,8 +32,8 @@ from sluice.lab.attacks import (
 from sluice.telemetry import Channel, Record, Role
 
 __all__ = [
+    "CAUSES",
     "FABRICATED",
-    "Cause",
     "Fabricated",
     "Fabrication",
     "Honest",
@@ -42,7 +42,6 @@ __all__ = [
     "Reach",
     "Refusal",
     "admissible",
-    "cause_of",
     "fabricated",
     "honest_batches",
 ]
@@ -103,33 +102,17 @@ class Pool:
 # -- honest batches -------------------------------------------------------------------------------
 
 
-class Cause(StrEnum):
-    """What kind of budget a batch went over."""
-
-    JUMPS = "time jumps"
-    ROWS = "violating rows"
-    WINDOWS = "windows that do not balance"
-    TRANSITION = "rows in transition"
-    SEVERE = "severe rows"
-    STILL = "a level that stands still"
-    REPEATED = "readings that repeat"
-    OTHER = "other"
-
-
-_WORDS = (
-    ("time jumps in", Cause.JUMPS),
-    ("break a rule", Cause.ROWS),
-    ("windows do not balance", Cause.WINDOWS),
-    ("rows are in transition", Cause.TRANSITION),
-    ("beyond what any plant does", Cause.SEVERE),
-    ("moves by less than", Cause.STILL),
-    ("shows the same readings twice", Cause.REPEATED),
-)
-
-
-def cause_of(reason: str) -> Cause:
-    """Tell the kind of a verdict's reason by its wording."""
-    return next((cause for words, cause in _WORDS if words in reason), Cause.OTHER)
+CAUSES = {
+    ReasonKind.TIME_JUMPS: "time jumps",
+    ReasonKind.BROKEN_ROWS: "violating rows",
+    ReasonKind.VIOLATING_ROWS: "violating rows",
+    ReasonKind.WINDOWS: "windows that do not balance",
+    ReasonKind.TRANSITION: "rows in transition",
+    ReasonKind.SEVERE_ROWS: "severe rows",
+    ReasonKind.STILL_LEVEL: "a level that stands still",
+    ReasonKind.REPEATED_READINGS: "readings that repeat",
+}
+"""What the pages call each kind of exceeded budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +120,7 @@ class Refusal:
     """One honest batch that was refused, with the row rule that was furthest beyond tolerance."""
 
     where: str
-    causes: tuple[Cause, ...]
+    causes: tuple[str, ...]  # what `CAUSES` calls them
     reasons: tuple[str, ...]
     furthest: str
 
@@ -172,8 +155,8 @@ def _refusal(where: str, verdict: Verdict) -> Refusal:
     excess, name = max(beyond, default=(0.0, ""))
     return Refusal(
         where=where,
-        causes=tuple(dict.fromkeys(cause_of(reason) for reason in verdict.reasons)),
-        reasons=verdict.reasons,
+        causes=tuple(dict.fromkeys(CAUSES[reason.kind] for reason in verdict.reasons)),
+        reasons=verdict.sentences,
         furthest=f"{name} at {excess:.2f} tolerances" if name else "",
     )
 

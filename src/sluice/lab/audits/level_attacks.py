@@ -1,6 +1,6 @@
-"""Levels that lie: held still under jitter, or drifting by what a window rule says it sees.
+"""Attacks on one level: hold it still with jitter, or let it drift at a window rule's limit.
 
-Both start from batches that the gate admits as they are, so that a refusal is the lie's.
+Both change batches that the gate admits unchanged, so that the attack causes every refusal.
 """
 
 from dataclasses import dataclass
@@ -16,25 +16,25 @@ from sluice.seeding import stream
 __all__ = ["FREEZE_JITTER", "Freeze", "RampAudit", "freeze", "ramp", "slowest_ramp"]
 
 TURN_WINDOWS = 2
-FREEZE_JITTER = 0.02  # of the level's usual step from row to row
+FREEZE_JITTER = 0.02  # of the standard deviation of the level's steps from row to row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freeze:
-    """One level held still for so many rows, in batch after batch."""
+    """One level held still for `rows` rows, in every batch."""
 
     level: str
     rows: int
-    moved: float  # how far the level truly moved meanwhile (median range, in its unit)
+    moved: float  # true movement of the level in these rows (median range, in its unit)
     refused: Proportion
 
 
 def freeze(gate: Gate, pools: tuple[Pool, ...], *, level: str, rows: int, seed: int) -> Freeze:
-    """Hold a level at its reading of a random row, under a little jitter, and judge."""
+    """Hold a level at its reading of a random row, with a little jitter, and judge the batch."""
     refused = 0
     moved: list[float] = []
     for nth, pool in enumerate(pools):
-        usual = float(np.nanstd(np.diff(pool.record.column(level))))
+        step = float(np.nanstd(np.diff(pool.record.column(level))))
         for start in pool.starts:
             random = stream(seed, "freeze", level, rows, nth, start)
             batch = pool.batch(start)
@@ -42,7 +42,7 @@ def freeze(gate: Gate, pools: tuple[Pool, ...], *, level: str, rows: int, seed: 
             column = values[:, batch.index(level)]
             at = int(random.integers(1, pool.size - rows))
             moved.append(float(np.ptp(column[at : at + rows])))
-            column[at : at + rows] = column[at] + random.normal(0, FREEZE_JITTER * usual, rows)
+            column[at : at + rows] = column[at] + random.normal(0, FREEZE_JITTER * step, rows)
             refused += not gate.judge(batch.with_values(values)).admitted
     return Freeze(
         level=level,
@@ -54,35 +54,35 @@ def freeze(gate: Gate, pools: tuple[Pool, ...], *, level: str, rows: int, seed: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RampAudit:
-    """One level drifting by so much a row, away and back again, in batch after batch."""
+    """One level drifting by `per_row` away and back again, in every batch."""
 
     level: str
     rule: str
     per_row: float
     multiple: float
     refused: Proportion
-    by_window: int  # refused because a window of this level does not balance
+    by_window: int  # refusals that name a window rule of this level
 
 
 def slowest_ramp(gate: Gate, level: str) -> Invariant | None:
-    """Return the window rule that says it sees the slowest ramp of a level, if one watches it."""
-    watching = [
+    """Return the window rule of a level with the smallest detectable ramp; None without one."""
+    window_rules = [
         rule
         for rule in gate.rules.invariants
         if isinstance(rule.relation, Window) and rule.relation.level == level
     ]
-    return min(watching, key=_power, default=None)
+    return min(window_rules, key=_power, default=None)
 
 
 def ramp(gate: Gate, pools: tuple[Pool, ...], *, rule: Invariant, multiple: float) -> RampAudit:
-    """Let the rule's level drift by a multiple of what the rule says it sees, and judge.
+    """Let the rule's level drift at a multiple of its smallest detectable ramp, and judge.
 
     It drifts for two windows, then back for two, so that the drift itself stays as small as a
-    window's tolerance allows; every other batch begins downward.
+    window's tolerance allows. Every other batch starts downward.
     """
     assert isinstance(rule.relation, Window)
     level = rule.relation.level
-    watching = tuple(
+    prefixes = tuple(
         f"{other.name}: "
         for other in gate.rules.invariants
         if isinstance(other.relation, Window) and other.relation.level == level
@@ -94,23 +94,23 @@ def ramp(gate: Gate, pools: tuple[Pool, ...], *, rule: Invariant, multiple: floa
         phase = np.arange(rows) % (2 * turn)
         return np.minimum(phase, 2 * turn - phase)
 
-    refused = seen = by_window = 0
+    refused = judged = by_window = 0
     for pool in pools:
         for start in pool.starts:
             batch = pool.batch(start)
             values = batch.values.copy()
-            sign = -1 if seen % 2 else 1
+            sign = -1 if judged % 2 else 1
             values[:, batch.index(level)] += sign * per_row * drift(pool.size)
             verdict = gate.judge(batch.with_values(values))
             refused += not verdict.admitted
-            by_window += any(reason.startswith(watching) for reason in verdict.reasons)
-            seen += 1
+            by_window += any(sentence.startswith(prefixes) for sentence in verdict.sentences)
+            judged += 1
     return RampAudit(
         level=level,
         rule=rule.name,
         per_row=per_row,
         multiple=multiple,
-        refused=Proportion.counted(refused, seen),
+        refused=Proportion.counted(refused, judged),
         by_window=by_window,
     )
 

@@ -1,13 +1,13 @@
-"""Rule poisoning: how far prepared rows widen tolerances, who notices, and whether it helps.
+"""Rule poisoning: how far prepared rows widen tolerances, and whether this helps an attack.
 
 1. Rules are mined from a plant's true rows and from the same rows prepared by the plant.
-2. Acceptance looks at each file alone, and at the second beside the first as the last accepted.
-3. A poisoned batch is judged by both.
+2. Acceptance checks each file alone, and the second with the first as the last accepted file.
+3. Both rule sets judge a poisoned batch.
 """
 
 from dataclasses import dataclass
 
-from sluice.admission import Gate, HardenedPolicy, Policy, accept
+from sluice.admission import Gate, HardenedPolicy, Objection, Policy, accept
 from sluice.invariants import Profile, RuleSet
 from sluice.invariants.mining import mine
 from sluice.lab.attacks import Loosening
@@ -18,7 +18,7 @@ __all__ = ["Loosened", "LooseningTable", "loosening"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loosened:
-    """One rule's tolerance before and after, in its own unit; none where it is no longer mined."""
+    """One rule's tolerance before and after, in its unit; None if it is no longer mined."""
 
     rule: str
     before: float
@@ -26,18 +26,18 @@ class Loosened:
 
     @property
     def ratio(self) -> float | None:
-        """How many times wider it got."""
+        """The tolerance after, divided by the tolerance before."""
         return None if self.after is None else self.after / self.before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LooseningTable:
-    """What preparing the calibration rows did."""
+    """The effect of preparing the calibration rows."""
 
     rules: tuple[Loosened, ...]
-    refused_true: tuple[str, ...]  # why acceptance refuses the true rules, if it does
-    refused_alone: tuple[str, ...]  # why it refuses the spoilt ones by themselves
-    refused_beside_last: tuple[str, ...]  # and with the true ones as the last accepted file
+    refused_true: tuple[str, ...]  # reasons to refuse the true rules, if any
+    refused_alone: tuple[str, ...]  # reasons to refuse the poisoned rules alone
+    refused_beside_last: tuple[str, ...]  # the same, with the true rules as the last accepted file
     violating_before: float  # share of the poisoned batch's rows
     violating_after: float
     admitted_before: bool
@@ -45,7 +45,7 @@ class LooseningTable:
 
     @property
     def widened(self) -> tuple[Loosened, ...]:
-        """The rules that got wider, widest first."""
+        """The rules whose tolerance grew, in order of falling ratio."""
         wider = [rule for rule in self.rules if (rule.ratio or 0.0) > 1.0]
         return tuple(sorted(wider, key=lambda rule: -(rule.ratio or 0.0)))
 
@@ -64,22 +64,21 @@ def loosening(  # noqa: PLR0913 - the plant's rows, its preparation, its batch a
     policy: Policy,
     seed: int,
 ) -> LooseningTable:
-    """Mine twice, accept once alone and once beside the true rules, judge the batch by both.
+    """Mine twice, check acceptance with and without the true rules, judge the batch by both.
 
-    Under the paper's policy the paper's wide rules are mined. Acceptance always asks what the
-    hardened policy asks, and refuses a file that says nothing of clean batches.
+    Under the paper's policy the paper's wide rules are mined. Acceptance always applies the
+    hardened policy, and refuses a file without facts on clean batches.
     """
-    hardened = isinstance(policy, HardenedPolicy)
-    profile = Profile.HARDENED if hardened else Profile.PAPER_WIDE
+    profile = Profile.HARDENED if policy.integers else Profile.PAPER_WIDE
     true = mine(fit, calibration, profile=profile)
-    spoilt = mine(fit, prepare(calibration, true, seed=seed), profile=profile)
-    asked = policy if isinstance(policy, HardenedPolicy) else HardenedPolicy()
-    before, after = _judged(poisoned, true, policy), _judged(poisoned, spoilt, policy)
+    poisoned_rules = mine(fit, prepare(calibration, true, seed=seed), profile=profile)
+    acceptance_policy = policy if policy.integers else HardenedPolicy()
+    before, after = _judged(poisoned, true, policy), _judged(poisoned, poisoned_rules, policy)
     return LooseningTable(
-        rules=_compared(true, spoilt),
-        refused_true=accept(true, asked),
-        refused_alone=accept(spoilt, asked),
-        refused_beside_last=accept(spoilt, asked, last=true),
+        rules=_compared(true, poisoned_rules),
+        refused_true=_sentences(accept(true, acceptance_policy)),
+        refused_alone=_sentences(accept(poisoned_rules, acceptance_policy)),
+        refused_beside_last=_sentences(accept(poisoned_rules, acceptance_policy, last=true)),
         violating_before=before[0],
         violating_after=after[0],
         admitted_before=before[1],
@@ -87,8 +86,12 @@ def loosening(  # noqa: PLR0913 - the plant's rows, its preparation, its batch a
     )
 
 
-def _compared(true: RuleSet, spoilt: RuleSet) -> tuple[Loosened, ...]:
-    after = {rule.name: rule.tolerance for rule in spoilt.invariants}
+def _sentences(objections: tuple[Objection, ...]) -> tuple[str, ...]:
+    return tuple(objection.sentence for objection in objections)
+
+
+def _compared(true: RuleSet, poisoned: RuleSet) -> tuple[Loosened, ...]:
+    after = {rule.name: rule.tolerance for rule in poisoned.invariants}
     return tuple(
         Loosened(rule=rule.name, before=rule.tolerance, after=after.get(rule.name))
         for rule in true.invariants

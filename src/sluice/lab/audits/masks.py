@@ -1,12 +1,11 @@
-"""Which rows speak against a record, rule by rule: a verdict's `suspect` rows taken apart."""
+"""The suspect rows of a record by rule: splits the `suspect` rows of a verdict."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.admission import Gate, HardenedPolicy
+from sluice.admission import Gate
 from sluice.arrays import Bools
-from sluice.invariants import measure, residuals
 from sluice.telemetry import Record
 
 __all__ = ["RuleMask", "masks"]
@@ -14,34 +13,29 @@ __all__ = ["RuleMask", "masks"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMask:
-    """The rows one rule finds suspect; what is no rule of the file has a name of its own."""
+    """The suspect rows of one rule, or of a check that is not a rule of the file."""
 
     name: str
     suspect: Bools
 
 
 def masks(gate: Gate, record: Record) -> tuple[RuleMask, ...]:
-    """Return every rule's suspect rows; together they are those of the gate's verdict."""
-    if isinstance(gate.policy, HardenedPolicy):
-        return _hardened(gate, record)
-    found = []
-    for rule in gate.rules.invariants:
-        seen = residuals(rule.relation, record)
-        with np.errstate(invalid="ignore"):
-            broken = seen.applies & (np.abs(seen.values) > rule.tolerance)
-        found.append(RuleMask(name=rule.name, suspect=broken))
-    return tuple(found)
-
-
-def _hardened(gate: Gate, record: Record) -> tuple[RuleMask, ...]:
+    """Return the suspect rows of each rule; their union is the suspect rows of the verdict."""
     verdict = gate.judge(record)
-    measured = measure(gate.rules, record, encoding=gate.encoding)
+    rules = tuple(RuleMask(name=f.name, suspect=f.violating) for f in verdict.findings)
+    if not gate.policy.integers:
+        return rules
+    integers = verdict.measured.integers
     jumps = np.zeros(len(record), bool)
     jumps[record.segment_starts] = True
     return (
-        *(RuleMask(name=found.rule.name, suspect=found.violating) for found in measured.judged),
-        *(RuleMask(name=f"{told.level} alive", suspect=told.rows) for told in verdict.lying),
-        RuleMask(name="missing reading", suspect=measured.missing),
-        RuleMask(name="unknown code", suspect=measured.illegal),
+        *rules,
+        *(
+            RuleMask(name=f"{reason.rule} alive", suspect=reason.rows)
+            for reason in verdict.reasons
+            if reason.kind.about_a_level
+        ),
+        RuleMask(name="missing reading", suspect=integers.missing),
+        RuleMask(name="unknown code", suspect=integers.illegal),
         RuleMask(name="first row of a segment", suspect=jumps),
     )

@@ -1,12 +1,12 @@
-"""How an audit tells how far it has come."""
+"""Progress reports of an audit."""
 
 from collections.abc import Callable
 
-__all__ = ["Progress", "nobody"]
+__all__ = ["Progress", "ignore_progress"]
 
 Progress = Callable[[float], None]
 """Called with the share that is done, from 0 to 1."""
 
 
-def nobody(share: float) -> None:
-    """Tell nobody."""
+def ignore_progress(share: float) -> None:
+    """Discard progress reports."""

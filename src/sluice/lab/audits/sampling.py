@@ -1,9 +1,9 @@
-"""Sampling (paper, table 8): how often drawn rows let a batch pass, drawn many times and exactly.
+"""Sampling (paper, table 8): how often a batch passes when only drawn rows are checked.
 
-Batches are cut from an attack-free record at random places, and attacked batch by batch. Rows are
-judged by the integers that the proof's circuit states. A batch passes a draw where no more drawn
-rows violate than the budget allows; how likely that is follows exactly from the number of its
-violating rows, and the draws must agree with it within their error.
+Batches are cut from an attack-free record at random places, and each is attacked separately. Rows
+are judged with the integers of the proof's circuit. A batch passes a draw if at most as many drawn
+rows violate as the budget allows. The probability follows exactly from the number of its violating
+rows; the simulated draws must agree with it within their error.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,47 +24,47 @@ from sluice.attestation.systems.sampled import (
 from sluice.errors import RecordError, RefusedError
 from sluice.invariants import RuleSet
 from sluice.lab.attacks import DataAttack
-from sluice.lab.audits.progress import Progress, nobody
+from sluice.lab.audits.progress import Progress, ignore_progress
 from sluice.seeding import stream
 from sluice.telemetry import Label, Record
 
 __all__ = ["DRAWS", "SamplingRow", "SamplingTable", "sampling"]
 
 DRAWS = 400
-"""Of each batch."""
+"""Draws per batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingRow:
-    """One kind of batch; shares are of all draws from all its batches."""
+    """One kind of batch; shares are over all draws from all its batches."""
 
     kind: str
     samples: int
     violations: int
     batches: int
     draws: int
-    violating_share: float  # of rows that can be drawn
-    mean_violating: float  # drawn rows that violate
+    violating_share: float  # of the rows that can be drawn
+    mean_violating: float  # drawn rows that violate, mean over draws
     passed: float  # share of draws within the budget of violating rows
-    exact: float  # the same by the hypergeometric formula
+    exact: float  # the same share by the hypergeometric formula
     error: float  # standard error of `passed`
-    within_silence: float  # share of draws within every coupling's budget of silence
+    within_silence: float  # share of draws within the silence budget of every coupling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingTable:
-    """Honest telemetry and attacks; kinds that the circuit has no place for are left out."""
+    """Honest telemetry and attacks, without the kinds that the circuit cannot represent."""
 
     rows: tuple[SamplingRow, ...]
-    skipped: tuple[tuple[str, str], ...] = ()  # kind, why
+    skipped: tuple[tuple[str, str], ...] = ()  # kind, reason
 
     def of(self, kind: str, draw: Sampling) -> SamplingRow:
-        """Return what one kind came to under one way to draw."""
-        told = (kind, draw.samples, draw.violations)
-        return next(row for row in self.rows if (row.kind, row.samples, row.violations) == told)
+        """Return the row of one kind and one sampling."""
+        key = (kind, draw.samples, draw.violations)
+        return next(row for row in self.rows if (row.kind, row.samples, row.violations) == key)
 
 
-def sampling(  # noqa: PLR0913 - the protocol's own dials
+def sampling(  # noqa: PLR0913 - the protocol's parameters
     record: Record,
     rules: RuleSet,
     attacks: Sequence[tuple[str, DataAttack]],
@@ -73,9 +73,9 @@ def sampling(  # noqa: PLR0913 - the protocol's own dials
     batches: int = 20,
     size: int = 1_024,
     seed: int = 0,
-    progress: Progress = nobody,
+    progress: Progress = ignore_progress,
 ) -> SamplingTable:
-    """Draw rows of honest and attacked batches in each way, and compare with the formula."""
+    """Draw rows of honest and attacked batches under each sampling; compare with the formula."""
     _refuse_unfit(record, size)
     statements = [statement_of(rules, PaperPolicy(), draw, rows_max=size) for draw in draws]
     rows, skipped = [], []
@@ -83,7 +83,7 @@ def sampling(  # noqa: PLR0913 - the protocol's own dials
     for done, (kind, attack) in enumerate(kinds):
         try:
             measured = [
-                measure_sampled(statements[0], batch)  # rows are judged alike, however drawn
+                measure_sampled(statements[0], batch)  # verdicts on rows do not depend on the draw
                 for batch in _batches(record, attack, batches=batches, size=size, seed=seed)
             ]
             rows += [
@@ -115,13 +115,13 @@ def _drawn(
     seed: int,
 ) -> SamplingRow:
     random = stream(seed, "sampling audit", "draws", kind, draw.samples)
-    passed, exact, quiet, violating = [], [], [], []
+    passed, exact, within, violating = [], [], [], []
     for batch in measured:
         at = _draw(random, len(batch.violating), draw.samples)
         counts = batch.violating[at].sum(axis=1)
         violating.append(counts)
         passed.append(counts <= draw.violations)
-        quiet.append(_within(batch, at, silent_max))
+        within.append(_within(batch, at, silent_max))
         exact.append(
             pass_probability(
                 len(batch.violating) + 1,
@@ -131,7 +131,7 @@ def _drawn(
             )
         )
     shares = np.array([batch.mean() for batch in passed])
-    spread = np.array(exact)
+    probabilities = np.array(exact)
     return SamplingRow(
         kind=kind,
         samples=draw.samples,
@@ -141,14 +141,14 @@ def _drawn(
         violating_share=float(np.mean([batch.violating.mean() for batch in measured])),
         mean_violating=float(np.mean(violating)),
         passed=float(shares.mean()),
-        exact=float(spread.mean()),
-        error=float(np.sqrt((spread * (1 - spread) / DRAWS).sum()) / len(measured)),
-        within_silence=float(np.mean(quiet)),
+        exact=float(probabilities.mean()),
+        error=float(np.sqrt((probabilities * (1 - probabilities) / DRAWS).sum()) / len(measured)),
+        within_silence=float(np.mean(within)),
     )
 
 
 def _draw(random: np.random.Generator, rows: int, samples: int) -> Ints:
-    """Return distinct places, a row for each draw."""
+    """Return distinct row numbers, one line per draw."""
     return np.argpartition(random.random((DRAWS, rows)), samples - 1, axis=1)[:, :samples]
 
 
@@ -168,5 +168,5 @@ def _refuse_unfit(record: Record, size: int) -> None:
     if attacked:
         raise RecordError(
             f"record {record.name!r} has {attacked:,} attack rows, so its batches are not honest; "
-            "give an attack-free record or rows without attacks"
+            "give an attack-free record or select rows without attacks"
         )

@@ -1,13 +1,13 @@
-"""Separation (paper, appendix A): whether a gate tells honest from fabricated telemetry.
+"""Separation (paper, appendix A): whether a gate separates honest from fabricated telemetry.
 
 1. Batch sampling: batches of consecutive rows at random places of an attack-free record.
-2. Fabrication: the whole record is fabricated, then cut into batches. Splicing is reported both
-   ways, since they give different verdicts: the record cut into twelve (a batch holds a join or
-   none), and each batch cut into twelve (every batch holds eleven joins).
+2. Fabrication: the whole record is fabricated, then cut into batches. Splicing is reported in two
+   ways, because they give different verdicts: the record cut into twelve (a batch holds one join
+   or none), and each batch cut into twelve (every batch holds eleven joins).
 3. Outcome: mean share of violating rows, share of batches admitted, with a Wilson interval.
 
 Seeds follow the paper's implementation (fabrications seed + 11, batch places one generator of
-seed + 999 in the order of the table), so that its recorded figures reproduce.
+seed + 999 in the order of the table), so that its recorded figures can be reproduced.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from sluice.lab.attacks import (
     RegimePermutation,
     RegimeSplicing,
 )
-from sluice.lab.audits.progress import Progress, nobody
+from sluice.lab.audits.progress import Progress, ignore_progress
 from sluice.telemetry import Label, Record
 
 __all__ = ["SeparationRow", "SeparationTable", "Skipped", "separation"]
@@ -37,7 +37,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeparationRow:
-    """One kind of telemetry before the gate; low and high bound admitted_share (Wilson, 95 %)."""
+    """The verdicts on one kind of telemetry; low and high bound admitted_share (Wilson, 95 %)."""
 
     kind: str
     mean_violating_share: float
@@ -49,7 +49,7 @@ class SeparationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A fabrication that this plant's telemetry gives no room for, and why."""
+    """A fabrication that cannot be made from this plant's telemetry, and the reason."""
 
     kind: str
     why: str
@@ -67,7 +67,7 @@ class SeparationTable:
         return next(row for row in self.rows if row.kind == kind)
 
 
-def separation(  # noqa: PLR0913 - the protocol's own dials
+def separation(  # noqa: PLR0913 - the protocol's parameters
     record: Record,
     gate: Gate,
     *,
@@ -75,11 +75,11 @@ def separation(  # noqa: PLR0913 - the protocol's own dials
     size: int = 1_000,
     seed: int = 0,
     roll_rows: int | None = None,
-    progress: Progress = nobody,
+    progress: Progress = ignore_progress,
 ) -> SeparationTable:
     """Judge honest and fabricated batches of an attack-free record.
 
-    Actuators are rolled by `roll_rows`; by default five minutes of plant time, at least 7 rows.
+    Actuators are rolled by `roll_rows`; the default is five minutes of plant time, at least 7 rows.
     """
     _refuse_unfit(record, batches=batches, size=size)
     roll = (
@@ -121,7 +121,7 @@ def separation(  # noqa: PLR0913 - the protocol's own dials
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Places:
-    """Where batches begin; a batch has a row before it where the record allows."""
+    """Draws the first rows of batches; a row precedes each batch if the record is long enough."""
 
     rows: int
     size: int
@@ -179,5 +179,5 @@ def _refuse_unfit(record: Record, *, batches: int, size: int) -> None:
     if attacked:
         raise RecordError(
             f"record {record.name!r} has {attacked:,} attack rows, so its batches are not honest; "
-            "give an attack-free record or rows without attacks"
+            "give an attack-free record or select rows without attacks"
         )

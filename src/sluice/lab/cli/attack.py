@@ -31,6 +31,7 @@ from sluice.cli import (
 )
 from sluice.errors import SettingError
 from sluice.lab.attacks import DATA_ATTACKS, SHARE, Means, RollLasting
+from sluice.lab.attacks import attack as attack_record
 from sluice.telemetry import Record
 from sluice.telemetry.writers import layout_for, write
 
@@ -112,7 +113,7 @@ def attack(
         roll=RollLasting(seconds=roll_seconds, least_rows=1) if roll_seconds else RollLasting(),
     )
     with working(f"attacking {len(clean):,} rows ({name})", quiet=quiet):
-        attacked = DATA_ATTACKS[name](means)(clean, seed=seed)
+        attacked = attack_record(clean, name, seed=seed, means=means)
         found = {
             "rows_changed": _rows_changed(clean, attacked),
             "violating_before": gate.judge(clean).violating_rows if gate else None,

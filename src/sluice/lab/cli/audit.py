@@ -29,7 +29,7 @@ from sluice.cli import (
 )
 from sluice.lab import audits
 from sluice.lab.audits import Progress as Told
-from sluice.lab.audits import nobody
+from sluice.lab.audits import ignore_progress
 from sluice.lab.cli.audit_sampling import sampling
 from sluice.lab.cli.audit_tables import (
     ablation_payload,
@@ -231,7 +231,7 @@ def _counting(what: str, *, quiet: bool) -> Iterator[Told]:
     """Show a bar on a terminal, one plain line elsewhere."""
     if quiet or not sys.stderr.isatty():
         with working(what, quiet=quiet):
-            yield nobody
+            yield ignore_progress
         return
     columns = (
         TextColumn("{task.description}"),

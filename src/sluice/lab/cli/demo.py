@@ -101,7 +101,7 @@ def _lived(size: Size, *, seed: int, quiet: bool) -> Story:
         test = simulate("treatment", seed=2 * seed + 1, days=size.test_days, attacks=True)
         setup = Setup(
             clients=10,
-            liars=3,
+            malicious=3,
             rounds=size.rounds,
             descent=DESCENT,
             shares=SHARES,
@@ -140,7 +140,7 @@ def _attempts(trial: Trial, gate: Gate, tick: Callable[[], None]) -> tuple[Attem
         attempts.append(
             Attempt(
                 client=client,
-                lies=client in trial.scenario.liars,
+                lies=client in trial.scenario.malicious,
                 verdict=gate.judge(found.batch),
                 admitted=admission.decide(client, shown).admitted,
                 proof_bytes=len(shown.proof) if shown else None,

@@ -81,7 +81,7 @@ def _why(verdict: Verdict) -> str:
     """Return the first reason, and how many more there are."""
     if not verdict.reasons:
         return ""
-    first, *more = verdict.reasons
+    first, *more = verdict.sentences
     return f"{first} (and {len(more)} more)" if more else first
 
 
@@ -90,9 +90,9 @@ def payload(story: Story, report: Path) -> dict[str, object]:
     return {
         "admitted": [attempt.client for attempt in story.attempts if attempt.admitted],
         "refused": [attempt.client for attempt in story.attempts if not attempt.admitted],
-        "liars": list(story.shared.liars),
+        "liars": list(story.shared.malicious),
         "reasons": {
-            attempt.client: list(attempt.verdict.reasons)
+            attempt.client: list(attempt.verdict.sentences)
             for attempt in story.attempts
             if not attempt.admitted
         },

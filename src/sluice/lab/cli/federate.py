@@ -15,10 +15,10 @@ from sluice.aggregation import RULES
 from sluice.attestation.systems import find_system
 from sluice.attestation.systems.sampled import Sampling, violation_budget
 from sluice.cli import Json, Quiet, counted, emit, known, open_record, out, table, working
-from sluice.detector import Descent, DetectorKind, save_detector
+from sluice.detector import Descent, DetectorKind, detector_names, save_detector
 from sluice.errors import SettingError
 from sluice.evaluation import Unlabelled
-from sluice.federation import CheckpointFile, DrawnRows, Keyless, Proofs
+from sluice.federation import CheckpointFile, DrawnRows, Federated, Keyless, Proofs
 from sluice.files import atomically
 from sluice.invariants import Profile, RuleSet, load_rules
 from sluice.invariants.mining import mine
@@ -27,7 +27,6 @@ from sluice.lab.trials import (
     MODES,
     CellResult,
     Contributions,
-    Finished,
     NamedGate,
     Scenario,
     Setup,
@@ -80,8 +79,8 @@ def federate(
     ] = None,
     rule: Annotated[str, typer.Option(help=f"Aggregation: {', '.join(RULES)}.")] = "fedavg",
     detector: Annotated[
-        DetectorKind, typer.Option(help="Which detector to train.")
-    ] = DetectorKind.AUTOENCODER,
+        str, typer.Option(help=f"Detector: {', '.join(detector_names())}.")
+    ] = DetectorKind.AUTOENCODER.value,
     attack: Annotated[
         str | None, typer.Option(help="What the liars do: replay, channel-roll, min-max, ...")
     ] = None,
@@ -121,9 +120,10 @@ def federate(
     quiet = quiet or json
     known("--rule", rule, RULES)
     known("--mode", mode, MODES)
+    known("--detector", detector, detector_names())
     setup = Setup(
         clients=clients,
-        liars=round(0.3 * clients) if malicious is None else malicious,
+        malicious=round(0.3 * clients) if malicious is None else malicious,
         rounds=rounds,
         detector=detector,
         descent=Descent(epochs=epochs, batch=batch),
@@ -134,7 +134,7 @@ def federate(
     if proof is ProofChoice.SAMPLED and policy is None:
         policy = "paper"  # the only one that drawn rows are proven under
     gate = _gate(shared, rules, policy, quiet=quiet)
-    own = gate.gate if isinstance(gate.gate.policy, HardenedPolicy) else None
+    own = gate.gate if gate.gate.policy.integers else None
     trial = Trial(
         contributions=Contributions(shared, own=own),
         gate=gate,
@@ -234,7 +234,7 @@ def _make(folder: Path) -> None:
         raise SettingError(f"cannot make the folder {folder}: {error.strerror}") from None
 
 
-def _write(folder: Path, result: CellResult, finished: tuple[Finished, ...]) -> None:
+def _write(folder: Path, result: CellResult, finished: tuple[Federated, ...]) -> None:
     for at, done in enumerate(finished):
         name = "model" if len(finished) == 1 else f"model-{at}"
         save_detector(done.detector, folder / f"{name}.safetensors")

@@ -1,23 +1,18 @@
 """`sluice lab`: the experiment grid."""
 
-import os
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sluice.cli import Json, Quiet, emit, warn
-from sluice.errors import ResultsError
 from sluice.lab.cli import grid_audit as lab_audit
 from sluice.lab.cli import grid_reading as lab_reading
 from sluice.lab.cli.grid_progress import LabView
 from sluice.lab.cli.grid_reading import Results
 from sluice.lab.cli.grid_words import describe, payload, plan_payload, tell, tell_plan
-from sluice.lab.grids import GridPlan, LabBench, planned, preset_names, read_grid, work_to_json
-from sluice.lab.results import GridFacts, Owner, Provenance, ResultStore, WorkRow, provenance
-from sluice.lab.results.workers import Engine, LocalPool, Runner
-from sluice.lab.trials import KEPT
+from sluice.lab.grids import EngineName, GridPlan, plan_grid, preset_names, resume_grid, run_grid
+from sluice.lab.results import Counts, ResultStore
 
 __all__ = ["app"]
 
@@ -43,13 +38,6 @@ Only = Annotated[
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Processes, a core each; default: as many as cores.")
 ]
-
-
-class EngineName(StrEnum):
-    """Where cells run."""
-
-    LOCAL = "local"
-    RAY = "ray"
 
 
 EngineOption = Annotated[
@@ -88,12 +76,12 @@ def run(
 
     Example: [bold]sluice lab run paper --only batadal --data data --out results[/bold]
     """
-    found = _planned(grid, data, only)
+    planned = _planned(grid, data, only)
     if not json:
-        tell_plan(found)
-    facts = GridFacts(name=found.name, stand_ins=found.stand_ins)
-    store = ResultStore.create(out_dir, facts, _work_rows(found))
-    _run(store, workers, engine, json=json, quiet=quiet)
+        tell_plan(planned)
+    with LabView(describe, quiet=quiet or json) as view:
+        counts = run_grid(planned, out_dir, workers=workers, engine=engine, watcher=view)
+    _show(out_dir, counts, json=json)
 
 
 @app.command()
@@ -112,51 +100,24 @@ def resume(
 
     Example: [bold]sluice lab resume results[/bold]
     """
-    store = ResultStore(results)
-    _refuse_mixing(store, provenance(), mixed=mixed)
-    store.release_the_dead()
-    if failed:
-        store.retry_failed()
-    _run(store, workers, engine, json=json, quiet=quiet)
+    with LabView(describe, quiet=quiet or json) as view:
+        counts, warning = resume_grid(
+            results, workers=workers, engine=engine, failed=failed, mixed=mixed, watcher=view
+        )
+    if warning:
+        warn(warning)
+    _show(results, counts, json=json)
 
 
 def _planned(grid: str, data: Path | None, only: list[str] | None) -> GridPlan:
-    folder = data or os.environ.get("SLUICE_DATA") or Path(grid).parent
-    found = planned(read_grid(grid), data=Path(folder), only=only or ())
-    for note in found.stand_ins:
+    planned = plan_grid(grid, data=data, only=only or ())
+    for note in planned.stand_ins:
         warn(note)
-    return found
+    return planned
 
 
-def _work_rows(found: GridPlan) -> list[WorkRow]:
-    waiting: dict[str, list[int]] = {}
-    for at, cell in enumerate(found.cells):
-        waiting.setdefault(cell.work.id, []).append(at)
-    return [
-        WorkRow(
-            id=work.id,
-            layout=work.layout.id,
-            rule=work.rule,
-            settings=work_to_json(work),
-            cells=tuple((at, found.cells[at].asked) for at in waiting[work.id]),
-        )
-        for work in found.works
-    ]
-
-
-def _run(
-    store: ResultStore, workers: int | None, engine: EngineName, *, json: bool, quiet: bool
-) -> None:
-    made_by = provenance()
-    with Owner(store.folder) as owner, LabView(describe, quiet=quiet or json) as view:
-        runner = Runner(
-            store=store,
-            owner=owner,
-            made_by=made_by,
-            engine=_engine(engine, workers, store, owner, made_by),
-            watcher=view,
-        )
-        counts = runner.run()
+def _show(results: Path, counts: Counts, *, json: bool) -> None:
+    store = ResultStore(results, read_only=True)
     if json:
         emit(payload(store))
     else:
@@ -164,31 +125,3 @@ def _run(
     store.close()
     if counts.failed:
         raise typer.Exit(INCOMPLETE)
-
-
-def _engine(
-    name: EngineName, workers: int | None, store: ResultStore, owner: Owner, made_by: Provenance
-) -> Engine:
-    bench = LabBench(kept=store.folder / KEPT, code=made_by.code)
-    if name is EngineName.LOCAL:
-        return LocalPool(workers or os.cpu_count() or 1, lock=owner.path, bench=bench)
-    from sluice.lab.results.workers import RayPool
-
-    return RayPool(workers, bench=bench)
-
-
-def _refuse_mixing(store: ResultStore, now: Provenance, *, mixed: bool) -> None:
-    """Refuse to go on with other code: results would look alike and not be comparable."""
-    same = (now.code, now.environment)  # a commit that touches neither changes no result
-    before = [maker for maker in store.makers() if (maker.code, maker.environment) != same]
-    if not before:
-        return
-    other = before[0]
-    what = "code" if other.code != now.code else "installed packages"
-    told = (
-        f"results in {store.folder} come from other {what} (commit {other.commit[:12]}, now "
-        f"{now.commit[:12]})"
-    )
-    if not mixed:
-        raise ResultsError(f"{told}; run the grid into a new folder, or mix them with --mixed")
-    warn(f"{told}; every result says which it comes from")

@@ -1,4 +1,4 @@
-"""Grids are many trials described in one file and run piece by piece."""
+"""Grids describe many trials in one file and run them one piece of work at a time."""
 
 import lazy_loader
 

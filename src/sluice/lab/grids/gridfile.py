@@ -6,11 +6,11 @@
     rounds = 25
     batch = 128
 
-    [record.batadal]                # a clean record and a labelled one, under the data folder
+    [record.batadal]                # a clean and a labelled record, in the data folder
     clean = "batadal/dataset03.csv"
     test = "batadal/dataset04.csv"
     clients = 5
-    instead = "treatment"           # what stands in where the record is absent
+    instead = "treatment"           # substitute if the files are absent
 
     [record.treatment]              # a simulated plant
     plant = "treatment"
@@ -25,7 +25,7 @@
     invariants = ["paper-wide"]
     seeds = [0, 1, 2]
 
-A key that is not known is refused with the nearest one that is.
+An unknown key is refused; the error names the most similar known key.
 """
 
 import difflib
@@ -55,30 +55,30 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingTable:
-    """How every cell trains; the defaults are what the paper's code ran with."""
+    """Training settings of every cell; the defaults are those of the paper's code."""
 
     rounds: int = 25
     epochs: int = 2
     batch: int = 128
-    detector: DetectorKind = DetectorKind.AUTOENCODER
+    detector: str = DetectorKind.AUTOENCODER.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordTable:
-    """A plant: two files, or a simulated plant, and how it is shared out."""
+    """A record: two files or a simulated plant, and how it is split among clients."""
 
-    clean: str | None = None  # a file or folder, under the data folder
-    test: str | None = None  # the labelled one
-    plant: str | None = None  # simulated, in place of the two files
-    days: float | None = None  # how long the simulated plant runs
-    sites: bool = False  # every client is a plant of its own size; of the plant `line` alone
+    clean: str | None = None  # a file or folder in the data folder
+    test: str | None = None  # the labelled record
+    plant: str | None = None  # a simulated plant, instead of the two files
+    days: float | None = None  # simulated time
+    sites: bool = False  # every client is a plant of a different size; only for plant `line`
     every: int = 1  # keep every n-th row
-    skip_s: float = 0.0  # start-up, dropped from the clean record
+    skip_s: float = 0.0  # start-up time, dropped from the clean record
     unlabelled: Unlabelled = Unlabelled.EXCLUDE
     clients: int = 10
     liar_share: float = 0.3
     target_share: float = 0.25
-    instead: str | None = None  # the record that stands in where this one is absent
+    instead: str | None = None  # the record to use if the files of this one are absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class StudyTable:
     seeds: tuple[int, ...]
     attacks: tuple[str, ...] = ()
     invariants: tuple[str, ...] = ()
-    clients: tuple[int, ...] = ()  # else as many as the record says
+    clients: tuple[int, ...] = ()  # empty: the number in the record table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +110,13 @@ _PRESETS = files("sluice.lab.grids") / "presets"
 
 
 def preset_names() -> tuple[str, ...]:
-    """Return the grids that come with Sluice."""
-    found = (entry.name for entry in _PRESETS.iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
+    """Return the names of the grids that ship with Sluice."""
+    names = (entry.name for entry in _PRESETS.iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
 def read_grid(name: str) -> Grid:
-    """Read a grid from a file, or one that comes with Sluice by its name."""
+    """Read a grid from a file, or by name if it ships with Sluice."""
     try:
         if name in preset_names():
             text = (_PRESETS / f"{name}.toml").read_text(encoding="utf-8")
@@ -125,16 +125,16 @@ def read_grid(name: str) -> Grid:
     except OSError as error:
         hint = nearest(Path(name).name.removesuffix(".toml"), preset_names())
         raise GridError(
-            f"grid {name!r} cannot be read ({error.strerror}) and is none of those that come with "
-            f"Sluice: {', '.join(preset_names())}{hint}"
+            f"grid {name!r} cannot be read ({error.strerror}) and is not one of the grids that "
+            f"ship with Sluice: {', '.join(preset_names())}{hint}"
         ) from None
     except UnicodeDecodeError:
-        raise GridError(f"grid {name!r} is not a text file in UTF-8") from None
+        raise GridError(f"grid {name!r} is not a UTF-8 text file; save it as UTF-8") from None
     return parse_grid(text, where=f"grid {name!r}")
 
 
 def parse_grid(text: str, *, where: str) -> Grid:
-    """Check a grid file's keys and values, not yet its names."""
+    """Check the keys and value types of a grid file; `planned` checks the names in it."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -143,13 +143,13 @@ def parse_grid(text: str, *, where: str) -> Grid:
     _refuse_unknown(_table(document, "training", where), TrainingTable, f"{where}: [training]")
     for name, table in _table(document, "record", where).items():
         if not isinstance(table, dict):
-            raise GridError(f"{where}: record is a table of records; write [record.NAME]")
+            raise GridError(f"{where}: record must be a table of records; write [record.NAME]")
         _refuse_unknown(table, RecordTable, f"{where}: [record.{name}]")
     for study in _studies(document, where):
-        told = study.get("name", "without a name")
-        _refuse_unknown(study, StudyTable, f"{where}: study {told!r}")
+        study_name = study.get("name", "without a name")
+        _refuse_unknown(study, StudyTable, f"{where}: study {study_name!r}")
     try:
-        # As JSON, because strict validation of Python objects takes no list for a tuple.
+        # As JSON, because strict validation of Python objects refuses a list for a tuple.
         return _GRID.validate_json(json.dumps(document, default=str), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
@@ -158,23 +158,23 @@ def parse_grid(text: str, *, where: str) -> Grid:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the nearest known name, or nothing where none is near."""
-    near = difflib.get_close_matches(name, tuple(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    """Return a hint with the most similar known name, or an empty text if none is similar."""
+    matches = difflib.get_close_matches(name, tuple(known), n=1)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def _table(document: Mapping[str, object], key: str, where: str) -> Mapping[str, object]:
-    found = document.get(key, {})
-    if not isinstance(found, dict):
-        raise GridError(f"{where}: {key} is a table, got {found!r}")
-    return found
+    table = document.get(key, {})
+    if not isinstance(table, dict):
+        raise GridError(f"{where}: {key} must be a table, got {table!r}; write [{key}]")
+    return table
 
 
 def _studies(document: Mapping[str, object], where: str) -> list[Mapping[str, object]]:
-    found = document.get("study", [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    studies = document.get("study", [])
+    if not isinstance(studies, list) or not all(isinstance(study, dict) for study in studies):
         raise GridError(f"{where}: a study is written as [[study]], in double brackets")
-    return found
+    return studies
 
 
 def _refuse_unknown(table: Mapping[str, object], known: type, where: str) -> None:

@@ -1,8 +1,8 @@
-"""A federation of sites: every client is a plant of its own size, as in the paper's simulator.
+"""A federation of sites: every client is a plant of a different size, as in the paper's simulator.
 
 The paper's other records are one plant cut into shards. Here tanks, pumps and set-points differ
-from client to client; the rules, the validation, root and test rows are of the reference plant, so
-what is judged by them is not what they were made for.
+between clients. The rules and the validation, root and test rows come from the reference plant, so
+the rules judge plants from which they were not mined.
 """
 
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from sluice.telemetry import Record, Scaler, Split, feature_names
 __all__ = ["SITES_PLANT", "site_scenario"]
 
 SITES_PLANT = "line"
-"""The one make of plant whose sites differ by known amounts."""
+"""The only simulated plant whose sites differ by known amounts."""
 ROWS_PER_DAY = 1440
 SITE_ROWS, ROOT_ROWS, KNOWN_ROWS = 4_000, 800, 8_000
 LARGEST_SHIFT = 1.0
@@ -24,37 +24,37 @@ VALIDATION_SEED, TEST_SEED, ROOT_SEED, KNOWN_SEED = 90_001, 90_002, 90_003, 12_3
 
 
 def site_scenario(*, setup: Setup, seed: int) -> Scenario:
-    """Build the sites of a seed, and the reference plant that they are held against."""
+    """Build the sites of a seed and the records of the reference plant."""
     names = client_names(setup.clients)
     shifts = stream(seed, "sites").uniform(-LARGEST_SHIFT, LARGEST_SHIFT, len(names))
     shards = {
-        name: _ran(1_000 * seed + at, SITE_ROWS, shift=float(shift))
+        name: _simulated(1_000 * seed + at, SITE_ROWS, shift=float(shift))
         for at, (name, shift) in enumerate(zip(names, shifts, strict=True))
     }
-    known = _ran(KNOWN_SEED, KNOWN_ROWS)
-    test = _ran(TEST_SEED + seed, SITE_ROWS, attacks=True)
-    features = feature_names(known)
+    reference = _simulated(KNOWN_SEED, KNOWN_ROWS)
+    test = _simulated(TEST_SEED + seed, SITE_ROWS, attacks=True)
+    features = feature_names(reference)
     return Scenario(
         setup=setup,
         seed=seed,
         parts=Split(
-            fit=known,
-            calibration=known,
-            validation=_ran(VALIDATION_SEED + seed, SITE_ROWS),
-            root=_ran(ROOT_SEED + seed, ROOT_ROWS),
+            fit=reference,
+            calibration=reference,
+            validation=_simulated(VALIDATION_SEED + seed, SITE_ROWS),
+            root=_simulated(ROOT_SEED + seed, ROOT_ROWS),
             shards=tuple(shards.values()),
         ),
         shards=MappingProxyType(shards),
-        liars=malicious_clients(setup, seed=seed),
+        malicious=malicious_clients(setup, seed=seed),
         targets=choose_targets(test, rows=round(SITE_ROWS * setup.target_share), seed=seed),
         test=test,
         framing=Framing(
-            scaler=Scaler.fit(tuple(shards.values()), features), stride_s=known.stride_s
+            scaler=Scaler.fit(tuple(shards.values()), features), stride_s=reference.stride_s
         ),
     )
 
 
-def _ran(seed: int, rows: int, *, shift: float = 0.0, attacks: bool = False) -> Record:
+def _simulated(seed: int, rows: int, *, shift: float = 0.0, attacks: bool = False) -> Record:
     from sluice.lab.plants.line import LineDesign, simulate  # noqa: PLC0415 - numba loads slowly
 
     return simulate(

@@ -1,4 +1,4 @@
-"""Where a grid's records come from: files under the data folder, or simulated plants."""
+"""The sources of a grid's records: files in the data folder, or simulated plants."""
 
 import difflib
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ NETWORK_PREFIX = "network:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSource:
-    """A record that is there, named by its content."""
+    """A record that is available, identified by its content."""
 
     name: str
     content: str  # digests of the two files, or the simulated plant
@@ -43,23 +43,23 @@ class Opened:
 
 
 def resolved(name: str, tables: Mapping[str, RecordTable], *, data: Path) -> RecordSource:
-    """Find a record, or the one that stands in for it."""
+    """Find a record, or the record given as `instead` if its files are absent."""
     table = tables[name]
     if table.plant is not None:
         return _simulated(name, table)
     missing = [path for path in (table.clean, table.test) if path and not (data / path).exists()]
     if not missing:
-        return _filed(name, table, data)
+        return _from_files(name, table, data)
     if table.instead is None:
         raise GridError(
-            f"record {name!r}: {missing[0]} is not under the data folder {data}; put it there, "
-            "point --data elsewhere, or name a record to run instead"
+            f"record {name!r}: {missing[0]} is not in the data folder {data}; put it there, "
+            "give another folder with --data, or name a substitute record with instead"
         )
     return resolved(table.instead, tables, data=data)
 
 
 def opened(source: RecordSource, *, cache: ArtifactCache | None = None) -> Opened:
-    """Read or simulate both records, or take simulated ones from the shelf."""
+    """Read or simulate both records; simulated ones are stored in the cache."""
     if source.plant is not None:
         clean, test = (_run(source, cache, attacks=attacks) for attacks in (False, True))
     else:
@@ -69,8 +69,8 @@ def opened(source: RecordSource, *, cache: ArtifactCache | None = None) -> Opene
     if source.skip_s:
         if source.skip_s >= len(clean) * clean.stride_s:
             raise SettingError(
-                f"record {source.name!r}: skip_s is {source.skip_s:g}, which leaves nothing of "
-                f"its {len(clean) * clean.stride_s:g} s"
+                f"record {source.name!r}: skip_s is {source.skip_s:g}, but the record has only "
+                f"{len(clean) * clean.stride_s:g} s; give a smaller skip_s"
             )
         clean = clean.without_first(source.skip_s)
     return Opened(clean=clean.every(source.every), test=test.every(source.every))
@@ -82,7 +82,9 @@ def _run(source: RecordSource, cache: ArtifactCache | None, *, attacks: bool) ->
     def make() -> Record:
         return simulate(plant, seed=seed, days=source.days, attacks=attacks)
 
-    if cache is None or plant.endswith(".inp"):  # a user's file may change under its name
+    if cache is None or plant.endswith(
+        ".inp"
+    ):  # a user's file can change without a change of its name
         return make()
     return cache.record((plant, seed, source.days, attacks), make)
 
@@ -91,23 +93,23 @@ def _simulated(name: str, table: RecordTable) -> RecordSource:
     assert table.plant is not None
     known = tuple(plant.name for plant in PLANTS)
     if table.plant not in known and not table.plant.startswith(NETWORK_PREFIX):
-        near = difflib.get_close_matches(table.plant, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        matches = difflib.get_close_matches(table.plant, known, n=1)
+        hint = f"; did you mean {matches[0]!r}?" if matches else ""
         raise GridError(
             f"record {name!r}: unknown plant {table.plant!r}; known are {', '.join(known)}{hint}"
         )
-    lasting = "" if table.days is None else f" for {table.days:g} days"
-    return _source(name, table, content=f"simulated {table.plant}{lasting}")
+    duration = "" if table.days is None else f" for {table.days:g} days"
+    return _source(name, table, content=f"simulated {table.plant}{duration}")
 
 
-def _filed(name: str, table: RecordTable, data: Path) -> RecordSource:
+def _from_files(name: str, table: RecordTable, data: Path) -> RecordSource:
     assert table.clean is not None
     assert table.test is not None
     digests = []
     try:
         for path in (table.clean, table.test):
-            found = Source(find_record_file(data / path))
-            digests.append(f"{found.digest}+{found.companions_digest}")
+            file = Source(find_record_file(data / path))
+            digests.append(f"{file.digest}+{file.companions_digest}")
     except (RecordError, OSError) as error:
         raise GridError(f"record {name!r}: {error}") from None
     return _source(

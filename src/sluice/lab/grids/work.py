@@ -1,4 +1,4 @@
-"""A piece of work: everything one federation of a grid depends on, and nothing else."""
+"""A piece of work: exactly the settings on which one federation of a grid depends."""
 
 import hashlib
 import json
@@ -17,22 +17,22 @@ __all__ = ["Work", "WorkLayout", "work_from_json", "work_to_json"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkLayout:
-    """What cells of one seed share: the record, how it is shared out, how it is learnt from."""
+    """What the cells of one seed share: the record, its split among clients, the training."""
 
     record: RecordSource
     clients: int
     liars: int
     target_share: float
     training: TrainingTable
-    screened: bool  # whether plants drop windows that the hardened rules find violating
+    screened: bool  # whether plants drop windows that violate the hardened rules
     seed: int
 
     @property
     def setup(self) -> Setup:
-        """The layout in the scenario's own words."""
+        """The layout as the settings of a scenario."""
         return Setup(
             clients=self.clients,
-            liars=self.liars,
+            malicious=self.liars,
             rounds=self.training.rounds,
             detector=self.training.detector,
             descent=Descent(epochs=self.training.epochs, batch=self.training.batch),
@@ -41,16 +41,16 @@ class WorkLayout:
 
     @property
     def id(self) -> str:
-        """A name that only equal layouts share: content in place of paths and record names."""
-        told = _LAYOUT.dump_python(self, mode="json")
-        for place in ("name", "clean", "test"):
-            del told["record"][place]
-        return _digest(told)
+        """A digest of the layout; the record's content replaces its paths and its name."""
+        document = _LAYOUT.dump_python(self, mode="json")
+        for key in ("name", "clean", "test"):
+            del document["record"][key]
+        return _digest(document)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One federation: a layout with its rule, mode, and the attack and rules that matter there."""
+    """One federation: a layout, rule and mode, and the attack and rule set that affect it."""
 
     layout: WorkLayout
     rule: str
@@ -60,7 +60,7 @@ class Work:
 
     @property
     def id(self) -> str:
-        """A name that only equal work shares."""
+        """A digest of everything that decides the result."""
         return _digest([self.layout.id, self.rule, self.mode, self.attack, self.invariants])
 
 
@@ -69,17 +69,17 @@ _WORK = TypeAdapter(Work)
 
 
 def work_to_json(work: Work) -> str:
-    """Write work down, in full."""
+    """Return the work as JSON."""
     return _WORK.dump_json(work).decode()
 
 
 def work_from_json(text: str) -> Work:
-    """Read work that was written down."""
+    """Read work from JSON."""
     return _WORK.validate_json(text)
 
 
-def minds_rules(mode: Mode, attack: str | None) -> bool:
-    """Whether a mode's outcome depends on a rule set: at its door, or in what its liars bring."""
+def depends_on_rules(mode: Mode, attack: str | None) -> bool:
+    """Whether the result depends on a rule set, through the gate or through adaptive poison."""
     if mode.gated:
         return True
     if attack is None or attack in UPDATE_ATTACKS or attack not in POISONS:
@@ -87,6 +87,6 @@ def minds_rules(mode: Mode, attack: str | None) -> bool:
     return mode.adversary is Adversary.PROJECTED or POISONS[attack].shaped
 
 
-def _digest(told: object) -> str:
-    canonical = json.dumps(told, sort_keys=True, separators=(",", ":"))
+def _digest(document: object) -> str:
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()

@@ -1,8 +1,8 @@
-"""The workbench: one worker's way from a piece of work to what it comes to.
+"""The workbench: runs pieces of work in one worker.
 
-It keeps at hand what the next piece is likely to need: the record, the scenario of the seed, what
-its clients bring. What is slow to make it shares with other workers, and with those after them,
-through the shelf.
+It keeps in memory what the next piece is likely to need: the record, the scenario of the seed and
+the contributions of its clients. The artifact cache shares the results of slow steps with other
+workers and with later runs.
 """
 
 import hashlib
@@ -37,28 +37,28 @@ __all__ = ["LabBench", "Workbench"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Laid:
-    """A layout that is at hand."""
+class _LoadedLayout:
+    """A layout in memory."""
 
     layout: WorkLayout
-    shared: Scenario
-    brought: Contributions
+    scenario: Scenario
+    contributions: Contributions
     trials: dict[str | None, Trial] = field(default_factory=dict)
 
 
 class Workbench:
-    """Does one piece of work after the other, and quickest those of one layout in a row."""
+    """Runs pieces of work one after another; consecutive pieces of one layout run fastest."""
 
     def __init__(self, *, cache: ArtifactCache | None = None) -> None:
         self._cache = cache
         self._record: tuple[RecordSource, Opened] | None = None
-        self._laid: _Laid | None = None
+        self._loaded: _LoadedLayout | None = None
 
     def work(self, work: Work, known: Mapping[str, Score]) -> Made:
-        """Run a federation, or recall the equal one that has run before."""
+        """Run a federation, or take its score from `known` if an equal one has run before."""
         begun = time.monotonic()
-        laid = self._lay(work.layout)
-        trial = self._trial(laid, work.invariants)
+        loaded = self._load(work.layout)
+        trial = self._trial(loaded, work.invariants)
         plan = trial.plan(MODES[work.mode], work.attack)
         federation = _federation(work, plan)
         score = known.get(federation)
@@ -73,17 +73,19 @@ class Workbench:
             wall_s=time.monotonic() - begun,
         )
 
-    def _lay(self, layout: WorkLayout) -> _Laid:
-        if self._laid is None or self._laid.layout.id != layout.id:
-            self._laid = None  # before the next one is made: two may not fit
+    def _load(self, layout: WorkLayout) -> _LoadedLayout:
+        if self._loaded is None or self._loaded.layout.id != layout.id:
+            self._loaded = None  # frees the memory first: two layouts may not fit
             shared = self.shared(layout)
             own = self.gate(layout, shared, Profile.HARDENED.value) if layout.screened else None
-            brought = Contributions(shared, own=own.gate if own else None, cache=self._cache)
-            self._laid = _Laid(layout=layout, shared=shared, brought=brought)
-        return self._laid
+            contributions = Contributions(shared, own=own.gate if own else None, cache=self._cache)
+            self._loaded = _LoadedLayout(
+                layout=layout, scenario=shared, contributions=contributions
+            )
+        return self._loaded
 
     def shared(self, layout: WorkLayout) -> Scenario:
-        """Return the scenario of a layout: one record shared out, or a plant a client."""
+        """Return the scenario of a layout: a record split among clients, or a plant per client."""
         if layout.record.sites:
             return site_scenario(setup=layout.setup, seed=layout.seed)
         records = self._open(layout.record)
@@ -95,54 +97,54 @@ class Workbench:
             self._record = (source, opened(source, cache=self._cache))
         return self._record[1]
 
-    def _trial(self, laid: _Laid, invariants: str | None) -> Trial:
-        if invariants not in laid.trials:
-            gate = self.gate(laid.layout, laid.shared, invariants) if invariants else None
-            laid.trials[invariants] = Trial(contributions=laid.brought, gate=gate)
-        return laid.trials[invariants]
+    def _trial(self, loaded: _LoadedLayout, invariants: str | None) -> Trial:
+        if invariants not in loaded.trials:
+            gate = self.gate(loaded.layout, loaded.scenario, invariants) if invariants else None
+            loaded.trials[invariants] = Trial(contributions=loaded.contributions, gate=gate)
+        return loaded.trials[invariants]
 
     def gate(self, layout: WorkLayout, shared: Scenario, invariants: str) -> NamedGate:
-        """Return the gate by a rule set of the layout's own first slices."""
+        """Return the gate with the rules mined from the layout's fit and calibration slices."""
         profile = Profile(invariants)
         policy = HardenedPolicy() if profile is Profile.HARDENED else PaperPolicy()
         ruleset = self._mined(layout, shared, profile)
         return NamedGate(name=invariants, gate=Gate.of(ruleset, policy))
 
     def _mined(self, layout: WorkLayout, shared: Scenario, profile: Profile) -> RuleSet:
-        """Mine the rules, or take those that were mined from the same rows by the same code."""
+        """Mine the rules, or read them from the cache if the same code mined the same rows."""
 
         def make() -> RuleSet:
             if layout.record.sites and profile is Profile.PAPER_EXPERT:
-                return _exact(shared.parts.calibration)
+                return _expert_rules(shared.parts.calibration)
             return mine(shared.parts.fit, shared.parts.calibration, profile=profile)
 
         if self._cache is None:
             return make()
         source = layout.record
-        told = (source.content, source.sites, source.every, source.skip_s, profile.value)
-        return self._cache.rules(told, make)
+        key = (source.content, source.sites, source.every, source.skip_s, profile.value)
+        return self._cache.rules(key, make)
 
 
-def _exact(clean: Record) -> RuleSet:
+def _expert_rules(clean: Record) -> RuleSet:
     from sluice.lab.expert_rules import line_rules  # noqa: PLC0415 - numba loads slowly
 
     return line_rules(clean)
 
 
 def _federation(work: Work, plan: TrialPlan) -> str:
-    """Name a federation by its layout, its rule and the very windows its clients train on."""
-    told = f"{work.layout.id} {work.rule} {plan.key}"
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    """Return a digest of a federation's layout, its rule and its clients' training windows."""
+    content = f"{work.layout.id} {work.rule} {plan.key}"
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabBench:
-    """The bench of a real grid."""
+    """Creates the workbench of a worker process."""
 
-    kept: Path  # the folder of the shelf
+    kept: Path  # the folder of the artifact cache
     code: str
 
     def __call__(self) -> Callable[[WorkerTask], Made]:
-        """Set up a workbench."""
+        """Create a workbench and return the function that runs one task on it."""
         bench = Workbench(cache=ArtifactCache(folder=self.kept, code=self.code))
         return lambda task: bench.work(work_from_json(task.settings), task.known)

@@ -1,4 +1,4 @@
-"""The plants by name. Simulators are imported when asked for: numba and wntr load slowly."""
+"""The plants by name. Simulators are imported when needed, because numba and wntr load slowly."""
 
 import difflib
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ LONGEST_DAYS = 3_660  # ten years; more does not fit into memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """One entry of the catalogue; `days` is how long its record is unless told otherwise."""
+    """One entry of the catalogue; `days` is the default length of its record."""
 
     name: str
     title: str

@@ -15,7 +15,7 @@ from sluice.errors import SettingError
 from sluice.files import atomically
 from sluice.reports import drawing, page
 
-if TYPE_CHECKING:  # matplotlib takes a while to import, which commands without a figure spare
+if TYPE_CHECKING:  # matplotlib is slow to import, and most commands draw no figure
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -43,7 +43,7 @@ DPI = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One kind of telemetry: the mean share of its rows that violate, and of batches admitted."""
+    """One kind of telemetry: its mean share of violating rows and share of admitted batches."""
 
     kind: str
     share: float
@@ -60,7 +60,7 @@ class AuditPanel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stem:
-    """One labelled attack: its number, its length, and the share that each rule set sees of it."""
+    """One labelled attack: its number, its length, and its share of suspect rows per rule set."""
 
     index: int
     rows: int
@@ -68,13 +68,15 @@ class Stem:
 
 
 def demand_figure_suffix(path: Path) -> None:
-    """Refuse a figure that is neither a PNG nor a page, before any work is done for it."""
+    """Refuse a figure file that is neither PNG nor HTML, before any work is done."""
     if path.suffix.lower() not in SUFFIXES:
-        raise SettingError(f"a figure is written as .png or .html, got {path.name!r}")
+        raise SettingError(
+            f"a figure is written as .png or .html, got {path.name!r}; change the suffix"
+        )
 
 
 def write_separation_figure(panels: Sequence[AuditPanel], path: Path) -> None:
-    """Draw the mean violating share of each kind, one panel a rule set, on a log scale."""
+    """Draw the mean violating share of each kind, one panel per rule set, on a log scale."""
     demand_figure_suffix(path)
     if path.suffix.lower() == ".png":
         _save(_drawn_bars(panels), path)
@@ -102,7 +104,7 @@ def write_coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str], path:
         "Share of each attack's rows that are suspect (log scale; zero drawn at 0.01 %), marker "
         "area by the attack's duration. The dashed line marks 1 %: an attack above it is covered."
     )
-    _save_page("Attacks that the rules see", coverage_figure(ordered, rule_sets), caption, path)
+    _save_page("Attacks that the rules detect", coverage_figure(ordered, rule_sets), caption, path)
 
 
 # -- PNG ------------------------------------------------------------------------------------------
@@ -117,12 +119,12 @@ def _drawn_bars(panels: Sequence[AuditPanel]) -> "Figure":
         colours = [_colour(bar.kind) for bar in panel.bars]
         axis.barh(places, widths, left=FLOOR / 2, color=colours, height=0.66)
         for place, bar in zip(places, panel.bars, strict=True):
-            told = f" {bar.share:.2%}, {bar.admitted_share:.0%} admitted"
+            label = f" {bar.share:.2%}, {bar.admitted_share:.0%} admitted"
             inside = bar.share > 0.05
             axis.text(
                 _drawn(bar.share),
                 place,
-                f"{told.strip()} " if inside else told,
+                f"{label.strip()} " if inside else label,
                 va="center",
                 ha="right" if inside else "left",
                 fontsize=8,
@@ -152,7 +154,9 @@ def _drawn_stems(stems: Sequence[Stem], rule_sets: Sequence[str]) -> "Figure":
     axis.vlines(places, lowest, highest, color="#9aa5b1", linewidth=1.2, zorder=1)
     for nth, name in enumerate(rule_sets):
         shares = [_drawn(stem.shares[nth]) for stem in stems]
-        ring = nth < len(rule_sets) - 1  # seen around the last set's disc where both agree
+        ring = (
+            nth < len(rule_sets) - 1
+        )  # stays visible around the last set's disc if both are equal
         axis.scatter(
             places,
             shares,
@@ -176,13 +180,13 @@ def _drawn_stems(stems: Sequence[Stem], rule_sets: Sequence[str]) -> "Figure":
     )
     for handle in legend.legend_handles:
         if handle is not None:
-            handle.set(sizes=[36])  # not the first attack's duration
+            handle.set(sizes=[36])  # else its size follows the first attack's duration
     _quiet_frame(axis)
     return figure
 
 
 def _areas(stems: Sequence[Stem]) -> list[float]:
-    """Return marker areas in square points: in proportion to duration, but always to be seen."""
+    """Return marker areas in square points: proportional to duration, but always visible."""
     longest = max(stem.rows for stem in stems)
     return [max(12.0, 320.0 * stem.rows / longest) for stem in stems]
 

@@ -1,4 +1,4 @@
-"""What a grid's audits add to its report: separation and coverage, the paper's beside them."""
+"""The audit part of a grid's report: separation and coverage, beside the paper's figures."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -33,7 +33,7 @@ _SEPARATION: Mapping[tuple[str, str], Mapping[str, tuple[float, float]]] = Mappi
             "scaling": (0.907025, 0.0),
             "splicing-record": (0.003625, 1.0),
         },
-        ("batadal", "paper-wide"): {  # its ten rules, there mined from half of the record
+        ("batadal", "paper-wide"): {  # the paper mined its ten rules from half of the record
             "honest": (0.0, 1.0),
             "channel-roll": (0.950645, 0.0),
             "permutation": (0.506455, 0.0),
@@ -60,7 +60,7 @@ _COVERAGE: Mapping[tuple[str, str], tuple[int, int, int, int]] = MappingProxyTyp
 
 
 def audit_figures(audits: Sequence[AuditedSet]) -> list[Drawn]:
-    """Draw separation for all rule sets, and the coverage stems of each record."""
+    """Draw separation for all rule sets, and the coverage of each record."""
     if not audits:
         return []
     panels = [
@@ -96,10 +96,10 @@ def audit_figures(audits: Sequence[AuditedSet]) -> list[Drawn]:
         drawn.append(
             Drawn(
                 topic="coverage",
-                title=f"Attacks that the rules see: {plant}",
+                title=f"Attacks that the rules detect: {plant}",
                 sentence="Share of each attack's rows that are suspect (log scale), marker area by "
-                "the attack's duration. An attack above the dashed 1 % is covered; for a short "
-                "one that may be a row or two.",
+                "the attack's duration. An attack above the dashed line at 1 % is covered; for a "
+                "short attack, one or two suspect rows can be enough.",
                 figure=coverage_figure(stems, [one.invariants for one in sets]),
             )
         )
@@ -107,7 +107,7 @@ def audit_figures(audits: Sequence[AuditedSet]) -> list[Drawn]:
 
 
 def audit_tables(audits: Audits) -> list[ReportTable]:
-    """Return both protocols of appendix A as tables, and what proofs cost."""
+    """Return a table for each protocol of appendix A, and one for the cost of proofs."""
     sets = [_separation(audits.sets), _coverage(audits.sets)] if audits.sets else []
     return [*sets, _proofs(audits.proofs)] if audits.proofs else sets
 
@@ -137,9 +137,9 @@ def _separation(audits: Sequence[AuditedSet]) -> ReportTable:
     return ReportTable(
         slug="separation",
         title="Separation of clean from fabricated telemetry",
-        sentence="Batches at random places of the clean record's rows that were not mined from: "
+        sentence="Batches at random places among the clean rows from which no rules were mined: "
         "mean share of violating rows, and share of batches admitted with its 95 % interval. On "
-        "BATADAL the paper mined from half of the record, a grid mines from three tenths.",
+        "BATADAL the paper mined from half of the record; a grid mines from three tenths.",
         columns=(
             Column(name="record"),
             Column(name="rule set"),
@@ -155,19 +155,19 @@ def _separation(audits: Sequence[AuditedSet]) -> ReportTable:
             Column(name="difference", digits=1),
         ),
         rows=tuple(rows),
-        finding=_told_apart(audits),
+        finding=_separation_finding(audits),
     )
 
 
-def _told_apart(audits: Sequence[AuditedSet]) -> str:
-    """Say in words which kinds pass and how many clean batches do not."""
+def _separation_finding(audits: Sequence[AuditedSet]) -> str:
+    """State how many clean batches are refused and which fabricated kinds pass."""
     rows = [row for one in audits for row in one.separation]
     clean = [row for row in rows if row.kind == "honest"]
     refused = sum(round((1 - row.admitted_share) * row.batches) for row in clean)
     passing = sorted({row.kind for row in rows if row.kind != "honest" and row.admitted_share > 0})
-    told = f"{refused} of {sum(row.batches for row in clean)} clean batches are refused; "
-    return told + (
-        f"of the fabricated kinds some batches pass: {', '.join(passing)}."
+    finding = f"{refused} of {sum(row.batches for row in clean)} clean batches are refused; "
+    return finding + (
+        f"batches of these fabricated kinds pass: {', '.join(passing)}."
         if passing
         else "no fabricated batch passes."
     )
@@ -177,8 +177,8 @@ def _coverage(audits: Sequence[AuditedSet]) -> ReportTable:
     rows = []
     for one in audits:
         printed = None if one.stand_in else _COVERAGE.get((one.record, one.invariants))
-        seen = sum(attack.covered for attack in one.attacks)
-        found = sum(attack.violating_rows for attack in one.attacks)
+        covered = sum(attack.covered for attack in one.attacks)
+        suspect = sum(attack.violating_rows for attack in one.attacks)
         total = sum(attack.rows for attack in one.attacks)
         rows.append(
             (
@@ -187,17 +187,17 @@ def _coverage(audits: Sequence[AuditedSet]) -> ReportTable:
                 one.couplings,
                 one.balances,
                 None if one.honest_share is None else 100 * one.honest_share,
-                f"{seen} of {len(one.attacks)}",
+                f"{covered} of {len(one.attacks)}",
                 f"{printed[0]} of {printed[1]}" if printed else None,
-                seen - printed[0] if printed else None,
-                f"{found:,} of {total:,}",
+                covered - printed[0] if printed else None,
+                f"{suspect:,} of {total:,}",
                 f"{printed[2]:,} of {printed[3]:,}" if printed else None,
-                found - printed[2] if printed else None,
+                suspect - printed[2] if printed else None,
             )
         )
     return ReportTable(
         slug="coverage",
-        title="Attacks that the rules see",
+        title="Attacks that the rules detect",
         sentence="A labelled attack is covered when more than 1 % of its rows are suspect.",
         columns=(
             Column(name="record"),
@@ -214,7 +214,7 @@ def _coverage(audits: Sequence[AuditedSet]) -> ReportTable:
         ),
         rows=tuple(rows),
         finding=" ".join(
-            f"{one.invariants} on {_plant(one)} sees {sum(a.covered for a in one.attacks)} of "
+            f"{one.invariants} on {_plant(one)} covers {sum(a.covered for a in one.attacks)} of "
             f"{len(one.attacks)} attacks."
             for one in audits
         ),
@@ -239,10 +239,10 @@ def _proofs(proofs: Sequence[AuditedProof]) -> ReportTable:
     printed = ("swat (paper)", "Groth16", "32 of 1,024", 297_736, None, 12.0, 3_800.0, 290.0, 806)
     return ReportTable(
         slug="proofs",
-        title="What a proof costs",
+        title="Cost of a proof",
         sentence="One clean batch of each record under its hardened rules, on this machine. The "
-        "paper's last line is another statement (32 sampled rows), another proof system with a "
-        "set-up that has to be trusted, and another machine (Apple M3 Pro).",
+        "last line is the paper's: another statement (32 sampled rows), another proof system that "
+        "needs a trusted set-up, and another machine (Apple M3 Pro).",
         columns=(
             Column(name="record"),
             Column(name="system"),

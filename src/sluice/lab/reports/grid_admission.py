@@ -1,4 +1,4 @@
-"""Who is let in: by the gate, and by each rule where no gate stands at the door."""
+"""Tables of admission: batches that the gate admits, and updates that each rule accepts."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -13,67 +13,69 @@ __all__ = ["admission_table", "sweep_table"]
 
 
 def admission_table(cells: Sequence[StoredCell]) -> ReportTable | None:
-    """Return how many liars' batches, once projected, and whose honest batches the gate lets in."""
+    """Return how many projected malicious batches and how many honest batches the gate admits."""
     rows: dict[tuple[str, ...], tuple[Value, ...]] = {}
     counts: list[tuple[int, int, int, int]] = []
     for group in groups(cells):
         gated = group.cells.get("gated", {})
         key = (group.line.plant, group.line.invariants, group.line.attack)
-        if not gated or key in rows:  # the gate decides before any rule does
+        if (
+            not gated or key in rows
+        ):  # the gate decides before the rule, so all rules give the same row
             continue
         results = [cell.result for cell in gated.values() if cell.result]
-        liars = sum(len(result.liars) for result in results)
-        let_in = sum(result.liars_admitted for result in results)
+        malicious = sum(len(result.liars) for result in results)
+        admitted = sum(result.liars_admitted for result in results)
         honest = sum(
             client not in result.liars
             for result in results
             for client in (*result.admitted, *result.refused)
         )
-        kept_out = sum(
-            client not in result.liars for result in results for client in result.refused
-        )
+        refused = sum(client not in result.liars for result in results for client in result.refused)
         printed = None
         if group.line.attack == "replay" and not group.line.stand_in:
             printed = ADMITTED_AFTER_PROJECTION.get((group.line.record, group.line.invariants))
-        low, high = wilson(let_in, liars) if liars else (None, None)
+        low, high = wilson(admitted, malicious) if malicious else (None, None)
         rows[key] = (
             *key,
             len(results),
-            f"{let_in} of {liars}",
+            f"{admitted} of {malicious}",
             low,
             high,
             f"{printed[0]} of {printed[1]}" if printed else None,
-            difference(let_in / liars, printed[0] / printed[1]) if printed and liars else None,
-            (liars - let_in) / len(results),
-            f"{kept_out} of {honest}",
+            difference(admitted / malicious, printed[0] / printed[1])
+            if printed and malicious
+            else None,
+            (malicious - admitted) / len(results),
+            f"{refused} of {honest}",
         )
-        counts.append((let_in, liars, kept_out, honest))
+        counts.append((admitted, malicious, refused, honest))
     if not rows:
         return None
     return ReportTable(
         slug="admission",
-        title="Whom the gate lets in",
-        sentence="Batches of liars who projected them onto the rules, and of plants that do as "
-        "agreed, over all seeds; the interval (95 %) is of the share of liars' batches admitted, "
-        "and so is the difference.",
+        title="Batches that the gate admits",
+        sentence="Batches of malicious clients, projected onto the rules, and batches of honest "
+        "clients, over all seeds. The interval (95 %) and the difference are for the share of "
+        "malicious batches admitted.",
         columns=(
             *NAMES[:3],
             Column(name="seeds", digits=0),
-            Column(name="liars' batches admitted"),
+            Column(name="malicious batches admitted"),
             Column(name="from", digits=2),
             Column(name="to", digits=2),
             Column(name="paper"),
             Column(name="difference", digits=2),
-            Column(name="liars kept out per federation", digits=1),
-            Column(name="others refused"),
+            Column(name="malicious clients refused per federation", digits=1),
+            Column(name="honest batches refused"),
         ),
         rows=tuple(rows.values()),
-        finding=_admitted(counts),
+        finding=_admission_finding(counts),
     )
 
 
 def sweep_table(cells: Sequence[StoredCell]) -> ReportTable | None:
-    """Return what each attack takes from each rule against the clean run, and whom it lets in."""
+    """Return the recall that each attack costs each rule, and how often the rule accepts it."""
     clean = {
         (group.line.plant, group.line.rule): group
         for group in groups(cells)
@@ -105,9 +107,10 @@ def sweep_table(cells: Sequence[StoredCell]) -> ReportTable | None:
         return None
     return ReportTable(
         slug="sweep",
-        title="What each attack takes from each rule",
+        title="Recall lost to each attack under each rule",
         sentence="Points of targeted recall lost against the clean federation, without a gate, "
-        "with a 95 % interval, and the share of rounds in which the rule let the liars through.",
+        "with a 95 % interval, and the share of rounds in which the rule accepted the updates of "
+        "malicious clients.",
         columns=(
             NAMES[0],
             NAMES[2],
@@ -116,43 +119,43 @@ def sweep_table(cells: Sequence[StoredCell]) -> ReportTable | None:
             Column(name="points lost", digits=1),
             Column(name="paper", digits=1),
             Column(name="difference", digits=1),
-            Column(name="liars let through", digits=2),
+            Column(name="malicious updates accepted", digits=2),
             Column(name="lost from", digits=1),
             Column(name="to", digits=1),
         ),
         rows=tuple(rows.values()),
-        finding=_most_lost(list(rows.values())),
+        finding=_sweep_finding(list(rows.values())),
     )
 
 
-def _admitted(counts: Sequence[tuple[int, int, int, int]]) -> str:
-    let_in, liars, kept_out, honest = (sum(column) for column in zip(*counts, strict=True))
+def _admission_finding(counts: Sequence[tuple[int, int, int, int]]) -> str:
+    admitted, malicious, refused, honest = (sum(column) for column in zip(*counts, strict=True))
     return (
-        f"In all, {let_in} of {liars} liars' batches got in, and {kept_out} of {honest} "
-        "batches of others were refused."
+        f"In total, the gate admits {admitted} of {malicious} malicious batches and refuses "
+        f"{refused} of {honest} honest batches."
     )
 
 
-def _most_lost(rows: Sequence[tuple[Value, ...]]) -> str:
+def _sweep_finding(rows: Sequence[tuple[Value, ...]]) -> str:
     lost = [(row[4], f"{row[1]} under {row[2]} on {row[0]}") for row in rows]
     known = [(points, where) for points, where in lost if isinstance(points, float)]
     if not known:
         return ""
     most, where = max(known)
     if most <= 0:
-        return "Nothing is lost anywhere."
-    beyond = sum(isinstance(row[-2], float) and row[-2] > 0 for row in rows)
+        return "No attack lowers recall."
+    significant = sum(isinstance(row[-2], float) and row[-2] > 0 for row in rows)
     return (
-        f"Most is lost to {where}: {most:.1f} points; beyond chance in {beyond} of {len(rows)} "
-        "lines."
+        f"The largest loss is {most:.1f} points, by {where}; the loss is beyond chance in "
+        f"{significant} of {len(rows)} lines."
     )
 
 
 def _passed(group: Group) -> float | None:
     shares = [
-        cell.result.score.passed.get(liar, 0.0)
+        cell.result.score.passed.get(client, 0.0)
         for cell in group.cells["naive"].values()
         if cell.result
-        for liar in cell.result.liars
+        for client in cell.result.liars
     ]
     return fmean(shares) if shares else None

@@ -1,4 +1,4 @@
-"""The figures of a grid: removal bars with a line a seed, the heat map, the dial."""
+"""The figures of a grid: removal bars with a dash per seed, the heat map, the coverage dial."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,40 +20,40 @@ HEIGHT = 380
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A figure with its title and the sentence that says what it shows."""
+    """A figure with its title and a sentence that explains it."""
 
-    topic: str  # the table that holds its figures and the paper's, shown below it
+    topic: str  # slug of the table with its figures and the paper's, shown below it
     title: str
     sentence: str
     figure: go.Figure
 
 
 def removal_figures(cells: Sequence[StoredCell]) -> list[Drawn]:
-    """Draw targeted recall lost against the reference, one figure a record, set and attack."""
+    """Draw targeted recall lost against the reference, per record, rule set and attack."""
     panels: dict[tuple[str, str, str], list[Group]] = {}
     for group in groups(cells):
         if "naive" in group.cells and _reference(group):
             key = (group.line.plant, group.line.invariants, group.line.attack)
             panels.setdefault(key, []).append(group)
-    return [_removal(key, found) for key, found in panels.items()]
+    return [_removal(key, panel) for key, panel in panels.items()]
 
 
 def sweep_figures(sweep: ReportTable) -> list[Drawn]:
-    """Draw points lost by rule and attack as a heat map, one a record."""
+    """Draw points lost by rule and attack as a heat map, one per record."""
     drawn = []
     for plant in dict.fromkeys(str(row[0]) for row in sweep.rows):
         rows = [row for row in sweep.rows if row[0] == plant]
         attacks = list(dict.fromkeys(str(row[1]) for row in rows))
         rules = list(dict.fromkeys(str(row[2]) for row in rows))
         lost = {(row[2], row[1]): row[4] for row in rows}
-        through = {(row[2], row[1]): row[7] for row in rows}
+        accepted = {(row[2], row[1]): row[7] for row in rows}
         figure = go.Figure(
             go.Heatmap(
                 x=attacks,
                 y=rules,
                 z=[[lost.get((rule, attack)) for attack in attacks] for rule in rules],
                 text=[
-                    [_label(lost.get((r, a)), through.get((r, a))) for a in attacks] for r in rules
+                    [_label(lost.get((r, a)), accepted.get((r, a))) for a in attacks] for r in rules
                 ],
                 texttemplate="%{text}",
                 colorscale="OrRd",
@@ -65,10 +65,10 @@ def sweep_figures(sweep: ReportTable) -> list[Drawn]:
         drawn.append(
             Drawn(
                 topic="sweep",
-                title=f"What each attack takes from each rule: {plant}",
+                title=f"Recall lost to each attack under each rule: {plant}",
                 sentence="Points of targeted recall lost against the clean federation; below, the "
-                "share of rounds in which the rule let the liars through. No gate stands at the "
-                "door.",
+                "share of rounds in which the rule accepted the updates of malicious clients. "
+                "There is no gate.",
                 figure=figure,
             )
         )
@@ -76,7 +76,7 @@ def sweep_figures(sweep: ReportTable) -> list[Drawn]:
 
 
 def dial_figures(cells: Sequence[StoredCell]) -> list[Drawn]:
-    """Draw what the gate removes under each rule set, where there are several to compare."""
+    """Draw the damage that the gate removes under each rule set, if there are several."""
     panels: dict[tuple[str, str], dict[str, list[Group]]] = {}
     for group in groups(cells):
         if "gated" in group.cells:
@@ -87,12 +87,12 @@ def dial_figures(cells: Sequence[StoredCell]) -> list[Drawn]:
         if len(sets) < 2:
             continue
         figure = go.Figure()
-        for name, found in sets.items():
-            removed = [removal_of(group, "gated") for group in found]
+        for name, panel_groups in sets.items():
+            removed = [removal_of(group, "gated") for group in panel_groups]
             figure.add_trace(
                 go.Bar(
                     name=name,
-                    x=[group.line.rule for group in found],
+                    x=[group.line.rule for group in panel_groups],
                     y=[_percent(one.share if one else None) for one in removed],
                     marker_color=DIAL.get(name),
                 )
@@ -102,7 +102,7 @@ def dial_figures(cells: Sequence[StoredCell]) -> list[Drawn]:
             Drawn(
                 topic="dial",
                 title=f"The coverage dial: {plant}, {attack}",
-                sentence="Which share of the naive attack's damage the gate removes under each "
+                sentence="Share of the naive attack's damage that the gate removes under each "
                 "rule set. No bar: no seed showed a point of damage.",
                 figure=figure,
             )
@@ -110,16 +110,16 @@ def dial_figures(cells: Sequence[StoredCell]) -> list[Drawn]:
     return drawn
 
 
-def _removal(key: tuple[str, str, str], found: list[Group]) -> Drawn:
+def _removal(key: tuple[str, str, str], panel: list[Group]) -> Drawn:
     plant, invariants, attack = key
-    reference = _reference(found[0])
+    reference = _reference(panel[0])
     figure = go.Figure()
     for mode, colour in BARS:
-        lost = [list(_lost(group, mode).values()) for group in found]
+        lost = [list(_lost(group, mode).values()) for group in panel]
         figure.add_trace(
             go.Bar(
                 name=mode,
-                x=[group.line.rule for group in found],
+                x=[group.line.rule for group in panel],
                 y=[fmean(points) if points else None for points in lost],
                 marker_color=colour,
                 offsetgroup=mode,
@@ -130,7 +130,7 @@ def _removal(key: tuple[str, str, str], found: list[Group]) -> Drawn:
                 name=f"{mode}, by seed",
                 x=[
                     group.line.rule
-                    for group, points in zip(found, lost, strict=True)
+                    for group, points in zip(panel, lost, strict=True)
                     for _ in points
                 ],
                 y=[point for points in lost for point in points],
@@ -146,13 +146,13 @@ def _removal(key: tuple[str, str, str], found: list[Group]) -> Drawn:
         barmode="group",
         scattermode="group",
     )
-    seeds = max(len(seeds_of(group, "naive")) for group in found)
+    seeds = max(len(seeds_of(group, "naive")) for group in panel)
     by = f", rules: {invariants}" if invariants else ""
     return Drawn(
         topic="removal",
-        title=f"Damage and what is left of it: {plant}, {attack}{by}",
+        title=f"Damage, and damage left with the gate: {plant}, {attack}{by}",
         sentence=f"Bars are means over {_counted(seeds)}, each dash is one seed; zero is the "
-        f"{reference} federation. Below zero the attacked one finds more.",
+        f"{reference} federation. Below zero, the attacked federation has the higher recall.",
         figure=figure,
     )
 
@@ -176,10 +176,10 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def _label(lost: object, through: object) -> str:
+def _label(lost: object, accepted: object) -> str:
     if not isinstance(lost, float):
         return ""
-    return f"{lost:.1f}" + (f"<br>{through:.0%}" if isinstance(through, float) else "")
+    return f"{lost:.1f}" + (f"<br>{accepted:.0%}" if isinstance(accepted, float) else "")
 
 
 def _shaped(figure: go.Figure, **layout: object) -> None:

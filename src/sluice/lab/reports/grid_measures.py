@@ -1,4 +1,4 @@
-"""What a report says of a grid: cells grouped by what they are compared in."""
+"""Measures for a grid's report: cells grouped for comparison, and their differences."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ NORMAL_975 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Line:
-    """What cells are compared within: all but mode and seed."""
+    """A row of a report: the fields of a cell except mode and seed."""
 
     record: str
     stand_in: str
@@ -38,7 +38,7 @@ class Line:
 
     @property
     def plant(self) -> str:
-        """The record, and what stands in for it."""
+        """The name of the record, with its substitute if it has one."""
         return f"{self.stand_in} for {self.record}" if self.stand_in else self.record
 
 
@@ -52,7 +52,7 @@ class Group:
 
 def groups(cells: Iterable[StoredCell], *, study: str | None = None) -> tuple[Group, ...]:
     """Group the finished cells, in the order of the grid."""
-    found: dict[Line, dict[str, dict[int, StoredCell]]] = {}
+    grouped: dict[Line, dict[str, dict[int, StoredCell]]] = {}
     for cell in cells:
         asked = cell.asked
         if cell.result is None or (study is not None and asked.study != study):
@@ -65,8 +65,8 @@ def groups(cells: Iterable[StoredCell], *, study: str | None = None) -> tuple[Gr
             attack=asked.attack or "",
             rule=asked.rule,
         )
-        found.setdefault(line, {}).setdefault(asked.mode, {})[asked.seed] = cell
-    return tuple(Group(line=line, cells=modes) for line, modes in found.items())
+        grouped.setdefault(line, {}).setdefault(asked.mode, {})[asked.seed] = cell
+    return tuple(Group(line=line, cells=modes) for line, modes in grouped.items())
 
 
 def of_mode(group: Group, mode: str) -> float | None:
@@ -76,7 +76,7 @@ def of_mode(group: Group, mode: str) -> float | None:
 
 
 def seeds_of(group: Group, mode: str) -> Mapping[int, float]:
-    """Return a mode's targeted recall by seed, where there are targets."""
+    """Return a mode's targeted recall by seed, for the seeds that have targets."""
     return {
         seed: recall
         for seed, cell in sorted(group.cells.get(mode, {}).items())
@@ -85,7 +85,7 @@ def seeds_of(group: Group, mode: str) -> Mapping[int, float]:
 
 
 def removal_of(group: Group, mode: str) -> Removal | None:
-    """Return the paper's ratio against honest-only, or against clean where there is none."""
+    """Return the paper's removal ratio against honest-only, or against clean if that is missing."""
     for reference in REFERENCES:
         shared = _shared(group, reference.value, "naive", mode)
         if shared:
@@ -105,9 +105,9 @@ def removal_of(group: Group, mode: str) -> Removal | None:
 def saved_by(
     group: Group, mode: str, *, against: str = "naive", other: Group | None = None
 ) -> PairedDifference | None:
-    """Return how much more of the targets a mode finds, seed by seed, with its interval.
+    """Return the gain in targeted recall of a mode, paired by seed, with its interval.
 
-    It is compared with a mode of the same line, or of another one.
+    The mode is compared with `against` in the same group, or in `other` if it is given.
     """
     recall, other_recall = seeds_of(group, mode), seeds_of(other or group, against)
     shared = sorted(set(recall) & set(other_recall))
@@ -121,7 +121,7 @@ def saved_by(
 
 
 def wilson(count: int, of: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share that was counted (Wilson, 1927)."""
+    """Return the 95 % interval of a counted share (Wilson, 1927)."""
     share, spread = count / of, NORMAL_975**2 / of
     centre = share + spread / 2
     reach = NORMAL_975 * math.sqrt(share * (1 - share) / of + spread / (4 * of))
@@ -145,7 +145,7 @@ def _federation(group: Group, mode: str, seed: int) -> Federation:
     return Federation(
         targeted_recall=cell.result.score.targeted_recall,
         roster=admitted,
-        liars=admitted & frozenset(cell.result.liars) if attacked else frozenset(),
+        malicious=admitted & frozenset(cell.result.liars) if attacked else frozenset(),
     )
 
 

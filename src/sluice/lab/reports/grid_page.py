@@ -1,4 +1,4 @@
-"""One self-contained page on a grid: every table and figure its results give, no network."""
+"""The report of a grid: all its tables and figures on one page that needs no network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,14 @@ from sluice.lab.reports.grid_admission import admission_table, sweep_table
 from sluice.lab.reports.grid_figures import Drawn, dial_figures, removal_figures, sweep_figures
 from sluice.lab.reports.grid_quality import quality_table
 from sluice.lab.reports.grid_tables import dial_table, failure_table, recall_table, removal_table
-from sluice.lab.reports.tables import ReportTable, as_csv, as_html, as_latex, as_markdown, told_only
+from sluice.lab.reports.tables import (
+    ReportTable,
+    as_csv,
+    as_html,
+    as_latex,
+    as_markdown,
+    without_empty_columns,
+)
 from sluice.lab.results import Provenance, ResultStore, StoredCell, load_audits, stored_cells
 
 __all__ = [
@@ -24,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabReport:
-    """What a grid's results say."""
+    """All tables and figures of a grid."""
 
     name: str
     stand_ins: tuple[str, ...]
@@ -42,7 +49,7 @@ class _Part:
 
 
 def lab_report(store: ResultStore) -> LabReport:
-    """Read a store and work everything out."""
+    """Read a store and compute all tables and figures."""
     cells = stored_cells(store)
     facts = store.facts()
     sweep = sweep_table(cells)
@@ -96,7 +103,7 @@ def write_lab_page(report: LabReport, path: Path) -> None:
 
 
 def write_lab_summary(report: LabReport, path: Path) -> None:
-    """Write the tables with what came out as one page of Markdown."""
+    """Write the tables with their findings as one page of Markdown."""
     records = ", ".join(dict.fromkeys(cell.asked.record for cell in report.cells))
     made_by = "; ".join(
         f"Sluice {maker.version}, code {maker.code[:12]}" for maker in report.makers
@@ -105,14 +112,17 @@ def write_lab_summary(report: LabReport, path: Path) -> None:
         f"# The grid {report.name} on {records}",
         (
             f"Written by `sluice lab report --summary` from the results alone ({made_by}). "
-            f"{_summary(report.cells)} Columns headed *paper* hold what the paper printed or the "
-            "reference's results files hold; differences are ours minus theirs."
+            f"{_summary(report.cells)} Columns headed *paper* hold figures printed in the paper or "
+            "taken from the reference's results files; differences are ours minus theirs."
         ),
-        *(f"**{note}.** No published figure stands beside its cells." for note in report.stand_ins),
+        *(
+            f"**{note}.** No published figure is shown beside its cells."
+            for note in report.stand_ins
+        ),
     ]
     for table in report.tables:
         sentence = f"{table.sentence} **{table.finding}**" if table.finding else table.sentence
-        parts += [f"## {table.title}", sentence, as_markdown(told_only(table)).rstrip()]
+        parts += [f"## {table.title}", sentence, as_markdown(without_empty_columns(table)).rstrip()]
     with atomically(path) as draft:
         draft.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
@@ -135,14 +145,13 @@ def _summary(cells: Sequence[StoredCell]) -> str:
     federations = len({cell.federation for cell in done})
     records = ", ".join(dict.fromkeys(cell.asked.record for cell in cells))
     return (
-        f"{len(done):,} of {len(cells):,} cells on {records}, which took {federations:,} "
-        "federations: cells that come down to the same plants with the same rows under the same "
-        "rule are one."
+        f"{len(done):,} of {len(cells):,} cells on {records}, computed from {federations:,} "
+        "federations: cells with the same plants, the same rows and the same rule share one."
     )
 
 
 def _parts(report: LabReport) -> list[_Part]:
-    """Put each table below its figures: the paper's numbers stand beside every drawing."""
+    """Put each table below its figures, so that the paper's numbers are near every figure."""
     numbered = list(enumerate(report.figures))
     topics = {table.slug for table in report.tables}
     parts = [_drawn(at, drawn) for at, drawn in numbered if drawn.topic not in topics]
@@ -164,4 +173,4 @@ def _drawn(at: int, drawn: Drawn) -> _Part:
 
 def _tabled(table: ReportTable) -> _Part:
     sentence = f"{table.sentence} {table.finding}".strip()
-    return _Part(title=table.title, sentence=sentence, body=as_html(told_only(table)))
+    return _Part(title=table.title, sentence=sentence, body=as_html(without_empty_columns(table)))

@@ -1,4 +1,4 @@
-"""F1 and its kin: the paper reports them beside recall on the targets, of its simulator alone."""
+"""F1 and related measures; the paper reports them only for its simulator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
@@ -49,10 +49,11 @@ def quality_table(cells: Sequence[StoredCell]) -> ReportTable | None:
         return None
     return ReportTable(
         slug="quality",
-        title="What each federation is worth over all attacks",
+        title="Detection quality over all attacks",
         sentence="F1 and precision at the alarm threshold, average precision over all thresholds, "
-        "mean over seeds; beside them what the reference's results files hold. F1 may stay or "
-        "rise while the targeted attacks are overlooked: that is why recall on them is measured.",
+        "mean over seeds; the columns 'paper' hold the figures of the reference's results files. "
+        "F1 can stay or rise while the targeted attacks are overlooked, so recall on them is "
+        "measured too.",
         columns=(
             *NAMES,
             Column(name="mode"),
@@ -64,7 +65,7 @@ def quality_table(cells: Sequence[StoredCell]) -> ReportTable | None:
             Column(name="precision", digits=3),
             Column(name="paper", digits=3),
             Column(name="average precision", digits=3),
-            Column(name="false alarms a day", digits=2),
+            Column(name="false alarms per day", digits=2),
         ),
         rows=tuple(rows),
         finding=_finding(rows),
@@ -72,7 +73,7 @@ def quality_table(cells: Sequence[StoredCell]) -> ReportTable | None:
 
 
 def recorded_f1(record: str, attack: str, rule: str, mode: str) -> float | None:
-    """Return the mean F1 in the reference's results files, where it is known."""
+    """Return the mean F1 in the reference's results files, or None if it is not known."""
     return _F1.get((record, attack, rule, mode))
 
 
@@ -80,10 +81,10 @@ def _row(group: Group, mode: str) -> tuple[Value, ...]:
     line = group.line
     scores = [cell.result.score for cell in group.cells[mode].values() if cell.result]
     f1 = [score.f1 for score in scores]
-    theirs = precise = None
+    theirs = paper_precision = None
     if not line.stand_in:
         theirs = recorded_f1(line.record, line.attack, line.rule, mode)
-        precise = _PRECISION.get((line.record, mode))
+        paper_precision = _PRECISION.get((line.record, mode))
     return (
         line.plant,
         line.invariants,
@@ -96,7 +97,7 @@ def _row(group: Group, mode: str) -> tuple[Value, ...]:
         theirs,
         difference(fmean(f1), theirs),
         _mean(scores, lambda score: score.precision),
-        precise,
+        paper_precision,
         _mean(scores, lambda score: score.auc_pr),
         _mean(scores, lambda score: score.false_alarms_per_day),
     )
@@ -108,11 +109,11 @@ def _mean(scores: Sequence[Score], figure: Callable[[Score], float | None]) -> f
 
 
 def _finding(rows: Sequence[tuple[Value, ...]]) -> str:
-    apart = [(abs(gap), f"{row[4]}, {row[2]}, {row[3]}") for row in rows if (gap := _gap(row))]
-    if not apart:
+    gaps = [(abs(gap), f"{row[4]}, {row[2]}, {row[3]}") for row in rows if (gap := _gap(row))]
+    if not gaps:
         return ""
-    most, where = max(apart)
-    return f"Farthest from the recorded F1 is {where}, by {most:.3f}."
+    most, where = max(gaps)
+    return f"The largest difference from the recorded F1 is {most:.3f}, for {where}."
 
 
 def _gap(row: tuple[Value, ...]) -> float | None:

@@ -1,4 +1,4 @@
-"""The tables of a grid, each figure beside what the paper published of it."""
+"""The tables of a grid, with the paper's published figures beside ours."""
 
 from collections.abc import Sequence
 
@@ -27,15 +27,15 @@ NAMES = (
 
 
 def recall_table(cells: Sequence[StoredCell]) -> ReportTable:
-    """Return the mean targeted recall of every mode, and what the reference recorded."""
-    found = groups(cells)
-    modes = [mode for mode in MODES if any(mode in group.cells for group in found)]
+    """Return the mean targeted recall of every mode, and the reference's figure."""
+    grouped = groups(cells)
+    modes = [mode for mode in MODES if any(mode in group.cells for group in grouped)]
     columns = [*NAMES, Column(name="seeds", digits=0)]
     for mode in modes:
         columns += [Column(name=mode, digits=3), Column(name="paper", digits=3)]
         columns.append(Column(name="difference", digits=3))
     rows = []
-    for group in found:
+    for group in grouped:
         row: list[Value] = [*_names(group), max(len(seeds) for seeds in group.cells.values())]
         for mode in modes:
             ours, theirs = of_mode(group, mode), _recorded(group, mode)
@@ -43,29 +43,29 @@ def recall_table(cells: Sequence[StoredCell]) -> ReportTable:
         rows.append(tuple(row))
     return ReportTable(
         slug="recall",
-        title="Recall on the attacks the liars would hide",
-        sentence="Share of the targeted attack windows that raise an alarm, mean over seeds; "
-        "beside it what the reference's results files hold, where they hold it.",
+        title="Recall on the targeted attacks",
+        sentence="Share of the windows of targeted attacks that raise an alarm, mean over seeds; "
+        "the columns 'paper' hold the figures of the reference's results files.",
         columns=tuple(columns),
         rows=tuple(rows),
-        finding=_farthest(rows, len(NAMES) + 1, modes),
+        finding=_recall_finding(rows, len(NAMES) + 1, modes),
     )
 
 
 def removal_table(cells: Sequence[StoredCell]) -> ReportTable | None:
-    """Return the paper's removal table with what it rests on."""
+    """Return the paper's removal table, with the number of seeds behind each figure."""
     rows = [_removal_row(group) for group in groups(cells) if "naive" in group.cells]
-    kept = tuple(row for row in rows if row is not None)
-    if not kept:
+    known = tuple(row for row in rows if row is not None)
+    if not known:
         return None
     return ReportTable(
         slug="removal",
         title="How much of the damage is removed",
-        sentence="Damage is the targeted recall that the naive attack takes, in points; removed is "
-        "the share of it that projection and gate give back (equation 7), over the seeds with at "
-        "least one point of damage. 'By construction' counts those where the gate left exactly "
-        "the clients of the reference. The last columns are gated minus naive over all seeds, "
-        "with a 95 % interval: where it spans zero, nothing is shown.",
+        sentence="Damage is the targeted recall lost to the naive attack, in points. Removed is "
+        "the share of it that projection or gate restores (equation 7), over the seeds with at "
+        "least one point of damage. 'By construction' counts the seeds where the gate admits "
+        "exactly the clients of the reference. The last columns are gated minus naive over all "
+        "seeds, with a 95 % interval: if it contains zero, no effect is shown.",
         columns=(
             *NAMES,
             Column(name="reference"),
@@ -82,13 +82,13 @@ def removal_table(cells: Sequence[StoredCell]) -> ReportTable | None:
             Column(name="from", digits=1),
             Column(name="to", digits=1),
         ),
-        rows=kept,
-        finding=_beyond_chance(kept),
+        rows=known,
+        finding=_beyond_chance(known),
     )
 
 
 def dial_table(cells: Sequence[StoredCell]) -> ReportTable | None:
-    """Return what the gate removes under each rule set, where a grid compares several."""
+    """Return the damage that the gate removes under each rule set, if a grid compares several."""
     sets: dict[tuple[str, str, str], dict[str, Group]] = {}
     for group in groups(cells):
         if "gated" in group.cells:
@@ -102,9 +102,9 @@ def dial_table(cells: Sequence[StoredCell]) -> ReportTable | None:
     return ReportTable(
         slug="dial",
         title="The coverage dial",
-        sentence="Which share of the naive attack's damage the gate removes under each rule set "
-        "(equation 7, over seeds with at least a point of damage), and how many more points of "
-        "targeted recall the gated federation has than the naive one, over all seeds, with a 95 % "
+        sentence="Share of the naive attack's damage that the gate removes under each rule set "
+        "(equation 7, over seeds with at least one point of damage), and the targeted recall of "
+        "the gated federation minus that of the naive one, in points over all seeds, with a 95 % "
         "interval.",
         columns=(
             *NAMES,
@@ -122,15 +122,15 @@ def dial_table(cells: Sequence[StoredCell]) -> ReportTable | None:
 
 
 def failure_table(cells: Sequence[StoredCell]) -> ReportTable | None:
-    """Return the cells that could not run, and why."""
+    """Return the failed cells with their reasons."""
     failed = [cell for cell in cells if cell.state is GridState.FAILED]
     if not failed:
         return None
     return ReportTable(
         slug="failures",
-        title=f"{len(failed)} cells that could not run",
-        sentence="They are missing from every figure above.",
-        columns=(Column(name="cell"), Column(name="why")),
+        title=f"{len(failed)} failed cells",
+        sentence="They are missing from all tables and figures above.",
+        columns=(Column(name="cell"), Column(name="reason")),
         rows=tuple((str(cell.asked), cell.reason) for cell in failed),
     )
 
@@ -155,40 +155,40 @@ def _dial_row(group: Group) -> tuple[Value, ...]:
 
 
 def _beyond_chance(rows: Sequence[tuple[Value, ...]]) -> str:
-    """Say in how many lines the interval in the last two columns leaves zero out."""
+    """State in how many lines the interval in the last two columns excludes zero."""
     intervals = [(row[-2], row[-1]) for row in rows]
     known = [(a, b) for a, b in intervals if isinstance(a, float) and isinstance(b, float)]
     if not known:
-        return "One seed gives no interval: nothing is shown beyond chance."
+        return "One seed gives no interval: no effect is shown beyond chance."
     better, worse = sum(low > 0 for low, _ in known), sum(high < 0 for _, high in known)
     return (
-        f"The gate gives recall back beyond chance in {better} of {len(known)} lines and takes "
-        f"some in {worse}; in the others nothing is shown."
+        f"Beyond chance, the gate raises recall in {better} of {len(known)} lines and lowers it in "
+        f"{worse}; in the other lines no effect is shown."
     )
 
 
-def _farthest(rows: Sequence[tuple[Value, ...]], first: int, modes: Sequence[str]) -> str:
-    """Say which figure is farthest from the recorded one."""
-    apart = [
+def _recall_finding(rows: Sequence[tuple[Value, ...]], first: int, modes: Sequence[str]) -> str:
+    """State how many figures agree with the recorded ones, and the largest difference."""
+    gaps = [
         (abs(gap), f"{mode}, {row[2]}, {row[3]} on {row[0]}")
         for row in rows
         for at, mode in enumerate(modes)
         if isinstance(gap := row[first + 3 * at + 2], float)
     ]
-    if not apart:
-        return "The reference recorded none of these."
-    most, where = max(apart)
-    near = sum(gap <= NEAR for gap, _ in apart)
+    if not gaps:
+        return "The reference recorded none of these figures."
+    most, where = max(gaps)
+    near = sum(gap <= NEAR for gap, _ in gaps)
     return (
-        f"Of {len(apart)} figures that the reference recorded {near} agree within {NEAR:g}; "
-        f"farthest is {where}, by {most:.3f}."
+        f"Of {len(gaps)} figures that the reference recorded, {near} agree within {NEAR:g}; the "
+        f"largest difference is {most:.3f}, for {where}."
     )
 
 
 def _removal_row(group: Group) -> tuple[Value, ...] | None:
     gate, projection = removal_of(group, "gated"), removal_of(group, "physics-aware")
-    told = gate or projection
-    if told is None:
+    either = gate or projection
+    if either is None:
         return None
     line = group.line
     printed = None
@@ -199,10 +199,10 @@ def _removal_row(group: Group) -> tuple[Value, ...] | None:
     theirs = printed.gate_percent if printed else None
     return (
         *_names(group),
-        told.reference.value,
-        f"{len(told.informative)} of {told.units}",
+        either.reference.value,
+        f"{len(either.informative)} of {either.units}",
         len(gate.by_construction) if gate else None,
-        _percent(told.damage),
+        _percent(either.damage),
         printed.damage_points if printed else None,
         _percent(projection.share if projection else None),
         printed.projection_percent if printed else None,
@@ -227,7 +227,7 @@ def _recorded(group: Group, mode: str) -> float | None:
 
 
 def difference(ours: float | None, theirs: float | None) -> float | None:
-    """Return ours minus theirs, where there are both."""
+    """Return ours minus theirs, or None if one is missing."""
     return None if ours is None or theirs is None else ours - theirs
 
 

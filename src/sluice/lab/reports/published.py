@@ -1,6 +1,6 @@
-"""What the paper printed and its results files hold, to be put beside what was measured here.
+"""Figures from the paper and from its results files, for comparison with our measurements.
 
-Quoted, not run anew: SWaT and WADI figures come from records that are given out on request.
+They are quoted, not reproduced: the SWaT and WADI records are available only on request.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedRemoval:
-    """A line of the paper's removal table; None where it prints a dash."""
+    """A line of the paper's removal table; None if the paper prints a dash."""
 
     damage_points: float | None
     projection_percent: float | None
@@ -128,13 +128,13 @@ ADMITTED_AFTER_PROJECTION: Mapping[tuple[str, str], tuple[int, int]] = MappingPr
         ("batadal", "paper-wide"): (6, 6),
     }
 )
-"""Replay batches that the gate admits once they are projected, of how many."""
+"""Projected replay batches: how many the gate admits, and how many there are."""
 
 
 def printed_removal(
     record: str, invariants: str | None, attack: str | None, rule: str
 ) -> PrintedRemoval | None:
-    """Return the paper's line, where it has one."""
+    """Return the paper's line, or None if it has none."""
     if record != "swat":
         return None
     return _PRINTED_REMOVAL.get((str(invariants), str(attack), rule))
@@ -143,7 +143,7 @@ def printed_removal(
 def recorded_recall(
     record: str, invariants: str | None, attack: str | None, rule: str, mode: str
 ) -> float | None:
-    """Return the mean targeted recall in the reference's results files, where it is known."""
+    """Return the mean targeted recall in the reference's results files, or None if unknown."""
     if record == "batadal":
         return _BATADAL.get((str(attack), rule, mode))
     if (record, invariants, attack) == ("swat", "paper-wide", "replay"):
@@ -152,25 +152,25 @@ def recorded_recall(
 
 
 def _removals() -> Mapping[tuple[str, str, str], PrintedRemoval]:
-    found = {}
+    removals = {}
     for line in _REMOVAL.strip().splitlines():
         invariants, attack, rule, damage, projection, gate = line.split()
-        found[invariants, attack, rule] = PrintedRemoval(
+        removals[invariants, attack, rule] = PrintedRemoval(
             damage_points=float(damage),
             projection_percent=float(projection),
             gate_percent=float(gate),
         )
-    return MappingProxyType(found)
+    return MappingProxyType(removals)
 
 
 def _swat_means() -> Mapping[tuple[str, str], float]:
-    found = {}
+    means = {}
     for entry in _SWAT.replace("\n |", " |").strip().splitlines():
-        rule, _, told = entry.partition(" ")
-        seeds = [[float(figure) for figure in part.split()] for part in told.split("|")]
+        rule, _, figures_by_seed = entry.partition(" ")
+        seeds = [[float(figure) for figure in part.split()] for part in figures_by_seed.split("|")]
         for mode, figures in zip(_SWAT_MODES, zip(*seeds, strict=True), strict=True):
-            found[rule, mode] = sum(figures) / len(figures)
-    return MappingProxyType(found)
+            means[rule, mode] = sum(figures) / len(figures)
+    return MappingProxyType(means)
 
 
 _PRINTED_REMOVAL = _removals()

@@ -1,4 +1,4 @@
-"""The demonstration's page: one picture that tells the story, then what it is made of."""
+"""The page of the demo: one picture of the result, then its details."""
 
 import html
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from sluice.files import atomically
-from sluice.lab.reports.tables import Column, ReportTable, as_html, told_only
+from sluice.lab.reports.tables import Column, ReportTable, as_html, without_empty_columns
 from sluice.reports import drawing, page
 
 __all__ = ["StoryPage", "StoryPlant", "Way", "write_story_page"]
 
-ADMITTED, REFUSED, LET_IN = "#1b9e77", "#c81e1e", "#e6ab02"
+ADMITTED, REFUSED, UNDETECTED = "#1b9e77", "#c81e1e", "#e6ab02"
 WAYS = {
     "clean": "#9aa5b1",
     "honest-only": "#9aa5b1",
@@ -21,20 +21,20 @@ WAYS = {
     "gated": "#1b9e77",
 }
 MEANINGS = {
-    "clean": "nobody lies",
-    "honest-only": "the liars are left out",
-    "naive": "they replay attacks, and no gate stands at the door",
-    "physics-aware": "they move what they replay onto the rules; no gate",
-    "gated": "they do so, and the gate judges them",
+    "clean": "no plant lies",
+    "honest-only": "without the liars",
+    "naive": "the liars replay attacks; no gate",
+    "physics-aware": "the liars project the replay onto the rules; no gate",
+    "gated": "the liars project the replay onto the rules; the gate judges every batch",
 }
 HEIGHT = 340
-LEAST_DAMAGE = 0.01  # a point of recall, the paper's mark of damage
-CAVEAT = "a story, not evidence. A verdict speaks of telemetry, not of people."
+LEAST_DAMAGE = 0.01  # one point of recall, the paper's threshold for damage
+CAVEAT = "an illustration, not evidence. A verdict is about telemetry, not about people."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryPlant:
-    """One plant at the door."""
+    """One plant and the gate's decision on it."""
 
     name: str
     lies: bool
@@ -47,11 +47,11 @@ class StoryPlant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to train, and what its detector finds."""
+    """One mode of training, and the quality of its detector."""
 
     name: str
     recall: float
-    precision: float  # on average over all thresholds: it moves before recall does
+    precision: float  # average over all thresholds; it changes before recall does
     other_recall: float | None
     liars_in: int
 
@@ -70,20 +70,22 @@ class StoryPage:
 def write_story_page(story: StoryPage, path: Path) -> None:
     """Write the page."""
     liars = sum(plant.lies for plant in story.plants)
-    caught = sum(plant.lies and not plant.admitted for plant in story.plants)
-    title = f"{len(story.plants)} plants, {liars} of them lie; physics keeps {caught} out"
+    refused = sum(plant.lies and not plant.admitted for plant in story.plants)
+    title = f"{len(story.plants)} plants, {liars} of them lie; the gate refuses {refused} of these"
     body = "\n".join(
         (
             f"<p>{html.escape(_sentence(story))}</p>",
             '<div class="beside">',
-            _shown("Rows that break a rule; the starred lie", _at_the_door(story), first=True),
-            _shown("Hidden attacks that are found", _found(story), first=False),
+            _shown(
+                "Rows that break a rule; plants with a star lie", _violations(story), first=True
+            ),
+            _shown("Hidden attacks that the detector finds", _recalls(story), first=False),
             "</div>",
-            "<h2>At the door</h2>",
-            as_html(_door(story)),
+            "<h2>Decisions of the gate</h2>",
+            as_html(_decisions(story)),
             _refusals(story),
-            "<h2>What each way to train finds of the hidden attacks</h2>",
-            as_html(told_only(_ways(story))),
+            "<h2>Hidden attacks that each mode of training finds</h2>",
+            as_html(without_empty_columns(_ways(story))),
             f"<h2>{len(story.rules)} rules of physics, mined from clean rows</h2>",
             "<ul>" + "".join(f"<li>{html.escape(rule)}</li>" for rule in story.rules) + "</ul>",
             f"<p>Seed {story.seed}, {story.rounds} rounds, one simulated plant: {CAVEAT}</p>",
@@ -97,25 +99,25 @@ def _sentence(story: StoryPage) -> str:
     ways = {way.name: way for way in story.ways}
     clean, naive = ways["clean"], ways["naive"]
     proven = sum(plant.admitted for plant in story.plants)
-    told = (
+    text = (
         "The liars replay recorded attacks as if they were normal operation, so that the shared "
         "detector learns to overlook them. "
     )
     if clean.recall - naive.recall >= LEAST_DAMAGE:
-        told += (
-            f"Without a gate it then finds {naive.recall:.0%} of those attacks' windows, where it "
-            f"would have found {clean.recall:.0%}. "
+        text += (
+            f"Without a gate it then finds {naive.recall:.0%} of those attacks' windows; without "
+            f"liars it finds {clean.recall:.0%}. "
         )
     else:
-        told += (
-            "In so small a federation that does not show in what it finds (recall "
-            f"{clean.recall:.3f} without liars, {naive.recall:.3f} with them); how well it tells "
-            f"those attacks apart moves from {clean.precision:.3f} to {naive.precision:.3f} in "
-            "average precision. "
+        text += (
+            "In this small federation the effect on recall is too small to see (recall "
+            f"{clean.recall:.3f} without liars, {naive.recall:.3f} with them); the average "
+            f"precision on those attacks changes from {clean.precision:.3f} to "
+            f"{naive.precision:.3f}. "
         )
-    return told + (
-        "Here every plant proves in zero knowledge that its batch obeys the plant's physics: "
-        f"{proven} of {len(story.plants)} could."
+    return text + (
+        "Here every plant must prove in zero knowledge that its batch obeys the plant's physics: "
+        f"{proven} of {len(story.plants)} succeed."
     )
 
 
@@ -124,7 +126,7 @@ def _shown(caption: str, figure: go.Figure, *, first: bool) -> str:
     return f"<figure><figcaption>{html.escape(caption)}</figcaption>{drawn}</figure>"
 
 
-def _at_the_door(story: StoryPage) -> go.Figure:
+def _violations(story: StoryPage) -> go.Figure:
     return _bars(
         names=[_short(plant) for plant in story.plants],
         percents=[100 * plant.violating_share for plant in story.plants],
@@ -134,7 +136,7 @@ def _at_the_door(story: StoryPage) -> go.Figure:
     )
 
 
-def _found(story: StoryPage) -> go.Figure:
+def _recalls(story: StoryPage) -> go.Figure:
     return _bars(
         names=[way.name.replace("-", "-<br>") for way in story.ways],
         percents=[100 * way.recall for way in story.ways],
@@ -176,25 +178,25 @@ def _bars(
 
 
 def _short(plant: StoryPlant) -> str:
-    """Name a plant so that ten fit beside each other on a phone."""
+    """Return a name so short that ten names fit beside each other on a phone."""
     return plant.name.removeprefix("plant-") + ("*" if plant.lies else "")
 
 
 def _colour(plant: StoryPlant) -> str:
     if not plant.admitted:
         return REFUSED
-    return LET_IN if plant.lies else ADMITTED
+    return UNDETECTED if plant.lies else ADMITTED
 
 
-def _door(story: StoryPage) -> ReportTable:
+def _decisions(story: StoryPage) -> ReportTable:
     return ReportTable(
-        slug="door",
-        title="At the door",
+        slug="decisions",
+        title="Decisions of the gate",
         sentence="",
         columns=(
             Column(name="plant"),
-            Column(name="does"),
-            Column(name="door"),
+            Column(name="behaviour"),
+            Column(name="decision"),
             Column(name="violating, %", digits=2),
             Column(name="proof, kB", digits=0),
             Column(name="s", digits=1),
@@ -202,7 +204,7 @@ def _door(story: StoryPage) -> ReportTable:
         rows=tuple(
             (
                 plant.name,
-                "lies" if plant.lies else "as agreed",
+                "lies" if plant.lies else "honest",
                 "admitted" if plant.admitted else "refused",
                 100 * plant.violating_share,
                 None if plant.proof_bytes is None else plant.proof_bytes / 1000,
@@ -214,27 +216,29 @@ def _door(story: StoryPage) -> ReportTable:
 
 
 def _refusals(story: StoryPage) -> str:
-    """Say why, below the table: reasons are sentences, and a phone has no room for such a cell."""
-    told = "".join(
+    """List the reasons below the table: they are sentences, too long for a table on a phone."""
+    items = "".join(
         f"<li><b>{html.escape(plant.name)}</b>: {html.escape(plant.why)}</li>"
         for plant in story.plants
         if plant.why
     )
-    return f"<p>Who was refused sees why, and nobody else does:</p><ul>{told}</ul>" if told else ""
+    if not items:
+        return ""
+    return f"<p>Only the refused plant sees its reasons:</p><ul>{items}</ul>"
 
 
 def _ways(story: StoryPage) -> ReportTable:
     return ReportTable(
         slug="ways",
-        title="Ways to train",
+        title="Modes of training",
         sentence="",
         columns=(
-            Column(name="trained"),
-            Column(name="liars in", digits=0),
+            Column(name="mode"),
+            Column(name="liars admitted", digits=0),
             Column(name="recall", digits=3),
             Column(name="average precision", digits=3),
             Column(name="recall on other attacks", digits=3),
-            Column(name="that is"),
+            Column(name="meaning"),
         ),
         rows=tuple(
             (

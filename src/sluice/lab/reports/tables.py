@@ -1,4 +1,4 @@
-"""Tables that are written four ways: on a page, as CSV, as LaTeX and as Markdown."""
+"""Tables in four formats: HTML, CSV, LaTeX and Markdown."""
 
 import csv
 import html
@@ -14,7 +14,7 @@ __all__ = [
     "as_html",
     "as_latex",
     "as_markdown",
-    "told_only",
+    "without_empty_columns",
 ]
 
 Value = str | float | int | None
@@ -24,7 +24,7 @@ SHORT = 16  # letters; a shorter text is not broken into lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A heading and how the figures below it are rounded; None is text."""
+    """A heading and the number of digits of its figures; None for text."""
 
     name: str
     digits: int | None = None
@@ -32,28 +32,28 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """A table with the sentence that says what it shows."""
+    """A table with a sentence that explains it."""
 
-    slug: str  # names its files
+    slug: str  # the stem of its file names
     title: str
     sentence: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
-    finding: str = ""  # what came out, in plain words
+    finding: str = ""  # the result in one sentence
 
 
-def told_only(table: ReportTable) -> ReportTable:
-    """Return the table without the columns in which no row says anything."""
-    told = [any(row[at] is not None for row in table.rows) for at in range(len(table.columns))]
+def without_empty_columns(table: ReportTable) -> ReportTable:
+    """Return the table without the columns that have no value in any row."""
+    filled = [any(row[at] is not None for row in table.rows) for at in range(len(table.columns))]
     return replace(
         table,
-        columns=tuple(compress(table.columns, told)),
-        rows=tuple(tuple(compress(row, told)) for row in table.rows),
+        columns=tuple(compress(table.columns, filled)),
+        rows=tuple(tuple(compress(row, filled)) for row in table.rows),
     )
 
 
 def as_html(table: ReportTable) -> str:
-    """Return the table for a page; figures are rounded and set to the right."""
+    """Return the table as HTML; figures are rounded and right-aligned."""
     head = "".join(
         f"<th{_figures(column)}>{html.escape(column.name)}</th>" for column in table.columns
     )
@@ -77,7 +77,7 @@ def _figures(column: Column) -> str:
 
 
 def as_csv(table: ReportTable) -> str:
-    """Return the table with every digit."""
+    """Return the table as CSV, without rounding."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in table.columns])
@@ -86,7 +86,7 @@ def as_csv(table: ReportTable) -> str:
 
 
 def as_latex(table: ReportTable) -> str:
-    """Return the table for a paper, with booktabs."""
+    """Return the table as LaTeX with booktabs."""
     spec = "".join("l" if column.digits is None else "r" for column in table.columns)
     lines = [
         " & ".join(
@@ -116,7 +116,7 @@ def as_latex(table: ReportTable) -> str:
 
 
 def as_markdown(table: ReportTable) -> str:
-    """Return the table for a page of the documentation."""
+    """Return the table as Markdown."""
     head = [column.name for column in table.columns]
     rules = ["---" if column.digits is None else "---:" for column in table.columns]
     body = [

@@ -1,4 +1,4 @@
-"""Results of trials: kept in a store, exported as Parquet, read by reports."""
+"""Results of trials: saved in a store, exported as Parquet, read by reports."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What audits say of a grid's rule sets, kept beside its cells in `audits.json`."""
+"""Audit results of a grid's rule sets, stored in `audits.json` beside its cells."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ FILE = "audits.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedKind:
-    """One kind of telemetry before the gate (appendix A, first protocol)."""
+    """How the gate judges one kind of telemetry (appendix A, first protocol)."""
 
     kind: str
     mean_violating_share: float
@@ -45,7 +45,7 @@ class AuditedAttack:
 
     @property
     def share(self) -> float:
-        """The share of its rows that the rules find suspect."""
+        """The share of its rows that are suspect under the rules."""
         return self.violating_rows / self.rows
 
 
@@ -65,12 +65,12 @@ class AuditedSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedProof:
-    """One batch of a record, proven under its hardened rules."""
+    """The cost of proving one batch of a record under its hardened rules."""
 
     record: str
     stand_in: str | None
     system: str
-    rows: int  # all of them are checked
+    rows: int  # the proof checks all rows
     constraints: int
     proven_bits: int
     prove_s: float
@@ -81,7 +81,7 @@ class AuditedProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audits:
-    """Everything that was audited."""
+    """All audit results of a grid."""
 
     sets: tuple[AuditedSet, ...] = ()
     proofs: tuple[AuditedProof, ...] = ()
@@ -91,14 +91,14 @@ _AUDITS = TypeAdapter(Audits)
 
 
 def load_audits(folder: Path) -> Audits:
-    """Read the audits of a results folder; none where none were made."""
+    """Read the audits of a results folder; empty if it has none."""
     path = folder / FILE
     if not path.exists():
         return Audits()
     try:
         return _AUDITS.validate_json(path.read_bytes())
     except (ValidationError, OSError):
-        raise ResultsError(f"{path} is damaged; make it anew with 'sluice lab audit'") from None
+        raise ResultsError(f"{path} is damaged; create it again with 'sluice lab audit'") from None
 
 
 def save_audits(folder: Path, audits: Audits) -> None:

@@ -1,4 +1,4 @@
-"""What a grid asks of a cell and what the cell came to."""
+"""A cell: the combination that a grid asks for, its result and its score."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ __all__ = ["Asked", "CellResult", "Score"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What a federation reached; where each plant was alone, the mean over plants."""
+    """The score of a federation; if each plant trains alone, the mean over plants."""
 
     targeted_recall: float | None
     untargeted_recall: float | None
@@ -29,32 +29,32 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """One cell of the table: who was let in, and what came of it."""
+    """One cell of the table: the clients admitted and refused, and the score."""
 
     mode: str
     attack: str | None
     rule: str
     seed: int
     admitted: tuple[str, ...]
-    refused: Mapping[str, tuple[str, ...]]  # with the reasons
-    liars: tuple[str, ...]
+    refused: Mapping[str, tuple[str, ...]]  # client: reasons
+    liars: tuple[str, ...]  # the malicious clients
     score: Score
 
     @property
     def liars_admitted(self) -> int:
-        """How many liars took part."""
-        return sum(liar in self.admitted for liar in self.liars)
+        """How many malicious clients took part."""
+        return sum(client in self.admitted for client in self.liars)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One cell as a grid names it, whether or not its outcome depends on every name."""
+    """One cell as a grid names it; its result need not depend on every field."""
 
     study: str
     record: str
-    stand_in: str | None  # what was run in the record's place, where it is absent
+    stand_in: str | None  # the record used instead, if this one is absent
     clients: int
-    liars: int
+    liars: int  # how many clients are malicious
     rule: str
     attack: str | None
     mode: str
@@ -62,7 +62,7 @@ class Asked:
     seed: int
 
     def __str__(self) -> str:
-        told = (
+        parts = (
             self.record if self.stand_in is None else f"{self.stand_in} for {self.record}",
             f"{self.clients} plants",
             self.rule,
@@ -71,4 +71,4 @@ class Asked:
             *([f"by {self.invariants}"] if self.invariants else []),
             f"seed {self.seed}",
         )
-        return ", ".join(told)
+        return ", ".join(parts)

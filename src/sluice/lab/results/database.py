@@ -1,4 +1,4 @@
-"""The SQLite file under a store: its schema, its transactions, and its troubles in one sentence."""
+"""The SQLite file of a store: its schema, its transactions and its error messages."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sluice.errors import ResultsError
 
-__all__ = ["SCHEMA", "TABLES", "connected", "sentenced", "transaction"]
+__all__ = ["SCHEMA", "TABLES", "connected", "readable_errors", "transaction"]
 
 SCHEMA = 1
 
@@ -52,39 +52,39 @@ CREATE INDEX cells_by_work ON cells (work);
 
 
 def connected(path: Path, *, patience_s: float, read_only: bool = False) -> sqlite3.Connection:
-    """Open the file; every statement is its own transaction unless one is begun."""
+    """Open the file; each statement is a transaction unless `transaction` starts one."""
     mode = "ro" if read_only else "rwc"
-    with sentenced(path):
-        opened = sqlite3.connect(
+    with readable_errors(path):
+        connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
             timeout=patience_s,
             isolation_level=None,
         )
         if not read_only:
-            opened.execute("PRAGMA journal_mode = WAL")
-        opened.execute("PRAGMA synchronous = FULL")
-        opened.execute("PRAGMA foreign_keys = ON")
-    return opened
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    return connection
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Do everything or nothing; nobody else writes meanwhile."""
+    """Commit all statements or none; other connections cannot write meanwhile."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # A full disk rolls back by itself, and then there is nothing to roll back.
+        # SQLite rolls back by itself when the disk is full; a second rollback would fail.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
 @contextmanager
-def sentenced(path: Path) -> Iterator[None]:
-    """Turn what SQLite complains of into one sentence with a remedy."""
+def readable_errors(path: Path) -> Iterator[None]:
+    """Turn an SQLite error into a `ResultsError` with a remedy."""
     try:
         yield
     except sqlite3.Error as error:
@@ -93,15 +93,17 @@ def sentenced(path: Path) -> Iterator[None]:
 
 def _sentence(path: Path, error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    go_on = f"then go on with 'sluice lab resume {path.parent}'"
+    resume = f"then continue with 'sluice lab resume {path.parent}'"
     match code:
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
-            return f"the disk that holds {path} is full or fails; make room, {go_on}"
+            return f"the disk that holds {path} is full or fails; free some space, {resume}"
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return f"{path} is locked by another program; close that, {go_on}"
+            return f"{path} is locked by another program; close that program, {resume}"
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return f"{path} cannot be opened or written; look at its folder's permissions"
+            return f"{path} cannot be opened or written; check the permissions of its folder"
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
-            return f"{path} is damaged or no results of Sluice; run the grid into a new folder"
+            return (
+                f"{path} is damaged or not a results file of Sluice; run the grid into a new folder"
+            )
         case _:
             return f"{path} cannot be used: {error}"

@@ -1,4 +1,4 @@
-"""Results as Parquet: one row a cell. The same results give the same bytes, so times lie apart."""
+"""Results as Parquet, one row per cell. Times have their own file: equal results, equal bytes."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -73,7 +73,7 @@ TIME_SCHEMA: SchemaDict = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedResults:
-    """What was written."""
+    """The files written and the number of cells."""
 
     cells: Path
     times: Path
@@ -81,12 +81,12 @@ class ExportedResults:
 
 
 def export(store: ResultStore, folder: Path) -> ExportedResults:
-    """Write every cell as it stands."""
+    """Write every cell in its present state."""
     cells = stored_cells(store)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ResultsError(f"cannot make the folder {folder}: {error.strerror}") from None
+        raise ResultsError(f"cannot create the folder {folder}: {error.strerror}") from None
     _write(pl.DataFrame([_row(cell) for cell in cells], schema=CELL_SCHEMA), folder / CELLS)
     works = {cell.work: cell for cell in cells}
     _write(
@@ -127,7 +127,7 @@ def _outcome(result: CellResult) -> dict[str, object]:
         "refused_because": ["; ".join(reasons) for reasons in result.refused.values()],
         "lying": list(result.liars),
         "liars_admitted": result.liars_admitted,
-        "influence_of_liars": sum(score.influence.get(liar, 0.0) for liar in result.liars),
+        "influence_of_liars": sum(score.influence.get(name, 0.0) for name in result.liars),
     }
 
 

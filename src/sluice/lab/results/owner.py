@@ -1,7 +1,7 @@
-"""Who works on a results folder: a lock file that the system drops when the last process dies.
+"""The owner of a results folder: a lock that the system releases when its last process ends.
 
-A lease says until when; the lock says at once that its owner is gone. A runner and its workers
-all hold it, so a worker that outlives a killed runner still owns its cell.
+A lease expires at a fixed time; the lock shows at once that its owner has ended. A runner and all
+its workers hold the lock, so a worker that outlives a killed runner still owns its cell.
 """
 
 import fcntl
@@ -18,13 +18,13 @@ FOLDER = "owners"
 
 
 class Owner:
-    """A runner's name on its leases, alive as long as it or one of its workers is."""
+    """The name of a runner on its leases, valid while the runner or one of its workers runs."""
 
     def __init__(self, folder: Path) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.path = folder / FOLDER / f"{self.name}.lock"
         self.path.parent.mkdir(exist_ok=True)
-        self._held = hold(self.path)
+        self._handle = hold(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -36,20 +36,20 @@ class Owner:
         trace: TracebackType | None,
     ) -> None:
         self.path.unlink(missing_ok=True)
-        os.close(self._held)
+        os.close(self._handle)
 
 
 def hold(path: Path) -> int:
-    """Share an owner's lock until this process ends."""
+    """Hold an owner's lock, shared, until this process ends."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     fcntl.flock(handle, fcntl.LOCK_SH)
     return handle
 
 
 def gone(folder: Path, name: str) -> bool:
-    """Whether every process of an owner has ended, as far as this machine can tell."""
+    """Whether every process of an owner on this machine has ended; False for other machines."""
     if not name.startswith(f"{socket.gethostname()}-"):
-        return False  # another machine's: its lease has to run out
+        return False  # on another machine: wait until its lease expires
     path = folder / FOLDER / f"{name}.lock"
     try:
         handle = os.open(path, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""What made a result: version, commit, code and what was installed around it."""
+"""The provenance of a result: version, commit, code hash and installed packages."""
 
 import hashlib
 import shutil
@@ -16,16 +16,16 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Two results are comparable to the last digit where code and environment agree."""
+    """Two results are comparable to the last digit if code and environment are equal."""
 
     version: str
-    commit: str  # of the working copy, where it is one
+    commit: str  # of the working copy, if there is one
     code: str  # hash of the package's own files, uncommitted changes included
-    environment: str  # hash of the names and versions of all that is installed
+    environment: str  # hash of the names and versions of all installed packages
 
 
 def provenance() -> Provenance:
-    """Look at the package that is running."""
+    """Return the provenance of the running package."""
     package = Path(__file__).parents[2]
     return Provenance(
         version=__version__,
@@ -39,10 +39,10 @@ def _commit(package: Path) -> str:
     git = shutil.which("git")
     if git is None:
         return UNKNOWN
-    asked = subprocess.run(  # noqa: S603 - nothing of a user's in it
+    process = subprocess.run(  # noqa: S603 - no user input in the command
         [git, "-C", str(package), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
     )
-    return asked.stdout.strip() if asked.returncode == 0 else UNKNOWN
+    return process.stdout.strip() if process.returncode == 0 else UNKNOWN
 
 
 def _code(package: Path) -> str:
@@ -54,5 +54,5 @@ def _code(package: Path) -> str:
 
 
 def _environment() -> str:
-    found = sorted({f"{known.name}=={known.version}" for known in distributions()})
-    return hashlib.blake2b("\n".join(found).encode(), digest_size=16).hexdigest()
+    packages = sorted({f"{package.name}=={package.version}" for package in distributions()})
+    return hashlib.blake2b("\n".join(packages).encode(), digest_size=16).hexdigest()

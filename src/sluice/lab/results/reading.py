@@ -1,4 +1,4 @@
-"""Results as a report reads them: one entry a cell, in the order of the grid."""
+"""Results as a report reads them: one entry per cell, in the order of the grid."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,7 @@ __all__ = ["GridState", "StoredCell", "stored_cells", "under_way"]
 
 
 class GridState(StrEnum):
-    """How far a cell is."""
+    """The state of a cell."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -23,7 +23,7 @@ class GridState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCell:
-    """A cell with all that is known of it."""
+    """A cell with its state, result and provenance."""
 
     asked: Asked
     work: str
@@ -46,15 +46,15 @@ _MADE_BY = TypeAdapter(Provenance)
 
 def stored_cells(store: ResultStore) -> tuple[StoredCell, ...]:
     """Read every cell; cells of the same work share its result."""
-    found: dict[str, CellResult | None] = {}
+    results: dict[str, CellResult | None] = {}
     makers: dict[str, Provenance] = {}
     cells = []
     for row in store.rows(
         "SELECT asked, work, settings, state, reason, result, federation, made_by, attempts,"
         " recalled, wall_s, ended FROM cells JOIN works ON works.id = cells.work ORDER BY cells.at"
     ):
-        if row["work"] not in found:
-            found[row["work"]] = row["result"] and _RESULT.validate_json(row["result"])
+        if row["work"] not in results:
+            results[row["work"]] = row["result"] and _RESULT.validate_json(row["result"])
         cells.append(
             StoredCell(
                 asked=_ASKED.validate_json(row["asked"]),
@@ -62,7 +62,7 @@ def stored_cells(store: ResultStore) -> tuple[StoredCell, ...]:
                 settings=row["settings"],
                 state=GridState(row["state"]),
                 reason=row["reason"],
-                result=found[row["work"]],
+                result=results[row["work"]],
                 federation=row["federation"],
                 made_by=_maker(row["made_by"], makers),
                 attempts=row["attempts"],
@@ -83,9 +83,9 @@ def under_way(store: ResultStore) -> tuple[Asked, ...]:
     return tuple(_ASKED.validate_json(row["asked"]) for row in rows)
 
 
-def _maker(told: str | None, known: dict[str, Provenance]) -> Provenance | None:
-    if told is None:
+def _maker(text: str | None, parsed: dict[str, Provenance]) -> Provenance | None:
+    if text is None:
         return None
-    if told not in known:
-        known[told] = _MADE_BY.validate_json(told)
-    return known[told]
+    if text not in parsed:
+        parsed[text] = _MADE_BY.validate_json(text)
+    return parsed[text]

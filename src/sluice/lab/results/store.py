@@ -1,7 +1,7 @@
-"""The cell store: what a grid asks, who works on what, and what came of it, in one SQLite file.
+"""The result store: the cells of a grid, who works on them and their results, in one SQLite file.
 
-A piece of work is waiting, running under a lease, done or failed. Taking it, and keeping what it
-came to, is one transaction each: whatever is killed, at most the work in flight is lost.
+A piece of work is waiting, running under a lease, done or failed. Claiming it is one transaction,
+and so is saving its result: if a process is killed, at most the work it was running is lost.
 """
 
 import sqlite3
@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from sluice.errors import ResultsError
 from sluice.lab.results.cell import Asked, CellResult, Score
-from sluice.lab.results.database import SCHEMA, TABLES, connected, sentenced, transaction
+from sluice.lab.results.database import SCHEMA, TABLES, connected, readable_errors, transaction
 from sluice.lab.results.owner import gone
 from sluice.lab.results.provenance import Provenance
 from sluice.lab.results.work import Counts, GridFacts, Made, WorkClaim, WorkRow
@@ -23,20 +23,20 @@ _ASKED = TypeAdapter(Asked)
 
 
 def lay_out(path: Path, facts: GridFacts, works: Sequence[WorkRow]) -> None:
-    """Write a new store beside its place and move it there when it is whole."""
+    """Write a new store to a draft file and rename it when it is complete."""
     draft = path.with_name(f".{path.name}.draft")
-    for left in path.parent.glob(f"{draft.name}*"):  # by a run that was killed here
-        left.unlink()
+    for leftover in path.parent.glob(f"{draft.name}*"):  # of a run that was killed
+        leftover.unlink()
     file = connected(draft, patience_s=0.0)
     try:
         file.executescript(TABLES)
         with transaction(file):
-            told = {
+            rows = {
                 "schema": str(SCHEMA),
                 "grid": facts.name,
                 "stand_ins": "\n".join(facts.stand_ins),
             }
-            file.executemany("INSERT INTO facts VALUES (?, ?)", told.items())
+            file.executemany("INSERT INTO facts VALUES (?, ?)", rows.items())
             file.executemany(
                 "INSERT INTO works (at, id, layout, rule, settings) VALUES (?, ?, ?, ?, ?)",
                 [(at, row.id, row.layout, row.rule, row.settings) for at, row in enumerate(works)],
@@ -71,47 +71,47 @@ class ResultStore:
         self.folder = folder
         self.path = folder / FILE
         if not self.path.exists():
-            raise ResultsError(f"{folder} holds no results; start with 'sluice lab run'")
+            raise ResultsError(f"{folder} holds no results; create some with 'sluice lab run'")
         self._file = connected(self.path, patience_s=patience_s, read_only=read_only)
-        found = self._fact("schema")
-        if found != str(SCHEMA):
+        schema = self._fact("schema")
+        if schema != str(SCHEMA):
             raise ResultsError(
-                f"{self.path} has schema {found}, this version of Sluice reads {SCHEMA}; run the "
-                "grid into a new folder"
+                f"{self.path} has schema {schema}, but this version of Sluice reads {SCHEMA}; run "
+                "the grid into a new folder"
             )
 
     @classmethod
     def create(cls, folder: Path, facts: GridFacts, works: Sequence[WorkRow]) -> "ResultStore":
-        """Lay a new store out, whole or not at all."""
+        """Create a new store, completely or not at all."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ResultsError(f"cannot make the folder {folder}: {error.strerror}") from None
+            raise ResultsError(f"cannot create the folder {folder}: {error.strerror}") from None
         path = folder / FILE
         if path.exists():
             raise ResultsError(
-                f"{folder} already holds results; go on with 'sluice lab resume {folder}' or "
+                f"{folder} already holds results; continue with 'sluice lab resume {folder}' or "
                 "choose another folder"
             )
-        with sentenced(path):
+        with readable_errors(path):
             lay_out(path, facts, works)
         return cls(folder)
 
     def close(self) -> None:
-        """Fold the journal in and let go of the file."""
-        with sentenced(self.path):
+        """Merge the journal into the file and close it."""
+        with readable_errors(self.path):
             self._file.close()
 
     def facts(self) -> GridFacts:
-        """Return what the grid is called and what stands in for what."""
-        told = self._fact("stand_ins")
-        return GridFacts(name=self._fact("grid"), stand_ins=tuple(filter(None, told.split("\n"))))
+        """Return the name of the grid and the substitutes for absent records."""
+        lines = self._fact("stand_ins").split("\n")
+        return GridFacts(name=self._fact("grid"), stand_ins=tuple(filter(None, lines)))
 
     def claim(
         self, owner: str, *, now: float, lease_s: float, prefer: str | None = None
     ) -> WorkClaim | None:
-        """Take the next piece of work, of the preferred layout first, of a busy one last."""
-        with sentenced(self.path), transaction(self._file):
+        """Claim the next piece of work: the preferred layout first, layouts in use last."""
+        with readable_errors(self.path), transaction(self._file):
             row = self._file.execute(
                 "SELECT id, layout, rule, settings, attempts FROM works AS w"
                 " WHERE state = 'waiting' OR (state = 'running' AND lease_until < :now)"
@@ -129,8 +129,8 @@ class ResultStore:
         return WorkClaim(id=row[0], layout=row[1], rule=row[2], settings=row[3], attempt=row[4] + 1)
 
     def renew(self, owner: str, *, now: float, lease_s: float) -> None:
-        """Keep an owner's leases."""
-        with sentenced(self.path):
+        """Extend all leases of an owner."""
+        with readable_errors(self.path):
             self._file.execute(
                 "UPDATE works SET lease_until = ? WHERE state = 'running' AND owner = ?",
                 (now + lease_s, owner),
@@ -139,9 +139,9 @@ class ResultStore:
     def finish(
         self, claim: WorkClaim, owner: str, made: Made, *, made_by: Provenance, now: float
     ) -> bool:
-        """Keep what work came to; False where the lease was lost and somebody else has it."""
-        with sentenced(self.path), transaction(self._file):
-            kept = self._file.execute(
+        """Save the result of work; return False if the lease was lost to another owner."""
+        with readable_errors(self.path), transaction(self._file):
+            update = self._file.execute(
                 "UPDATE works SET state = 'done', owner = NULL, lease_until = NULL, result = ?,"
                 " federation = ?, made_by = ?, recalled = ?, wall_s = ?, ended = ?"
                 " WHERE id = ? AND state = 'running' AND owner = ?",
@@ -156,7 +156,7 @@ class ResultStore:
                     owner,
                 ),
             )
-            if kept.rowcount:
+            if update.rowcount:
                 self._file.execute(
                     "INSERT OR IGNORE INTO federations VALUES (?, ?, ?, ?)",
                     (
@@ -166,23 +166,23 @@ class ResultStore:
                         _SCORE.dump_json(made.result.score).decode(),
                     ),
                 )
-        return bool(kept.rowcount)
+        return bool(update.rowcount)
 
     def fail(
         self, claim: WorkClaim, owner: str, reason: str, *, made_by: Provenance, now: float
     ) -> bool:
-        """Keep why work cannot be done; False where the lease was lost."""
-        with sentenced(self.path):
-            kept = self._file.execute(
+        """Save why work failed; return False if the lease was lost."""
+        with readable_errors(self.path):
+            update = self._file.execute(
                 "UPDATE works SET state = 'failed', owner = NULL, lease_until = NULL, reason = ?,"
                 " made_by = ?, ended = ? WHERE id = ? AND state = 'running' AND owner = ?",
                 (reason, _MADE_BY.dump_json(made_by).decode(), now, claim.id, owner),
             )
-        return bool(kept.rowcount)
+        return bool(update.rowcount)
 
     def give_back(self, owner: str, claim: WorkClaim | None = None) -> None:
-        """Let go of one piece of work, or of all that an owner still holds."""
-        with sentenced(self.path):
+        """Release one piece of work, or all work that an owner still holds."""
+        with readable_errors(self.path):
             self._file.execute(
                 "UPDATE works SET state = 'waiting', owner = NULL, lease_until = NULL"
                 " WHERE state = 'running' AND owner = ? AND (? IS NULL OR id = ?)",
@@ -190,19 +190,19 @@ class ResultStore:
             )
 
     def release_the_dead(self) -> int:
-        """Free what owners held whose processes have all ended; return how many pieces of work."""
-        with sentenced(self.path):
+        """Release the work of owners whose processes have all ended; return how many pieces."""
+        with readable_errors(self.path):
             owners = self._file.execute(
                 "SELECT owner, count(*) FROM works WHERE state = 'running' GROUP BY owner"
             ).fetchall()
-        dead = [(name, held) for name, held in owners if gone(self.folder, name)]
+        dead = [(name, works) for name, works in owners if gone(self.folder, name)]
         for name, _ in dead:
             self.give_back(name)
-        return sum(held for _, held in dead)
+        return sum(works for _, works in dead)
 
     def retry_failed(self) -> int:
-        """Let failed work be tried again; return how many pieces."""
-        with sentenced(self.path):
+        """Set failed work back to waiting; return how many pieces."""
+        with readable_errors(self.path):
             changed = self._file.execute(
                 "UPDATE works SET state = 'waiting', reason = NULL, attempts = 0"
                 " WHERE state = 'failed'"
@@ -210,24 +210,24 @@ class ResultStore:
         return changed.rowcount
 
     def scores(self, layout: str, rule: str) -> Mapping[str, Score]:
-        """Return the federations of a layout that have run under a rule."""
-        with sentenced(self.path):
+        """Return the scores of a layout's finished federations under a rule."""
+        with readable_errors(self.path):
             rows = self._file.execute(
                 "SELECT key, score FROM federations WHERE layout = ? AND rule = ?", (layout, rule)
             ).fetchall()
         return {key: _SCORE.validate_json(score) for key, score in rows}
 
     def makers(self) -> tuple[Provenance, ...]:
-        """Return every code and environment that results here come from."""
-        with sentenced(self.path):
+        """Return the provenance of all results, each once."""
+        with readable_errors(self.path):
             rows = self._file.execute(
                 "SELECT DISTINCT made_by FROM works WHERE made_by IS NOT NULL ORDER BY made_by"
             ).fetchall()
         return tuple(_MADE_BY.validate_json(row[0]) for row in rows)
 
     def counts(self) -> Counts:
-        """Count."""
-        with sentenced(self.path):
+        """Count cells and works by state."""
+        with readable_errors(self.path):
             works, waiting, running, done, failed, recalled = self._file.execute(
                 "SELECT count(*), total(state = 'waiting'), total(state = 'running'),"
                 " total(state = 'done'), total(state = 'failed'), total(recalled) FROM works"
@@ -248,13 +248,13 @@ class ResultStore:
         )
 
     def rows(self, query: str) -> list[sqlite3.Row]:
-        """Read; for the readers beside this module."""
-        with sentenced(self.path):
-            found = self._file.cursor()
-            found.row_factory = sqlite3.Row
-            return found.execute(query).fetchall()
+        """Run a read query; for the modules of this package."""
+        with readable_errors(self.path):
+            cursor = self._file.cursor()
+            cursor.row_factory = sqlite3.Row
+            return cursor.execute(query).fetchall()
 
     def _fact(self, key: str) -> str:
-        with sentenced(self.path):
+        with readable_errors(self.path):
             row = self._file.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
         return "" if row is None else str(row[0])

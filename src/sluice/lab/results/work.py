@@ -1,4 +1,4 @@
-"""Work as a store knows it: waiting, taken, and what it came to."""
+"""Work as a store holds it: to be done, claimed, and finished with a result."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["Counts", "GridFacts", "Made", "WorkClaim", "WorkRow"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridFacts:
-    """What a store says of the grid as a whole."""
+    """The name of a grid and the substitutes for its absent records."""
 
     name: str
     stand_ins: tuple[str, ...]
@@ -17,39 +17,39 @@ class GridFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkRow:
-    """One piece of work to be done, and the cells that wait for it."""
+    """One piece of work to be done, and the cells that need it."""
 
     id: str
     layout: str
     rule: str
     settings: str
-    cells: tuple[tuple[int, Asked], ...]  # with their places in the grid
+    cells: tuple[tuple[int, Asked], ...]  # position in the grid, cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkClaim:
-    """Work that is ours until the lease runs out."""
+    """Work that an owner has claimed until its lease expires."""
 
     id: str
     layout: str
     rule: str
     settings: str
-    attempt: int  # 1 at first
+    attempt: int  # counted from 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What a piece of work came to."""
+    """The result of a piece of work."""
 
     result: CellResult
-    federation: str  # a name that only equal federations share
-    recalled: bool  # an equal federation had run before
+    federation: str  # digest; equal federations have equal digests
+    recalled: bool  # the score comes from an equal federation that ran before
     wall_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How far a grid is."""
+    """The progress of a grid."""
 
     cells: int
     cells_done: int
@@ -62,5 +62,5 @@ class Counts:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to run."""
+        """Whether all work is done or failed."""
         return not self.waiting and not self.running

@@ -4,7 +4,7 @@ from .contributions import BLEND, Contributions, NamedGate
 from .gain import simulated_gain
 from .modes import MODES, Adversary, Mode, Roster
 from .scenario import Scenario, Setup, client_names, malicious_clients, scenario
-from .trial import Finished, Trial, TrialPlan
+from .trial import Trial, TrialPlan
 
 __all__ = [
     "BLEND",
@@ -14,7 +14,6 @@ __all__ = [
     "ArtifactCache",
     "CellResult",
     "Contributions",
-    "Finished",
     "Mode",
     "NamedGate",
     "Roster",

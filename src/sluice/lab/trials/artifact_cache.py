@@ -1,9 +1,9 @@
-"""The shelf: what is slow to make, kept on disk beside the store and named by its content.
+"""The artifact cache: results of slow steps, stored on disk beside the result store.
 
-Workers, resumed runs and audits share it: simulated records, mined rules, and poison with its
-projection. A name holds everything the content depends on, the code included, so nothing on the
-shelf is ever wrong, only unused; a file that cannot be read is made again, and a full disk only
-means that nothing is kept.
+Workers, resumed runs and audits share simulated records, mined rules, and poison with its
+projection. A file name is a hash of everything the content depends on, the code included, so an
+entry can be unused but never out of date. An unreadable file is computed again. When the disk is
+full, new artifacts are not stored.
 """
 
 import contextlib
@@ -26,60 +26,60 @@ from sluice.telemetry import CHANNELS, Note, Record
 __all__ = ["KEPT", "ArtifactCache", "content_of"]
 
 KEPT = "kept"
-"""The shelf's folder in a results folder."""
+"""Name of the cache folder inside a results folder."""
 Arrays = dict[str, NDArray[np.generic]]
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, RecordError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactCache:
-    """A folder of things made before, by the same code."""
+    """A folder of artifacts made by the same version of the code."""
 
     folder: Path
     code: str
 
-    def rules(self, told: tuple[object, ...], make: Callable[[], RuleSet]) -> RuleSet:
-        """Return mined rules, mined now if they are not there."""
-        kept = self._place("rules", told, ".json")
-        if kept.exists():
+    def rules(self, key: tuple[object, ...], make: Callable[[], RuleSet]) -> RuleSet:
+        """Return the rules stored under a key; call `make` and store them if there are none."""
+        path = self._path("rules", key, ".json")
+        if path.exists():
             with contextlib.suppress(RulesFileError, OSError):
-                return load_rules(kept)
-        found = make()
-        self._keep(kept, lambda: save_rules(found, kept))
-        return found
+                return load_rules(path)
+        rules = make()
+        self._store(path, lambda: save_rules(rules, path))
+        return rules
 
-    def record(self, told: tuple[object, ...], make: Callable[[], Record]) -> Record:
-        """Return a record, made now if it is not there."""
-        kept = self._place("records", told, ".npz")
-        if kept.exists():
-            with contextlib.suppress(*UNREADABLE), _opened(kept) as read:
-                return _record(read, "")
-        found = make()
-        self._keep(kept, lambda: _write(kept, _arrays(found, "")))
-        return found
+    def record(self, key: tuple[object, ...], make: Callable[[], Record]) -> Record:
+        """Return the record stored under a key; call `make` and store it if there is none."""
+        path = self._path("records", key, ".npz")
+        if path.exists():
+            with contextlib.suppress(*UNREADABLE), _opened(path) as archive:
+                return _record(archive, "")
+        record = make()
+        self._store(path, lambda: _write(path, _arrays(record, "")))
+        return record
 
-    def poison(self, told: tuple[object, ...], make: Callable[[], Poison]) -> Poison:
-        """Return a liar's poison, made now if it is not there."""
-        kept = self._place("poison", told, ".npz")
-        if kept.exists():
-            with contextlib.suppress(*UNREADABLE), _opened(kept) as read:
-                return _poison(read)
-        found = make()
-        self._keep(kept, lambda: _write(kept, _poison_arrays(found)))
-        return found
+    def poison(self, key: tuple[object, ...], make: Callable[[], Poison]) -> Poison:
+        """Return the poison stored under a key; call `make` and store it if there is none."""
+        path = self._path("poison", key, ".npz")
+        if path.exists():
+            with contextlib.suppress(*UNREADABLE), _opened(path) as archive:
+                return _poison(archive)
+        poison = make()
+        self._store(path, lambda: _write(path, _poison_arrays(poison)))
+        return poison
 
-    def _place(self, kind: str, told: tuple[object, ...], suffix: str) -> Path:
-        digest = hashlib.blake2b(repr((*told, self.code)).encode(), digest_size=16).hexdigest()
+    def _path(self, kind: str, key: tuple[object, ...], suffix: str) -> Path:
+        digest = hashlib.blake2b(repr((*key, self.code)).encode(), digest_size=16).hexdigest()
         return self.folder / kind / f"{digest}{suffix}"
 
-    def _keep(self, kept: Path, write: Callable[[], object]) -> None:
-        with contextlib.suppress(OSError, SettingError):  # the disk is full: go on without
-            kept.parent.mkdir(parents=True, exist_ok=True)
+    def _store(self, path: Path, write: Callable[[], object]) -> None:
+        with contextlib.suppress(OSError, SettingError):  # the disk is full: continue without
+            path.parent.mkdir(parents=True, exist_ok=True)
             write()
 
 
 def content_of(record: Record) -> str:
-    """Return a name that only equal readings, clocks and labels share."""
+    """Return a digest of a record's channel names, readings, times and labels."""
     digest = hashlib.blake2b(repr(record.names).encode(), digest_size=16)
     for array in (record.values.ravel(order="F"), record.times, record.labels):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
@@ -88,18 +88,18 @@ def content_of(record: Record) -> str:
 
 def _write(path: Path, arrays: Arrays) -> None:
     with atomically(path) as draft, draft.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type] # the stub takes arrays for a flag
+        np.savez(file, **arrays)  # type: ignore[arg-type] # the stub expects a flag
 
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator["np.lib.npyio.NpzFile"]:
-    # Through a file of our own: numpy leaves its file open where the archive is broken.
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as read:
-        yield read
+    # np.load gets an open file: given a path, it leaves the file open if the archive is broken.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        yield archive
 
 
 def _arrays(record: Record, prefix: str) -> Arrays:
-    told = {
+    metadata = {
         "name": record.name,
         "stride_s": record.stride_s,
         "notes": [asdict(note) for note in record.notes],
@@ -109,20 +109,20 @@ def _arrays(record: Record, prefix: str) -> Arrays:
         f"{prefix}values": record.values,
         f"{prefix}times": record.times.astype(np.int64),
         f"{prefix}labels": record.labels,
-        f"{prefix}told": np.array(json.dumps(told)),
+        f"{prefix}told": np.array(json.dumps(metadata)),
     }
 
 
-def _record(read: "np.lib.npyio.NpzFile", prefix: str) -> Record:
-    told = json.loads(str(read[f"{prefix}told"]))
+def _record(archive: "np.lib.npyio.NpzFile", prefix: str) -> Record:
+    metadata = json.loads(str(archive[f"{prefix}told"]))
     return Record(
-        name=told["name"],
-        channels=CHANNELS.validate_python(told["channels"]),
-        values=read[f"{prefix}values"],
-        times=read[f"{prefix}times"].astype("datetime64[us]"),
-        stride_s=told["stride_s"],
-        labels=read[f"{prefix}labels"],
-        notes=tuple(Note(**note) for note in told["notes"]),
+        name=metadata["name"],
+        channels=CHANNELS.validate_python(metadata["channels"]),
+        values=archive[f"{prefix}values"],
+        times=archive[f"{prefix}times"].astype("datetime64[us]"),
+        stride_s=metadata["stride_s"],
+        labels=archive[f"{prefix}labels"],
+        notes=tuple(Note(**note) for note in metadata["notes"]),
     )
 
 
@@ -135,11 +135,11 @@ def _poison_arrays(poison: Poison) -> Arrays:
     return arrays
 
 
-def _poison(read: "np.lib.npyio.NpzFile") -> Poison:
-    shown = _record(read, "shown-")
+def _poison(archive: "np.lib.npyio.NpzFile") -> Poison:
+    shown = _record(archive, "shown-")
     return Poison(
         shown=shown,
-        trained=_record(read, "trained-") if "trained-values" in read else shown,
-        planted=read["planted"],
-        exposure=float(read["exposure"]) if "exposure" in read else None,
+        trained=_record(archive, "trained-") if "trained-values" in archive else shown,
+        planted=archive["planted"],
+        exposure=float(archive["exposure"]) if "exposure" in archive else None,
     )

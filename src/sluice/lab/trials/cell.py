@@ -1,4 +1,4 @@
-"""A cell: one mode, rule and attack of a scenario, and what came of it."""
+"""A cell: one mode, rule and attack of a scenario, and its result."""
 
 from collections.abc import Callable, Iterable
 from statistics import fmean
@@ -6,9 +6,10 @@ from typing import Protocol
 
 from sluice.detector import Detector
 from sluice.evaluation import DetectionQuality, Outcome, Unlabelled, evaluate
+from sluice.federation import Federated
 from sluice.lab.results import CellResult, Score
 from sluice.lab.trials.scenario import Scenario
-from sluice.lab.trials.trial import Finished, Trial, TrialPlan
+from sluice.lab.trials.trial import Trial, TrialPlan
 
 __all__ = ["CellResult", "Score", "ScoreMemory", "measured", "result_of", "run_cell", "score_of"]
 
@@ -16,7 +17,7 @@ __all__ = ["CellResult", "Score", "ScoreMemory", "measured", "result_of", "run_c
 def measured(
     detector: Detector, scenario: Scenario, *, unlabelled: Unlabelled = Unlabelled.EXCLUDE
 ) -> DetectionQuality:
-    """Score the test record; targeted are the windows that touch a row the liars would hide."""
+    """Score the test record; a window is targeted if it touches a row that the attack hides."""
     scored = detector.score(scenario.test)
     outcome = Outcome(
         scores=scored.scores,
@@ -30,21 +31,21 @@ def measured(
 
 
 class ScoreMemory(Protocol):
-    """Remembers scores of federations, so that none is run twice."""
+    """Stores the scores of federations, so that no federation runs twice."""
 
     def recall(self, key: str) -> Score | None:
-        """Return the score, if this federation has run before."""
+        """Return the score if this federation has run before."""
         ...
 
     def note(self, key: str, score: Score) -> None:
-        """Keep a score."""
+        """Store a score."""
         ...
 
 
 def run_cell(
     trial: Trial, plan: TrialPlan, rule: str, *, memory: ScoreMemory | None = None
 ) -> CellResult:
-    """Run a cell, or recall the federation it comes down to."""
+    """Run the federation of a cell, or take its score from `memory`."""
     key = f"{rule}: {plan.key}"
     score = memory.recall(key) if memory else None
     if score is None:
@@ -55,31 +56,35 @@ def run_cell(
 
 
 def result_of(trial: Trial, plan: TrialPlan, rule: str, score: Score) -> CellResult:
-    """Put a cell's result together."""
-    decided = plan.decisions.items()
+    """Assemble the result of a cell."""
+    decisions = plan.decisions.items()
     return CellResult(
         mode=plan.mode.name,
         attack=plan.attack,
         rule=rule,
         seed=trial.scenario.seed,
-        admitted=tuple(client for client, decision in decided if decision.admitted),
-        refused={client: found.reasons for client, found in decided if not found.admitted},
-        liars=trial.scenario.liars,
+        admitted=tuple(client for client, decision in decisions if decision.admitted),
+        refused={
+            client: decision.reasons for client, decision in decisions if not decision.admitted
+        },
+        liars=trial.scenario.malicious,
         score=score,
     )
 
 
 def score_of(
-    finished: tuple[Finished, ...], trial: Trial, *, unlabelled: Unlabelled = Unlabelled.EXCLUDE
+    finished: tuple[Federated, ...], trial: Trial, *, unlabelled: Unlabelled = Unlabelled.EXCLUDE
 ) -> Score:
-    """Measure each federation's detector on the test record and take the mean over them."""
-    found = [measured(done.detector, trial.scenario, unlabelled=unlabelled) for done in finished]
+    """Measure each federation's detector on the test record and return the mean scores."""
+    qualities = [
+        measured(done.detector, trial.scenario, unlabelled=unlabelled) for done in finished
+    ]
 
     def mean(figure: Callable[[DetectionQuality], float | None]) -> float | None:
-        return _mean(figure(quality) for quality in found)
+        return _mean(figure(quality) for quality in qualities)
 
     def whole(figure: Callable[[DetectionQuality], float]) -> float:
-        return fmean(figure(quality) for quality in found)
+        return fmean(figure(quality) for quality in qualities)
 
     return Score(
         targeted_recall=mean(lambda quality: quality.targeted_recall),
@@ -91,7 +96,7 @@ def score_of(
         auc_pr=whole(lambda quality: quality.auc_pr),
         oracle_best_f1=whole(lambda quality: quality.oracle_best_f1),
         detected_attacks=whole(lambda quality: quality.detected_attacks),
-        attacks=len(found[0].attacks),
+        attacks=len(qualities[0].attacks),
         median_delay_s=mean(lambda quality: quality.median_delay_s),
         false_alarms_per_day=mean(lambda quality: quality.false_alarms_per_day),
         etaf1=whole(lambda quality: quality.etapr.f1),

@@ -1,4 +1,4 @@
-"""What each client of a scenario brings to a federation, made once however often it is used."""
+"""The batches and training windows of a scenario's clients; each is made once and reused."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -25,13 +25,13 @@ from sluice.telemetry import Record, Windows
 __all__ = ["BLEND", "Contribution", "Contributions", "NamedGate", "pooled"]
 
 BLEND = "blend"
-"""The update-aware attack: poison mixed into a clean update as far as the rule does not notice."""
+"""The update-aware attack: mix poison into a clean update, as much as the rule overlooks."""
 BLENDED = "attest-clean"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGate:
-    """A gate and the name results know it by."""
+    """A gate and its name in results."""
 
     name: str
     gate: Gate
@@ -39,15 +39,15 @@ class NamedGate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contribution:
-    """What a client shows and what it trains on, however it came by it."""
+    """The batch that a client shows to the gate and the windows that it trains on."""
 
     batch: Record
     windows: Windows
-    falsified_by: str | None = None  # the attack on its update, if one
+    falsified_by: str | None = None  # the attack on its update, if any
 
     @property
     def key(self) -> str:
-        """A name that only equal training data share."""
+        """A digest of the training windows, and the name of the attack on the update."""
         digest = hashlib.blake2b(self.windows.rows.tobytes(), digest_size=12)
         digest.update(self.windows.starts.tobytes())
         return digest.hexdigest() + (f"+{self.falsified_by}" if self.falsified_by else "")
@@ -56,9 +56,9 @@ class Contribution:
 class Contributions:
     """The contributions of one scenario's clients.
 
-    `own` is the gate by which faithful plants look at their own rows before training: windows that
-    touch a row it finds violating are dropped, in every mode alike. Liars keep what they planted.
-    Poison that is on the `cache` is taken from there.
+    `own` is the gate that honest clients apply to their own rows before training: windows that
+    touch a violating row are dropped, in every mode. Malicious clients keep their planted rows.
+    Poison is read from `cache` if it is stored there.
     """
 
     def __init__(
@@ -71,64 +71,65 @@ class Contributions:
 
     def honest(self, client: str) -> Contribution:
         """Return a client's own rows, each window once."""
-        return self._kept((client,), lambda: self._clean(client))
+        return self._once((client,), lambda: self._clean(client))
 
-    def lying(
+    def malicious(
         self, client: str, attack: str, *, onto: NamedGate | None, project: bool
     ) -> Contribution:
-        """Return what a liar brings under an attack.
+        """Return the contribution of a malicious client under an attack.
 
-        `onto` is the gate the liar knows; with `project` it moves a heedless attack onto its rules.
+        `onto` is the gate that the client knows. With `project` it projects a non-adaptive attack
+        onto the rules of that gate.
         """
         if attack in UPDATE_ATTACKS:
             return replace(self.honest(client), falsified_by=attack)
         if attack == BLEND:
-            poisoned = self.lying(client, BLENDED, onto=None, project=False)
+            poisoned = self.malicious(client, BLENDED, onto=None, project=False)
             return replace(poisoned, batch=self.honest(client).batch, falsified_by=attack)
         if attack not in POISONS:
             names = ", ".join((*POISONS, *UPDATE_ATTACKS, BLEND))
-            raise SettingError(f"unknown attack {attack!r}; known are {names}")
+            raise SettingError(f"unknown attack {attack!r}; choose one of {names}")
         maker = POISONS[attack]
         if isinstance(maker, Feasible):
             maker = self._rehearsed(maker)
         if project:
             maker = projected(maker)
-        minded = onto if maker.shaped else None
+        known_gate = onto if maker.shaped else None
 
         def make() -> Contribution:
-            poison = self._poison(client, attack, maker, minded)
-            drawn = stream(self.scenario.seed, "exposure", client)
-            cut = self.scenario.framing.windows(poison.trained)
-            return Contribution(batch=poison.shown, windows=poison.windows(cut, rng=drawn))
+            poison = self._poison(client, attack, maker, known_gate)
+            rng = stream(self.scenario.seed, "exposure", client)
+            windows = self.scenario.framing.windows(poison.trained)
+            return Contribution(batch=poison.shown, windows=poison.windows(windows, rng=rng))
 
-        return self._kept((client, attack, minded.name if minded else ""), make)
+        return self._once((client, attack, known_gate.name if known_gate else ""), make)
 
     def _poison(
-        self, client: str, attack: str, maker: PoisonMaker, minded: NamedGate | None
+        self, client: str, attack: str, maker: PoisonMaker, known_gate: NamedGate | None
     ) -> Poison:
-        """Take a liar's poison from the shelf, or make it."""
+        """Read a malicious client's poison from the cache, or make it."""
         shard, targets = self.scenario.shards[client], self.scenario.targets
-        known = Knowledge(targets=targets, gate=minded.gate if minded else None)
+        knowledge = Knowledge(targets=targets, gate=known_gate.gate if known_gate else None)
         seed = int(stream(self.scenario.seed, "poison", client).integers(2**31))
         if self._cache is None:
-            return maker(shard, known, seed=seed)
-        told = (
+            return maker(shard, knowledge, seed=seed)
+        key = (
             attack,
             content_of(shard),
             content_of(targets.labelled),
             targets.stretches,
-            (rules_hash(minded.gate.rules), minded.gate.policy) if minded else None,
-            # Who rehearses does so in this very federation.
+            (rules_hash(known_gate.gate.rules), known_gate.gate.policy) if known_gate else None,
+            # A rehearsed attack simulates this federation, so its poison depends on the setup.
             self.scenario.setup if isinstance(maker, Feasible) else None,
             seed,
         )
-        return self._cache.poison(told, lambda: maker(shard, known, seed=seed))
+        return self._cache.poison(key, lambda: maker(shard, knowledge, seed=seed))
 
     def _rehearsed(self, maker: Feasible) -> Feasible:
-        """Let a liar who rehearses do so with the very federation it takes part in."""
+        """Give a rehearsed attack the training settings of this scenario's federation."""
         setup = self.scenario.setup
         training = RehearsedTraining(
-            share=maker.exposure * setup.liars / setup.clients,
+            share=maker.exposure * setup.malicious / setup.clients,
             rounds=setup.rounds,
             descent=setup.descent,
         )
@@ -136,19 +137,19 @@ class Contributions:
 
     def _clean(self, client: str) -> Contribution:
         shard = self.scenario.shards[client]
-        cut = self.scenario.framing.windows(shard)
+        windows = self.scenario.framing.windows(shard)
         if self._own is not None:
-            cut = cut.take(~cut.touching(self._own.judge(shard).violating))
-        return Contribution(batch=shard, windows=cut)
+            windows = windows.take(~windows.touching(self._own.judge(shard).violating))
+        return Contribution(batch=shard, windows=windows)
 
-    def _kept(self, name: tuple[str, ...], make: Callable[[], Contribution]) -> Contribution:
+    def _once(self, name: tuple[str, ...], make: Callable[[], Contribution]) -> Contribution:
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
 
 
-def pooled(brought: Mapping[str, Contribution]) -> Contribution:
-    """Return all clients' windows as one client's; it shows the first batch, to an open door."""
-    parts = list(brought.values())
+def pooled(contributions: Mapping[str, Contribution]) -> Contribution:
+    """Join all clients' windows into one client; its batch is the first one and is not judged."""
+    parts = list(contributions.values())
     windows = Windows.joined([part.windows for part in parts])
     return Contribution(batch=parts[0].batch, windows=windows)

@@ -1,4 +1,4 @@
-"""What a simulated consortium gains over training alone (`sluice plant check --simulate`)."""
+"""The gain of a simulated consortium over training alone (`sluice plant check --simulate`)."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ FIGURES = ("recall", "auc_pr", "f1", "false_alarms_per_day")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedGain:
-    """Each figure by name: plants that train alone, and the same plants as a federation."""
+    """Each figure by name, for plants that train alone and for the same plants as a federation."""
 
     clients: int
     rounds: int
@@ -31,7 +31,7 @@ def simulated_gain() -> SimulatedGain:
     """Run a consortium of simulated plants, jointly and each alone."""
     clean = simulate("line", seed=0, days=DAYS)
     attacked = simulate("line", seed=1, days=DAYS, attacks=True)
-    setup = Setup(clients=CLIENTS, liars=1, rounds=ROUNDS)  # in these modes nobody attacks
+    setup = Setup(clients=CLIENTS, malicious=1, rounds=ROUNDS)  # inactive in these modes
     shared = scenario(clean, attacked, setup=setup, seed=0)
     trial = Trial(contributions=Contributions(shared, own=None))
 

@@ -1,11 +1,11 @@
-"""Liars in the update space, put between a federation and its transport: neither can tell."""
+"""Transports that replace the updates of malicious clients, unseen by the federation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sluice.aggregation import Fresh, RootUpdate, Rule, State, Update, Vector
 from sluice.federation import Checkpoint, Reply, Request, RootTrainer, Train, Trained, Transport
-from sluice.lab.attacks import Blend, TwoFaces, UpdateAttack
+from sluice.lab.attacks import Blend, CleanAndPoisoned, UpdateAttack
 from sluice.seeding import stream
 
 __all__ = ["BlendingTransport", "Eavesdropper", "MaliciousTransport"]
@@ -13,80 +13,83 @@ __all__ = ["BlendingTransport", "Eavesdropper", "MaliciousTransport"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MaliciousTransport:
-    """Replaces the liars' updates; they see everybody else's first."""
+    """Replaces the updates of malicious clients; the attack sees all honest updates first."""
 
     inner: Transport
-    liars: tuple[str, ...]
+    malicious: tuple[str, ...]
     attack: UpdateAttack
     seed: int
 
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
-        """Pass everything on, and falsify what the liars trained."""
+        """Forward all requests and replies; falsify the updates of malicious clients."""
         replies = dict(self.inner.exchange(requests))
         trained = _trained(replies)
-        others = [update.vector for client, update in trained.items() if client not in self.liars]
-        for liar in self.liars:
-            if liar in trained:
-                vector = self._falsified(trained[liar].vector, others, liar, requests[liar])
-                replies[liar] = Trained(update=replace(trained[liar], vector=vector))
+        others = [
+            update.vector for client, update in trained.items() if client not in self.malicious
+        ]
+        for client in self.malicious:
+            if client in trained:
+                own = trained[client]
+                vector = self._falsified(own.vector, others, client, requests[client])
+                replies[client] = Trained(update=replace(own, vector=vector))
         return replies
 
     def _falsified(
-        self, own: Vector, others: Sequence[Vector], liar: str, request: Request
+        self, own: Vector, others: Sequence[Vector], client: str, request: Request
     ) -> Vector:
-        assert isinstance(request, Train), "only a round brings updates"
-        seed = int(stream(self.seed, "update-attack", liar, request.round).integers(2**31))
+        assert isinstance(request, Train), "only a training request returns an update"
+        seed = int(stream(self.seed, "update-attack", client, request.round).integers(2**31))
         return self.attack(own, others, seed=seed)
 
 
 class Eavesdropper:
-    """What liars know of the rule's memory: all of it."""
+    """The complete state of the aggregation rule, as malicious clients know it."""
 
     def __init__(self) -> None:
         self.state: State = Fresh()
 
     def hear(self, checkpoint: Checkpoint) -> None:
-        """Take note of a round that is over."""
+        """Store the rule's state after a round."""
         self.state = checkpoint.state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlendingTransport:
-    """Sends for each liar the mixture of its two updates that the rule takes for ordinary."""
+    """Sends, for each malicious client, the mixture of its two updates that the rule accepts."""
 
-    inner: Transport  # in which the liars train on poison
-    clean: Transport  # in which they train as agreed
-    liars: tuple[str, ...]
+    inner: Transport  # malicious clients train on poison
+    clean: Transport  # malicious clients train on their clean rows
+    malicious: tuple[str, ...]
     rule: Rule
     root: RootTrainer
     heard: Eavesdropper
     blend: Blend = Blend()  # noqa: RUF009 - frozen, so sharing it is safe
 
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
-        """Pass everything on, and mix what the liars trained."""
+        """Forward all requests and replies; mix the two updates of each malicious client."""
         replies = dict(self.inner.exchange(requests))
         poisoned = _trained(replies)
-        lying = {liar: requests[liar] for liar in self.liars if liar in poisoned}
-        if not lying or len(lying) == len(poisoned):
+        malicious = {c: requests[c] for c in self.malicious if c in poisoned}
+        if not malicious or len(malicious) == len(poisoned):
             return replies
-        clean = _trained(self.clean.exchange(lying))
+        clean = _trained(self.clean.exchange(malicious))
         faces = [
-            TwoFaces(
-                client=liar,
-                clean=clean[liar].vector,
-                poisoned=poisoned[liar].vector,
-                weight=poisoned[liar].weight,
+            CleanAndPoisoned(
+                client=client,
+                clean=clean[client].vector,
+                poisoned=poisoned[client].vector,
+                weight=poisoned[client].weight,
             )
-            for liar in lying
+            for client in malicious
         ]
-        others = [update for client, update in poisoned.items() if client not in lying]
-        state = self._state(next(iter(lying.values())))
+        others = [update for client, update in poisoned.items() if client not in malicious]
+        state = self._state(next(iter(malicious.values())))
         for update in self.blend(faces, others, rule=self.rule, state=state).updates:
             replies[update.client] = Trained(update=update)
         return replies
 
     def _state(self, request: Request) -> State:
-        assert isinstance(request, Train), "only a round brings updates"
+        assert isinstance(request, Train), "only a training request returns an update"
         if not self.rule.needs_root:
             return self.heard.state
         rooted = self.root(request.parameters, request.round)

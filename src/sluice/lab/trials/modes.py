@@ -1,4 +1,4 @@
-"""The modes are a table: who attacks how, who stands at the door, who takes part."""
+"""The table of modes: what malicious clients do, whether a gate judges, which clients take part."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,25 +9,25 @@ __all__ = ["MODES", "Adversary", "Mode", "Roster"]
 
 
 class Adversary(StrEnum):
-    """What the liars of a scenario do."""
+    """What the malicious clients of a scenario do."""
 
-    NONE = "none"  # they take part and do as agreed
-    PLAIN = "plain"  # they attack, heedless of the rules
-    PROJECTED = "projected"  # they move their batch onto the rules before they show it
+    NONE = "none"  # they take part like honest clients
+    PLAIN = "plain"  # they attack without regard to the rules (non-adaptive)
+    PROJECTED = "projected"  # they project their batch onto the rules before they show it
 
 
 class Roster(StrEnum):
-    """Who is invited."""
+    """Which clients are invited."""
 
     ALL = "all"
     HONEST_ONLY = "without-liars"
     EACH_ALONE = "each-alone"  # one federation per plant, and the mean over plants
-    POOLED = "pooled"  # one client that holds everybody's rows
+    POOLED = "pooled"  # one client that holds the rows of all clients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """One row of the table."""
+    """One row of the table of modes."""
 
     name: str
     adversary: Adversary
@@ -36,7 +36,7 @@ class Mode:
 
     @property
     def attacked(self) -> bool:
-        """Whether the outcome depends on the attack at all."""
+        """Whether malicious clients attack in this mode."""
         return self.adversary is not Adversary.NONE
 
 
@@ -63,4 +63,4 @@ MODES: Mapping[str, Mode] = MappingProxyType(
         )
     }
 )
-"""The paper's five, and two references: what a plant has alone and what pooling would give."""
+"""The paper's five modes, and two references: each plant alone, and all rows pooled."""

@@ -1,4 +1,4 @@
-"""A scenario: one clean record shared out to plants, some of whom will lie, and what they hide."""
+"""A scenario: one clean record split among clients, the malicious clients and their targets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,53 +16,53 @@ __all__ = ["Scenario", "Setup", "client_names", "malicious_clients", "scenario"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """How a federation is laid out and trained; the defaults are the paper's."""
+    """The clients and the training settings of a federation; the defaults are the paper's."""
 
     clients: int = 10
-    liars: int = 3
+    malicious: int = 3
     rounds: int = 25
-    detector: DetectorKind = DetectorKind.AUTOENCODER
+    detector: str = DetectorKind.AUTOENCODER.value
     descent: Descent = field(default_factory=Descent)
     shares: Shares = field(default_factory=Shares)
-    target_share: float = 0.25  # of a shard's rows: how much attack a liar splices in
+    target_share: float = 0.25  # attack rows that a malicious client plants, as a share of a shard
 
     def __post_init__(self) -> None:
-        if not 0 <= self.liars < self.clients:
+        if not 0 <= self.malicious < self.clients:
             raise SettingError(
-                f"{self.liars} of {self.clients} clients cannot lie; at least one must be left "
-                "to compare with"
+                f"a federation of {self.clients} clients cannot have {self.malicious} malicious "
+                f"ones; at least one client must be honest, so give 0 to {self.clients - 1}"
             )
         if self.rounds < 1 or not 0 < self.target_share <= 1:
             raise SettingError(
-                "a federation takes at least 1 round and a target share in (0, 1]; got "
+                "a federation needs at least 1 round and a target share in (0, 1]; got "
                 f"{self.rounds} rounds and {self.target_share}"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scenario:
-    """Everything a seed decides before anybody trains."""
+    """Everything that a seed decides before training starts."""
 
     setup: Setup
     seed: int
     parts: Split
     shards: Mapping[str, Record]
-    liars: tuple[str, ...]
+    malicious: tuple[str, ...]
     targets: Targets
     test: Record
     framing: Framing
 
     @property
     def honest(self) -> tuple[str, ...]:
-        """The clients that do as agreed in every mode."""
-        return tuple(client for client in self.shards if client not in self.liars)
+        """The clients that never attack."""
+        return tuple(client for client in self.shards if client not in self.malicious)
 
 
 def scenario(record: Record, test: Record, *, setup: Setup, seed: int) -> Scenario:
-    """Share a clean record out and draw, as the paper's code does, who lies and about what.
+    """Split a clean record and draw the malicious clients and targets as the paper's code does.
 
-    Slices and shards do not move with the seed (the paper's text says they do, its code does not);
-    the liars, their targets and all that follows do.
+    Slices and shards do not depend on the seed (in the paper's text they do, in its code they do
+    not). The malicious clients, their targets and all later draws do.
     """
     parts = split(record, clients=setup.clients, shares=setup.shares)
     shards = dict(zip(client_names(setup.clients), parts.shards, strict=True))
@@ -75,7 +75,7 @@ def scenario(record: Record, test: Record, *, setup: Setup, seed: int) -> Scenar
         seed=seed,
         parts=parts,
         shards=MappingProxyType(shards),
-        liars=malicious_clients(setup, seed=seed),
+        malicious=malicious_clients(setup, seed=seed),
         targets=choose_targets(test, rows=budget, seed=seed),
         test=test,
         framing=Framing(scaler=Scaler.fit(parts.shards, names), stride_s=record.stride_s),
@@ -83,13 +83,13 @@ def scenario(record: Record, test: Record, *, setup: Setup, seed: int) -> Scenar
 
 
 def client_names(clients: int) -> tuple[str, ...]:
-    """Return `plant-0`, `plant-1`, ... with as many digits as the last one takes."""
+    """Return `plant-0`, `plant-1`, ... with as many digits as the last number needs."""
     digits = len(str(clients - 1))
     return tuple(f"plant-{at:0{digits}d}" for at in range(clients))
 
 
 def malicious_clients(setup: Setup, *, seed: int) -> tuple[str, ...]:
-    """Draw who lies, by the paper's own call, so that its seeds name the same clients."""
-    drawn = np.random.default_rng(seed).choice(setup.clients, setup.liars, replace=False)
+    """Draw the malicious clients with the paper's call, so that its seeds give the same clients."""
+    drawn = np.random.default_rng(seed).choice(setup.clients, setup.malicious, replace=False)
     names = client_names(setup.clients)
     return tuple(names[at] for at in sorted(drawn.tolist()))

@@ -1,26 +1,16 @@
 """A trial: every mode, attack and rule of one scenario, each piece of work done once.
 
-Poison is made once per liar and attack and used by every mode and rule, and cells that come down
-to the same clients with the same rows under the same rule are one federation (`TrialPlan.key`).
-Shuffles depend on client and round alone, so modes can be compared pair by pair.
+Poison is made once per malicious client and attack and used by every mode and rule. Cells with the
+same clients, the same rows and the same rule are one federation (`TrialPlan.key`). Shuffles depend
+on client and round alone, so modes can be compared pair by pair.
 """
 
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial, reduce
 
 from sluice.aggregation import RULES, Rule
 from sluice.detector import (
-    Autoencoder,
-    Detector,
     DetectorKind,
-    Model,
-    Moments,
-    TrainingSummary,
-    calibrated,
-    fit_subspace,
-    initial,
 )
 from sluice.errors import SettingError
 from sluice.federation import (
@@ -29,24 +19,24 @@ from sluice.federation import (
     Attestor,
     Checkpoint,
     Decision,
+    Federated,
     InProcess,
     Keeper,
     PhysicsGate,
     Proofs,
+    Recipe,
     RootSlice,
     Transport,
     admit,
-    begin,
-    run,
 )
 from sluice.lab.attacks import UPDATE_ATTACKS
 from sluice.lab.trials.contributions import BLEND, Contribution, Contributions, NamedGate, pooled
 from sluice.lab.trials.malicious import BlendingTransport, Eavesdropper, MaliciousTransport
 from sluice.lab.trials.modes import Adversary, Mode, Roster
 from sluice.lab.trials.scenario import Scenario
-from sluice.telemetry import Record, Windows
+from sluice.telemetry import Windows
 
-__all__ = ["Finished", "Group", "Trial", "TrialPlan"]
+__all__ = ["Group", "Trial", "TrialPlan"]
 
 POOL = "pool"
 FEDERATION = "lab"
@@ -55,7 +45,7 @@ Group = Mapping[str, Contribution]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrialPlan:
-    """A mode with its attack, after the door: who takes part with what."""
+    """A mode with its attack, after admission: who takes part, and with which rows."""
 
     mode: Mode
     attack: str | None
@@ -64,33 +54,24 @@ class TrialPlan:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The federations to run: one of all that were admitted, or one for each alone."""
-        admitted = {c: found for c, found in self.invited.items() if self.decisions[c].admitted}
+        """The federations to run: one of all admitted clients, or one for each client alone."""
+        admitted = {c: brought for c, brought in self.invited.items() if self.decisions[c].admitted}
         if self.mode.roster is Roster.EACH_ALONE:
-            return tuple({client: found} for client, found in admitted.items())
+            return tuple({client: brought} for client, brought in admitted.items())
         return (admitted,)
 
     @property
     def key(self) -> str:
         """What the outcome depends on, besides the scenario and the rule."""
-        told = (" ".join(f"{c}={found.key}" for c, found in g.items()) for g in self.groups)
-        return " | ".join(told)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Finished:
-    """A federation that has run."""
-
-    detector: Detector
-    influence: Mapping[str, float]  # mean over rounds, by client
-    passed: Mapping[str, float]  # share of rounds the rule let a client through, as papers count
+        groups = (" ".join(f"{c}={brought.key}" for c, brought in g.items()) for g in self.groups)
+        return " | ".join(groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trial:
-    """One scenario and the gate that judges it; the liars know its rules too.
+    """One scenario and the gate that judges it. Malicious clients know the gate's rules too.
 
-    With proofs the gate sees these in place of batches.
+    With `proofs`, the gate sees proofs in place of batches.
     """
 
     contributions: Contributions
@@ -99,11 +80,11 @@ class Trial:
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario that is tried."""
+        """The scenario of this trial."""
         return self.contributions.scenario
 
     def plan(self, mode: Mode, attack: str | None = None) -> TrialPlan:
-        """Make what everybody brings and let the door decide on it."""
+        """Make what every client brings, and decide who is admitted."""
         if mode.attacked and attack is None:
             raise SettingError(f"mode {mode.name!r} needs an attack; name one with --attack")
         if not mode.attacked:
@@ -123,13 +104,16 @@ class Trial:
         *,
         keeper: Callable[[int], Keeper] | None = None,
         on_round: Callable[[Checkpoint], None] | None = None,
-    ) -> tuple[Finished, ...]:
-        """Train: one federation, or one for each plant where each is alone."""
+    ) -> tuple[Federated, ...]:
+        """Train one federation, or one for each client where each is alone."""
         if rule not in RULES:
             raise SettingError(f"unknown rule {rule!r}; known are {', '.join(RULES)}")
-        if self.scenario.setup.detector is DetectorKind.SUBSPACE:
+        if self.scenario.setup.detector != DetectorKind.AUTOENCODER:
             _demand_sums(plan, rule)
-            return tuple(self._summed(group) for group in plan.groups)
+            return tuple(
+                self._recipe.from_sums(_windows(group), decisions=_decisions(plan, group))
+                for group in plan.groups
+            )
         return tuple(
             self._trained(plan, at, RULES[rule], keeper(at) if keeper else None, on_round)
             for at in range(len(plan.groups))
@@ -142,37 +126,29 @@ class Trial:
         rule: Rule,
         keeper: Keeper | None,
         on_round: Callable[[Checkpoint], None] | None,
-    ) -> Finished:
+    ) -> Federated:
         """Train the autoencoder of one group in rounds."""
-        setup, seed, group = self.scenario.setup, self.scenario.seed, plan.groups[at]
-        alone = plan.mode.roster is Roster.EACH_ALONE
-        decisions = {c: plan.decisions[c] for c in group} if alone else plan.decisions
-        root = RootSlice(self._windows(self.scenario.parts.root), descent=setup.descent, seed=seed)
-        heard = Eavesdropper()
-        done = run(
-            partial(begin, initial(self.scenario.framing.width, seed=seed), decisions),
-            transport=self._transport(group, plan.attack, rule, root, heard),
+        group, recipe, heard = plan.groups[at], self._recipe, Eavesdropper()
+        return recipe.in_rounds(
+            _windows(group),
+            decisions=_decisions(plan, group),
+            transport=self._transport(group, plan.attack, rule, recipe.server(), heard),
             rule=rule,
-            rounds=setup.rounds,
-            root=root,
             keeper=keeper,
-            on_round=[heard.hear, *([on_round] if on_round else [])],
-        )
-        return Finished(
-            detector=self._calibrated(Autoencoder(done.parameters), group),
-            influence={c: share / done.round for c, share in done.influence.items()},
-            passed={c: rounds / done.round for c, rounds in done.passed.items()},
+            listeners=[heard.hear, *([on_round] if on_round else [])],
         )
 
-    def _summed(self, group: Group) -> Finished:
-        """Learn the subspace of one group from its summed moments, in one exchange."""
-        sums = [Moments.of(found.windows) for found in group.values()]
-        total = reduce(operator.add, sums)
-        model = fit_subspace(total, self._windows(self.scenario.parts.validation))
-        return Finished(
-            detector=self._calibrated(model, group),
-            influence={c: part.count / total.count for c, part in zip(group, sums, strict=True)},
-            passed=dict.fromkeys(group, 1.0),
+    @property
+    def _recipe(self) -> Recipe:
+        scenario, setup = self.scenario, self.scenario.setup
+        return Recipe(
+            framing=scenario.framing,
+            validation=scenario.framing.windows(scenario.parts.validation),
+            root=scenario.framing.windows(scenario.parts.root),
+            detector=setup.detector,
+            rounds=setup.rounds,
+            descent=setup.descent,
+            seed=scenario.seed,
         )
 
     def _decided(self, invited: Group) -> Mapping[str, Decision]:
@@ -191,12 +167,12 @@ class Trial:
         scenario, made = self.scenario, self.contributions
         invited: dict[str, Contribution] = {}
         for client in scenario.shards:
-            lies = client in scenario.liars
-            if lies and mode.roster is Roster.HONEST_ONLY:
+            is_malicious = client in scenario.malicious
+            if is_malicious and mode.roster is Roster.HONEST_ONLY:
                 continue
-            if lies and attack is not None:
+            if is_malicious and attack is not None:
                 project = mode.adversary is Adversary.PROJECTED
-                invited[client] = made.lying(client, attack, onto=self.gate, project=project)
+                invited[client] = made.malicious(client, attack, onto=self.gate, project=project)
             else:
                 invited[client] = made.honest(client)
         if mode.roster is Roster.POOLED:
@@ -207,13 +183,13 @@ class Trial:
         self, group: Group, attack: str | None, rule: Rule, root: RootSlice, heard: Eavesdropper
     ) -> Transport:
         inner = self._honest_transport(group)
-        liars = tuple(client for client in self.scenario.liars if client in group)
+        malicious = tuple(client for client in self.scenario.malicious if client in group)
         if attack == BLEND:
-            own = {liar: self.contributions.honest(liar) for liar in liars}
+            own = {client: self.contributions.honest(client) for client in malicious}
             return BlendingTransport(
                 inner=inner,
                 clean=self._honest_transport(own),
-                liars=liars,
+                malicious=malicious,
                 rule=rule,
                 root=root,
                 heard=heard,
@@ -221,7 +197,7 @@ class Trial:
         if attack is not None and attack in UPDATE_ATTACKS:
             return MaliciousTransport(
                 inner=inner,
-                liars=liars,
+                malicious=malicious,
                 attack=UPDATE_ATTACKS[attack],
                 seed=self.scenario.seed,
             )
@@ -229,26 +205,23 @@ class Trial:
 
     def _honest_transport(self, group: Group, attest: Attestor | None = None) -> InProcess:
         return InProcess(
-            batches={client: found.batch for client, found in group.items()},
-            windows={client: found.windows for client, found in group.items()},
+            batches={client: brought.batch for client, brought in group.items()},
+            windows={client: brought.windows for client, brought in group.items()},
             descent=self.scenario.setup.descent,
             seed=self.scenario.seed,
             attest=attest,
         )
 
-    def _windows(self, part: Record) -> Windows:
-        return self.scenario.framing.windows(part)
 
-    def _calibrated(self, model: Model, group: Group) -> Detector:
-        setup = self.scenario.setup
-        training = TrainingSummary(
-            records=tuple(sorted(group)),
-            windows=sum(len(found.windows) for found in group.values()),
-            seed=self.scenario.seed,
-            descent=setup.descent if model.kind is DetectorKind.AUTOENCODER else None,
-        )
-        clean = self._windows(self.scenario.parts.validation)
-        return calibrated(model, self.scenario.framing, clean, training=training)
+def _windows(group: Group) -> Mapping[str, Windows]:
+    return {client: brought.windows for client, brought in group.items()}
+
+
+def _decisions(plan: TrialPlan, group: Group) -> Mapping[str, Decision]:
+    """Return the decisions on a group: its own where each client is alone, else everybody's."""
+    if plan.mode.roster is Roster.EACH_ALONE:
+        return {client: plan.decisions[client] for client in group}
+    return plan.decisions
 
 
 def _all_admitted(invited: Group) -> Mapping[str, Decision]:
@@ -259,9 +232,9 @@ def _all_admitted(invited: Group) -> Mapping[str, Decision]:
 def _demand_sums(plan: TrialPlan, rule: str) -> None:
     if rule != "fedavg":
         raise SettingError(
-            f"the subspace detector adds sums up, as fedavg does; {rule!r} has no updates to weigh"
+            f"this detector adds sums up, as fedavg does; rule {rule!r} has no updates to weigh"
         )
     if plan.attack == BLEND or plan.attack in UPDATE_ATTACKS:
         raise SettingError(
-            f"attack {plan.attack!r} falsifies updates; the subspace detector sends sums"
+            f"attack {plan.attack!r} falsifies updates, and this detector sends sums"
         )

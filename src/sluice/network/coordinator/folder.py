@@ -1,14 +1,14 @@
-"""The coordinator's folder: what `sluice coordinator init` makes and every other command opens.
+"""The coordinator's folder. `sluice coordinator init` creates it; the other commands open it.
 
-terms.json                  what the federation agrees on; public
+terms.json                  the federation's terms; public
 log.jsonl                   the hash-chained log; public
 store.sqlite                plants, invitations, checkpoints; mode 0600
-reference.safetensors       the clean reference windows that thresholds and roots come from
+reference.json              which rows are the clean reference, for thresholds and root updates
 tls/                        authority.pem, server.pem; public
 proxy/                      nginx's configuration
 private/                    coordinator.key, approver.key, server.key; mode 0600
 flower/                     the SuperLink's own database and log
-running.lock                held by the coordinator that runs
+running.lock                locked by the running coordinator
 """
 
 import fcntl
@@ -22,15 +22,15 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from sluice.admission import Policy, read_policy
+from sluice.admission import Policy, parse_policy
 from sluice.attestation.log import Log, LogOpened
 from sluice.attestation.messages import APPROVALS, REGISTRATIONS, SigningKey, approve
 from sluice.attestation.protocol import Agreement, ProtocolCoordinator
 from sluice.attestation.systems import circuit_for, find_system
 from sluice.errors import DocumentError, RefusedError, SettingError
 from sluice.files import atomically
-from sluice.invariants import RuleSet, load_rules
-from sluice.network.coordinator.store import CoordinatorStore
+from sluice.invariants import RuleSet, parse_rules
+from sluice.network.coordinator.store import CoordinatorStore, Member
 from sluice.network.terms import (
     FederationTerms,
     Invitation,
@@ -53,7 +53,7 @@ class CoordinatorFolder:
     def create(
         cls, folder: Path, terms: FederationTerms, *, link_port: int, at: datetime
     ) -> "CoordinatorFolder":
-        """Make the folder of a federation; `terms` name the key that `new_key` has made there."""
+        """Create the folder's contents; `terms` names the key that `new_key` created there."""
         site = cls(folder)
         key = SigningKey.load(site.key)
         approver = SigningKey.generate()
@@ -79,16 +79,16 @@ class CoordinatorFolder:
 
     @classmethod
     def new_key(cls, folder: Path) -> str:
-        """Make the folder and the coordinator's key in it; return the public part."""
+        """Create the folder and the coordinator's key in it; return the public key."""
         if folder.exists() and any(folder.iterdir()):
-            raise SettingError(f"{folder} is not empty; a federation begins in a folder of its own")
+            raise SettingError(f"{folder} is not empty; name a new folder for the federation")
         (folder / "private").mkdir(parents=True, exist_ok=True)
         (folder / "private").chmod(0o700)
         key = SigningKey.generate()
         key.save(cls(folder).key)
         return key.public
 
-    # -- where things are ---------------------------------------------------------------------
+    # -- paths --------------------------------------------------------------------------------
 
     @property
     def key(self) -> Path:
@@ -97,7 +97,7 @@ class CoordinatorFolder:
 
     @property
     def approver(self) -> Path:
-        """The key that approves rules; best kept elsewhere, by somebody else."""
+        """The key that approves rules; best kept on another machine, by another person."""
         return self.folder / "private" / "approver.key"
 
     @property
@@ -107,7 +107,7 @@ class CoordinatorFolder:
 
     @property
     def base(self) -> Path:
-        """The store."""
+        """The SQLite store."""
         return self.folder / "store.sqlite"
 
     @property
@@ -122,7 +122,7 @@ class CoordinatorFolder:
 
     @property
     def terms(self) -> FederationTerms:
-        """What was agreed on."""
+        """The federation's terms."""
         return read_document(FederationTerms, self.folder / "terms.json")
 
     @property
@@ -143,22 +143,22 @@ class CoordinatorFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes from running this federation, or from going back in it."""
-        with (self.folder / "running.lock").open("ab") as held:
+        """Lock the folder: no other process can run this federation or remove a plant from it."""
+        with (self.folder / "running.lock").open("ab") as lock:
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise SettingError(f"a coordinator runs in {self.folder}; stop it first") from None
             yield
 
     def protocol(self) -> ProtocolCoordinator:
-        """Open the log, every entry verified, to go on with it."""
+        """Verify every entry of the log and open it for appending."""
         return ProtocolCoordinator(log=Log.open(self.log, SigningKey.load(self.key)))
 
-    # -- who joins ----------------------------------------------------------------------------
+    # -- joining ------------------------------------------------------------------------------
 
     def invite(self, plant: str, *, at: datetime) -> Invitation:
-        """Make an invitation of one use; the store keeps no more than the hash of its secret."""
+        """Create a single-use invitation; the store keeps only the hash of its secret."""
         secret = secrets.token_hex(32)
         store = CoordinatorStore(self.base)
         store.invite(plant, secret, at=at)
@@ -171,16 +171,19 @@ class CoordinatorFolder:
         )
 
     def enrol(self, request: JoinRequest, *, at: datetime) -> None:
-        """Step 1: take in a plant that answers its invitation with rules the policy accepts."""
+        """Step 1: enrol a plant with an unused invitation and rules that the policy accepts."""
         store = CoordinatorStore(self.base)
         store.invited(request.plant, request.secret)
         raw = request.registration.encode()
         signed = REGISTRATIONS.read(raw)
         if signed.content.client != request.plant:
-            raise RefusedError(f"{request.plant!r} registers as {signed.content.client!r}")
+            raise RefusedError(
+                f"the request of {request.plant!r} holds a registration of "
+                f"{signed.content.client!r}; create the request again with 'sluice plant join'"
+            )
         _demand_node_key(request)
-        rules = self._rules(request.rules)
-        last = {m.name: self._rules(m.rules) for m in store.members()}.get(request.plant)
+        rules = parse_rules(request.rules, name=f"of {request.plant!r}")
+        last = {m.name: _rules(m) for m in store.members()}.get(request.plant)
         approval = APPROVALS.write(approve(signed, SigningKey.load(self.approver)))
         self.protocol().register(raw, self.agreement(rules), approvals=[approval], last=last, at=at)
         store.join(
@@ -193,32 +196,23 @@ class CoordinatorFolder:
         store.close()
 
     def agreement(self, rules: RuleSet) -> Agreement:
-        """Return the circuit that a plant with these rules is held to."""
+        """Return the proof system and the circuit that a plant with these rules must use."""
         terms = self.terms
         system = find_system(terms.system, reveal_rows=True)
         circuit = circuit_for(system, rules, self.policy(), rows_max=terms.rows_max)
         return Agreement(system=system, circuit=circuit)
 
     def agreements(self, store: CoordinatorStore) -> dict[str, Agreement]:
-        """Return what each plant is held to."""
-        return {m.name: self.agreement(self._rules(m.rules)) for m in store.members()}
+        """Return the agreement with each plant."""
+        return {m.name: self.agreement(_rules(m)) for m in store.members()}
 
     def policy(self) -> Policy:
         """Return the federation's policy."""
-        path = self.folder / "policy.toml"
-        if not path.exists():
-            with atomically(path) as draft:
-                draft.write_text(self.terms.policy, encoding="utf-8")
-        return read_policy(str(path))
+        return parse_policy(self.terms.policy, name="of the federation's terms")
 
-    def _rules(self, text: str) -> RuleSet:
-        path = self.folder / "rules.draft.json"
-        with atomically(path) as draft:
-            draft.write_text(text, encoding="utf-8")
-        try:
-            return load_rules(path)
-        finally:
-            path.unlink()
+
+def _rules(member: Member) -> RuleSet:
+    return parse_rules(member.rules, name=f"of {member.name!r}")
 
 
 def _demand_node_key(request: JoinRequest) -> None:
@@ -227,4 +221,7 @@ def _demand_node_key(request: JoinRequest) -> None:
     except ValueError:
         key = None
     if not (isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name == "secp384r1"):
-        raise DocumentError(f"the node key of {request.plant!r} is no P-384 public key in PEM")
+        raise DocumentError(
+            f"the node key of {request.plant!r} is not a P-384 public key in PEM; create the "
+            "request again with 'sluice plant join'"
+        )

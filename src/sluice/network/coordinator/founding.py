@@ -1,7 +1,8 @@
-"""Founding a federation from a clean reference record, and putting its coordinator together.
+"""Found a federation from a clean reference record, and build its coordinator service.
 
-The reference is the coordinator's own: it scales the readings for everyone, gives the rule that
-needs one its root, and the finished model its threshold. Nobody is sent a row of it.
+The reference belongs to the coordinator. It determines the scaling of all plants' readings, the
+root update of aggregation rules that need one, and the finished model's threshold. No row of it is
+sent.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,7 @@ REFERENCE = "reference.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationPlan:
-    """What a founder decides."""
+    """The settings of a new federation."""
 
     federation: str
     host: str
@@ -55,11 +56,15 @@ class FederationPlan:
         if self.rule not in RULES:
             raise SettingError(f"unknown rule {self.rule!r}; known are {', '.join(RULES)}")
         if min(self.batch_deadline_s, self.round_deadline_s) <= 0 or self.suspend_after < 1:
-            raise SettingError("deadlines are above 0 s and plants fail at least 1 round")
+            raise SettingError(
+                "deadlines must be above 0 s and suspend_after at least 1 round; got "
+                f"{self.batch_deadline_s} s for batches, {self.round_deadline_s} s for rounds and "
+                f"{self.suspend_after} rounds"
+            )
 
 
 def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> CoordinatorFolder:
-    """Begin a federation in an empty folder."""
+    """Create a federation in an empty folder."""
     reference = plan.reference.read()
     names = feature_names(reference)
     scaler = Scaler.fit([reference], names)
@@ -100,9 +105,9 @@ def coordinator_service(
     clock: Callable[[], datetime],
     shadow: bool | None = None,
 ) -> CoordinatorService:
-    """Put the coordinator of a federation together.
+    """Build a federation's coordinator service.
 
-    `shadow` puts its gate in shadow or enforces it; None leaves it as the log has it.
+    `shadow`: True puts the gate in shadow mode, False enforces it, None keeps the log's setting.
     """
     terms, protocol = site.terms, site.protocol()
     requests = Requests(
@@ -125,7 +130,7 @@ def coordinator_service(
 
 
 def detector(site: CoordinatorFolder, checkpoint: Checkpoint) -> Detector:
-    """Give the federation's model its threshold on the reference's windows."""
+    """Return the model as a detector with a threshold from the reference's windows."""
     terms = site.terms
     training = TrainingSummary(
         records=checkpoint.admitted,

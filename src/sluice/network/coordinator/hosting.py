@@ -1,7 +1,7 @@
-"""The coordinator's processes: Flower's SuperLink on loopback, nginx before it, and the self-check.
+"""The coordinator's processes: Flower's SuperLink on loopback, nginx in front, and the self-check.
 
-They end with the coordinator, even where it is killed: `setpriv` asks the system for that. Where
-one of them is killed, it is started again.
+They end with the coordinator, even if it is killed: `setpriv` asks the system for that. If one of
+them is killed, it is restarted.
 """
 
 import logging
@@ -39,27 +39,28 @@ _log = logging.getLogger("sluice.coordinator")
 
 @final
 class Supervisor:
-    """One process and the group it leads; `watch` keeps it up until `stop`."""
+    """A process and its process group; `watch` restarts it whenever it ends, until `stop`."""
 
     def __init__(self, what: str, start: Callable[[], subprocess.Popen[bytes]]) -> None:
         self._what = what
         self._start = start
         self._process = start()
         self._stopped = threading.Event()
-        # Daemon: the system ends a child with the thread that started it, and this one stays.
+        # Daemon, so that it lives as long as this process: the system ends a child when the thread
+        # that started it ends.
         self._watcher = threading.Thread(target=self._keep, daemon=True, name=f"keeps {what}")
 
     @property
     def ended(self) -> bool:
-        """Whether the process is gone."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def watch(self) -> None:
-        """Start it again from now on, whenever it ends."""
+        """Restart the process whenever it ends, from now on."""
         self._watcher.start()
 
     def stop(self) -> None:
-        """End it: asked first, then made to."""
+        """Stop the process: SIGTERM, up to 10 s to end, then SIGKILL to its group."""
         self._stopped.set()
         if self._watcher.is_alive():
             self._watcher.join()
@@ -71,15 +72,13 @@ class Supervisor:
     def _keep(self) -> None:
         while not self._stopped.wait(LOOK_S):
             if self.ended:
-                _log.warning(
-                    "%s ended (%s) and is started again", self._what, self._process.returncode
-                )
+                _log.warning("%s ended (%s); restarting it", self._what, self._process.returncode)
                 self._end_group()
                 self._process = self._start()
                 self._stopped.wait(PAUSE_S)
 
     def _end_group(self) -> None:
-        """End what the process has left behind: nginx's workers outlive a master that is killed."""
+        """Kill the rest of the group: nginx's workers outlive a killed master."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -92,9 +91,9 @@ START_S = 120.0
 def hosted(
     site: CoordinatorFolder, store: CoordinatorStore, *, proxy: bool
 ) -> Iterator[FlowerWire]:
-    """Run Flower, and nginx unless somebody else does, and give the wire once nothing is exposed.
+    """Run Flower, and nginx if `proxy`; yield the wire once the self-check has passed.
 
-    Every plant that has joined is let in; those that were removed or suspended are not asked.
+    Every plant that has joined is registered; removed and suspended plants get no questions.
     """
     terms, port = site.terms, site.link_port
     link = Link(
@@ -107,17 +106,17 @@ def hosted(
     with ExitStack() as stack:
         superlink = Supervisor("Flower's SuperLink", partial(start_superlink, link))
         stack.callback(superlink.stop)
-        keepers = [superlink]
+        supervisors = [superlink]
         if proxy:
-            keepers.append(Supervisor("nginx", partial(_start_nginx, site)))
-            stack.callback(keepers[-1].stop)
+            supervisors.append(Supervisor("nginx", partial(_start_nginx, site)))
+            stack.callback(supervisors[-1].stop)
         _await_port("127.0.0.1", port, superlink, "Flower's SuperLink (see flower/superlink.log)")
         _await_port(terms.host, terms.port, superlink, "the proxy (see proxy/error.log)")
         demand_unexposed(
             Endpoint(host=terms.host, port=terms.port, authority=site.authority), link_port=port
         )
-        for kept in keepers:
-            kept.watch()
+        for supervisor in supervisors:
+            supervisor.watch()
         wire = FlowerWire(link)
         stack.callback(wire.close)
         wire.enrol({member.name: member.node_key for member in store.members()})
@@ -125,7 +124,7 @@ def hosted(
 
 
 def wait_for_plants(wire: Wire, store: CoordinatorStore, *, seconds: float) -> frozenset[str]:
-    """Wait until every active plant is there, or the time is up; return those that are."""
+    """Wait until every active plant is online or the time is up; return the plants online."""
     wanted = {member.name for member in store.members() if member.active}
     deadline = time.monotonic() + seconds
     while not wanted <= (present := wire.present()) and time.monotonic() < deadline:
@@ -137,8 +136,8 @@ def _start_nginx(site: CoordinatorFolder) -> subprocess.Popen[bytes]:
     nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if nginx is None:
         raise SettingError(
-            "nginx is not installed (Debian: apt install nginx-light); or run another proxy with "
-            "the same rules and give --no-proxy"
+            "nginx is not installed; install it (Debian: apt install nginx-light), or run another "
+            "proxy with the same rules and give --no-proxy"
         )
     configuration = site.proxy(site.terms, site.link_port).write(site.folder / "proxy")
     command = [*bound_to_us(), nginx, "-c", str(configuration), "-p", str(configuration.parent)]
@@ -155,4 +154,6 @@ def _await_port(host: str, port: int, process: Supervisor, what: str) -> None:
                 return
         except OSError:
             time.sleep(0.2)
-    raise SettingError(f"{what} does not answer at {host}:{port}; is the port in use?")
+    raise SettingError(
+        f"{what} does not answer at {host}:{port}; check whether another process uses the port"
+    )

@@ -1,7 +1,7 @@
-"""Reception: a plant's batch is attested once, by the log, before it takes part in rounds.
+"""Intake: a plant's batch is attested once, in the log, before the plant takes part in rounds.
 
-Without a proof it takes part only where the log excuses it: by a waiver for this batch, or because
-the gate is in shadow. All other steps are as strict as ever.
+A batch without a proof is accepted only if the log exempts it: by a waiver for this batch, or
+because the gate is in shadow mode. All other steps of the protocol apply unchanged.
 """
 
 import time
@@ -18,63 +18,73 @@ from sluice.attestation.protocol import (
     attest_together,
 )
 from sluice.errors import VerificationError
+from sluice.federation import Attestation, CommitmentOnly, Decision, Reply
 from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.store import SHADOW
-from sluice.network.wire import AskBatch, Batch, CommitOnly
 
-__all__ = ["NO_PROOF", "Intake"]
+__all__ = ["NO_PROOF", "Intake", "RoundIntake"]
 
 NO_PROOF = "4"
-"""The step at which a plant without an attestation is left out."""
+"""The step reported for a plant without an attestation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """Takes attestations, over the wire or from files, and notes what became of them."""
+    """Receives attestations, over the wire or from files, and records the outcomes."""
 
     protocol: ProtocolCoordinator
     requests: Requests
     agreements: Mapping[str, Agreement]
 
     def set_gate(self, *, shadow: bool) -> None:
-        """Say in the log whether the gate keeps plants out from now on."""
+        """Log whether the gate is in shadow mode from now on, unless the log says so already."""
         if self._exemptions.shadow != shadow:
             self.protocol.log.append(GateSet(enforced=not shadow), at=self.requests.clock())
 
-    def invite_batches(self, *, round_: int, seconds: float) -> None:
-        """Ask the plants that are there and have no attestation yet, or another batch."""
+    def due(self, *, round_: int) -> tuple[str, ...]:
+        """Return the online plants that have no attestation or announced a new batch."""
         self.protocol.log.catch_up()
         self._end_excuses(round_)
-        present, now = self.requests.wire.present(), instant(self.requests.clock())
-        waiting = {
-            member.name: AskBatch(unproven=self._exemptions.open_to(member.name, at=now))
+        present = self.requests.wire.present()
+        return tuple(
+            member.name
             for member in self.requests.store.members()
             if member.active
             and (member.attestation is None or member.renews)
             and member.name in present
-        }
-        brought: dict[str, Batch | CommitOnly] = {}
-        for plant, answer in self.requests.ask(waiting, round_=round_, seconds=seconds):
-            if isinstance(answer, Batch | CommitOnly):
-                brought.setdefault(plant, answer)
-            else:
-                self._refused(plant, NO_PROOF, round_)
-        self.decide(brought, round_=round_)
+        )
 
-    def decide(self, batches: Mapping[str, Batch | CommitOnly], *, round_: int) -> None:
-        """Take batches that came over the plants' own wires, or note at which step they fail."""
-        for plant, failed in self._taken(batches, round_).items():
+    def before(self, round_: int) -> "RoundIntake":
+        """Return the admission check of one round."""
+        return RoundIntake(intake=self, round=round_)
+
+    def decide(
+        self, shown: Mapping[str, Reply | None], *, round_: int
+    ) -> dict[str, VerificationError | None]:
+        """Accept batches from the plants' own connections, or record at which step they fail.
+
+        The state of a plant that did not answer stays as it is.
+        """
+        batches: dict[str, Attestation | CommitmentOnly] = {}
+        for plant, reply in shown.items():
+            if isinstance(reply, Attestation | CommitmentOnly):
+                batches[plant] = reply
+            elif reply is not None:
+                self._refuse(plant, NO_PROOF, round_)
+        outcomes = self._attest(batches, round_)
+        for plant, failed in outcomes.items():
             if failed:
-                self._refused(plant, failed.step, round_)
+                self._refuse(plant, failed.step, round_)
+        return outcomes
 
-    def take(self, plant: str, batch: Batch | CommitOnly, *, round_: int) -> None:
-        """Take one batch, or raise; then the plant stands as it stood: a file may be anybody's."""
-        failed = self._taken({plant: batch}, round_)[plant]
+    def take(self, plant: str, batch: Attestation | CommitmentOnly, *, round_: int) -> None:
+        """Accept one batch, or raise; then the plant's state stays: anyone can write a file."""
+        failed = self._attest({plant: batch}, round_)[plant]
         if failed:
             raise failed
 
-    def _taken(
-        self, batches: Mapping[str, Batch | CommitOnly], round_: int
+    def _attest(
+        self, batches: Mapping[str, Attestation | CommitmentOnly], round_: int
     ) -> dict[str, VerificationError | None]:
         """Steps 2 and 5: log commitments, verify their proofs together, log the attestations."""
         clock, store, began = self.requests.clock, self.requests.store, time.perf_counter()
@@ -83,15 +93,15 @@ class Intake:
         for plant, batch in batches.items():
             outcomes[plant] = None
             try:
-                received = self._received(plant, batch, round_)
+                received = self._receive(plant, batch, round_)
             except VerificationError as error:
                 outcomes[plant] = error
             else:
-                if isinstance(batch, Batch):
+                if isinstance(batch, Attestation):
                     brought[plant] = Brought(received=received, proof=batch.proof)
-        found = attest_together(tuple(brought.values()), at=clock())
+        results = attest_together(tuple(brought.values()), at=clock())
         seconds = (time.perf_counter() - began) / max(1, len(brought))
-        for plant, outcome in zip(brought, found, strict=True):
+        for plant, outcome in zip(brought, results, strict=True):
             if isinstance(outcome, VerificationError):
                 outcomes[plant] = outcome
             else:
@@ -99,11 +109,13 @@ class Intake:
                 store.note("verified", plant=plant, round_=round_, at=clock(), seconds=seconds)
         return outcomes
 
-    def _received(self, plant: str, batch: Batch | CommitOnly, round_: int) -> ReceivedBatch:
-        """Log a commitment; one that comes without a proof is taken where the log lets it."""
+    def _receive(
+        self, plant: str, batch: Attestation | CommitmentOnly, round_: int
+    ) -> ReceivedBatch:
+        """Log a commitment; one without a proof is accepted only if the log exempts it."""
         enrolled = self.protocol.enrolled(plant, self.agreements[plant])
         received = enrolled.receive(batch.commit, at=self.requests.clock())
-        if isinstance(batch, CommitOnly):
+        if isinstance(batch, CommitmentOnly):
             self._excuse(received, round_)
         else:
             self._refuse_stale(plant, received)
@@ -114,47 +126,69 @@ class Intake:
         return self.protocol.log.ledger.exemptions
 
     def _refuse_stale(self, plant: str, received: ReceivedBatch) -> None:
-        """A batch is not taken up again once a later one of this plant was attested."""
+        """Raise if a later batch of this plant has been attested."""
         ledger, now = self.protocol.log.ledger, instant(self.requests.clock())
         unproven = {each.attestation for each in self._exemptions.excused}
-        held = ledger.attestations(plant, step="5.4", at=now)
-        proven = [each for each in held if each not in unproven]
+        attestations = ledger.attestations(plant, step="5.4", at=now)
+        proven = [each for each in attestations if each not in unproven]
         if ledger.attestation(received.commit.content.commitment) in proven[:-1]:
-            raise VerificationError("5.4", f"{plant!r} has had another batch attested since")
+            raise VerificationError("5.4", f"{plant!r} has attested a later batch; send that one")
 
     def _excuse(self, received: ReceivedBatch, round_: int) -> None:
-        """Take a batch without a proof, where the log lets it; the same one twice is one entry."""
+        """Accept a batch without a proof if the log exempts it; a repeat adds no log entry."""
         now, commit, exempt = self.requests.clock(), received.commit.content, self._exemptions
-        named, waiver = unproven_id(commit), exempt.covering(commit, at=instant(now))
-        held = {each.commitment: each for each in exempt.excused}.get(commit.commitment)
-        if held is None or not exempt.holds(held, at=instant(now)):
+        attestation, waiver = unproven_id(commit), exempt.covering(commit, at=instant(now))
+        excused = {each.commitment: each for each in exempt.excused}.get(commit.commitment)
+        if excused is None or not exempt.holds(excused, at=instant(now)):
             body = BatchExcused(
                 client=commit.client,
                 commitment=commit.commitment,
-                attestation=named,
+                attestation=attestation,
                 waiver=waiver,
             )
             self.protocol.log.append(body, at=now)
         else:
-            waiver = held.waiver
-        self.requests.store.admitted(commit.client, named, excuse=waiver or SHADOW)
+            waiver = excused.waiver
+        self.requests.store.admitted(commit.client, attestation, excuse=waiver or SHADOW)
         kind = "waived" if waiver else "would have been refused at step 4"
         self.requests.store.note(kind, plant=commit.client, round_=round_, at=now)
 
     def _end_excuses(self, round_: int) -> None:
-        """Let go of plants whose waiver has expired, or whose shadow has ended."""
+        """Refuse plants whose waiver has expired, or whose shadow mode has ended."""
         now = instant(self.requests.clock())
-        good = {
+        valid = {
             each.attestation
             for each in self._exemptions.excused
             if self._exemptions.holds(each, at=now)
         }
         for member in self.requests.store.members():
-            if member.excuse is not None and member.attestation not in good:
-                self._refused(member.name, NO_PROOF, round_)
+            if member.excuse is not None and member.attestation not in valid:
+                self._refuse(member.name, NO_PROOF, round_)
 
-    def _refused(self, plant: str, step: str, round_: int) -> None:
+    def _refuse(self, plant: str, step: str, round_: int) -> None:
         self.requests.store.refused(plant, step)
         self.requests.store.note(
             f"refused at step {step}", plant=plant, round_=round_, at=self.requests.clock()
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundIntake:
+    """The admission check of a federation between sites, before one round."""
+
+    intake: Intake
+    round: int
+
+    def decide(self, client: str, shown: Reply | None) -> Decision:
+        """Decide on one plant."""
+        return self.decide_all({client: shown})[client]
+
+    def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
+        """Verify all proofs in one call; each refusal names the step that failed."""
+        outcomes = self.intake.decide(shown, round_=self.round)
+        decisions = {}
+        for plant in shown:
+            failed = outcomes.get(plant, VerificationError(NO_PROOF, "no proof arrived"))
+            reasons = (f"step {failed.step}",) if failed else ()
+            decisions[plant] = Decision(admitted=failed is None, reasons=reasons)
+        return decisions

@@ -1,4 +1,4 @@
-"""Waivers: an operator lets a plant's batches of a maintenance window do without a proof."""
+"""Operators remove a plant and its rounds, or waive the proofs of a maintenance window."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,49 +16,54 @@ __all__ = ["Back", "WaivedInterval", "go_back", "waive"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Back:
-    """Where a federation has gone back to."""
+    """The model to which a federation has gone back."""
 
-    model_of: int  # the round whose model is taken up again
-    given_up: int  # rounds
+    model_of: int  # the round whose model is used again
+    given_up: int  # number of rounds
 
 
 def go_back(folder: Path, plant: str, *, before: int, at: datetime) -> Back:
-    """Remove a plant and take up the model from before a round; only between rounds.
+    """Remove a plant and go back to the model from before a round; only between rounds.
 
-    The log is written last. Killed before that, the store is ahead of the log, which the next run
-    refuses; the same call again ends it.
+    The log is written last. If the process is killed before that, the store is ahead of the log and
+    the next run refuses to start. The same call again completes the removal.
     """
     site = CoordinatorFolder(folder)
     with site.alone():
-        return _gone_back(site, plant, before=before, at=at)
+        return _go_back(site, plant, before=before, at=at)
 
 
-def _gone_back(site: CoordinatorFolder, plant: str, *, before: int, at: datetime) -> Back:
+def _go_back(site: CoordinatorFolder, plant: str, *, before: int, at: datetime) -> Back:
     terms, protocol = site.terms, site.protocol()
     rounds = protocol.log.ledger.rounds
     if rounds.last == 0 or not rounds.between or before > rounds.last:
         raise SettingError(
-            f"the log's last round is {rounds.last}; let it finish ('sluice coordinator resume') "
-            "and name a round that has been"
+            f"cannot go back to before round {before}: the log's last round is {rounds.last}; let "
+            "it finish ('sluice coordinator resume') and name a finished round"
         )
     store = CoordinatorStore(site.base)
     try:
-        held = store.last(federation=terms.federation, before=before)
-        if held is None:
-            raise SettingError(f"the store has no checkpoint before round {before}")
+        checkpoint = store.last(federation=terms.federation, before=before)
+        if checkpoint is None:
+            raise SettingError(
+                f"the store has no checkpoint before round {before}; name a later round"
+            )
         body = ClientRemoved(
-            client=plant, since=before, model_of=held.round, model=model_hash(held.parameters)
+            client=plant,
+            since=before,
+            model_of=checkpoint.round,
+            model=model_hash(checkpoint.parameters),
         )
         protocol.log.check(body, at=at)
         store.remove(plant, at=at)
-        back = replace(held, round=rounds.last)
+        back = replace(checkpoint, round=rounds.last)
         store.keep(back, body.model, federation=terms.federation, at=at)
         store.note("removed", plant=plant, round_=before, at=at)
         counted = rounds.counted
         protocol.log.append(body, at=at)
     finally:
         store.close()
-    return Back(model_of=held.round, given_up=counted - rounds.counted)
+    return Back(model_of=checkpoint.round, given_up=counted - rounds.counted)
 
 
 LONGEST_REASON = 200
@@ -66,7 +71,7 @@ LONGEST_REASON = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaivedInterval:
-    """A maintenance window, why there is one, and until when its batches may take part."""
+    """A maintenance window, its reason, and the time until which its batches may take part."""
 
     plant: str
     interval: Interval
@@ -74,11 +79,11 @@ class WaivedInterval:
     reason: str
 
     def __post_init__(self) -> None:
-        told = self.reason
-        if not (4 <= len(told) <= LONGEST_REASON and told.isascii() and told.isprintable()):
+        reason = self.reason
+        if not (4 <= len(reason) <= LONGEST_REASON and reason.isascii() and reason.isprintable()):
             raise SettingError(
-                f"a waiver's reason has 4 to {LONGEST_REASON} printable ASCII letters: everyone "
-                "who reads the log reads it"
+                f"a waiver's reason must have 4 to {LONGEST_REASON} printable ASCII characters, "
+                f"because every reader of the log sees it; got {len(reason)}: {reason[:40]!a}"
             )
 
 

@@ -1,4 +1,4 @@
-"""Asking plants: questions go out signed, answers are read strictly, and nonsense is counted."""
+"""Send signed questions to plants, read their answers strictly, and count malformed ones."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,14 +7,14 @@ from datetime import datetime
 from sluice.attestation.messages import SigningKey, sign
 from sluice.errors import DocumentError
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.wire import ANSWERS, QUESTIONS, Ask, Declined, Question, Said, Wire
+from sluice.network.wire import ANSWERS, QUESTIONS, Ask, Declined, Payload, Question, Wire
 
 __all__ = ["Requests"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """The coordinator's voice on the wire."""
+    """Sends the coordinator's questions over the wire and reads the answers."""
 
     federation: str
     key: SigningKey = field(repr=False)
@@ -28,17 +28,17 @@ class Requests:
         *,
         round_: int,
         seconds: float,
-    ) -> Iterator[tuple[str, Said]]:
-        """Ask each plant and give what can be read of the answers; the rest is noted as it is."""
+    ) -> Iterator[tuple[str, Payload]]:
+        """Ask each plant and yield the valid answers; record every other outcome as an event."""
         began = self.clock()
         questions = {plant: self._signed(plant, ask) for plant, ask in asks.items()}
         silent = set(questions)
         if questions:
             for plant, raw in self.wire.ask(questions, seconds=seconds):
                 silent.discard(plant)
-                read = self._read(plant, raw, round_=round_, began=began)
-                if read is not None:
-                    yield plant, read
+                answer = self._read(plant, raw, round_=round_, began=began)
+                if answer is not None:
+                    yield plant, answer
         for plant in sorted(silent):
             self._note("silent", plant, round_)
 
@@ -46,7 +46,7 @@ class Requests:
         question = Question(federation=self.federation, client=plant, ask=ask)
         return QUESTIONS.write(sign(question, self.key))
 
-    def _read(self, plant: str, raw: bytes, *, round_: int, began: datetime) -> Said | None:
+    def _read(self, plant: str, raw: bytes, *, round_: int, began: datetime) -> Payload | None:
         try:
             answer = ANSWERS.read(raw).answer
         except DocumentError:

@@ -1,7 +1,8 @@
 """A round over the wire: tokens of attested plants, then the pledged updates, all in the log.
 
-`LoggedTransport` is the `Transport` of a federation between sites. It goes on where the log says
-that a round stands, so that it can be called again for a round in which the coordinator was killed.
+`LoggedTransport` is the `Transport` of a federation between sites. It continues from the
+round's state in the log, so that it can be called again for a round in which the coordinator was
+killed.
 """
 
 from collections.abc import Mapping
@@ -10,22 +11,33 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from sluice.attestation.log import HEADS, Standing
+from sluice.attestation.messages import instant
 from sluice.attestation.protocol import (
-    Attested,
-    LoggedPledge,
     Pledging,
     ProtocolCoordinator,
     Revealing,
 )
 from sluice.errors import CheckpointError, DocumentError, SettingError, VerificationError
-from sluice.federation import Reply, Request, Train, Trained
+from sluice.federation import (
+    Attestation,
+    CommitmentOnly,
+    NothingShown,
+    Reply,
+    Request,
+    Show,
+    Train,
+    Trained,
+)
 from sluice.network.coordinator.intake import NO_PROOF
 from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.store import Member
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import (
+    AskBatch,
     AskToken,
     AskUpdate,
+    Batch,
+    CommitOnly,
     Pledge,
     Revelation,
     model_hash,
@@ -40,7 +52,7 @@ ROUND = "6"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedTransport:
-    """Carries rounds to plants by way of the coordinator's log."""
+    """Runs rounds over the wire and writes each step to the coordinator's log."""
 
     terms: FederationTerms
     protocol: ProtocolCoordinator
@@ -48,22 +60,41 @@ class LoggedTransport:
     log: Path
 
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
-        """Take the tokens of a round, close it, and return the updates that were pledged."""
+        """Ask for attestations, or collect the tokens of a round and return its updates."""
+        shows = [request for request in requests.values() if isinstance(request, Show)]
+        if shows and len(shows) == len(requests):
+            return self._attestations(tuple(requests), round_=shows[0].round)
         opened = [request for request in requests.values() if isinstance(request, Train)]
         if len(opened) != len(requests) or not opened:
-            raise SettingError("over the wire, batches are attested apart from rounds")
+            raise SettingError("one exchange asks all plants to show, or all of them to train")
         train, members = opened[0], self._members(requests)
         standing = self._standing(train)
         if not standing.closed:
             self._gather(train, members, standing)
         return self._reveal(train.round, members)
 
+    def _attestations(self, plants: tuple[str, ...], *, round_: int) -> Mapping[str, Reply]:
+        """Ask plants to attest their batch; those that the log excuses may send no proof."""
+        exempt, now = self.protocol.log.ledger.exemptions, instant(self.requests.clock())
+        asks = {plant: AskBatch(unproven=exempt.open_to(plant, at=now)) for plant in plants}
+        replies: dict[str, Reply] = {}
+        seconds = self.terms.batch_deadline_s
+        for plant, answer in self.requests.ask(asks, round_=round_, seconds=seconds):
+            match answer:
+                case Batch(commit=commit, proof=proof):
+                    replies.setdefault(plant, Attestation(commit=commit, proof=proof))
+                case CommitOnly(commit=commit):
+                    replies.setdefault(plant, CommitmentOnly(commit=commit))
+                case _:
+                    replies.setdefault(plant, NothingShown())
+        return replies
+
     def _members(self, requests: Mapping[str, Request]) -> dict[str, Member]:
-        found = {member.name: member for member in self.requests.store.members()}
-        return {name: found[name] for name in requests}
+        by_name = {member.name: member for member in self.requests.store.members()}
+        return {name: by_name[name] for name in requests}
 
     def _standing(self, train: Train) -> Standing:
-        """Open the round, or find it as it was left."""
+        """Open the round, or return its state if the log has it open already."""
         rounds, model = self.protocol.log.ledger.rounds, model_hash(train.parameters)
         standing = rounds.standing
         if standing is None or standing.aggregated:
@@ -73,26 +104,26 @@ class LoggedTransport:
             standing = rounds.standing
         if standing is None or standing.opened.round != train.round:
             raise CheckpointError(
-                f"the log is in round {rounds.last} and the store would take round {train.round}; "
-                "one of them is of another time: restore both from one backup"
+                f"the log is in round {rounds.last} but the store continues with round "
+                f"{train.round}; restore both from the same backup"
             )
         if standing.opened.model != model:
             raise CheckpointError(
-                f"round {train.round} was opened on another model than the store holds; restore "
-                "store and log from one backup"
+                f"round {train.round} was opened with another model than the store holds; restore "
+                "store and log from the same backup"
             )
         return standing
 
     def _exclude_unattested(self, pledging: Pledging, standing: Standing) -> None:
         for member in self.requests.store.members():
-            unheard = member.name not in standing.excluded
-            if member.active and member.attestation is None and unheard:
+            excluded = member.name in standing.excluded
+            if member.active and member.attestation is None and not excluded:
                 step = member.step or NO_PROOF
                 pledging.exclude(member.name, step, at=self.requests.clock())
 
     def _gather(self, train: Train, members: Mapping[str, Member], standing: Standing) -> None:
-        """Take tokens until all are in or the round's deadline has come."""
-        pledging = Pledging(log=self.protocol.log, round=train.round)
+        """Collect tokens until all have arrived or the round's deadline has passed."""
+        pledging = self.protocol.pledging(train.round)
         self._exclude_unattested(pledging, standing)
         rounds, present = self.protocol.log.ledger.rounds, self.requests.wire.present()
         weights = write_parameters(train.parameters)
@@ -108,23 +139,24 @@ class LoggedTransport:
         for plant, answer in self.requests.ask(
             asks, round_=train.round, seconds=max(0.0, left.total_seconds())
         ):
-            attested = Attested(client=plant, attestation=asks[plant].attestation)
             if not isinstance(answer, Pledge):
-                self._excluded(pledging, plant, ROUND)
+                self._exclude(pledging, plant, ROUND)
                 continue
+            now = self.requests.clock()
             try:
-                pledging.pledge(attested, answer.token, at=self.requests.clock())
+                attested = self.protocol.attested(plant, asks[plant].attestation, at=now)
+                pledging.pledge(attested, answer.token, at=now)
             except VerificationError as error:
-                self._excluded(pledging, plant, error.step)
+                self._exclude(pledging, plant, error.step)
         pledging.close(at=self.requests.clock())
 
     def _reveal(self, round_: int, members: Mapping[str, Member]) -> Mapping[str, Reply]:
-        """Take the updates of those who pledged; what came before a restart is in the store."""
-        revealing = Revealing(log=self.protocol.log, round=round_)
+        """Collect the pledged updates; those received before a restart are in the store."""
+        revealing = self.protocol.revealing(round_)
         ledger, store = self.protocol.log.ledger, self.requests.store
-        found: dict[str, Reply] = {}
+        replies: dict[str, Reply] = {}
         for plant, raw in store.updates(round_).items():
-            self._take(revealing, plant, raw, found)
+            self._take(revealing, plant, raw, replies)
         standing = ledger.rounds.standing
         excluded = standing.excluded if standing else frozenset()
         head, lines = self.protocol.log.signed_head(), self.log.read_bytes().split(b"\n")
@@ -136,7 +168,7 @@ class LoggedTransport:
             )
             for name, member in members.items()
             if ledger.rounds.token(round_, name) is not None
-            and name not in found
+            and name not in replies
             and name not in excluded
         }
         seconds = self.terms.round_deadline_s
@@ -144,27 +176,30 @@ class LoggedTransport:
             if isinstance(answer, Revelation):
                 store.keep_update(plant, round_, answer.update)
                 store.renews(plant, renews=answer.renews)
-                self._take(revealing, plant, answer.update, found)
+                self._take(revealing, plant, answer.update, replies)
                 self._countersign(plant, answer.head)
-        for plant in set(asks) - set(found):
-            store.seen(plant, 0)  # put back to an earlier time it knows less: it is shown all anew
-        return found
+        for plant in set(asks) - set(replies):
+            # A plant restored from a backup knows less of the log: show it the whole log again.
+            store.seen(plant, 0)
+        return replies
 
-    def _take(self, revealing: Revealing, plant: str, raw: bytes, found: dict[str, Reply]) -> None:
-        """Take an update that is well formed and the pledged one; any other is left out."""
+    def _take(
+        self, revealing: Revealing, plant: str, raw: bytes, replies: dict[str, Reply]
+    ) -> None:
+        """Accept an update that is well formed and was pledged; exclude the plant otherwise."""
         try:
             update = read_update(raw, client=plant, count=self.terms.weights)
-            pledge = LoggedPledge(client=plant, round=revealing.round)
+            pledge = self.protocol.pledge(plant, revealing.round)
             revealing.reveal(pledge, raw, at=self.requests.clock())
         except (DocumentError, SettingError):
-            self._excluded(revealing, plant, ROUND)
+            self._exclude(revealing, plant, ROUND)
         except VerificationError as error:
-            self._excluded(revealing, plant, error.step)
+            self._exclude(revealing, plant, error.step)
         else:
-            found[plant] = Trained(update=update)
+            replies[plant] = Trained(update=update)
 
     def _countersign(self, plant: str, raw: bytes) -> None:
-        """Log a plant's signature of the head; one that signs another log is only counted."""
+        """Log a plant's signature of the head; a signature of another log is only counted."""
         now, last = self.requests.clock(), self.protocol.log.ledger.rounds.last
         try:
             head = HEADS.read(raw).content
@@ -176,7 +211,7 @@ class LoggedTransport:
             pass
         self.requests.store.note("head refused", plant=plant, round_=last, at=now)
 
-    def _excluded(self, stage: Pledging | Revealing, plant: str, step: str) -> None:
+    def _exclude(self, stage: Pledging | Revealing, plant: str, step: str) -> None:
         now = self.requests.clock()
         stage.exclude(plant, step, at=now)
         self.requests.store.note(

@@ -1,7 +1,8 @@
-"""The coordinator's own state in SQLite: plants, invitations, checkpoints, what was refused.
+"""The coordinator's state in SQLite: plants, invitations, checkpoints, updates and events.
 
-The log says what happened; the store holds what going on needs and what must not be in a log. It
-never is the authority: on opening, its last checkpoint must be the model that the log names.
+The log records what happened. The store holds what the coordinator needs to continue, and what must
+not be in a log. The log has authority over the store: at the start of a run, the store's last
+checkpoint must be the model that the log names.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from sluice.federation import Checkpoint, CheckpointFile
 __all__ = ["SHADOW", "CoordinatorStore", "Member"]
 
 SHADOW = "shadow"
-"""The ground on which a plant takes part without a proof while the gate is in shadow."""
+"""The excuse of a plant that takes part without a proof because the gate is in shadow mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,23 +31,23 @@ class Member:
     name: str
     node_key: bytes
     rules: str  # the rules file's text
-    failed: int  # rounds in a row without a part in them
+    failed: int  # consecutive rounds in which it did not take part
     suspended: bool
     removed: bool
-    seen: int  # entries of the log that it has countersigned
-    step: str | None  # at which its batch was refused last
-    attestation: str | None  # under which it takes part
-    excuse: str | None  # why without a proof: SHADOW, or a waiver's digest
-    renews: bool  # it says that another batch waits to be attested
+    seen: int  # log entries that it has countersigned
+    step: str | None  # the step at which its batch was last refused
+    attestation: str | None  # the attestation under which it takes part
+    excuse: str | None  # why it needs no proof: SHADOW, or a waiver's digest
+    renews: bool  # it announced a new batch to attest
 
     @property
     def active(self) -> bool:
-        """Whether it is asked at all."""
+        """Whether the coordinator sends it questions."""
         return not (self.suspended or self.removed)
 
     @property
     def state(self) -> str:
-        """What operators read of it; of a refusal the step and no more."""
+        """Its state in words, for operators; for a refusal only the step."""
         if not self.active:
             return "removed" if self.removed else "suspended"
         if self.attestation is None:
@@ -77,13 +78,13 @@ CREATE TABLE IF NOT EXISTS events (
 
 
 COLUMNS = (("excuse", "TEXT"), ("renews", "INTEGER NOT NULL DEFAULT 0"))
-"""What a store of an earlier version lacks in its table of plants."""
+"""Columns that the `plants` table of an earlier version lacks."""
 
 
 class CoordinatorStore:
-    """One federation's state. Each change is on the disk when its call returns.
+    """One federation's state. Each change is on disk when its call returns.
 
-    Opened to be read only, it can be looked at while a coordinator works on it.
+    Opened read-only, it can be read while a coordinator writes to it.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -99,16 +100,18 @@ class CoordinatorStore:
             self._base.executescript(SCHEMA)
             self._add_columns()
         except (OSError, sqlite3.Error) as error:
-            raise SettingError(f"the store {path} cannot be opened: {error}") from None
+            raise SettingError(
+                f"the store {path} cannot be opened ({error}); check its path and permissions"
+            ) from None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database."""
         self._base.close()
 
     # -- invitations --------------------------------------------------------------------------
 
     def invite(self, plant: str, secret: str, *, at: datetime) -> None:
-        """Remember an invitation by the hash of its secret; older ones of this plant end."""
+        """Store an invitation by the hash of its secret; older unused ones become invalid."""
         with self._changing() as base:
             base.execute("DELETE FROM invitations WHERE plant = ? AND used IS NULL", (plant,))
             base.execute(
@@ -117,20 +120,23 @@ class CoordinatorStore:
             )
 
     def invited(self, plant: str, secret: str) -> None:
-        """Raise unless this plant holds an invitation that nobody has used."""
-        found = self._base.execute(
+        """Raise unless this plant holds an unused invitation."""
+        row = self._base.execute(
             "SELECT plant, used FROM invitations WHERE digest = ?", (_digest(secret),)
         ).fetchone()
-        if found is None or found[0] != plant:
-            raise RefusedError(f"{plant!r} answers an invitation that was never made to it")
-        if found[1] is not None:
+        if row is None or row[0] != plant:
             raise RefusedError(
-                f"the invitation of {plant!r} was used on {found[1]}; each serves once: make a "
+                f"{plant!r} has no valid invitation with this secret; make a new one with "
+                "'sluice coordinator invite'"
+            )
+        if row[1] is not None:
+            raise RefusedError(
+                f"the invitation of {plant!r} was used on {row[1]} and is valid once only; make a "
                 "new one with 'sluice coordinator invite'"
             )
 
     def join(self, plant: str, secret: str, *, node_key: bytes, rules: str, at: datetime) -> None:
-        """Take a plant in and its invitation away, in one step."""
+        """Add a plant and mark its invitation as used, in one transaction."""
         with self._changing() as base:
             base.execute(
                 "UPDATE invitations SET used = ? WHERE digest = ?", (instant(at), _digest(secret))
@@ -168,29 +174,29 @@ class CoordinatorStore:
         )
 
     def admitted(self, plant: str, attestation: str, *, excuse: str | None = None) -> None:
-        """Note under which attestation a plant takes part, and on what ground without a proof."""
+        """Record a plant's attestation, and its excuse if it has no proof."""
         self._set(
             plant, "attestation = ?, excuse = ?, step = NULL, renews = 0", attestation, excuse
         )
 
     def refused(self, plant: str, step: str) -> None:
-        """Note at which step a plant's batch was refused."""
+        """Record the step at which a plant's batch was refused."""
         self._set(plant, "step = ?, attestation = NULL, excuse = NULL, renews = 0", step)
 
     def renews(self, plant: str, *, renews: bool) -> None:
-        """Note whether a plant has another batch to attest."""
+        """Record whether a plant has a new batch to attest."""
         self._set(plant, "renews = ?", int(renews))
 
     def seen(self, plant: str, size: int) -> None:
-        """Note how much of the log a plant has countersigned."""
+        """Record how many log entries a plant has countersigned."""
         self._set(plant, "seen = ?", size)
 
     def took_part(self, plant: str) -> None:
-        """Note that a plant had a part in a round."""
+        """Record that a plant took part in a round."""
         self._set(plant, "failed = failed * ?", 0)
 
     def failed(self, plant: str, *, limit: int, at: datetime) -> None:
-        """Count a round without a plant; at the limit it is suspended until an operator acts."""
+        """Count a round without this plant; at the limit, suspend it until it is reinstated."""
         self._set(plant, "failed = failed + ?", 1)
         with self._changing() as base:
             base.execute(
@@ -204,13 +210,13 @@ class CoordinatorStore:
         self._set(plant, "suspended = NULL, failed = ?", 0)
 
     def remove(self, plant: str, *, at: datetime) -> None:
-        """Never ask a plant again."""
+        """Remove a plant for good; it gets no more questions."""
         self._set(plant, "attestation = NULL, removed = ?", instant(at))
 
     # -- checkpoints --------------------------------------------------------------------------
 
     def keep(self, checkpoint: Checkpoint, model: str, *, federation: str, at: datetime) -> None:
-        """Keep the federation after a round; one of the same round gives way."""
+        """Save the checkpoint of a round, in place of an earlier one of the same round."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "checkpoint"
             CheckpointFile(path=path, fingerprint=federation).keep(checkpoint)
@@ -222,35 +228,35 @@ class CoordinatorStore:
             )
 
     def last(self, *, federation: str, before: int | None = None) -> Checkpoint | None:
-        """Return the last checkpoint, or the last one before a round; None where there is none."""
-        found = self._base.execute(
+        """Return the last checkpoint, or the last one before a round; None if there is none."""
+        row = self._base.execute(
             "SELECT content FROM checkpoints WHERE round < ? ORDER BY round DESC LIMIT 1",
             (1 << 60 if before is None else before,),
         ).fetchone()
-        if found is None:
+        if row is None:
             return None
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "checkpoint"
-            path.write_bytes(found[0])
+            path.write_bytes(row[0])
             return CheckpointFile(path=path, fingerprint=federation).load()
 
     def keep_update(self, plant: str, round_: int, update: bytes) -> None:
-        """Keep a pledged update before the log says that it came; those of past rounds go."""
+        """Save a pledged update before the log records it; delete those of past rounds."""
         with self._changing() as base:
             base.execute("DELETE FROM updates WHERE round < ?", (round_,))
             base.execute("INSERT OR REPLACE INTO updates VALUES (?, ?, ?)", (round_, plant, update))
 
     def updates(self, round_: int) -> dict[str, bytes]:
-        """Return the updates of a round that came before a restart, by plant."""
+        """Return the saved updates of a round, by plant; they survive a restart."""
         rows = self._base.execute("SELECT plant, content FROM updates WHERE round = ?", (round_,))
         return dict(rows.fetchall())
 
-    # -- what happened ------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------
 
     def note(
         self, kind: str, *, plant: str, round_: int, at: datetime, seconds: float | None = None
     ) -> None:
-        """Count something for operators: an answer, a refusal, a message that made no sense."""
+        """Record an event for operators: an answer, a refusal, a malformed message."""
         with self._changing() as base:
             base.execute(
                 "INSERT INTO events (made, round, plant, kind, seconds) VALUES (?, ?, ?, ?, ?)",
@@ -258,12 +264,12 @@ class CoordinatorStore:
             )
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """Return how often each kind of event happened to each plant."""
+        """Return the number of events of each plant and kind."""
         rows = self._base.execute("SELECT plant, kind, COUNT(*) FROM events GROUP BY plant, kind")
         return {(plant, kind): count for plant, kind, count in rows}
 
     def mean_seconds(self, kind: str) -> dict[str, float]:
-        """Return how long one kind of event took, on the mean, by plant."""
+        """Return the mean duration of one kind of event, by plant."""
         rows = self._base.execute(
             "SELECT plant, AVG(seconds) FROM events WHERE kind = ? GROUP BY plant", (kind,)
         )
@@ -272,22 +278,24 @@ class CoordinatorStore:
     def _set(self, plant: str, change: str, *values: object) -> None:
         # `change` is one of the literals above; values go as parameters.
         with self._changing() as base:
-            done = base.execute(
+            cursor = base.execute(
                 f"UPDATE plants SET {change} WHERE name = ?",  # noqa: S608
                 (*values, plant),
             )
-        if done.rowcount != 1:
-            raise SettingError(f"no plant {plant!r} has joined")
+        if cursor.rowcount != 1:
+            raise SettingError(
+                f"plant {plant!r} has not joined; 'sluice coordinator status' lists those that have"
+            )
 
     def _add_columns(self) -> None:
-        held = {row[1] for row in self._base.execute("PRAGMA table_info(plants)")}
+        existing = {row[1] for row in self._base.execute("PRAGMA table_info(plants)")}
         for name, kind in COLUMNS:
-            if name not in held:
+            if name not in existing:
                 self._base.execute(f"ALTER TABLE plants ADD COLUMN {name} {kind}")
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        """Give the base for changes that hold together or not at all."""
+        """Yield the database inside a transaction; roll all changes back on an error."""
         try:
             self._base.execute("BEGIN IMMEDIATE")
             try:
@@ -299,8 +307,8 @@ class CoordinatorStore:
                 raise
         except sqlite3.Error as error:
             raise SettingError(
-                f"the store cannot be written ({error}); nothing was changed: make room and run "
-                "'sluice coordinator resume'"
+                f"the store cannot be written ({error}); nothing was changed: free disk space and "
+                "run 'sluice coordinator resume'"
             ) from None
 
 

@@ -1,7 +1,7 @@
-"""A plant that answers its coordinator: it attests its batch once, then trains, pledges, reveals.
+"""A plant's agent: it attests the plant's batch once, then trains, pledges and reveals.
 
-Whatever it has said it keeps on disk before it says it, so that a plant that was killed says the
-same again: one opening for a commitment, one update for a round, one head after the other.
+It saves every answer on disk before it sends it. A plant that was killed therefore repeats the same
+answers: one opening for a commitment, one update for a round, and heads of one growing log.
 """
 
 import logging
@@ -30,10 +30,10 @@ from sluice.network.wire import (
     Batch,
     CommitOnly,
     Declined,
+    Payload,
     Pledge,
     Question,
     Revelation,
-    Said,
     model_hash,
     packed_update,
     read_parameters,
@@ -47,9 +47,9 @@ _log = logging.getLogger("sluice.plant")
 
 @final
 class Agent:
-    """One plant with its batch, its keys and the folder in which it remembers.
+    """One plant with its batch, its keys and the folder that holds its state.
 
-    `share` is asked for each batch: an operator can name other rows while the plant runs.
+    `share` is called for each batch, because an operator can name other rows while the plant runs.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class Agent:
         return self._registered.client
 
     def answer(self, question: bytes) -> bytes:
-        """Answer a question of the coordinator this plant has joined, and nobody else's."""
-        answer: Said | Declined
+        """Answer a question of the coordinator this plant has joined; decline all others."""
+        answer: Payload | Declined
         try:
-            answer = self._answered(self._read(question).ask)
+            answer = self._reply(self._read(question).ask)
         except SluiceError as error:
             _log.warning("declined: %s", error)
             answer = Declined(word="a bug" if error.exit_code == 1 else "refused")
-        except OSError as error:  # a full disk: nothing is said that could not be kept
+        except OSError as error:  # a full disk: send nothing that could not be saved
             _log.warning("declined: %s", error)
             answer = Declined(word="not able")
         return ANSWERS.write(Answer(answer=answer))
@@ -100,19 +100,19 @@ class Agent:
         return self._rows(self._share())
 
     def attest(self, *, unproven: bool = False) -> ArchivedBatch:
-        """Commit to the batch and prove it, or find what was committed and proven before."""
+        """Commit to the batch and prove it, or return the saved commitment and proof."""
         share = self._share()
         return self._archive.attest(share, self._rows(share), unproven=unproven)
 
     def attested_documents(self) -> Batch:
-        """Return commitment and proof as they travel, over the wire or as a file."""
-        told = self.attest().documents
-        if isinstance(told, CommitOnly):
-            raise ProverError("the batch has no proof")
-        return told
+        """Return commitment and proof as documents, for the wire or for a file."""
+        documents = self.attest().documents
+        if isinstance(documents, CommitOnly):
+            raise ProverError(f"the batch of {self.name!r} has no proof; see 'sluice plant check'")
+        return documents
 
     def refuse_overlap(self, share: TrainingRows) -> None:
-        """Raise where these rows cover time that this plant has committed to before."""
+        """Raise if these rows overlap in time with another batch this plant has committed to."""
         self._archive.refuse_overlap(share.read())
 
     def _rows(self, share: TrainingRows) -> Record:
@@ -135,65 +135,70 @@ class Agent:
     def _read(self, raw: bytes) -> Question:
         signed = QUESTIONS.read(raw)
         signed.verify(self._terms.coordinator, step="6")
-        asked = signed.content
-        if (asked.federation, asked.client) != (self._terms.federation, self.name):
+        question = signed.content
+        if (question.federation, question.client) != (self._terms.federation, self.name):
             raise VerificationError(
                 "6",
-                f"a question for {asked.client!r} of {asked.federation!r} came to {self.name!r}",
+                f"{self.name!r} of {self._terms.federation!r} received a question for "
+                f"{question.client!r} of {question.federation!r}",
             )
-        return asked
+        return question
 
-    def _answered(self, ask: Ask) -> Said:
+    def _reply(self, ask: Ask) -> Payload:
         match ask:
             case AskBatch(unproven=unproven):
                 return self.attest(unproven=unproven).documents
             case AskToken():
-                return self._pledged(ask)
+                return self._pledge(ask)
             case AskUpdate():
-                return self._revealed(ask)
+                return self._reveal(ask)
 
-    def _pledged(self, ask: AskToken) -> Pledge:
-        """Train and pledge; a round that was pledged before is pledged in the same words."""
-        token, update = self._kept(ask.round)
+    def _pledge(self, ask: AskToken) -> Pledge:
+        """Train and pledge; for a round that was pledged before, return the saved token."""
+        token, update = self._round_files(ask.round)
         before = read_parameters(ask.parameters, count=self._terms.weights)
         if token.exists():
-            said = TOKENS.read(token.read_bytes())
-            if said.content.model != model_hash(before):
+            saved = TOKENS.read(token.read_bytes())
+            if saved.content.model != model_hash(before):
                 raise SettingError(
                     f"round {ask.round} was pledged on another model; the coordinator has gone "
-                    "back: ask its operator, then remove the rounds after the one it went back to"
+                    "back: ask its operator to which round, then remove the files of later rounds "
+                    "in rounds/"
                 )
-            return Pledge(token=TOKENS.write(said))
-        held = self._archive.named(ask.attestation)
+            return Pledge(token=TOKENS.write(saved))
+        archived = self._archive.named(ask.attestation)
         keep_model(self._folder, before, round_=ask.round - 1)
         request = Train(round=ask.round, parameters=before)
-        reply = self._trainer(held.share).exchange({self.name: request})[self.name]
+        reply = self._trainer(archived.share).exchange({self.name: request})[self.name]
         if not isinstance(reply, Trained):
-            raise ProverError("training gave no update")
+            raise ProverError(f"training in round {ask.round} returned no update")
         raw = packed_update(reply.update)
-        pledged = held.state.pledge(ask.round, model_hash(before), raw)
+        pledged = archived.state.pledge(ask.round, model_hash(before), raw)
         with atomically(update) as draft:
             draft.write_bytes(raw)
         with atomically(token) as draft:
             draft.write_bytes(TOKENS.write(pledged.message))
         return Pledge(token=TOKENS.write(pledged.message))
 
-    def _revealed(self, ask: AskUpdate) -> Revelation:
-        """Reveal what was pledged, once the log shows that pledges are what they were."""
-        token, update = self._kept(ask.round)
+    def _reveal(self, ask: AskUpdate) -> Revelation:
+        """Reveal the pledged update, and sign the log's head after checking the log."""
+        token, update = self._round_files(ask.round)
         if not token.exists():
-            raise SettingError(f"round {ask.round} was not pledged here")
-        raw, held = update.read_bytes(), TOKENS.read(token.read_bytes()).content
-        if update_digest(held.federation, held.client, ask.round, raw) != held.update:
-            raise SettingError(f"{update} is not what was pledged; it was changed since")
+            raise SettingError(f"this plant has not pledged in round {ask.round}")
+        raw, pledged = update.read_bytes(), TOKENS.read(token.read_bytes()).content
+        if update_digest(pledged.federation, pledged.client, ask.round, raw) != pledged.update:
+            raise SettingError(
+                f"{update} is not the pledged update; the file was changed: restore it from a "
+                "backup"
+            )
         return Revelation(
             update=raw,
-            head=HEADS.write(sign(self._seen(ask), self._registered.key)),
-            renews=self._archive.named(held.attestation).share != self._share(),
+            head=HEADS.write(sign(self._check_log(ask), self._registered.key)),
+            renews=self._archive.named(pledged.attestation).share != self._share(),
         )
 
-    def _seen(self, ask: AskUpdate) -> Head:
-        """Check that the log is the one seen last with entries added, and remember its head."""
+    def _check_log(self, ask: AskUpdate) -> Head:
+        """Check that the log extends the one seen last; save and return its head."""
         shown = HEADS.read(ask.head)
         shown.verify(self._terms.coordinator, step="7")
         path = self._folder / "head.json"
@@ -202,19 +207,20 @@ class Agent:
             if path.exists()
             else Head(federation=self._terms.federation, signer=COORDINATOR, size=0, last="0" * 64)
         )
-        # The coordinator may not know of the last head signed here: its answer can get lost.
+        # The coordinator may not know the last head signed here, because an answer can get lost.
         known = last.size - (shown.content.size - len(ask.lines))
         if known < 0:
             raise VerificationError(
                 "7",
-                f"this plant has seen {last.size} entries of the log; what follows was left out",
+                f"this plant has seen {last.size} log entries; the coordinator left out those that "
+                "follow",
             )
         reached = extended(last, ask.lines[known:])
         if (reached.size, reached.last) != (shown.content.size, shown.content.last):
             raise VerificationError(
                 "7",
                 f"the log of {self._terms.federation!r} has been rewritten: it has "
-                f"{shown.content.size} entries and does not go on from the {last.size} seen before",
+                f"{shown.content.size} entries and does not extend the {last.size} seen before",
             )
         with atomically(path) as draft:
             draft.write_bytes(HEADS.write(shown))
@@ -222,6 +228,6 @@ class Agent:
             federation=reached.federation, signer=self.name, size=reached.size, last=reached.last
         )
 
-    def _kept(self, round_: int) -> tuple[Path, Path]:
+    def _round_files(self, round_: int) -> tuple[Path, Path]:
         stem = self._folder / "rounds" / f"{round_:06d}"
         return stem.with_suffix(".token"), stem.with_suffix(".update")

@@ -1,17 +1,17 @@
-"""What a plant has said of its batches, each in a folder named for the time that it covers.
+"""The archive of a plant's batches, each in a folder named after the time it covers.
 
-commit.json, commit.opening    the commitment, and what opens it (mode 0600)
-proof.json                     the proof, where there is one
-share.json                     which rows these are
+commit.json, commit.opening    the commitment, and its opening (mode 0600)
+proof.json                     the proof, if there is one
+share.json                     which rows the batch has
 
-Everything is on the disk before it is said, so that a plant never proves two batches for one
-commitment, and goes on with an earlier batch until the coordinator has taken the next.
+Every document is on disk before it is sent. A plant therefore never proves two batches for one
+commitment, and keeps using an earlier batch until the coordinator has accepted the next.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sluice.attestation.messages import COMMITS, PROOFS, Interval, attestation_id
+from sluice.attestation.messages import COMMITS, PROOFS, Interval
 from sluice.attestation.protocol import Committed, Proven, Registered, Unproven
 from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically
@@ -27,7 +27,7 @@ LARGEST_PROOF_FILE = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedBatch:
-    """A batch that the plant has committed to, and proven unless it is excused from that."""
+    """A batch that the plant has committed to, and proven unless it is exempt."""
 
     share: TrainingRows
     state: Proven | Unproven
@@ -35,12 +35,12 @@ class ArchivedBatch:
 
     @property
     def attestation(self) -> str:
-        """What tokens name."""
+        """The attestation's id, which tokens name."""
         return self.state.attestation
 
     @property
     def documents(self) -> Batch | CommitOnly:
-        """The batch as it travels, over the wire or as a file."""
+        """The batch as documents, for the wire or for a file."""
         if isinstance(self.state, Unproven):
             return CommitOnly(commit=self.commit)
         return Batch(commit=self.commit, proof=PROOFS.write(self.state.message))
@@ -52,13 +52,13 @@ class BatchArchive:
     def __init__(self, folder: Path, plant: Registered) -> None:
         self._folder = folder
         self._plant = plant
-        self._found: dict[str, ArchivedBatch] = {}  # by attestation
+        self._by_attestation: dict[str, ArchivedBatch] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     def attest(self, share: TrainingRows, batch: Record, *, unproven: bool) -> ArchivedBatch:
-        """Commit to a batch and prove it, or find what was committed and proven before.
+        """Commit to a batch and prove it, or return the saved commitment and proof.
 
-        With `unproven`, one that cannot be proven is committed to and no more.
+        With `unproven`, a batch that cannot be proven gets a commitment only.
         """
         place = self._folder / _name(batch)
         committed = self._committed(place, share, batch)
@@ -68,30 +68,33 @@ class BatchArchive:
             except RefusedError:
                 if not unproven:
                     raise
-                return self._held(place, share, committed.unproven())
+                return self._remember(place, share, committed.unproven())
             with atomically(place / "proof.json") as draft:
                 draft.write_bytes(PROOFS.write(proven.message))
-        return self._held(place, share, self._proven(place, committed))
+        return self._remember(place, share, self._proven(place, committed))
 
     def named(self, attestation: str) -> ArchivedBatch:
-        """Return the batch that the coordinator knows by this name."""
-        if attestation not in self._found:
+        """Return the batch with this attestation id."""
+        if attestation not in self._by_attestation:
             for place in sorted(self._folder.glob("*/share.json")):
-                self._read(place.parent)
-        if attestation not in self._found:
-            raise SettingError("the coordinator names an attestation that was not made here")
-        return self._found[attestation]
+                self._load(place.parent)
+        if attestation not in self._by_attestation:
+            raise SettingError(
+                f"the coordinator names attestation {attestation[:12]}, which this plant has not "
+                "made; ask its operator"
+            )
+        return self._by_attestation[attestation]
 
     def refuse_overlap(self, batch: Record) -> None:
-        """Raise where the batch covers time that was committed to before."""
+        """Raise if the batch overlaps in time with another committed batch."""
         interval = Interval.of(batch)
         for path in sorted(self._folder.glob("*/commit.json")):
             earlier = COMMITS.read(path.read_bytes()).content.interval
             if earlier != interval and earlier.overlaps(interval):
                 raise SettingError(
                     f"{interval.start} to {interval.end} overlaps {earlier.start} to "
-                    f"{earlier.end}, which this plant has committed to; the coordinator takes no "
-                    "stretch of time twice: give later rows"
+                    f"{earlier.end}, which this plant has committed to; the coordinator accepts no "
+                    "time twice: give later rows"
                 )
 
     def _committed(self, place: Path, share: TrainingRows, batch: Record) -> Committed:
@@ -106,23 +109,25 @@ class BatchArchive:
 
     def _proven(self, place: Path, committed: Committed) -> Proven:
         message = PROOFS.read((place / "proof.json").read_bytes(), largest=LARGEST_PROOF_FILE)
-        named = attestation_id(committed.message.content, message.content.proof)
-        return Proven(plant=self._plant, message=message, attestation=named)
+        return committed.proven(message)
 
-    def _read(self, place: Path) -> None:
-        """Find a batch on the disk again, under each name that it can have."""
+    def _load(self, place: Path) -> None:
+        """Load a batch from disk under each attestation id that it can have."""
         if not (place / "commit.json").exists():
             return
         plant, share = self._plant, read_document(TrainingRows, place / "share.json")
         committed = Committed.load(place / "commit.json", plant.key, plant.system, plant.circuit)
-        self._held(place, share, committed.unproven())
+        self._remember(place, share, committed.unproven())
         if (place / "proof.json").exists():
-            self._held(place, share, self._proven(place, committed))
+            self._remember(place, share, self._proven(place, committed))
 
-    def _held(self, place: Path, share: TrainingRows, state: Proven | Unproven) -> ArchivedBatch:
-        held = ArchivedBatch(share=share, state=state, commit=(place / "commit.json").read_bytes())
-        self._found[held.attestation] = held
-        return held
+    def _remember(
+        self, place: Path, share: TrainingRows, state: Proven | Unproven
+    ) -> ArchivedBatch:
+        commit = (place / "commit.json").read_bytes()
+        archived = ArchivedBatch(share=share, state=state, commit=commit)
+        self._by_attestation[archived.attestation] = archived
+        return archived
 
 
 def _name(batch: Record) -> str:

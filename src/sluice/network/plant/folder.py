@@ -1,12 +1,12 @@
-"""A plant's folder: what `sluice plant join` makes and every other command opens.
+"""A plant's folder. `sluice plant join` creates it; the other commands open it.
 
 invitation.json     terms, authority and secret, mode 0600
-request.json        what goes back to the coordinator, mode 0600: it holds the secret too
+request.json        the join request for the coordinator, mode 0600 because it holds the secret
 plant.json          which rows of which record the plant trains on
 keys/               rules, policy, circuit; private/client.key
 private/node.key    the Flower node's key, mode 0600
-batches/, rounds/   what the plant has said: openings are mode 0600
-model.weights       the federation's model, as it came last
+batches/, rounds/   the plant's documents and updates; openings have mode 0600
+model.weights       the last model received from the federation
 """
 
 from dataclasses import dataclass
@@ -51,10 +51,10 @@ class PlantFolder:
     ) -> "PlantFolder":
         """Answer an invitation: make keys, derive the circuit, write the request."""
         if folder.exists() and any(folder.iterdir()):
-            raise SettingError(f"{folder} is not empty; a plant joins into a folder of its own")
+            raise SettingError(f"{folder} is not empty; name a new folder for the plant")
         (folder / "private").mkdir(parents=True, exist_ok=True)
         (folder / "private").chmod(0o700)
-        held = cls(folder)
+        plant = cls(folder)
         policy_path = folder / "policy.toml"
         for path, text in (
             (policy_path, invitation.terms.policy),
@@ -80,18 +80,18 @@ class PlantFolder:
         request = JoinRequest(
             plant=invitation.plant,
             secret=invitation.secret,
-            node_key=_new_node_key(held.node_key),
+            node_key=_new_node_key(plant.node_key),
             registration=REGISTRATIONS.write(registered.registration()).decode(),
             rules=rules_text,
         )
         write_document(invitation, folder / "invitation.json", private=True)
         write_document(request, folder / "request.json", private=True)
         write_document(share, folder / "plant.json")
-        return held
+        return plant
 
     @property
     def invitation(self) -> Invitation:
-        """What the plant was invited with."""
+        """The invitation that the plant answered."""
         return read_document(Invitation, self.folder / "invitation.json", private=True)
 
     @property
@@ -100,20 +100,20 @@ class PlantFolder:
         return read_document(TrainingRows, self.folder / "plant.json")
 
     def renew(self, share: TrainingRows) -> None:
-        """Name other rows for the batches to come; a plant that runs sees it by itself."""
+        """Set other rows for the next batch; a running plant picks them up by itself."""
         self.agent().refuse_overlap(share)
         write_document(share, self.folder / "plant.json")
 
     @property
     def keys(self) -> KeyFolder:
         """The plant's rules, policy and circuit."""
-        held = KeyFolder.open(self.folder / "keys")
-        held.demand_same_circuit()
-        return held
+        keys = KeyFolder.open(self.folder / "keys")
+        keys.demand_same_circuit()
+        return keys
 
     @property
     def node_key(self) -> Path:
-        """The key by which the plant's Flower node is known."""
+        """The private key of the plant's Flower node."""
         return self.folder / "private" / "node.key"
 
     @property
@@ -122,7 +122,7 @@ class PlantFolder:
         return self.folder / "authority.pem"
 
     def agent(self) -> Agent:
-        """Return the plant, ready to answer."""
+        """Return the agent that answers for the plant."""
         invitation = self.invitation
         return Agent(
             folder=self.folder,
@@ -134,7 +134,7 @@ class PlantFolder:
 
 
 def _new_node_key(path: Path) -> str:
-    """Make the node's key, which Flower wants on P-384, and return its public part."""
+    """Create the node's key, on P-384 as Flower requires, and return the public key."""
     key = ec.generate_private_key(ec.SECP384R1())
     with atomically(path, private=True) as draft:
         draft.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))

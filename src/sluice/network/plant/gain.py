@@ -1,8 +1,9 @@
-"""What a plant gains over training alone, by its own records: nothing of it is sent.
+"""What a plant gains over training alone, measured on its own records; nothing is sent.
 
-Both models start from the same weights and train for as many rounds; one is the federation's as it
-came last, the other is what this plant would have had from its own rows. Both get their threshold
-on one half of clean rows that this plant has not trained on, and are held to the other half.
+One model is the last one received from the federation; the other is trained on this plant's rows
+only. Both start from the same weights and train for the same number of rounds. Both get their
+threshold on one half of clean rows that this plant has not trained on, and are measured on the
+other half.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """One model on a plant's own records."""
+    """The figures of one model on a plant's own records."""
 
     error: float  # mean score of clean windows; lower is a closer fit
     false_alarms_per_day: float  # stretches of alarms on clean rows
@@ -34,11 +35,11 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """A plant's model of its own beside the federation's."""
+    """The figures of the plant's own model and of the federation's model."""
 
-    rounds: int  # that both have behind them
-    windows: int  # clean ones that the figures are of
-    attacked: int  # attack windows
+    rounds: int  # for which both models were trained
+    windows: int  # clean windows measured
+    attacked: int  # attack windows measured
     alone: Figures
     federation: Figures
 
@@ -47,16 +48,16 @@ class Gain:
 class Own:
     """A plant's own rows: those it trains on, clean ones it does not, and attacks if it has any."""
 
-    plant: str  # its shuffles are drawn by its name, as in the federation
+    plant: str  # the name determines its shuffles, as in the federation
     batch: Record
     clean: Record
     attacks: Record | None = None
 
 
 def measured_gain(
-    terms: FederationTerms, seen: SeenModel, own: Own, *, on_round: Callable[[], None]
+    terms: FederationTerms, received: SeenModel, own: Own, *, on_round: Callable[[], None]
 ) -> Gain:
-    """Train alone for as long as the federation has, and hold both models to the same rows."""
+    """Train alone for as many rounds as the federation; measure both models on the same rows."""
     clean, attacks = own.clean, own.attacks
     middle = len(clean) // 2
     halves = clean.rows(0, middle), clean.rows(middle, len(clean))
@@ -66,14 +67,14 @@ def measured_gain(
             f"{len(clean):,} clean rows are too few to compare models on; give at least "
             f"{2 * (LEAST_WINDOWS + terms.window_rows):,} that the plant does not train on"
         )
-    alone = _trained_alone(terms, own, rounds=seen.round, on_round=on_round)
+    alone = _trained_alone(terms, own, rounds=received.round, on_round=on_round)
     figures = [
         _figures(terms, parameters, halves[0], halves[1], attacks)
-        for parameters in (alone, seen.parameters)
+        for parameters in (alone, received.parameters)
     ]
     attacked = 0 if attacks is None else int(np.sum(_labels(terms, attacks) == Label.ATTACK))
     return Gain(
-        rounds=seen.round,
+        rounds=received.round,
         windows=len(windows),
         attacked=attacked,
         alone=figures[0],
@@ -115,9 +116,9 @@ def _figures(
     days = len(scored) * terms.stride_s / DAY_S
     recall = None
     if attacks is not None:
-        shown = detector.score(attacks)
-        attacked = shown.labels == Label.ATTACK
-        recall = float(np.mean(shown.alarms[attacked])) if attacked.any() else None
+        scored_attacks = detector.score(attacks)
+        attacked = scored_attacks.labels == Label.ATTACK
+        recall = float(np.mean(scored_attacks.alarms[attacked])) if attacked.any() else None
     return Figures(
         error=float(np.mean(scored.scores)),
         false_alarms_per_day=len(scored.stretches()) / days,

@@ -1,4 +1,4 @@
-"""The federation's model as a plant saw it last: kept so that its people can look at it."""
+"""The last model a plant received from the federation, saved for its operators to inspect."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,25 +15,25 @@ ROUND_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SeenModel:
-    """The weights, and how many rounds they had behind them."""
+    """The weights, and the number of rounds for which they were trained."""
 
     round: int
     parameters: Parameters
 
 
 def keep_model(folder: Path, parameters: Parameters, *, round_: int) -> None:
-    """Keep the weights with which a round was opened."""
+    """Save the weights with which a round was opened."""
     with atomically(folder / FILE) as draft:
         draft.write_bytes(round_.to_bytes(ROUND_BYTES, "big") + write_parameters(parameters))
 
 
 def last_model(folder: Path, *, count: int) -> SeenModel | None:
-    """Return the model that came last; None before the first round is done."""
+    """Return the last model received; None before the first round is done."""
     path = folder / FILE
     if not path.exists():
         return None
     raw = path.read_bytes()
     round_ = int.from_bytes(raw[:ROUND_BYTES], "big")
     if round_ == 0:
-        return None  # the weights that everybody starts from
+        return None  # the initial weights, equal for all plants
     return SeenModel(round=round_, parameters=read_parameters(raw[ROUND_BYTES:], count=count))

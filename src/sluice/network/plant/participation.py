@@ -1,12 +1,12 @@
-"""A plant takes part: its node connects out and whoever answers for the plant is asked.
+"""A plant takes part: its node connects out, and an answerer answers the coordinator's questions.
 
-`sluice plant run` gives the plant's own `Agent`. Whoever wants another plant at the same wire, such
-as a test that wants one which does not keep to the protocol, wraps or replaces the agent:
+`sluice plant run` uses the plant's own `Agent`. A test that needs a plant which breaks the protocol
+wraps or replaces the agent:
 
-    held = Membership(folder)
-    take_part(node_of(held), Mistaken(held.agent()))
+    plant = PlantFolder(folder)
+    take_part(node_of(plant), Malicious(plant.agent()))
 
-It then reaches the coordinator by the same node, key and certificate as the real one.
+That plant reaches the coordinator with the same node, key and certificate as the real one.
 """
 
 import logging
@@ -32,45 +32,46 @@ __all__ = ["node_of", "take_part"]
 
 RESTART_S = 2.0
 GRACE_S = 3.0
-"""How long a node may take to sign off: Flower's would wait for open connections, and retry."""
+"""Seconds a node may take to sign off; Flower's node would wait for open connections and retry."""
 _log = logging.getLogger("sluice.plant")
 
 
-def node_of(held: PlantFolder, *, port: int = 0) -> Node:
-    """Return a plant's node; its own interface is at a port on loopback, any where 0 is given."""
-    terms = held.invitation.terms
+def node_of(plant: PlantFolder, *, port: int = 0) -> Node:
+    """Return a plant's node; its interface listens on this loopback port (0: any free port)."""
+    terms = plant.invitation.terms
     return Node(
         proxy=f"{terms.host}:{terms.port}",
-        authority=held.authority.resolve(),
-        key=held.node_key.resolve(),
+        authority=plant.authority.resolve(),
+        key=plant.node_key.resolve(),
         port=port or _free_port(),
-        folder=(held.folder / "flower").resolve(),
+        folder=(plant.folder / "flower").resolve(),
     )
 
 
 def take_part(node: Node, plant: Answerer, *, seconds: float | None = None) -> None:
-    """Answer until the time is up, or for good.
+    """Answer questions for so many seconds, or without end.
 
-    Flower's node gives up when the coordinator is away or does not know it yet; this does not.
+    Flower's node exits if the coordinator is unreachable or does not know it yet; it is restarted.
     """
     until = None if seconds is None else time.monotonic() + seconds
     while until is None or time.monotonic() < until:
-        _look_at_the_clock(node)
+        _check_clock(node)
         with _stopped_after(start_supernode(node)) as process:
             serve(node, plant, alive=partial(_runs, process, until))
         time.sleep(RESTART_S)
 
 
-def _look_at_the_clock(node: Node) -> None:
+def _check_clock(node: Node) -> None:
     host, _, port = node.proxy.rpartition(":")
-    wrong = complaint(seconds_ahead(Endpoint(host=host, port=int(port), authority=node.authority)))
-    if wrong:
-        _log.warning("%s", wrong)
+    endpoint = Endpoint(host=host, port=int(port), authority=node.authority)
+    problem = complaint(seconds_ahead(endpoint))
+    if problem:
+        _log.warning("%s", problem)
 
 
 @contextmanager
 def _stopped_after(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """End the node when its work is done: asked first, then made to. It holds nothing of ours."""
+    """Stop the node at the end: SIGTERM, then SIGKILL. It holds no state of ours."""
     try:
         yield process
     finally:

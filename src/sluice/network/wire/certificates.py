@@ -1,11 +1,11 @@
-"""TLS of a federation: an authority of its own, and the certificate of its coordinator.
+"""TLS of a federation: its own authority, and the coordinator's certificate.
 
-    tls/authority.pem    what plants trust; every invitation carries it
-    tls/server.pem       the coordinator's certificate, for proxy and Flower alike
+    tls/authority.pem    the certificate that plants trust; every invitation carries it
+    tls/server.pem       the coordinator's certificate, for the proxy and Flower
     private/server.key   its key, mode 0600
 
-The authority's own key is dropped once it has signed: nobody can issue a second coordinator with
-it. When the certificate ends, plants are invited anew.
+The authority's key is discarded after it has signed, so that no second coordinator certificate can
+be issued. When the certificate expires, plants need new invitations.
 """
 
 import ipaddress
@@ -26,7 +26,7 @@ LASTS = timedelta(days=825)
 
 
 def issue(host: str, *, authority: Path, server: Path, key: Path, at: datetime) -> None:
-    """Write an authority, a certificate for `host` and for this machine itself, and its key."""
+    """Write an authority, a certificate for `host` and loopback, and its key."""
     signer = ec.generate_private_key(ec.SECP256R1())
     root_name = _name("Sluice federation authority")
     root = (
@@ -59,7 +59,7 @@ def issue(host: str, *, authority: Path, server: Path, key: Path, at: datetime) 
 def _draft(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, *, at: datetime
 ) -> x509.CertificateBuilder:
-    # An hour back: the clocks of plants differ.
+    # Valid from an hour ago, because the clocks of plants differ.
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -76,9 +76,9 @@ def _name(common: str) -> x509.Name:
 
 
 def _names(host: str) -> list[x509.GeneralName]:
-    """Return the names the certificate holds for: the host's, and loopback for Flower's sake."""
-    told = list(dict.fromkeys((host, "localhost", "127.0.0.1")))
-    return [_general(name) for name in told]
+    """Return the names of the certificate: the host, and loopback, where Flower listens."""
+    names = list(dict.fromkeys((host, "localhost", "127.0.0.1")))
+    return [_general(name) for name in names]
 
 
 def _general(name: str) -> x509.GeneralName:

@@ -1,7 +1,7 @@
-"""Whether a plant's clock is near enough to its coordinator's.
+"""Checks whether a plant's clock is close enough to its coordinator's.
 
-Flower's nodes sign the time with each call, and a SuperLink refuses what is a few seconds in its
-future or minutes in its past. It says no more than "unauthenticated", so a plant looks for itself.
+Flower's nodes sign the time with each call. A SuperLink refuses times that are a few seconds in its
+future or minutes in its past. It answers only "unauthenticated", so the plant checks by itself.
 """
 
 import http.client
@@ -19,23 +19,23 @@ MOST_BEHIND_S = 305.0
 
 
 def seconds_ahead(endpoint: Endpoint) -> float | None:
-    """Return by how much this machine's clock is ahead of the proxy's; None where it is away."""
+    """Return how far this clock is ahead of the proxy's; None if the proxy does not answer."""
     trust = ssl.create_default_context(cafile=str(endpoint.authority))
-    line = http.client.HTTPSConnection(
+    connection = http.client.HTTPSConnection(
         endpoint.host, endpoint.port, timeout=TIMEOUT_S, context=trust
     )
     try:
-        line.request("HEAD", "/")
-        told = line.getresponse().getheader("Date")
-        return None if told is None else time.time() - parsedate_to_datetime(told).timestamp()
+        connection.request("HEAD", "/")
+        date = connection.getresponse().getheader("Date")
+        return None if date is None else time.time() - parsedate_to_datetime(date).timestamp()
     except (OSError, ValueError, http.client.HTTPException):
         return None
     finally:
-        line.close()
+        connection.close()
 
 
 def complaint(ahead_s: float | None) -> str:
-    """Say what is wrong with a clock that Flower will not accept; nothing where it will."""
+    """Return a warning about a clock that Flower refuses; an empty string otherwise."""
     if ahead_s is None or -MOST_BEHIND_S < ahead_s < MOST_AHEAD_S:
         return ""
     how = f"{abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'}"

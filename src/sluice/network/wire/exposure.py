@@ -1,8 +1,8 @@
 """The self-check: a federation does not run while Flower's control interface can be reached.
 
-It asks as a stranger would: at every address of this machine but loopback on Flower's own port, and
-through the proxy by several spellings of the path. Whatever Flower answers there, even a refusal of
-its own, is exposure: only the 404 that the proxy marks as its own will do.
+It connects as an outsider would: to Flower's port at every address of this machine except loopback,
+and through the proxy with several spellings of the path. Any answer from Flower, even a refusal, is
+exposure. Only the 404 that the proxy marks as its own passes the check.
 """
 
 import http.client
@@ -31,13 +31,13 @@ FORBIDDEN = (
     "/openapi.json",
 )
 CLOSED = "404, closed"
-"""What the proxy answers of its own accord: the status, and the header X-Sluice-Door."""
+"""The proxy's own answer: its status, and the value of its header X-Sluice-Door."""
 LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where plants connect, and what they trust there."""
+    """The address where plants connect, and the certificate they trust."""
 
     host: str
     port: int
@@ -45,53 +45,53 @@ class Endpoint:
 
 
 def demand_unexposed(endpoint: Endpoint, link_port: int) -> None:
-    """Raise unless control and runtime interface are out of the plants' reach."""
-    found = [
+    """Raise if the control or the runtime interface can be reached from outside."""
+    exposures = [
         f"Flower listens on {address}:{link_port}"
         for address in listening_addresses(link_port)
         if address not in LOOPBACK
     ]
-    found += [
+    exposures += [
         f"Flower's port answers at {address}:{link_port}"
         for address in own_addresses(endpoint.host)
         if _answers(address, link_port)
     ]
-    found += [
-        f"the proxy passes {path} on ({answer})"
+    exposures += [
+        f"the proxy forwards {path} ({answer})"
         for path, answer in _through(endpoint, FORBIDDEN)
         if answer != CLOSED
     ]
-    if found:
+    if exposures:
+        more = f" (and {len(exposures) - 1} more)" if exposures[1:] else ""
         raise RefusedError(
-            f"{found[0]}{f' (and {len(found) - 1} more)' if found[1:] else ''}: whoever reaches "
-            "it can run code at every plant. Bind Flower to 127.0.0.1 and use the proxy "
-            "configuration that 'sluice coordinator init' wrote"
+            f"{exposures[0]}{more}: anyone who reaches it can run code at every plant. Bind Flower "
+            "to 127.0.0.1 and use the proxy configuration that 'sluice coordinator init' wrote"
         )
 
 
 def own_addresses(host: str) -> tuple[str, ...]:
-    """Return this machine's addresses but loopback, as far as it knows them itself."""
-    found: dict[str, None] = {}
+    """Return the addresses that this machine knows of itself, except loopback."""
+    addresses: dict[str, None] = {}
     for name in (host, socket.gethostname()):
         try:
-            told = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+            entries = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
         except OSError:
             continue
-        found |= {str(entry[4][0]): None for entry in told}
+        addresses |= {str(entry[4][0]): None for entry in entries}
     for family, far in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        # Connecting a datagram socket sends nothing; it only picks the address one would use.
+        # Connecting a datagram socket sends nothing; it only selects the local address.
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect((far, 9))
             except OSError:
                 continue
-            found[str(probe.getsockname()[0])] = None
-    return tuple(a for a in found if a not in LOOPBACK and not a.startswith("127."))
+            addresses[str(probe.getsockname()[0])] = None
+    return tuple(a for a in addresses if a not in LOOPBACK and not a.startswith("127."))
 
 
 def listening_addresses(port: int) -> tuple[str, ...]:
-    """Return the addresses on which a port of this machine listens, where the system tells."""
-    found: dict[str, None] = {}
+    """Return the addresses on which a port of this machine listens; empty without /proc/net."""
+    addresses: dict[str, None] = {}
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         try:
             lines = Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]
@@ -99,15 +99,15 @@ def listening_addresses(port: int) -> tuple[str, ...]:
             continue
         for line in lines:
             local, state = line.split()[1], line.split()[3]
-            address, _, told = local.partition(":")
-            if state == "0A" and int(told, 16) == port:
-                found[_address(address, family)] = None
-    return tuple(found)
+            address, _, local_port = local.partition(":")
+            if state == "0A" and int(local_port, 16) == port:
+                addresses[_address(address, family)] = None
+    return tuple(addresses)
 
 
-def _address(told: str, family: socket.AddressFamily) -> str:
-    """Read an address of /proc/net: words of four bytes, each in the machine's own order."""
-    raw = bytes.fromhex(told)
+def _address(text: str, family: socket.AddressFamily) -> str:
+    """Read an address of /proc/net: words of four bytes, each in the machine's byte order."""
+    raw = bytes.fromhex(text)
     words = [raw[at : at + 4][::-1] for at in range(0, len(raw), 4)]
     return socket.inet_ntop(family, b"".join(words))
 
@@ -121,16 +121,16 @@ def _answers(address: str, port: int) -> bool:
 
 
 def _through(endpoint: Endpoint, paths: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Ask the proxy for each path, spelt as given, and return what it answers."""
+    """Request each path from the proxy, spelt as given, and yield its answers."""
     trust = ssl.create_default_context(cafile=str(endpoint.authority))
     for path in paths:
         for method in ("GET", "POST"):
-            line = http.client.HTTPSConnection(
+            connection = http.client.HTTPSConnection(
                 endpoint.host, endpoint.port, timeout=TIMEOUT_S, context=trust
             )
             try:
-                line.request(method, path, body=b"" if method == "POST" else None)
-                answer = line.getresponse()
+                connection.request(method, path, body=b"" if method == "POST" else None)
+                answer = connection.getresponse()
                 yield path, f"{answer.status}, {answer.getheader('X-Sluice-Door', 'open')}"
             except OSError as error:
                 raise RefusedError(
@@ -138,4 +138,4 @@ def _through(endpoint: Endpoint, paths: Iterable[str]) -> Iterable[tuple[str, st
                     "start it before the federation, or let 'sluice coordinator run' start it"
                 ) from None
             finally:
-                line.close()
+                connection.close()

@@ -1,8 +1,9 @@
-"""The reverse proxy that stands between plants and Flower, and lets the fleet's calls through.
+"""The reverse proxy between plants and Flower; it forwards only the calls of Flower's nodes.
 
-Flower answers all its interfaces on one port. Whoever reaches the control interface can start code
-on every node, and the open build asks nobody who he is. So Flower listens on loopback alone, and
-nginx passes the twelve calls that a plant's node makes, each by its exact path, and nothing else.
+Flower serves all its interfaces on one port. Anyone who reaches the control interface can start
+code on every node, and the open-source build does not authenticate callers. So Flower listens on
+loopback only, and nginx forwards the twelve calls that a plant's node makes, each by its exact
+path, and nothing else.
 """
 
 from dataclasses import dataclass
@@ -28,20 +29,20 @@ FLEET_CALLS = (
     "pull-object",
     "confirm-message-received",
 )
-"""What a node of flwr 1.41 to 1.42 asks of its SuperLink."""
+"""The calls that a node of flwr 1.41 to 1.42 makes to its SuperLink."""
 
 LARGEST_BODY_MB = 8  # Flower cuts objects into chunks of 5 MiB
 TEMPLATE = Path(__file__).with_name("nginx.conf.template")
 
 
 def fleet_paths() -> tuple[str, ...]:
-    """Return the paths that plants may ask for."""
+    """Return the paths that plants may call."""
     return tuple(f"/v1/fleet/{call}" for call in FLEET_CALLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
-    """Where plants connect (`host`, `port`), and Flower's port on loopback behind it."""
+    """The address where plants connect (`host`, `port`), and Flower's loopback port behind it."""
 
     host: str
     port: int
@@ -51,7 +52,7 @@ class Proxy:
     authority: Path
 
     def configuration(self, folder: Path) -> str:
-        """Return nginx's configuration; it writes its own files into `folder`."""
+        """Return nginx's configuration; nginx writes its own files into `folder`."""
         for path in (folder, self.certificate, self.key, self.authority):
             if any(letter in str(path) for letter in " ;{}\"'$\n"):
                 raise SettingError(
@@ -72,8 +73,8 @@ class Proxy:
             locations=locations,
         )
 
-    def passing(self) -> str:
-        """Return what each of the twelve locations includes: the way to Flower on loopback."""
+    def forwarding(self) -> str:
+        """Return the settings that each of the twelve locations includes to reach Flower."""
         return (
             "limit_except POST { deny all; }\n"
             "limit_req zone=calls burst=200 nodelay;\n"
@@ -82,7 +83,7 @@ class Proxy:
             "proxy_ssl_verify on;\n"
             "proxy_ssl_name localhost;\n"
             "proxy_http_version 1.1;\n"
-            # Bodies stream through: started by root, nginx could not write beside private files.
+            # Stream bodies: if root starts nginx, its workers cannot write to this private folder.
             "proxy_request_buffering off;\n"
             "proxy_max_temp_file_size 0;\n"
             'proxy_set_header Connection "";\n'
@@ -90,12 +91,12 @@ class Proxy:
         )
 
     def write(self, folder: Path) -> Path:
-        """Write the configuration into a folder and return its file."""
+        """Write the configuration into a folder and return its path."""
         folder = folder.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "nginx.conf"
         for target, text in (
-            (folder / "fleet.conf", self.passing()),
+            (folder / "fleet.conf", self.forwarding()),
             (path, self.configuration(folder)),
         ):
             with atomically(target) as draft:

@@ -1,8 +1,8 @@
-"""What the coordinator asks plants over the wire, and what they answer.
+"""The coordinator's questions to plants, and the plants' answers.
 
 Questions are signed by the coordinator, whose key a plant pinned when it joined. Answers carry
 documents that the plant has signed: a commitment, a proof, a token, a head; the update is bound to
-the plant by the hash in its token. All are canonical JSON of limited size: nothing runs on reading.
+the plant by the hash in its token. All are canonical JSON of limited size; reading runs no code.
 """
 
 from dataclasses import dataclass, field
@@ -29,10 +29,10 @@ __all__ = [
     "Batch",
     "CommitOnly",
     "Declined",
+    "Payload",
     "Pledge",
     "Question",
     "Revelation",
-    "Said",
     "model_hash",
     "packed_update",
     "read_parameters",
@@ -50,7 +50,7 @@ class AskBatch:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["batch"] = "batch"
-    unproven: bool = False  # a commitment alone will do: a waiver, or the gate in shadow
+    unproven: bool = False  # a commitment is enough: a waiver, or shadow mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOnly:
-    """A commitment to a batch that the plant cannot prove, where it was told that this will do."""
+    """A commitment to a batch that the plant cannot prove; it answers `AskBatch(unproven=True)`."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -134,16 +134,16 @@ class Revelation:
     kind: Literal["update"] = "update"
     update: Blob = field(repr=False)
     head: Blob
-    renews: bool = False  # another batch waits to be attested
+    renews: bool = False  # a new batch is ready to be attested
 
 
-Said = Batch | CommitOnly | Pledge | Revelation
-"""What a plant says when it does what it was asked."""
+Payload = Batch | CommitOnly | Pledge | Revelation
+"""A plant's answer when it does what it was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declined:
-    """The plant does not do what it was asked. Why is for its own people to read."""
+    """The plant does not do what it was asked; the reason is only in its own output."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -153,13 +153,13 @@ class Declined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a plant answers."""
+    """One answer of a plant."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     schema: Literal[1] = 1
     protocol: Literal[1] = 1
-    answer: Annotated[Said | Declined, Discriminator("kind")]
+    answer: Annotated[Payload | Declined, Discriminator("kind")]
 
 
 QUESTIONS: Form[Signed[Question]] = Form.of(Signed[Question], "question", largest=LARGEST_MESSAGE)
@@ -172,9 +172,9 @@ def write_parameters(parameters: Parameters) -> bytes:
 
 
 def read_parameters(raw: bytes, *, count: int) -> Parameters:
-    """Read so many weights; anything but that many finite numbers is refused."""
+    """Read `count` weights; raise unless there are exactly so many finite numbers."""
     if len(raw) != 4 * count:
-        raise DocumentError(f"{len(raw):,} bytes of weights came; {4 * count:,} make this model")
+        raise DocumentError(f"got {len(raw):,} bytes of weights; this model has {4 * count:,}")
     weights = np.frombuffer(raw, dtype="<f4").astype(np.float32)
     if not np.isfinite(weights).all():
         raise DocumentError("the weights hold NaN or infinite numbers")
@@ -194,9 +194,11 @@ def packed_update(update: Update) -> bytes:
 
 
 def read_update(raw: bytes, *, client: str, count: int) -> Update:
-    """Read a plant's update of so many weights."""
+    """Read a plant's update of `count` weights."""
     weight = int.from_bytes(raw[:WEIGHT_BYTES], "big")
     if not 0 < weight < 1 << 48:
-        raise DocumentError(f"the update of {client!r} claims {weight} windows")
+        raise DocumentError(
+            f"the update of {client!r} claims {weight} windows; expected 1 to {(1 << 48) - 1}"
+        )
     vector = read_parameters(raw[WEIGHT_BYTES:], count=count)
     return Update(client=client, vector=vector, weight=weight)

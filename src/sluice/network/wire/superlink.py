@@ -1,8 +1,8 @@
 """Flower at the coordinator: its SuperLink on loopback, and the wire over it.
 
-Flower's usual way is to ship a bundle of code and to start it on every node. Here nothing of the
-kind is run: the SuperLink is started in the isolation mode in which somebody else runs the apps,
-and this process is that somebody. The bundle which a run must name is empty.
+Flower usually ships a bundle of code and starts it on every node. Sluice runs no such code: the
+SuperLink uses the isolation mode in which a separate process runs the apps, and this is that
+process. The bundle that every run must name is empty.
 """
 
 import os
@@ -28,37 +28,37 @@ __all__ = ["FlowerWire", "Link", "PendingRequests", "bound_to_us", "environment"
 ASK_AGAIN_S = 20.0
 RETRY_S = 2.0
 GRACE_S = 120.0
-"""How long a plant whose node has gone is asked again before the others stop waiting for it."""
+"""Seconds for which a plant whose node is gone is asked again before it is given up."""
 
 
 class PendingRequests:
-    """The plants that have not answered yet. Times are seconds of a clock that never goes back."""
+    """The plants that have not answered yet. Times are seconds of a monotonic clock."""
 
     def __init__(self, plants: Iterable[str]) -> None:
         self._due = dict.fromkeys(plants, 0.0)  # when each is asked next
         self._pause = dict.fromkeys(self._due, ASK_AGAIN_S)
-        self._away: dict[str, float] = {}  # since when Flower says that a node is gone
+        self._away: dict[str, float] = {}  # since when Flower reports a node as gone
 
     @property
     def plants(self) -> tuple[str, ...]:
-        """Those who are still waited for."""
+        """The plants whose answers are still expected."""
         return tuple(self._due)
 
     def due(self, now: float) -> tuple[str, ...]:
-        """Return whom to ask now."""
+        """Return the plants to ask now."""
         return tuple(plant for plant, when in self._due.items() if when <= now)
 
     def asked(self, plant: str, now: float) -> None:
-        """Note that a question is on its way."""
+        """Record that a question was sent."""
         self._due[plant] = now + self._pause[plant]
         self._pause[plant] *= 2
 
     def answered(self, plant: str) -> bool:
-        """Note an answer; False where one came before."""
+        """Record an answer; return False if the plant is not pending any more."""
         return self._due.pop(plant, None) is not None
 
     def lost(self, plant: str, now: float) -> None:
-        """Note that a question will not be answered; a node gone for long is given up."""
+        """Record that a question will not be answered; give up a node that is gone for long."""
         if plant not in self._due:
             return
         if now - self._away.setdefault(plant, now) > GRACE_S:
@@ -67,14 +67,14 @@ class PendingRequests:
             self._due[plant] = now + RETRY_S
 
     def ask_all_again(self) -> None:
-        """Note that every question is lost, with Flower's process or its run."""
+        """Record that every question is lost, because Flower's process or its run has ended."""
         self._due = dict.fromkeys(self._due, 0.0)
         self._pause = dict.fromkeys(self._pause, ASK_AGAIN_S)
 
 
 POLL_S = 0.3
 RETURN_S = 120.0
-"""How long Flower may be away before the coordinator stops; it is started again meanwhile."""
+"""Seconds Flower may be unreachable before the coordinator stops; it is restarted meanwhile."""
 
 _EMPTY_BUNDLE = {
     "pyproject.toml": b"""[project]
@@ -108,7 +108,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def bound_to_us() -> tuple[str, ...]:
-    """Return what makes a process end when this one is gone, where the system offers it."""
+    """Return a command prefix that ends a process with this one; empty without `setpriv`."""
     setpriv = shutil.which("setpriv")
     return (setpriv, "--pdeathsig", "TERM") if setpriv else ()
 
@@ -141,7 +141,7 @@ def start_superlink(link: Link) -> subprocess.Popen[bytes]:
 
 
 class FlowerWire:
-    """Questions to nodes by Flower messages, answers by their replies."""
+    """Sends questions as Flower messages and receives answers as their replies."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -150,18 +150,18 @@ class FlowerWire:
         self._run: FlowerRun | None = None
 
     def enrol(self, keys: Mapping[str, bytes]) -> None:
-        """Let the nodes with these public keys in, by plant; those let in before are found."""
+        """Register each plant's node by its public key, unless it is registered already."""
         with self._control() as control:
             nodes = control.ListNodes(ListNodesRequest()).nodes_info
-            held = {bytes(node.public_key): node.node_id for node in nodes if node.node_id}
+            node_ids = {bytes(node.public_key): node.node_id for node in nodes if node.node_id}
             for plant, key in keys.items():
-                if key not in held:
-                    told = control.RegisterNode(RegisterNodeRequest(public_key=key, name=plant))
-                    held[key] = told.node_id
-                self._nodes[plant] = held[key]
+                if key not in node_ids:
+                    node = control.RegisterNode(RegisterNodeRequest(public_key=key, name=plant))
+                    node_ids[key] = node.node_id
+                self._nodes[plant] = node_ids[key]
 
     def present(self) -> frozenset[str]:
-        """Return the plants whose nodes Flower has heard of lately."""
+        """Return the plants whose nodes Flower reports as online."""
         deadline = time.monotonic() + RETURN_S
         while True:
             try:
@@ -179,32 +179,32 @@ class FlowerWire:
                 return frozenset(plant for plant, node in self._nodes.items() if node in up)
 
     def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
-        """Ask each plant; one whose message got lost is asked again while there is time."""
+        """Ask each plant; repeat a lost question until the time is up."""
         deadline = time.monotonic() + seconds
-        awaited = PendingRequests(questions)
+        pending = PendingRequests(questions)
         sent: dict[str, str] = {}  # message -> plant
-        while awaited.plants and (left := deadline - time.monotonic()) > 0:
+        while pending.plants and (left := deadline - time.monotonic()) > 0:
             try:
                 run = self._running()
-                for plant in awaited.due(time.monotonic()):
+                for plant in pending.due(time.monotonic()):
                     message = run.send(self._nodes[plant], questions[plant], ttl=max(left, 5.0))
                     if message:
                         sent[message] = plant
-                        awaited.asked(plant, time.monotonic())
+                        pending.asked(plant, time.monotonic())
                 for message, answer in run.replies(sent):
                     plant = sent.pop(message)
                     if answer is None:
-                        awaited.lost(plant, time.monotonic())
-                    elif awaited.answered(plant):
+                        pending.lost(plant, time.monotonic())
+                    elif pending.answered(plant):
                         yield plant, answer
             except LOST:
                 sent.clear()
-                awaited.ask_all_again()
+                pending.ask_all_again()
                 self._drop()
             time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
 
     def close(self) -> None:
-        """Let go of the run; its nodes stay."""
+        """End the run; its nodes stay registered."""
         self._drop()
 
     def _running(self) -> FlowerRun:
@@ -228,7 +228,7 @@ class FlowerWire:
 
 
 class _Control:
-    """Flower's control interface, which only this machine reaches."""
+    """Flower's control interface, which only this machine can reach."""
 
     def __init__(self, address: str, trust: bytes) -> None:
         self._client = ControlHttpClient.from_server_address(address, False, trust, [])

@@ -1,8 +1,8 @@
-"""Flower at a plant: its SuperNode, and the loop that answers what comes over it.
+"""Flower at a plant: its SuperNode, and the loop that answers the questions it receives.
 
-The SuperNode runs in the isolation mode in which somebody else runs the apps, and this process is
-that somebody. It answers questions with Sluice's own code and never opens the bundle that a run
-names: no code that came over the network is run at a plant.
+The SuperNode uses the isolation mode in which a separate process runs the apps, and this is that
+process. It answers questions with Sluice's own code and never opens the bundle that a run names: a
+plant runs no code from the network.
 """
 
 import logging
@@ -41,7 +41,7 @@ __all__ = ["Node", "serve", "start_supernode"]
 POLL_S = 0.3
 HEARTBEAT_S = 10.0
 LOST = (httpx.HTTPError, ConnectionError, RuntimeError, ObjectPullError)
-"""What a call to the SuperNode ends in when it is away, has given a question up, or we have."""
+"""Errors of a call when the SuperNode is unreachable, or when it or we gave a question up."""
 _log = logging.getLogger("sluice.plant")
 
 
@@ -57,7 +57,7 @@ class Node:
 
     @property
     def secret(self) -> Path:
-        """What the runner of tasks shows, so that no other process of this machine can be it."""
+        """The secret for running tasks; it keeps other processes of this machine from doing so."""
         return self.folder / "runner.secret"
 
 
@@ -82,45 +82,45 @@ def start_supernode(node: Node) -> subprocess.Popen[bytes]:
 
 
 def serve(node: Node, plant: Answerer, *, alive: Callable[[], bool]) -> None:
-    """Answer questions as long as the SuperNode is alive and takes answers.
+    """Answer questions as long as the SuperNode is alive and accepts answers.
 
-    A SuperNode hands out one question after the other. One that hands out another has given the
-    last up, be it that the run it belonged to is over and its content will never come. One whose
-    question failed here waits for the answer for good: the caller starts it anew.
+    A SuperNode hands out one question at a time. When it hands out the next one, it has given the
+    last one up, for example because that run is over and its content will never come. If a question
+    failed here, the SuperNode waits for its answer forever, so the caller restarts it.
     """
-    taken: _Taken | None = None
-    while alive() and not (taken and taken.failed):
+    task: _Task | None = None
+    while alive() and not (task and task.failed):
         try:
             token = _acquire(node)
         except LOST:
             token = ""
         if token:
-            if taken:
-                taken.give_up()
-            taken = _Taken(_client(node, RuntimeTokenHttpInterceptor(token)), plant)
+            if task:
+                task.give_up()
+            task = _Task(_client(node, RuntimeTokenHttpInterceptor(token)), plant)
         time.sleep(POLL_S)
-    if taken:
-        if taken.failed:
-            _log.warning("a question got lost at Flower's node, which is started anew")
-        taken.give_up()
+    if task:
+        if task.failed:
+            _log.warning("a question got lost at Flower's node; restarting the node")
+        task.give_up()
 
 
 def _acquire(node: Node) -> str:
-    """Take the next question, as the runner of this node's tasks; nothing where none waits."""
+    """Acquire the next question and return its token; an empty string if there is none."""
     auth = SuperExecAuthHttpInterceptor(
         master_secret=node.secret.read_bytes(),
         protected_methods={"/flwr.proto.Runtime/AcquireTask"},
     )
     client = _client(node, auth)
     try:
-        wanted = AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP])
-        return str(client.AcquireTask(wanted).token)
+        request = AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP])
+        return str(client.AcquireTask(request).token)
     finally:
         client.close()
 
 
-class _Taken:
-    """A question that is answered on a thread of its own, while Flower's patience is kept."""
+class _Task:
+    """A question that is answered on its own thread, while another thread sends heartbeats."""
 
     def __init__(self, client: RuntimeHttpClient, plant: Answerer) -> None:
         self._error: BaseException | None = None
@@ -132,13 +132,13 @@ class _Taken:
 
     @property
     def failed(self) -> bool:
-        """Whether Flower took the question back; what else went wrong is raised."""
+        """Whether the question was lost at Flower; any other error is raised."""
         if self._error and not isinstance(self._error, LOST):
             raise self._error
         return self._error is not None
 
     def give_up(self) -> None:
-        """Take nothing and send nothing from now on; the plant ends what it is at."""
+        """Stop receiving and sending; wait until the plant has finished its current work."""
         self._client.close()
         self._answering.join()
 
@@ -151,7 +151,7 @@ class _Taken:
             push_message(client, Message(content, reply_to=message), context)
             client.PushTaskOutput(PushTaskOutputRequest(sub_status=SubStatus.COMPLETED))
         except BaseException as error:  # noqa: BLE001 - raised again in `failed`
-            self._error = error  # a question that is lost is asked again by the coordinator
+            self._error = error  # the coordinator repeats a lost question
         finally:
             self._done.set()
             client.close()
@@ -163,14 +163,14 @@ class _Taken:
 
 
 def _client(node: Node, interceptor: ProtobufClientInterceptor) -> RuntimeHttpClient:
-    # On loopback and without TLS: the interface's own certificate would be trusted by nobody.
+    # Loopback without TLS: no party would trust the interface's own certificate.
     return RuntimeHttpClient.from_server_address(
         f"127.0.0.1:{node.port}", True, None, [interceptor]
     )
 
 
 def _question(message: Message) -> bytes:
-    """Return what is asked; nothing, which the plant declines, where a message asks nothing."""
+    """Return the question of a message; if it has none, empty bytes, which the plant declines."""
     record = message.content.get(RECORD)
-    found = record.get(FIELD) if isinstance(record, ConfigRecord) else None
-    return found if isinstance(found, bytes) and len(found) <= LARGEST_MESSAGE else b""
+    content = record.get(FIELD) if isinstance(record, ConfigRecord) else None
+    return content if isinstance(content, bytes) and len(content) <= LARGEST_MESSAGE else b""

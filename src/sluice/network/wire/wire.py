@@ -1,7 +1,7 @@
-"""The wire: questions go to plants by name, answers come back in time or not at all.
+"""The wire sends questions to plants by name and returns the answers that arrive in time.
 
-It knows nothing of what is said. `superlink` is the one that reaches other machines;
-tests use `Direct`, which reaches plants in the same process.
+It does not read the messages. `FlowerWire` reaches other machines; `Direct` reaches plants in the
+same process, for tests.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,11 @@ class Wire(Protocol):
     """Carries bytes to plants and back."""
 
     def present(self) -> frozenset[str]:
-        """Return the plants that were heard of lately; others are not worth a wait."""
+        """Return the plants that are online; questions to others would only time out."""
         ...
 
     def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
-        """Ask each named plant and give its answer as it comes, for so many seconds."""
+        """Ask each named plant and yield answers as they arrive, for so many seconds."""
         ...
 
 
@@ -34,22 +34,22 @@ class Answerer(Protocol):
 
 
 class Direct:
-    """Plants in this process, asked one after the other; one that is not there stays silent."""
+    """Plants in this process, asked in order; a plant that is missing does not answer."""
 
     def __init__(self, plants: Mapping[str, Answerer]) -> None:
         self._plants = plants
 
     def present(self) -> frozenset[str]:
-        """Return the plants that are there."""
+        """Return the plants of this process."""
         return frozenset(self._plants)
 
     def ask(
         self,
         questions: Mapping[str, bytes],
         *,
-        seconds: float,  # noqa: ARG002 - nobody waits here
+        seconds: float,  # noqa: ARG002 - answers come at once
     ) -> Iterator[tuple[str, bytes]]:
-        """Ask each plant that is there."""
+        """Ask each plant of this process."""
         for plant, question in questions.items():
             if plant in self._plants:
                 yield plant, self._plants[plant].answer(question)

@@ -1,6 +1,6 @@
-"""The page of a federation: read anew for each view, told when something has changed.
+"""The page of a federation: each view reads the folder, and the page updates when it changes.
 
-All it shows lies on this machine; the page asks nobody else for scripts, fonts or pictures.
+Everything is on this machine; the page loads no scripts, fonts or pictures from elsewhere.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from sluice.network.coordinator import CoordinatorFolder
 from sluice.reports.dashboard.metrics import exposition
-from sluice.reports.dashboard.quality import Yardstick
+from sluice.reports.dashboard.quality import ModelEvaluator
 from sluice.reports.dashboard.snapshot import take
 from sluice.reports.dashboard.step_names import plain
 from sluice.telemetry import Record
@@ -25,7 +25,7 @@ __all__ = ["serve"]
 LOOK_S = 1.0
 HERE = Path(__file__).parent
 HEADERS = {
-    # Plotly sets styles by itself; scripts come from here, and none stands in the page.
+    # Plotly sets styles by itself; scripts come from this server, and none is inline.
     "Content-Security-Policy": "default-src 'none'; connect-src 'self'; script-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; "
     "base-uri 'none'; form-action 'none'",
@@ -35,31 +35,31 @@ HEADERS = {
 
 
 def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
-    """Return the web application of one federation's folder; it changes nothing there.
+    """Return the web application of one federation's folder; it only reads the folder.
 
-    On a labelled record the model of each round is measured as a detector.
+    With a labelled record, the model of each round is also measured on it as a detector.
     """
     app = FastAPI(title="Sluice", docs_url=None, redoc_url=None, openapi_url=None)
-    yardstick = Yardstick(CoordinatorFolder(folder), labelled)
+    evaluator = ModelEvaluator(CoordinatorFolder(folder), labelled)
     pages = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape())
     pages.filters["plain"] = plain
 
-    def drawn(template: str) -> Response:
-        state = _state(folder, yardstick)
-        text = pages.get_template(template).render(found=take(folder, yardstick), state=state)
+    def rendered(template: str) -> Response:
+        state = _state(folder, evaluator)
+        text = pages.get_template(template).render(snapshot=take(folder, evaluator), state=state)
         return HTMLResponse(text, headers=HEADERS)
 
     @app.get("/")
     def page() -> Response:
-        return drawn("federation.html")
+        return rendered("federation.html")
 
     @app.get("/now")
     def now() -> Response:
-        return drawn("now.html")
+        return rendered("now.html")
 
     @app.get("/metrics")
     def metrics() -> Response:
-        return PlainTextResponse(exposition(take(folder, yardstick)))
+        return PlainTextResponse(exposition(take(folder, evaluator)))
 
     @app.get("/assets/plotly.js")
     def plot() -> Response:
@@ -77,28 +77,28 @@ def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
 
     @app.get("/events")
     async def events() -> Response:
-        stream = _changes(folder, yardstick)
+        stream = _changes(folder, evaluator)
         return StreamingResponse(stream, media_type="text/event-stream", headers=HEADERS)
 
     return app
 
 
-async def _changes(folder: Path, yardstick: Yardstick) -> AsyncIterator[str]:
-    """Tell whenever the log has grown, the store has changed, or more rounds are measured."""
+async def _changes(folder: Path, evaluator: ModelEvaluator) -> AsyncIterator[str]:
+    """Yield an event when the log has grown, the store has changed or a round was measured."""
     last = ""
     while True:
-        now = await asyncio.to_thread(_state, folder, yardstick)
+        now = await asyncio.to_thread(_state, folder, evaluator)
         if now != last:
             yield f"data: {now}\n\n"
             last = now
         await asyncio.sleep(LOOK_S)
 
 
-def _state(folder: Path, yardstick: Yardstick) -> str:
-    told = [
+def _state(folder: Path, evaluator: ModelEvaluator) -> str:
+    parts = [
         f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}"
         for path in (folder / "log.jsonl", folder / "store.sqlite", folder / "store.sqlite-wal")
         if path.exists()
     ]
-    told.append(f"measured {yardstick.rounds}")
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+    parts.append(f"measured {evaluator.rounds}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

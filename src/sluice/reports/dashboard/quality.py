@@ -1,4 +1,4 @@
-"""How good the shared model is after each round, on records that the coordinator has itself."""
+"""The quality of the shared model after each round, on the coordinator's own records."""
 
 import threading
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from sluice.network.coordinator import REFERENCE, CoordinatorFolder, Coordinator
 from sluice.network.wire import model_hash
 from sluice.telemetry import Label, Record, Windows
 
-__all__ = ["RoundQuality", "Yardstick"]
+__all__ = ["ModelEvaluator", "RoundQuality"]
 
 AT_ONCE = 8
-"""Rounds measured for one view; those before them come with the next."""
+"""Rounds measured for one view, the latest first; earlier ones are measured by later views."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,13 @@ class RoundQuality:
 
     round: int
     error: float  # mean reconstruction error of the clean reference's windows
-    threshold: float  # their 99.5th percentile, above which a window alarms
-    auc_pr: float | None  # on a labelled record, where one was given
+    threshold: float  # their 99.5th percentile, above which a window raises an alarm
+    auc_pr: float | None  # on a labelled record, if one was given
     recall: float | None  # at that threshold
 
 
-class Yardstick:
-    """Measures models on the clean reference, and on a labelled record where there is one."""
+class ModelEvaluator:
+    """Measures models on the clean reference, and on a labelled record if there is one."""
 
     def __init__(self, site: CoordinatorFolder, labelled: Record | None = None) -> None:
         self._site = site
@@ -43,13 +43,13 @@ class Yardstick:
 
     @property
     def rounds(self) -> int:
-        """How many rounds were measured so far."""
+        """Number of rounds measured so far."""
         return len(self._known)
 
     def measured(self, models: Sequence[tuple[int, str]]) -> tuple[RoundQuality, ...]:
-        """Return the quality of these rounds' models, as far as it is known or soon told.
+        """Return the quality of these rounds' models, as far as they are measured.
 
-        A folder without its reference, a copy for instance, has none to show.
+        A folder without its reference, for example a copy, returns nothing.
         """
         with self._lock:
             waiting = [pair for pair in reversed(models) if pair not in self._known]
@@ -58,8 +58,8 @@ class Yardstick:
                     self._known[pair] = self._measure(*pair)
             except (SluiceError, OSError):
                 return ()
-            told = (self._known.get(pair) for pair in models)
-            return tuple(quality for quality in told if quality is not None)
+            qualities = (self._known.get(pair) for pair in models)
+            return tuple(quality for quality in qualities if quality is not None)
 
     @cached_property
     def _clean(self) -> Windows:
@@ -76,28 +76,30 @@ class Yardstick:
         parameters = self._parameters(round_)
         if parameters is None or model_hash(parameters) != model:
             return None  # a round that was given up
-        held = Autoencoder(parameters)
-        clean = held.scores(self._clean)
+        autoencoder = Autoencoder(parameters)
+        clean = autoencoder.scores(self._clean)
         threshold = Threshold.from_clean(clean)
-        auc_pr, found = None, None
+        auc_pr, attack_recall = None, None
         if self._attacked is not None:
-            scores = held.scores(self._attacked)
-            told = self._attacked.labels != Label.UNLABELLED
-            attack = self._attacked.labels[told] == Label.ATTACK
-            auc_pr = average_precision(scores[told], attack)
-            found = recall(threshold.alarms(scores[told]), attack)
+            scores = autoencoder.scores(self._attacked)
+            labelled = self._attacked.labels != Label.UNLABELLED
+            attack = self._attacked.labels[labelled] == Label.ATTACK
+            auc_pr = average_precision(scores[labelled], attack)
+            attack_recall = recall(threshold.alarms(scores[labelled]), attack)
         return RoundQuality(
             round=round_,
             error=float(np.mean(clean)),
             threshold=threshold.score,
             auc_pr=auc_pr,
-            recall=found,
+            recall=attack_recall,
         )
 
     def _parameters(self, round_: int) -> Parameters | None:
         store = CoordinatorStore(self._site.base, read_only=True)
         try:
-            held = store.last(federation=self._site.terms.federation, before=round_ + 1)
+            checkpoint = store.last(federation=self._site.terms.federation, before=round_ + 1)
         finally:
             store.close()
-        return held.parameters if held is not None and held.round == round_ else None
+        if checkpoint is None or checkpoint.round != round_:
+            return None
+        return checkpoint.parameters

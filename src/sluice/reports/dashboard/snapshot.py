@@ -1,4 +1,4 @@
-"""What a federation looks like at one moment, read from its folder and from nothing else."""
+"""The state of a federation at one moment, read from its folder only."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,7 @@ from sluice.attestation.log import (
 )
 from sluice.errors import SluiceError
 from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore, Member
-from sluice.reports.dashboard.quality import RoundQuality, Yardstick
+from sluice.reports.dashboard.quality import ModelEvaluator, RoundQuality
 from sluice.reports.dashboard.step_names import plain
 
 __all__ = ["PlantRow", "RoundRow", "Snapshot", "history", "take"]
@@ -22,7 +22,7 @@ __all__ = ["PlantRow", "RoundRow", "Snapshot", "history", "take"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundRow:
-    """One finished round: who had a part in it, and who was left out at which step."""
+    """One finished round: the plants that took part, and the step at which others were left out."""
 
     round: int
     model: str
@@ -32,9 +32,9 @@ class RoundRow:
 
 
 def history(log: Path) -> tuple[RoundRow, ...]:
-    """Read the finished rounds of a log that was verified."""
+    """Read the finished rounds of a verified log."""
     excluded: list[tuple[str, str]] = []
-    found: list[RoundRow] = []
+    rows: list[RoundRow] = []
     opened = ""
     for line in log.read_bytes().splitlines():
         entry = ENTRIES.read(line)
@@ -52,25 +52,25 @@ def history(log: Path) -> tuple[RoundRow, ...]:
                     excluded=tuple(excluded),
                     seconds=lasted.total_seconds(),
                 )
-                found.append(row)
+                rows.append(row)
             case _:
                 pass
-    return tuple(found)
+    return tuple(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantRow:
-    """One plant: its state, and of a refusal the step and no more."""
+    """One plant and its state; for a refusal only the step."""
 
     name: str
     state: str
-    why: str  # the step in words; empty where it takes part
+    why: str  # the step in words; empty if it takes part
     takes_part: bool
     failed: int
     malformed: int
-    prove_s: float | None  # from the question to the proof, the way included
+    prove_s: float | None  # from the question to the proof, with the transfer
     verify_s: float | None
-    train_s: float | None  # from the question to the token, the way included
+    train_s: float | None  # from the question to the token, with the transfer
     seen: int
 
 
@@ -83,17 +83,17 @@ class Snapshot:
     round: int
     rounds: int
     phase: str
-    until: str  # the deadline of the phase; empty where it has none
+    until: str  # the deadline of the phase; empty if it has none
     entries: int
     head: str
-    fault: str  # of the log; empty where it verifies
+    fault: str  # why the log does not verify; empty if it does
     plants: tuple[PlantRow, ...]
     history: tuple[RoundRow, ...]
     quality: tuple[RoundQuality, ...]
 
 
-def take(folder: Path, yardstick: Yardstick | None = None) -> Snapshot:
-    """Verify the log, read the store, and measure the rounds' models where asked to."""
+def take(folder: Path, evaluator: ModelEvaluator | None = None) -> Snapshot:
+    """Verify the log, read the store, and measure the rounds' models if an evaluator is given."""
     site = CoordinatorFolder(folder)
     terms = site.terms
     store = CoordinatorStore(site.base, read_only=True)
@@ -133,31 +133,31 @@ def take(folder: Path, yardstick: Yardstick | None = None) -> Snapshot:
         fault="",
         plants=plants,
         history=rounds,
-        quality=yardstick.measured(models) if yardstick else (),
+        quality=evaluator.measured(models) if evaluator else (),
     )
 
 
 def _gate(system: str, *, shadow: bool) -> str:
     how = "in the clear" if system == "unsafe" else "by zero-knowledge proof"
-    return f"{how} ({system}){', in shadow: nobody is kept out' if shadow else ''}"
+    return f"{how} ({system}){', in shadow mode: refusals are only logged' if shadow else ''}"
 
 
 def _phase(standing: Standing | None, *, last: int) -> tuple[str, str]:
     if standing is None:
-        return "not begun", ""
+        return "not started", ""
     if standing.aggregated:
         return ("finished" if standing.opened.round >= last else "between rounds"), ""
     if standing.closed:
-        return "updates are revealed", ""
-    return "tokens are taken", standing.opened.deadline
+        return "collecting updates", ""
+    return "collecting tokens", standing.opened.deadline
 
 
 def _plant(member: Member, store: CoordinatorStore) -> PlantRow:
-    out = member.active and member.attestation is None
+    left_out = member.active and member.attestation is None
     return PlantRow(
         name=member.name,
         state=member.state,
-        why=plain(member.step or "4") if out else "",
+        why=plain(member.step or "4") if left_out else "",
         takes_part=member.active and member.attestation is not None,
         failed=member.failed,
         malformed=store.counts().get((member.name, "malformed"), 0),

@@ -4,22 +4,22 @@ __all__ = ["plain"]
 
 WORDS = {
     "1": "its registration was not accepted",
-    "2": "its commitment was refused: another's, or of a time that was committed to before",
-    "3": "its challenge does not fit",
-    "4": "no proof came",
-    "5.1": "its proof is no document of this protocol, or too large",
-    "5.2": "its proof is not signed by it, or not for its accepted rules",
-    "5.3": "its proof is for a commitment that the log does not have",
-    "5.4": "its commitment was attested before by another proof",
+    "2": "its commitment was refused: it is another plant's, or its time was committed to before",
+    "3": "its challenge does not match",
+    "4": "it sent no proof",
+    "5.1": "its proof is not a document of this protocol, or is too large",
+    "5.2": "its proof is not signed by it, or is not for its accepted rules",
+    "5.3": "its proof is for a commitment that is not in the log",
+    "5.4": "its commitment has another proof already, or a later batch was attested",
     "5.5": "its proof is for another context",
     "5.6": "its proof is for another circuit",
     "5.7": "its proof has the wrong shape",
-    "5.8": "its proof does not hold",
-    "6": "no token came in time, or the update was not the pledged one",
-    "7": "it has seen another log",
+    "5.8": "its proof does not verify",
+    "6": "it sent no token in time, or an update that it had not pledged",
+    "7": "it has seen a different log",
 }
 
 
 def plain(step: str) -> str:
-    """Say what failed at a step; the reason in the plant's readings stays at the plant."""
+    """Return what failed at a step in words; why it failed is known only at the plant."""
     return WORDS.get(step, f"step {step} failed")

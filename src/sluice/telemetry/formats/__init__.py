@@ -1,4 +1,4 @@
-"""Loaders, one module per make of record; the first that recognises a file reads it."""
+"""Loaders, one module per format; the first that recognises a file reads it."""
 
 import lazy_loader
 

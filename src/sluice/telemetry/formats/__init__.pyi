@@ -1,5 +1,5 @@
-from .format import Fill, Format
+from .format import Format
 from .plain import plain
 from .registry import FORMATS
 
-__all__ = ["FORMATS", "Fill", "Format", "plain"]
+__all__ = ["FORMATS", "Format", "plain"]

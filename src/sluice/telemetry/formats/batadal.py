@@ -16,13 +16,13 @@ UNLABELLED_FLAG = -999
 
 
 def recognises(source: Source) -> bool:
-    """A DATETIME column beside C-Town's first tank."""
+    """Look for a DATETIME column and C-Town's first tank."""
     names = source.cells(0)
     return TIME in names and "L_T1" in names
 
 
 def load(source: Source) -> Table:
-    """Read either form; -999 means that nobody labelled the hour, not that it was normal."""
+    """Read any of the forms; -999 means that the hour is unlabelled, not that it is normal."""
     frame = delimited(source, header_line=0, text=[TIME])
     # Two-digit year, hour only, day first: 06/01/14 00 is 6 January 2014.
     hours = frame[TIME].str.strip_chars() + ":00"

@@ -17,15 +17,15 @@ CLOCKS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
 
 
 def recognises(source: Source) -> bool:
-    """Look for a time column beside the boiler's first set points."""
+    """Look for a time column and the boiler's first set-points."""
     names = set(source.cells(0))
     return TIME in names and names >= FIRST_TAGS
 
 
 def load(source: Source) -> Table:
-    """Read either release; the attack column decides, attack_P1.. say which process was hit."""
+    """Read either release; labels come from `attack`, not from attack_P1.. (one per process)."""
     frame = delimited(source, header_line=0, text=[TIME])
-    labels_of = [name for name in frame.columns if name.lower().startswith(ATTACK)]
+    label_columns = [name for name in frame.columns if name.lower().startswith(ATTACK)]
     notes: list[Note] = []
     labels: NDArray[np.int8]
     if ATTACK in frame.columns:
@@ -33,12 +33,12 @@ def load(source: Source) -> Table:
     else:
         labels = np.full(len(frame), Label.UNLABELLED, np.int8)
         notes.append(Note(what="no attack column: every row is unlabelled"))
-    by_process = [name for name in labels_of if name != ATTACK]
+    by_process = [name for name in label_columns if name != ATTACK]
     if by_process:
         notes.append(Note(what=f"labels per process dropped: {', '.join(by_process)}"))
     return Table(
         format=HAI.name,
-        frame=frame.drop(TIME, *labels_of),
+        frame=frame.drop(TIME, *label_columns),
         times=clock(frame[TIME], CLOCKS, name=source.path.name),
         labels=labels,
         notes=tuple(notes),

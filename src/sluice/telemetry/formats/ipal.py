@@ -2,7 +2,7 @@
 
     {"timestamp": 1451294954, "state": {"FIT101": 2.4, "MV101": 2}, "malicious": false}
 
-`malicious` is true, false, the id of an attack, or null where nobody labelled the row.
+`malicious` is true, false, the id of an attack, or null for an unlabelled row.
 """
 
 import io
@@ -33,7 +33,7 @@ MICROSECONDS = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Interval:
-    """An attack in epoch seconds, both ends included as IPAL's own tools do."""
+    """An attack in epoch seconds, both ends included, as in IPAL's own tools."""
 
     start: float
     end: float
@@ -51,7 +51,7 @@ def recognises(source: Source) -> bool:
 
 
 def load(source: Source) -> Table:
-    """Read one state per line; a tag that a line lacks is missing there."""
+    """Read one state per line; a tag that a line does not have is a missing reading."""
     lines = _parse(source)
     notes = [Note(what="time stamps are epoch seconds, read as UTC")]
     states = _in_order(lines[STATE].struct.unnest(), source)
@@ -70,7 +70,7 @@ def load(source: Source) -> Table:
 
 
 def _in_order(states: pl.DataFrame, source: Source) -> pl.DataFrame:
-    """Put tags in the first line's order, later ones by name; polars finds them in none."""
+    """Sort tags in the first line's order, others by name; polars guarantees no order."""
     first = source.text.lstrip().split(b"\n", 1)[0]
     leading = list(_object(first, 0, source).get(STATE) or ())
     return states.select(*leading, *sorted(set(states.columns) - set(leading)))
@@ -78,14 +78,14 @@ def _in_order(states: pl.DataFrame, source: Source) -> pl.DataFrame:
 
 def _parse(source: Source) -> pl.DataFrame:
     try:
-        # All lines take part in the schema: later ones may bring tags, and ids beside booleans.
+        # Infer the schema from all lines: later lines may add tags, or ids among booleans.
         lines = pl.read_ndjson(io.BytesIO(source.text), infer_schema_length=None)
     except pl.exceptions.PolarsError:
         lines = _parse_as_text(source)
     if TIME not in lines.columns or lines.schema.get(STATE) != pl.Struct:
         raise RecordError(
             f"{source.path.name} has no {TIME!r} or no {STATE!r} object in its lines; "
-            "IPAL's message files hold packets, give its state file"
+            "IPAL's message files hold packets; give the state file instead"
         )
     stateless = lines[STATE].is_null()
     if stateless.any():
@@ -95,7 +95,7 @@ def _parse(source: Source) -> pl.DataFrame:
 
 
 def _parse_as_text(source: Source) -> pl.DataFrame:
-    """Read every value as text, where one tag holds booleans here and numbers there."""
+    """Read every value as text, for files in which a tag has both booleans and numbers."""
     tags: dict[str, type[pl.DataType]] = {}
     for number, line in enumerate(source.text.splitlines()):
         if line.strip():
@@ -111,15 +111,15 @@ def _parse_as_text(source: Source) -> pl.DataFrame:
 
 def _object(line: bytes, number: int, source: Source) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        parsed = json.loads(line)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not isinstance(found.get(STATE, {}), dict | None):
+        parsed = None
+    if not isinstance(parsed, dict) or not isinstance(parsed.get(STATE, {}), dict | None):
         raise RecordError(
-            f"{source.path.name} breaks off or is damaged: line {number + 1} is no JSON object "
+            f"{source.path.name} is truncated or damaged: line {number + 1} is not a JSON object "
             f"with a state ({line[:40]!r}); fetch it again"
         )
-    return found
+    return parsed
 
 
 def _times(lines: pl.DataFrame, source: Source) -> Times:
@@ -146,15 +146,16 @@ def _labels(lines: pl.DataFrame, source: Source, notes: list[Note]) -> NDArray[n
             )
     else:
         words = pl.Series(MALICIOUS, [None] * len(lines), pl.String)
-    silent = words.is_null().to_numpy()
+    unlabelled = words.is_null().to_numpy()
     normal = (words == "false").fill_null(value=False).to_numpy()
     labels = np.where(normal, Label.NORMAL, Label.ATTACK).astype(np.int8)
-    if silent.any():
-        labels[silent] = _silent_labels(lines, source, notes)[silent]
+    if unlabelled.any():
+        labels[unlabelled] = _listed_labels(lines, source, notes)[unlabelled]
     return labels
 
 
-def _silent_labels(lines: pl.DataFrame, source: Source, notes: list[Note]) -> NDArray[np.int8]:
+def _listed_labels(lines: pl.DataFrame, source: Source, notes: list[Note]) -> NDArray[np.int8]:
+    """Return labels from the attack list next to the record, or unlabelled without a list."""
     companion = source.path.parent / ATTACK_LIST
     if not companion.is_file():
         notes.append(

@@ -1,4 +1,4 @@
-"""Plain tables: CSV or Parquet with a time column, wide (a column a tag) or long (a row each)."""
+"""Plain CSV or Parquet with a time column: wide (a column per tag) or long (a row per reading)."""
 
 import io
 import re
@@ -29,8 +29,8 @@ LAYOUTS = (
     "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %I:%M:%S %p",
     "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p",
 )  # fmt: skip
-"""Year first, then day first, then month first; a two-digit year before a four-digit one, which
-would read it as antiquity. The first that fits the first row must fit all."""
+"""Year first, then day first, then month first. Two-digit years come before four-digit ones, which
+would read 24 as the year 24. The first layout that fits the first row must fit all rows."""
 
 QUALITY_SUFFIX = re.compile(r"[._ ](q|qual|quality)$", re.IGNORECASE)
 GOOD_WORDS = ("good", "ok", "1", "1.0", "true", "192", "192.0")
@@ -39,13 +39,13 @@ OPC_GOOD = 192
 
 
 def plain(plant: PlantFile) -> Format:
-    """Return the format of plain tables; the plant file names what cannot be found by name."""
-    told = (plant.time, plant.time_format, plant.stride_s, plant.label)
+    """Return the format of plain tables; the plant file gives columns with unusual names."""
+    columns = (plant.time, plant.time_format, plant.stride_s, plant.label)
     words = (plant.normal_labels, plant.attack_labels, plant.ignored)
     return Format(
         name="plain",
         title="plain CSV or Parquet",
-        version=f"{VERSION}:{told}:{words}",
+        version=f"{VERSION}:{columns}:{words}",
         recognises=lambda source: source.container is not Container.EXCEL,
         load=lambda source: _load(source, plant),
     )
@@ -76,14 +76,14 @@ def _load(source: Source, plant: PlantFile) -> Table:
 
 
 def _declared(source: Source) -> dict[str, Declaration]:
-    """What one of Sluice's own Parquet files says of its channels."""
+    """Return the channels that a Parquet file written by Sluice declares."""
     if source.container is not Container.PARQUET:
         return {}
-    told = pl.read_parquet_metadata(io.BytesIO(source.data)).get(CHANNELS_KEY)
+    declared = pl.read_parquet_metadata(io.BytesIO(source.data)).get(CHANNELS_KEY)
     try:
-        channels = CHANNELS.validate_json(told) if told else ()
+        channels = CHANNELS.validate_json(declared) if declared else ()
     except ValueError:
-        return {}  # somebody else's key of the same name: infer instead
+        return {}  # another program uses the same key: infer instead
     return {
         c.name: Declaration(role=c.role, unit=c.unit, codes=c.codes, span=c.span) for c in channels
     }
@@ -122,7 +122,7 @@ def _with_one_clock(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _long_columns(frame: pl.DataFrame, plant: PlantFile) -> tuple[str, str, str] | None:
-    """Return the time, tag and value columns of a long table, nothing for a wide one."""
+    """Return the time, tag and value columns of a long table, None for a wide one."""
     lower = {name.lower(): name for name in frame.columns}
     time = _time_column(frame, plant)
     tag, value = lower.get("tag"), lower.get("value")
@@ -198,7 +198,7 @@ def _labels(
 
 
 def _quality(frame: pl.DataFrame) -> list[str]:
-    """The columns that say how good another column's readings are."""
+    """Return the columns that hold the quality of another column's readings."""
     return [
         name
         for name in frame.columns

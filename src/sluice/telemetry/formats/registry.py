@@ -1,5 +1,6 @@
-"""The formats that Sluice recognises by themselves, in the order in which they are tried."""
+"""The formats that are recognised by their content, in the order in which they are tried."""
 
+from sluice.plugins import Registry
 from sluice.telemetry.formats.batadal import BATADAL
 from sluice.telemetry.formats.format import Format
 from sluice.telemetry.formats.hai import HAI
@@ -10,4 +11,7 @@ from sluice.telemetry.formats.wdt import WDT
 
 __all__ = ["FORMATS"]
 
-FORMATS: tuple[Format, ...] = (SWAT, WADI, BATADAL, HAI, WDT, IPAL)
+FORMATS: Registry[Format] = Registry(
+    {known.name: known for known in (SWAT, WADI, BATADAL, HAI, WDT, IPAL)},
+    group="sluice.formats",
+)

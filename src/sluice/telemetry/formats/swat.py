@@ -24,7 +24,7 @@ STRIDE = 5
 
 TIME = "timestamp"
 LABEL = "normal/attack"
-STAGES = {TIME, "fit101", "lit301", "fit601"}  # what a file without labels shows of SWaT
+STAGES = {TIME, "fit101", "lit301", "fit601"}  # identify a SWaT file without labels
 PROBED_ROWS = 5
 CLOCKS = (
     "%d/%m/%y %I:%M:%S %p",  # before the next: %Y would read the year 15 as 0015
@@ -49,7 +49,7 @@ def load(source: Source) -> Table:
             "Timestamp, FIT101, ..., Normal/Attack"
         )
     names = [name for name in _rows(source)[row] if name]
-    time = _the(names, TIME, source)
+    time = _column(names, TIME, source)
     label = next((name for name in names if _is_label(name)), None)
     text = [time] if label is None else [time, label]
     if source.container is Container.EXCEL:
@@ -86,7 +86,7 @@ def _is_label(name: str) -> bool:
     return name.lower().startswith(LABEL)
 
 
-def _the(names: Iterable[str], wanted: str, source: Source) -> str:
+def _column(names: Iterable[str], wanted: str, source: Source) -> str:
     for name in names:
         if name.lower() == wanted:
             return name

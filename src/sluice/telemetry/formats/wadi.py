@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from sluice.arrays import Times
 from sluice.errors import RecordError
-from sluice.telemetry.formats.format import Fill, Format
+from sluice.telemetry.filling import Fill
+from sluice.telemetry.formats.format import Format
 from sluice.telemetry.formats.wadi_attacks import PUBLISHED, attacks_in
 from sluice.telemetry.record import Label, Note
 from sluice.telemetry.source import Source
@@ -20,7 +21,7 @@ __all__ = ["WADI"]
 CLOCK_COLUMNS = ("Row", "Date", "Time")
 LABEL_PREFIX = "attack lable"  # sic
 AGGREGATES = ("LEAK_DIFF_PRESSURE", "PLANT_START_STOP_LOG", "TOTAL_CONS_REQUIRED_FLOW")
-"""Columns the historian computes; no instrument of the plant."""
+"""Columns that the historian computes; they are not instruments of the plant."""
 
 PROBED_LINES = 6
 TAG = re.compile(r"[123][AB]?_[A-Z]+_\d{3}_[A-Z]+")
@@ -35,7 +36,7 @@ SECOND = np.timedelta64(1_000_000, "us")
 
 
 def recognises(source: Source) -> bool:
-    """Look for Row, Date and Time beside a WADI tag or the label column of release A2."""
+    """Look for Row, Date and Time with a WADI tag or the label column of release A2."""
     return _header_line(source) is not None
 
 
@@ -64,14 +65,14 @@ def load(source: Source) -> Table:
 def _header_line(source: Source) -> int | None:
     for line in range(PROBED_LINES):
         names = [_tag(cell) for cell in source.cells(line)]
-        ours = any(_is_label(name) or TAG.fullmatch(name) for name in names)
-        if ours and set(CLOCK_COLUMNS) <= set(names):
+        is_wadi = any(_is_label(name) or TAG.fullmatch(name) for name in names)
+        if is_wadi and set(CLOCK_COLUMNS) <= set(names):
             return line
     return None
 
 
 def _tag(name: str) -> str:
-    r"""Cut the OPC path off: `\\HOST\LOG_DATA\SUTD_WADI\LOG_DATA\1_FIT_001_PV`."""
+    r"""Remove the OPC path: `\\HOST\LOG_DATA\SUTD_WADI\LOG_DATA\1_FIT_001_PV`."""
     return name.rsplit("\\", 1)[-1].strip()
 
 

@@ -1,4 +1,4 @@
-"""When WADI was attacked: from the sheet beside the record, else from the published table."""
+"""The times of WADI's attacks: from the sheet beside the record, else as published."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -62,13 +62,13 @@ PUBLISHED: tuple[WadiAttack, ...] = (
 
 
 def attacks_in(source: Source) -> tuple[tuple[WadiAttack, ...], tuple[Note, ...]]:
-    """Read attack_description.xlsx, repairing its slips of the pen, each of which is noted."""
+    """Read attack_description.xlsx; typing errors are repaired, each with a note."""
     rows = strings(source)
     header = next((at for at, row in enumerate(rows) if row and row[0] == "S.No"), None)
     if header is None:
         raise RecordError(
             f"{source.path.name} has no row that starts with 'S.No'; give the attack list of WADI "
-            "or take the file away to use the published times"
+            "or remove the file to use the published times"
         )
     names = rows[header]
     columns = [
@@ -76,10 +76,10 @@ def attacks_in(source: Source) -> tuple[tuple[WadiAttack, ...], tuple[Note, ...]
     ]
     notes: list[Note] = []
     cells = ([row[column] for column in columns] for row in rows[header + 1 :])
-    found = tuple(_read(cells, source, notes))
-    if not found:
+    attacks = tuple(_read(cells, source, notes))
+    if not attacks:
         raise RecordError(f"{source.path.name} lists no attack below its 'S.No' row")
-    return found, tuple(notes)
+    return attacks, tuple(notes)
 
 
 def _column(names: Sequence[str], wanted: str, source: Source) -> int:
@@ -108,7 +108,7 @@ def _read(rows: Iterable[Sequence[str]], source: Source, notes: list[Note]) -> I
         if end < start:
             end += A_DAY
             notes.append(Note(what=f"attack {number} ends before it starts: taken past midnight"))
-        # The list is in the order of events: a dated row hours before the last has the wrong day.
+        # The list is in time order: a dated row hours before the previous one has the wrong day.
         if written_day and start < latest - OVERLAP:
             start, end = start + A_DAY, end + A_DAY
             notes.append(
@@ -137,7 +137,7 @@ def _day(written: str, number: str, source: Source, notes: list[Note]) -> date:
 
 
 def _time(written: str, number: str, source: Source) -> time:
-    # A cell that Excel knows to be a time arrives with the date of its epoch before it.
+    # Excel writes the date of its epoch before the time in a time cell.
     match = TIME_OF_DAY.fullmatch(re.sub(r"^\d{4}-\d{2}-\d{2} ", "", written))
     if match:
         hour, minute, second, half = match.groups()

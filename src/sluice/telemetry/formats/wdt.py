@@ -22,13 +22,13 @@ CLOCKS = ("%d/%m/%y %H:%M:%S", "%d/%m/%Y %H:%M:%S")  # %Y would read the year 21
 
 
 def recognises(source: Source) -> bool:
-    """Look for a Time column beside the first tank, pump and valve."""
+    """Look for a Time column and the first tank, pump and valve."""
     names = set(source.cells(0))
     return TIME in names and names >= FIRST_TAGS
 
 
 def load(source: Source) -> Table:
-    """Read UTF-16 with tabs or UTF-8 with commas; the numeric label decides, the word explains."""
+    """Read UTF-16 with tabs or UTF-8 with commas; the numeric label decides, not the word."""
     names = source.cells(0)
     number = next((name for name in NUMBERS if name in names), None)
     word = next((name for name in WORDS if name in names), None)

@@ -1,4 +1,4 @@
-"""Writers put a record into a file of a known make, whole or not at all."""
+"""Writers write a record to a file in a supported layout, atomically."""
 
 import lazy_loader
 

@@ -26,7 +26,7 @@ FIRST_YEAR, LAST_YEAR = np.datetime64("2000", "us"), np.datetime64("2069", "us")
 
 
 def write(record: Record, out: BinaryIO) -> None:
-    """Write hours and two-digit years, all that the layout's clock can show."""
+    """Write time stamps as whole hours with two-digit years, as the layout requires."""
     refuse_unwritable(record, ("DATETIME", "ATT_FLAG"), layout="batadal")
     refuse_finer_than(record, np.timedelta64(1, "h"), layout="batadal")
     if len(record) and (record.times[0] < FIRST_YEAR or record.times[-1] >= LAST_YEAR):

@@ -1,4 +1,4 @@
-"""A record's columns as a table, ready to be written."""
+"""A record's columns as a table, ready to write."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,7 @@ UNWRITABLE = ',"\r\n'
 
 
 def readings(record: Record, *, whole_codes: bool = True) -> pl.DataFrame:
-    """Return the channels, null where missing; actuator codes become integers where they are."""
+    """Return the channels, null where missing; whole actuator codes become integers."""
     columns = []
     for at, channel in enumerate(record.channels):
         column = pl.Series(channel.name, record.values[:, at]).fill_nan(None)
@@ -35,13 +35,13 @@ def stamps(record: Record, layout: str) -> pl.Series:
 
 
 def label_words(record: Record, words: dict[Label, str | None]) -> pl.Series:
-    """Return one word a row; None leaves the cell empty."""
+    """Return one label word per row; None leaves the cell empty."""
     table = pl.Series([words[label] for label in Label], dtype=pl.String)
     return table.gather(pl.Series(record.labels).cast(pl.UInt32))
 
 
 def refuse_finer_than(record: Record, unit: np.timedelta64, *, layout: str) -> None:
-    """Refuse a clock that the layout's time stamps cannot show."""
+    """Refuse times that are finer than the layout's time stamps."""
     lost = np.flatnonzero(
         record.times.astype(np.int64) % unit.astype("timedelta64[us]").astype(int)
     )
@@ -55,7 +55,7 @@ def refuse_finer_than(record: Record, unit: np.timedelta64, *, layout: str) -> N
 
 
 def refuse_unwritable(record: Record, taken: Collection[str], *, layout: str) -> None:
-    """Refuse channel names that would not be read back as they are."""
+    """Refuse channel names that would change when the file is read back."""
     lowered = {name.lower() for name in taken}
     for name in record.names:
         if not name or name != name.strip() or any(mark in name for mark in UNWRITABLE):

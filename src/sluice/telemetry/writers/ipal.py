@@ -14,7 +14,7 @@ SECOND_US = 1_000_000
 
 
 def write(record: Record, out: BinaryIO) -> None:
-    """Write epoch seconds in UTC; an unlabelled row is `null`, a missing reading too."""
+    """Write epoch seconds in UTC; unlabelled rows and missing readings become `null`."""
     microseconds = record.times.astype(np.int64)
     whole = not np.any(microseconds % SECOND_US)
     seconds = microseconds // SECOND_US if whole else microseconds / SECOND_US

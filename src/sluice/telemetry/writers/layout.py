@@ -1,4 +1,4 @@
-"""The makes of file that a record can be written as."""
+"""The file layouts in which a record can be written."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +9,7 @@ __all__ = ["FileLayout", "layout_for"]
 
 
 class FileLayout(StrEnum):
-    """How a record lies on disk."""
+    """A file layout."""
 
     SWAT = "swat"
     WADI = "wadi"
@@ -33,12 +33,12 @@ SUFFIXES = {
 
 
 def layout_for(path: Path) -> FileLayout:
-    """Tell the layout from a file's name."""
+    """Return the layout that a file name implies."""
     name = path.name.lower()
     for suffix, layout in SUFFIXES.items():
         if name.endswith(suffix):
             return layout
     raise SettingError(
-        f"cannot tell from the name {path.name!r} how to write it; end it in "
-        f"{', '.join(SUFFIXES)}, or name a layout ({', '.join(FileLayout)})"
+        f"the file name {path.name!r} does not imply a layout; end it in "
+        f"{', '.join(SUFFIXES)}, or give a layout ({', '.join(FileLayout)})"
     )

@@ -1,4 +1,4 @@
-"""Plain tables: time, channels, label; as CSV or Parquet."""
+"""Plain tables with time, channels and label, as CSV or Parquet."""
 
 from typing import BinaryIO
 
@@ -18,7 +18,7 @@ SECOND_US = 1_000_000
 
 
 def write_csv(record: Record, out: BinaryIO) -> None:
-    """Write ISO time stamps, readings to the last digit and the label as a word."""
+    """Write ISO time stamps, readings in full precision and the label as a word."""
     refuse_unwritable(record, (TIME, LABEL), layout="csv")
     whole_seconds = not np.any(record.times.astype(np.int64) % SECOND_US)
     layout = "%Y-%m-%dT%H:%M:%S" if whole_seconds else "%Y-%m-%dT%H:%M:%S%.6f"
@@ -29,8 +29,8 @@ def write_parquet(record: Record, out: BinaryIO) -> None:
     """Write the same columns, typed, with roles, units, codes and spans in the metadata."""
     refuse_unwritable(record, (TIME, LABEL), layout="parquet")
     times = pl.Series(TIME, record.times)
-    told = {CHANNELS_KEY: CHANNELS.dump_json(record.channels).decode()}
-    _table(record, times, readings(record, whole_codes=False)).write_parquet(out, metadata=told)
+    metadata = {CHANNELS_KEY: CHANNELS.dump_json(record.channels).decode()}
+    _table(record, times, readings(record, whole_codes=False)).write_parquet(out, metadata=metadata)
 
 
 def _table(record: Record, times: pl.Series, channels: pl.DataFrame) -> pl.DataFrame:

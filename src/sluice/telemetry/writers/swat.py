@@ -18,7 +18,7 @@ from sluice.telemetry.writers.columns import (
 __all__ = ["write"]
 
 BLANKED = ("MV101", "AIT201", "MV201", "P201", "P202", "P204", "MV303")
-"""Names that the attack file writes with a leading blank, as it does Timestamp."""
+"""Names that the attack file writes with a leading blank, like Timestamp."""
 
 STAGED = re.compile(r"[A-Z]+([1-6])\d\d")
 WORDS: dict[Label, str | None] = {
@@ -29,7 +29,7 @@ WORDS: dict[Label, str | None] = {
 
 
 def write(record: Record, out: BinaryIO) -> None:
-    """Write the attack file's form, whatever the labels are; an unlabelled row has no label."""
+    """Write the form of the attack file for any labels; an unlabelled row has an empty label."""
     refuse_unwritable(record, ("Timestamp", "Normal/Attack"), layout="swat")
     refuse_finer_than(record, np.timedelta64(1, "s"), layout="swat")
     channels = readings(record)

@@ -1,4 +1,4 @@
-"""Writing a record in the layout asked for."""
+"""Write a record in a given layout."""
 
 import gzip
 from collections.abc import Callable, Iterator
@@ -24,16 +24,16 @@ WRITERS: dict[FileLayout, Callable[[Record, BinaryIO], None]] = {
 
 
 def write(record: Record, path: Path, layout: FileLayout) -> None:
-    """Write a record; the file appears whole or not at all."""
-    with atomically(path) as draft, _opened(draft, packed=path.suffix.lower() == ".gz") as out:
+    """Write a record atomically: a failed write leaves no file."""
+    with atomically(path) as draft, _opened(draft, gzipped=path.suffix.lower() == ".gz") as out:
         WRITERS[layout](record, out)
 
 
 @contextmanager
-def _opened(path: Path, *, packed: bool) -> Iterator[BinaryIO]:
+def _opened(path: Path, *, gzipped: bool) -> Iterator[BinaryIO]:
     with path.open("wb") as handle:
-        if packed:
-            # No name and no time stamp inside: equal records give equal files.
+        if gzipped:
+            # Without name and time stamp in the header, equal records give equal files.
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=handle, mtime=0) as archive:
                 yield cast("BinaryIO", archive)
         else:

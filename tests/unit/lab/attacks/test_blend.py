@@ -10,7 +10,7 @@ from sluice.aggregation.selection import Krum
 from sluice.aggregation.update import Update
 from sluice.arrays import Floats
 from sluice.errors import SettingError
-from sluice.lab.attacks.blend import Blend, TwoFaces
+from sluice.lab.attacks.blend import Blend, CleanAndPoisoned
 from sluice.seeding import stream
 
 SIZE = 200
@@ -29,9 +29,9 @@ def others(count: int = 7) -> list[Update]:
     ]
 
 
-def liars(count: int = 1, *, poison: float = -8.0) -> list[TwoFaces]:
+def liars(count: int = 1, *, poison: float = -8.0) -> list[CleanAndPoisoned]:
     return [
-        TwoFaces(
+        CleanAndPoisoned(
             client=f"liar-{number}",
             clean=towards(100 + number),
             poisoned=towards(100 + number) + poison * (np.arange(SIZE) % 2),

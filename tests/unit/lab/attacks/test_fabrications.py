@@ -183,7 +183,7 @@ def test_a_record_with_nothing_to_attack_is_refused() -> None:
     with pytest.raises(RecordError, match="12 pieces need more"):
         FABRICATIONS["splicing"](sensors.rows(0, 5), seed=0)
     states = plain([[1.0]] * 20, "MV101")
-    with pytest.raises(RecordError, match="regimes cannot be told apart"):
+    with pytest.raises(RecordError, match="regimes cannot be distinguished"):
         FABRICATIONS["permutation"](states, seed=0)
     with pytest.raises(RecordError, match="rolling by 7 needs more"):
         FABRICATIONS["channel-roll"](states.rows(0, 7), seed=0)

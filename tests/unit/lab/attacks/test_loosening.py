@@ -59,5 +59,5 @@ def test_spikes_are_few_and_only_where_rules_look(plant: Record, rules: RuleSet)
 def test_settings_out_of_range_are_refused() -> None:
     with pytest.raises(SettingError, match="share of rows"):
         Spikes(share=0.0)
-    with pytest.raises(SettingError, match="some times over"):
+    with pytest.raises(SettingError, match="a multiple above 0"):
         Noise(times=0.0)

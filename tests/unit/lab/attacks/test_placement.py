@@ -67,7 +67,7 @@ def test_jumps_have_no_budget_where_clean_rows_had_none(
 
 def test_without_rules_there_is_nothing_to_hide_from(shard: Record, targets: Targets) -> None:
     for maker in (Aligned(), Jumps()):
-        with pytest.raises(SettingError, match="rules to .* them; give it some"):
+        with pytest.raises(SettingError, match="rules to .* them, but knows no gate"):
             maker(shard, Knowledge(targets=targets), seed=0)
 
 

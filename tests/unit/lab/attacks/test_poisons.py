@@ -7,7 +7,7 @@ from sluice.admission.gate import Gate
 from sluice.admission.policy import PaperPolicy
 from sluice.detector.autoencoder import Descent, initial, scores
 from sluice.detector.calibration import Framing
-from sluice.detector.training import train
+from sluice.detector.training import train_parameters
 from sluice.errors import SettingError
 from sluice.invariants.ruleset import RuleSet
 from sluice.lab.attacks.knowledge import Knowledge
@@ -120,7 +120,7 @@ def test_the_attacker_without_bounds_blinds_the_detector_to_its_targets(
     def recall(poison: Poison | None) -> float:
         windows = framing.windows(poison.trained if poison else shard)
         parameters = initial(framing.width, seed=0)
-        parameters = train(
+        parameters = train_parameters(
             parameters, windows, descent=Descent(epochs=50, batch=128), shuffle=stream(0, "shuffle")
         )
         threshold = np.quantile(scores(parameters, clean), 0.995)

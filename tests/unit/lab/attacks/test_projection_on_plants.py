@@ -6,6 +6,7 @@ from scipy.sparse import coo_array, csr_array, eye_array
 from scipy.sparse.linalg import spsolve
 
 from sluice.admission.policy import PaperPolicy
+from sluice.admission.reasons import ReasonKind
 from sluice.arrays import Floats
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.relations import Balance, Coupling
@@ -14,7 +15,6 @@ from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.lab.attacks.fabrications import ChannelRoll
 from sluice.lab.attacks.projection.attack import project
 from sluice.lab.attacks.replay import ReplayFrom
-from sluice.lab.audits.evaluation import Cause, cause_of
 from sluice.lab.expert_rules import line_rules
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.channel import Role
@@ -105,10 +105,10 @@ def test_on_a_treatment_plant_all_that_is_convex_is_obeyed() -> None:
     found = project(poisoned, rules)
     assert found.violating_before > 5 * found.budget
     found.certificate.demand()
-    causes = {cause_of(reason) for reason in found.verdict.reasons}
-    assert Cause.WINDOWS not in causes
+    kinds = {reason.kind for reason in found.verdict.reasons}
+    assert ReasonKind.WINDOWS not in kinds
     if not found.conflicts:
-        assert not causes & {Cause.ROWS, Cause.SEVERE}
+        assert not kinds & {ReasonKind.VIOLATING_ROWS, ReasonKind.SEVERE_ROWS}
     assert {rule for each in found.conflicts for rule in each.rules} <= {
         rule.name for rule in rules.invariants
     }

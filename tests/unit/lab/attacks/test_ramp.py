@@ -126,7 +126,9 @@ def test_the_maker_drifts_the_level_that_the_targets_falsify(shard: Record, rule
 
 def test_what_cannot_be_ramped_says_so(shard: Record, rules: RuleSet) -> None:
     targets = Targets(labelled=shard, stretches=(shard.segments[0],))
-    with pytest.raises(SettingError, match="rules to stay under their tolerances; give it some"):
+    with pytest.raises(
+        SettingError, match="rules to stay under their tolerances, but knows no gate"
+    ):
         Ramp()(shard, Knowledge(targets=targets), seed=0)
     values = shard.values.copy()
     values[5, shard.index("L_T1")] = np.nan

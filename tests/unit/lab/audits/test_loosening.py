@@ -51,5 +51,5 @@ def test_under_the_papers_policy_nothing_is_asked_that_it_could_answer() -> None
         policy=PaperPolicy(),
         seed=0,
     )
-    assert any("says nothing of clean batches" in reason for reason in table.refused_true)
+    assert any("states nothing about clean batches" in reason for reason in table.refused_true)
     assert len(table.widened) == len(table.rules)

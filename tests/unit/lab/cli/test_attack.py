@@ -179,7 +179,7 @@ def test_rules_without_physics_are_gone_on_with_aloud(
         (("scaling", "--roll-seconds", "60"), "--roll-seconds is for channel-roll"),
         (("scaling", "--policy", "paper"), "give --rules beside --policy"),
         (("scaling", "--rules", "nowhere.json"), "nowhere.json"),
-        (("scaling", "--out", "out.xlsx"), "cannot tell from the name 'out.xlsx'"),
+        (("scaling", "--out", "out.xlsx"), "the file name 'out.xlsx' does not imply a layout"),
         (("scaling", "--out", "no/such/folder/out.csv"), "there is no folder"),
         (("drowning",), "'drowning' is not one of"),
     ],

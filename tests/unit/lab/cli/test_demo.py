@@ -39,7 +39,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 def test_faithful_plants_prove_and_liars_cannot(told: Told) -> None:
-    assert told.payload["refused"] == list(told.story.shared.liars)
+    assert told.payload["refused"] == list(told.story.shared.malicious)
     assert len(told.payload["admitted"]) == 7  # type: ignore[arg-type]
     proofs = told.payload["proofs"]
     assert isinstance(proofs, list)
@@ -83,8 +83,8 @@ def tidied(text: str) -> list[str]:
 
 
 def test_the_page_opens_with_the_picture_and_needs_no_network(told: Told) -> None:
-    assert "10 plants, 3 of them lie; physics keeps 3 out" in told.page
-    assert told.page.index("plotly-graph-div") < told.page.index("At the door")
+    assert "10 plants, 3 of them lie; the gate refuses 3 of these" in told.page
+    assert told.page.index("plotly-graph-div") < told.page.index("Decisions of the gate")
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=", told.page)
     assert 'name="viewport"' in told.page
 
@@ -92,7 +92,7 @@ def test_the_page_opens_with_the_picture_and_needs_no_network(told: Told) -> Non
 def test_the_words_name_rules_refusals_and_ways(told: Told) -> None:
     assert "rules of physics were mined" in told.words
     assert "7 of 10 plants proved" in told.words
-    for liar in told.story.shared.liars:
+    for liar in told.story.shared.malicious:
         assert f"{liar} (it replays attacks): " in told.words
     assert all(mode in told.words for mode in MODES)
 

@@ -119,7 +119,7 @@ def test_each_plant_alone_leaves_a_model_each(sluice: Run, tmp_path: Path) -> No
         (("--mode", "gatd"), "did you mean 'gated'?"),
         (("--mode", "gated"), "needs an attack"),
         (("--mode", "naive", "--attack", "bribery"), "unknown attack 'bribery'"),
-        (("--malicious", 4), "cannot lie"),
+        (("--malicious", 4), "cannot have 4 malicious ones"),
         (("--detector", "subspace", "--rule", "krum"), "no updates to weigh"),
         (("--plant", "lime"), "did you mean 'line'?"),
         (("--rules", "none.json"), "none.json"),

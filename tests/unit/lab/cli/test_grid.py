@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from sluice.lab.grids import running
 from sluice.lab.results.store import ResultStore
 from tests.unit.conftest import Outcome
 
@@ -96,7 +97,7 @@ def test_a_plan_says_how_many_federations_it_avoids(sluice: Run, tmp_path: Path)
     [
         (('"fedavg"', '"fedavgg"'), "did you mean 'fedavg'?"),
         (("seeds = [0]", "seeds = [-1]"), "seed -1 is negative"),
-        (('instead = "tanks"', ""), "lost/clean.csv is not under the data folder"),
+        (('instead = "tanks"', ""), "lost/clean.csv is not in the data folder"),
         (("days = 8.0", "dys = 8.0"), "did you mean 'days'?"),
     ],
 )
@@ -143,8 +144,9 @@ def test_a_locked_database_ends_with_2_and_one_sentence(
     sluice: Run, grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = tmp_path / "results"
-    monkeypatch.setattr("sluice.lab.cli.grid._run", lambda store, *_, **__: store.close())
-    assert sluice("lab", "run", grid, "--out", results, "--quiet").code == 0
+    with monkeypatch.context() as unrun:
+        unrun.setattr(running, "run_store", lambda store, **_: store.counts())
+        assert sluice("lab", "run", grid, "--out", results, "--quiet").code == 0
     monkeypatch.setattr(
         ResultStore.__init__, "__kwdefaults__", {"read_only": False, "patience_s": 0.05}
     )
@@ -154,6 +156,6 @@ def test_a_locked_database_ends_with_2_and_one_sentence(
     other.execute("ROLLBACK")
     other.close()
     assert told.code == 2
-    assert "is locked by another program; close that, then go on with" in told.err
+    assert "is locked by another program; close that program, then continue with" in told.err
     assert "Traceback" not in told.err
     assert sluice("lab", "status", results, "--json").json["cells"] == 8

@@ -62,7 +62,7 @@ def test_clean_is_one_federation_for_all_attacks_and_rule_sets() -> None:
     assert len({cell.work.id for cell in clean}) == 2 * 2  # rules and seeds
 
 
-def test_a_heedless_attack_on_an_open_door_is_one_federation_for_all_rule_sets() -> None:
+def test_a_non_adaptive_attack_without_a_gate_is_one_federation_for_all_rule_sets() -> None:
     cells = plan().cells
     naive = {cell.work.id for cell in cells if cell.asked.mode == "naive"}
     gated = {cell.work.id for cell in cells if cell.asked.mode == "gated"}
@@ -105,7 +105,7 @@ def test_work_is_named_by_content_and_not_by_path(tmp_path: Path) -> None:
     [
         ('"median"', '"medain"', "did you mean 'median'?"),
         ('"gated"', '"gatd"', "did you mean 'gated'?"),
-        ('"replay"', '"bribery"', "attack 'bribery' is not known"),
+        ('"replay"', '"bribery"', "attack 'bribery' is unknown"),
         ('"paper-wide"', '"paper-wid"', "did you mean 'paper-wide'?"),
         ('["tanks"]', '["tank"]', "did you mean 'tanks'?"),
         ("[0, 1]", "[0, -1]", "seed -1 is negative"),
@@ -117,13 +117,13 @@ def test_work_is_named_by_content_and_not_by_path(tmp_path: Path) -> None:
         ("seeds =", "seed =", "study 'removal': unknown key 'seed'; did you mean 'seeds'?"),
         ('"line"', '"lime"', "unknown plant 'lime'"),
         ('plant = "line"', 'clean = "a.csv"', "needs either plant, or clean and test"),
-        ('plant = "line"', 'clean = "a.csv"\ntest = "b.csv"', "a.csv is not under the data folder"),
+        ('plant = "line"', 'clean = "a.csv"\ntest = "b.csv"', "a.csv is not in the data folder"),
         ("clients = 5", "clients = 5\nliar_share = 1.5", "liar_share is 1.5"),
-        ("clients = 5", "clients = 3\nliar_share = 0.9", "3 of 3 clients cannot lie"),
+        ("clients = 5", "clients = 3\nliar_share = 0.9", "3 clients cannot have 3 malicious ones"),
         ("days = 8.0", "days = 8.0\nsites = true", "without days and every"),
         ('"line"', '"treatment"\nsites = true', "sites are plants 'line' of different size"),
         ("rounds = 2", "rounds = 0", "at least 1 round"),
-        ("rounds = 2", 'detector = "subspace"', "sums as fedavg does, not 'median'"),
+        ("rounds = 2", 'detector = "subspace"', "works only with rule 'fedavg', not 'median'"),
         ('attacks = ["replay", "channel-roll"]', "", "mode 'naive' needs attacks"),
         ('invariants = ["paper-wide", "paper-narrow"]', "", "mode 'gated' needs invariants"),
         ("[[study]]", "[study]", "in double brackets"),

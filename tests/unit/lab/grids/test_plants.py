@@ -13,7 +13,7 @@ from sluice.lab.grids.plants import site_scenario
 from sluice.lab.grids.workbench import Workbench
 from sluice.lab.trials.scenario import Setup
 
-SETUP = Setup(clients=10, liars=3)
+SETUP = Setup(clients=10, malicious=3)
 
 
 def test_every_site_has_its_own_size_and_the_reference_plant_is_tested() -> None:
@@ -26,7 +26,7 @@ def test_every_site_has_its_own_size_and_the_reference_plant_is_tested() -> None
     assert {len(shard) for shard in shared.shards.values()} == {4_000}
     assert max(pumps) / min(pumps) > 1.1  # 12 % either way
     assert (len(shared.parts.root), len(shared.test)) == (800, 4_000)
-    assert shared.liars == ("plant-5", "plant-6", "plant-9")
+    assert shared.malicious == ("plant-5", "plant-6", "plant-9")
     assert shared.test.attack_segments
 
 

@@ -70,8 +70,8 @@ def test_there_is_a_figure_for_separation_and_one_a_record_for_coverage() -> Non
     titles = [drawn.title for drawn in audit_figures([audited(), audited("wadi")])]
     assert titles == [
         "Separation of clean from fabricated telemetry",
-        "Attacks that the rules see: swat",
-        "Attacks that the rules see: wadi",
+        "Attacks that the rules detect: swat",
+        "Attacks that the rules detect: wadi",
     ]
     assert audit_figures([]) == []
 

@@ -17,7 +17,14 @@ from sluice.lab.reports.grid_page import (
 )
 from sluice.lab.reports.grid_quality import recorded_f1
 from sluice.lab.reports.published import printed_removal, recorded_recall
-from sluice.lab.reports.tables import Column, ReportTable, as_csv, as_html, as_latex, told_only
+from sluice.lab.reports.tables import (
+    Column,
+    ReportTable,
+    as_csv,
+    as_html,
+    as_latex,
+    without_empty_columns,
+)
 from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.provenance import Provenance
 from sluice.lab.results.reading import stored_cells
@@ -25,8 +32,8 @@ from sluice.lab.results.store import ResultStore
 from sluice.lab.results.work import GridFacts, Made, WorkRow
 
 MAKER = Provenance(version="1", commit="abcdefabcdef0", code="k" * 32, environment="e" * 32)
-LIARS = ("plant-1", "plant-2")
-EVERYBODY = ("plant-0", *LIARS)
+MALICIOUS = ("plant-1", "plant-2")
+CLIENTS = ("plant-0", *MALICIOUS)
 RECALLS = {
     "clean": (0.36, 0.20),
     "honest-only": (0.30, 0.20),
@@ -55,15 +62,15 @@ SCORE = Score(
 
 def made(mode: str, seed: int) -> Made:
     refused = {"plant-2": ("the level stands still",)} if mode == "gated" else {}
-    absent = LIARS if mode == "honest-only" else tuple(refused)
+    absent = MALICIOUS if mode == "honest-only" else tuple(refused)
     result = CellResult(
         mode=mode,
         attack="replay",
         rule="fedavg",
         seed=seed,
-        admitted=tuple(client for client in EVERYBODY if client not in absent),
+        admitted=tuple(client for client in CLIENTS if client not in absent),
         refused=refused,
-        liars=LIARS,
+        liars=MALICIOUS,
         score=replace(SCORE, targeted_recall=RECALLS[mode][seed]),
     )
     return Made(result=result, federation=f"{mode} {seed}", recalled=False, wall_s=1.0)
@@ -133,27 +140,27 @@ def test_a_stand_in_is_said_loudly_and_has_no_published_figures_beside_it(tmp_pa
     assert '<p class="loud">treatment STANDS IN for swat' in (tmp_path / "page.html").read_text()
 
 
-def test_admission_counts_liars_and_others_once_whatever_the_rules(tmp_path: Path) -> None:
+def test_admission_counts_malicious_and_honest_batches_once_for_all_rules(tmp_path: Path) -> None:
     admission = table(lab_report(filled(tmp_path)), "admission")
-    assert column(admission, "liars' batches admitted") == ["2 of 4"]
-    assert column(admission, "others refused") == ["0 of 2"]
+    assert column(admission, "malicious batches admitted") == ["2 of 4"]
+    assert column(admission, "honest batches refused") == ["0 of 2"]
     assert column(admission, "paper") == ["6 of 15"]
 
 
-def test_the_sweep_tells_what_is_lost_against_clean_and_who_was_let_through(tmp_path: Path) -> None:
+def test_the_sweep_shows_recall_lost_against_clean_and_updates_accepted(tmp_path: Path) -> None:
     sweep = table(lab_report(filled(tmp_path)), "sweep")
     assert column(sweep, "points lost") == [pytest.approx(100 * (0.26 + 0.005) / 2)]
-    assert column(sweep, "liars let through") == [0.75]
+    assert column(sweep, "malicious updates accepted") == [0.75]
     assert column(sweep, "paper") == [8.6]
 
 
 def test_the_page_is_whole_without_a_network(tmp_path: Path) -> None:
     report = lab_report(filled(tmp_path, sets=("paper-wide", "paper-narrow")))
     assert [drawn.title.partition(":")[0] for drawn in report.figures] == [
-        "Damage and what is left of it",
-        "Damage and what is left of it",
+        "Damage, and damage left with the gate",
+        "Damage, and damage left with the gate",
         "The coverage dial",
-        "What each attack takes from each rule",
+        "Recall lost to each attack under each rule",
     ]
     path = tmp_path / "page.html"
     write_lab_page(report, path)
@@ -169,16 +176,16 @@ def test_every_table_stands_below_its_figures_and_says_what_came_out(tmp_path: P
     write_lab_page(report, tmp_path / "page.html")
     headings = re.findall(r"<h2>([^<:]+)", (tmp_path / "page.html").read_text())
     assert headings == [
-        "Damage and what is left of it",
-        "Damage and what is left of it",
+        "Damage, and damage left with the gate",
+        "Damage, and damage left with the gate",
         "How much of the damage is removed",
         "The coverage dial",
         "The coverage dial",
-        "Whom the gate lets in",
-        "What each attack takes from each rule",
-        "What each attack takes from each rule",
-        "Recall on the attacks the liars would hide",
-        "What each federation is worth over all attacks",
+        "Batches that the gate admits",
+        "Recall lost to each attack under each rule",
+        "Recall lost to each attack under each rule",
+        "Recall on the targeted attacks",
+        "Detection quality over all attacks",
     ]
 
 
@@ -231,8 +238,8 @@ def test_a_table_keeps_every_digit_in_csv_and_escapes_what_it_must() -> None:
     assert "0.123456" in as_csv(shown)
     assert "<td class=n>0.0</td>" in as_html(replace(shown, rows=(("d", -0.01),)))
     silent = replace(shown, rows=(("<b>", None), ("c", None)))
-    assert [column.name for column in told_only(silent).columns] == ["a_b"]
-    assert told_only(silent).rows == (("<b>",), ("c",))
+    assert [column.name for column in without_empty_columns(silent).columns] == ["a_b"]
+    assert without_empty_columns(silent).rows == (("<b>",), ("c",))
     assert "&lt;b&gt;" in as_html(shown)
     assert "<td class=n>0.1</td>" in as_html(shown)
     assert r"a\_b" in as_latex(shown)

@@ -1,4 +1,4 @@
-"""The demonstration's page tells what came of it, and no story where there is none."""
+"""The page of the demo shows the damage if there is some, and says so if there is none."""
 
 import re
 from dataclasses import replace
@@ -32,8 +32,8 @@ def written(story: StoryPage, folder: Path) -> str:
 
 def test_the_picture_comes_first_and_nothing_from_outside(tmp_path: Path) -> None:
     page = written(STORY, tmp_path)
-    assert "3 plants, 1 of them lie; physics keeps 1 out" in page
-    assert page.index("plotly-graph-div") < page.index("At the door")
+    assert "3 plants, 1 of them lie; the gate refuses 1 of these" in page
+    assert page.index("plotly-graph-div") < page.index("Decisions of the gate")
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=", page)
     assert "rows break a rule &lt;here&gt;" in page
 
@@ -41,4 +41,6 @@ def test_the_picture_comes_first_and_nothing_from_outside(tmp_path: Path) -> Non
 def test_damage_is_told_where_there_is_some_and_not_where_there_is_none(tmp_path: Path) -> None:
     assert "finds 10% of those attacks" in written(STORY, tmp_path)
     harmless = tuple(replace(way, recall=0.3) for way in WAYS)
-    assert "does not show in what it finds" in written(replace(STORY, ways=harmless), tmp_path)
+    assert "the effect on recall is too small to see" in written(
+        replace(STORY, ways=harmless), tmp_path
+    )

@@ -1,4 +1,4 @@
-"""The cell store: leases, one transaction a result, and troubles told in one sentence."""
+"""The result store: leases, one transaction per result, and readable errors."""
 
 import os
 import signal
@@ -164,8 +164,8 @@ def test_what_the_killed_held_is_free_at_once_and_what_the_living_hold_is_not(
     store = filled(tmp_path)
     script = (
         "import sys, time; from pathlib import Path\n"
-        "from sluice.lab.results.owner import Owner; from sluice.lab.results.store import Store\n"
-        "folder = Path(sys.argv[1]); owner = Owner(folder); store = Store(folder)\n"
+        "from sluice.lab.results import Owner, ResultStore\n"
+        "folder = Path(sys.argv[1]); owner = Owner(folder); store = ResultStore(folder)\n"
         "store.claim(owner.name, now=time.time(), lease_s=3600); print(owner.name, flush=True)\n"
         "time.sleep(60)"
     )
@@ -212,7 +212,9 @@ def test_a_full_disk_is_told_in_a_sentence_and_corrupts_nothing(tmp_path: Path) 
     pages = store.rows("PRAGMA page_count")[0][0]
     store._file.execute(f"PRAGMA max_page_count = {pages}")
     long = replace(RESULT, refused={"plant-2": ("x" * 200_000,)})
-    with pytest.raises(ResultsError, match="is full or fails; make room, then go on with 'sluice"):
+    with pytest.raises(
+        ResultsError, match="is full or fails; free some space, then continue with 'sluice"
+    ):
         store.finish(claim, "a", replace(MADE, result=long), made_by=MAKER, now=1)
     assert store.rows("PRAGMA integrity_check")[0][0] == "ok"
     assert store.counts().running == 1
@@ -225,7 +227,7 @@ def test_a_locked_database_is_told_in_a_sentence(tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     store = ResultStore(tmp_path, patience_s=0.05)
-    with pytest.raises(ResultsError, match="is locked by another program; close that"):
+    with pytest.raises(ResultsError, match="is locked by another program; close that program"):
         store.claim("a", now=0, lease_s=60)
     other.execute("ROLLBACK")
     other.close()
@@ -239,7 +241,7 @@ def test_folders_that_hold_something_else_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="already holds results"):
         filled(tmp_path)
     (tmp_path / FILE).write_bytes(b"no database at all, and longer than a header" * 30)
-    with pytest.raises(ResultsError, match="is damaged or no results"):
+    with pytest.raises(ResultsError, match="is damaged or not a results file"):
         ResultStore(tmp_path)
     newer = tmp_path / "newer"
     filled(newer)._file.execute("UPDATE facts SET value = '99' WHERE key = 'schema'")

@@ -1,4 +1,4 @@
-"""The shelf: what one worker made, the next one finds, to the last bit."""
+"""The artifact cache: a worker reads what another worker stored, to the last bit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from sluice.lab.trials.artifact_cache import ArtifactCache, content_of
 from sluice.telemetry.record import Record
 
 GRID = """
-name = "shelf"
+name = "cached"
 [training]
 detector = "subspace"
 [record.tanks]
@@ -56,20 +56,22 @@ def test_a_second_run_neither_simulates_nor_mines_nor_projects_again(
     bench = Workbench(cache=cache)
     again = [bench.work(work, {}) for work in works(tmp_path)]
     assert [replace(one, wall_s=0) for one in again] == [replace(one, wall_s=0) for one in first]
-    with pytest.raises(AssertionError, match="made again"):  # other code trusts nothing of it
+    with pytest.raises(
+        AssertionError, match="made again"
+    ):  # another version of the code does not use it
         Workbench(cache=replace(cache, code="other")).work(works(tmp_path)[0], {})
 
 
-def test_what_is_on_the_shelf_comes_back_bit_by_bit(tmp_path: Path) -> None:
+def test_a_stored_artifact_is_read_back_to_the_last_bit(tmp_path: Path) -> None:
     cache = ArtifactCache(folder=tmp_path, code="this")
     shown, trained = simulate("line", seed=0, days=1), simulate("line", seed=1, days=1)
     for poison in (
         Poison(shown=shown, trained=shown, planted=np.arange(1440) < 9, exposure=0.5),
         Poison(shown=shown, trained=trained, planted=np.arange(1440) < 9),
     ):
-        told = (poison.exposure,)
-        cache.poison(told, lambda poison=poison: poison)  # type: ignore[misc]
-        read = cache.poison(told, never)  # type: ignore[arg-type]
+        key = (poison.exposure,)
+        cache.poison(key, lambda poison=poison: poison)  # type: ignore[misc]
+        read = cache.poison(key, never)  # type: ignore[arg-type]
         assert content_of(read.shown) == content_of(poison.shown)
         assert content_of(read.trained) == content_of(poison.trained)
         assert read.shown.channels == shown.channels
@@ -82,14 +84,14 @@ def test_a_file_that_was_broken_off_is_made_again(tmp_path: Path) -> None:
     cache = ArtifactCache(folder=tmp_path, code="this")
     record = simulate("line", seed=0, days=1)
     cache.record(("plant",), lambda: record)
-    (kept,) = (tmp_path / "records").iterdir()
-    kept.write_bytes(kept.read_bytes()[:1000])
+    (stored,) = (tmp_path / "records").iterdir()
+    stored.write_bytes(stored.read_bytes()[:1000])
     made = cache.record(("plant",), lambda: record)
     assert made is record
     assert content_of(cache.record(("plant",), never)) == content_of(record)
 
 
-def test_a_shelf_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_does_not_stop_the_work(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("a file in the folder's place")
     record = simulate("line", seed=0, days=1)
     cache = ArtifactCache(folder=tmp_path / "kept", code="this")

@@ -1,4 +1,4 @@
-"""Scenarios: who lies, about what, drawn as the paper's code draws it."""
+"""Scenarios: malicious clients and targets are drawn as the paper's code draws them."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from sluice.telemetry.record import Label
 
 
 @pytest.mark.parametrize(
-    ("clients", "liars", "seed", "expected"),
+    ("clients", "malicious", "seed", "expected"),
     [
         (10, 3, 0, {5, 6, 9}),
         (10, 3, 1, {3, 4, 7}),
@@ -22,10 +22,10 @@ from sluice.telemetry.record import Label
         (5, 2, 2, {1, 3}),
     ],
 )
-def test_the_papers_seeds_name_the_papers_liars(
-    clients: int, liars: int, seed: int, expected: set[int]
+def test_the_papers_seeds_give_the_papers_malicious_clients(
+    clients: int, malicious: int, seed: int, expected: set[int]
 ) -> None:
-    drawn = malicious_clients(Setup(clients=clients, liars=liars), seed=seed)
+    drawn = malicious_clients(Setup(clients=clients, malicious=malicious), seed=seed)
     assert drawn == tuple(f"plant-{at}" for at in sorted(expected))
 
 
@@ -35,13 +35,13 @@ def test_names_sort_as_numbers_do() -> None:
     assert list(names) == sorted(names)
 
 
-def test_seeds_move_liars_and_targets_but_not_the_shards() -> None:
+def test_seeds_change_malicious_clients_and_targets_but_not_the_shards() -> None:
     clean = simulate("line", seed=0, days=4)
     test = simulate("line", seed=1, days=4, attacks=True)
-    setup = Setup(clients=4, liars=1)
+    setup = Setup(clients=4, malicious=1)
     one, other = (scenario(clean, test, setup=setup, seed=seed) for seed in (0, 1))
     assert (one.shards["plant-0"].values == other.shards["plant-0"].values).all()
-    assert one.liars != other.liars or (one.targets.rows != other.targets.rows).any()
+    assert one.malicious != other.malicious or (one.targets.rows != other.targets.rows).any()
     assert (test.labels[one.targets.rows] == Label.ATTACK).all()
     assert one.targets.rows.sum() <= round(0.25 * len(one.shards["plant-0"]))
 
@@ -50,13 +50,16 @@ def test_a_test_record_without_the_detectors_channels_is_refused() -> None:
     clean = simulate("line", seed=0, days=4)
     test = simulate("line", seed=1, days=4, attacks=True).without("F_PU1")
     with pytest.raises(MissingChannelError, match="'F_PU1'"):
-        scenario(clean, test, setup=Setup(clients=4, liars=1), seed=0)
+        scenario(clean, test, setup=Setup(clients=4, malicious=1), seed=0)
 
 
-@pytest.mark.parametrize(("clients", "liars"), [(3, 3), (3, 4), (2, -1)])
-def test_somebody_must_be_left_to_compare_with(clients: int, liars: int) -> None:
-    with pytest.raises(SettingError, match="cannot lie"):
-        Setup(clients=clients, liars=liars)
+@pytest.mark.parametrize(("clients", "malicious"), [(3, 3), (3, 4), (2, -1)])
+def test_at_least_one_client_must_be_honest(clients: int, malicious: int) -> None:
+    with pytest.raises(
+        SettingError,
+        match="clients cannot have .* malicious ones; at least one client must be honest",
+    ):
+        Setup(clients=clients, malicious=malicious)
 
 
 def test_the_modes_are_those_of_the_paper_and_two_references() -> None:

@@ -30,7 +30,11 @@ def trial(*, detector: DetectorKind = DetectorKind.AUTOENCODER, seed: int = 0) -
     clean = simulate("line", seed=0, days=8)
     test = simulate("line", seed=1, days=4, attacks=True)
     setup = Setup(
-        clients=CLIENTS, liars=2, rounds=2, detector=detector, descent=Descent(epochs=1, batch=256)
+        clients=CLIENTS,
+        malicious=2,
+        rounds=2,
+        detector=detector,
+        descent=Descent(epochs=1, batch=256),
     )
     shared = scenario(clean, test, setup=setup, seed=seed)
     rules = mine(shared.parts.fit, shared.parts.calibration, profile=Profile.PAPER_WIDE)
@@ -45,7 +49,7 @@ def tried() -> Trial:
 
 def test_honest_only_is_clean_without_the_liars(tried: Trial) -> None:
     clean, without = (tried.plan(MODES[name]) for name in ("clean", "honest-only"))
-    assert set(clean.invited) - set(without.invited) == set(tried.scenario.liars)
+    assert set(clean.invited) - set(without.invited) == set(tried.scenario.malicious)
     for client, brought in without.invited.items():
         assert brought is clean.invited[client]
 
@@ -53,8 +57,8 @@ def test_honest_only_is_clean_without_the_liars(tried: Trial) -> None:
 def test_poison_is_made_once_and_used_by_every_mode(tried: Trial) -> None:
     naive = tried.plan(MODES["naive"], "replay")
     again = tried.plan(MODES["naive"], "replay")
-    liar = tried.scenario.liars[0]
-    assert naive.invited[liar] is again.invited[liar]
+    client = tried.scenario.malicious[0]
+    assert naive.invited[client] is again.invited[client]
     assert naive.key == again.key
 
 
@@ -62,14 +66,14 @@ def test_attest_clean_trains_what_the_replay_trains_and_shows_what_is_clean(trie
     naive = tried.plan(MODES["naive"], "replay")
     shown = tried.plan(MODES["gated"], "attest-clean")
     assert shown.key == naive.key
-    for liar in tried.scenario.liars:
-        assert shown.decisions[liar].admitted
-        assert shown.invited[liar].batch is tried.scenario.shards[liar]
+    for client in tried.scenario.malicious:
+        assert shown.decisions[client].admitted
+        assert shown.invited[client].batch is tried.scenario.shards[client]
 
 
-def test_a_heedless_roll_is_refused_and_what_is_left_is_honest_only(tried: Trial) -> None:
+def test_a_non_adaptive_roll_is_refused_and_what_is_left_is_honest_only(tried: Trial) -> None:
     plan = tried.plan(MODES["naive"], "channel-roll")
-    verdicts = [tried.gate.gate.judge(plan.invited[c].batch) for c in tried.scenario.liars]  # type: ignore[union-attr]
+    verdicts = [tried.gate.gate.judge(plan.invited[c].batch) for c in tried.scenario.malicious]  # type: ignore[union-attr]
     assert not any(verdict.admitted for verdict in verdicts)
 
 
@@ -125,8 +129,8 @@ def test_the_subspace_detector_adds_sums_and_takes_no_other_rule() -> None:
 
 def test_an_attack_on_updates_shows_a_clean_batch_and_another_outcome(tried: Trial) -> None:
     plan = tried.plan(MODES["gated"], "sign-flip")
-    liar = tried.scenario.liars[0]
-    assert plan.invited[liar].batch is tried.scenario.shards[liar]
+    client = tried.scenario.malicious[0]
+    assert plan.invited[client].batch is tried.scenario.shards[client]
     assert plan.key != tried.plan(MODES["clean"]).key
     (flipped,) = tried.run(plan, "fedavg")
     (clean,) = tried.run(tried.plan(MODES["clean"]), "fedavg")
@@ -134,7 +138,7 @@ def test_an_attack_on_updates_shows_a_clean_batch_and_another_outcome(tried: Tri
     assert (one["parameters"] != other["parameters"]).any()
 
 
-def test_liars_in_the_update_space_see_the_others_and_change_only_their_own() -> None:
+def test_malicious_clients_see_the_other_updates_and_change_only_their_own() -> None:
     class Fixed:
         def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
             return {
@@ -143,22 +147,22 @@ def test_liars_in_the_update_space_see_the_others_and_change_only_their_own() ->
             }
 
     asked = dict.fromkeys("abc", Train(round=1, parameters=np.zeros(3, np.float32)))
-    lying = MaliciousTransport(inner=Fixed(), liars=("b",), attack=SignFlip(), seed=0)
-    replies = lying.exchange(asked)
-    told = {c: reply.update.vector for c, reply in replies.items() if isinstance(reply, Trained)}
-    np.testing.assert_array_equal(told["b"], -np.arange(1.0, 4.0))
-    np.testing.assert_array_equal(told["a"], np.arange(1.0, 4.0))
+    transport = MaliciousTransport(inner=Fixed(), malicious=("b",), attack=SignFlip(), seed=0)
+    replies = transport.exchange(asked)
+    vectors = {c: reply.update.vector for c, reply in replies.items() if isinstance(reply, Trained)}
+    np.testing.assert_array_equal(vectors["b"], -np.arange(1.0, 4.0))
+    np.testing.assert_array_equal(vectors["a"], np.arange(1.0, 4.0))
 
 
 @pytest.mark.parametrize("rule", ["fedavg", "krum", "fltrust", "foolsgold"])
 def test_a_blend_is_as_good_as_unnoticed_and_shows_a_clean_batch(tried: Trial, rule: str) -> None:
     plan = tried.plan(MODES["gated"], "blend")
-    assert all(plan.decisions[liar].admitted for liar in tried.scenario.liars)
+    assert all(plan.decisions[client].admitted for client in tried.scenario.malicious)
     (done,) = tried.run(plan, rule)
     (open_handed,) = tried.run(tried.plan(MODES["naive"], "replay"), rule)
-    liars = tried.scenario.liars
-    lying = sum(done.influence.get(liar, 0) for liar in liars)
-    assert lying >= sum(open_handed.influence.get(liar, 0) for liar in liars) - 1e-9
+    malicious = tried.scenario.malicious
+    influence = sum(done.influence.get(client, 0) for client in malicious)
+    assert influence >= sum(open_handed.influence.get(client, 0) for client in malicious) - 1e-9
 
 
 @pytest.mark.parametrize(

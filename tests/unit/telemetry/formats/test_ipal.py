@@ -79,14 +79,14 @@ def test_the_published_attack_list_of_swat_is_understood(
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (LINES[:-20], "line 5 is no JSON object"),
+        (LINES[:-20], "line 5 is not a JSON object"),
         (LINES.replace(b"true}\n", b"0}\n"), "which may mean no attack"),
         (LINES.replace(b"1451294954,", b'"noon",'), "row 1 has the time stamp 'noon'"),
         (LINES.replace(b'"5e2"', b'"full"'), "channel 'LIT101' holds 'full' at row 2"),
         (LINES.replace(b'"5e2"', b"[5]"), r"channel 'LIT101' holds '\[5\]' at row 2"),
         (ALIKE.replace(b'"5e2"', b"[5]"), "state 'LIT101' holds lists or objects"),
         (LINES.replace(b', "state": {"FIT101": 2.5, "MV101": 1}', b""), "row 4 has no 'state'"),
-        (ALIKE.replace(b'"state"', b'"data"'), "give its state file"),
+        (ALIKE.replace(b'"state"', b'"data"'), "give the state file instead"),
     ],
 )
 def test_a_damaged_file_is_refused(put: Put, content: bytes, complaint: str) -> None:

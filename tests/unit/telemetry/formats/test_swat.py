@@ -60,7 +60,7 @@ def test_trailing_blanks_and_windows_line_ends_in_the_label_column_are_harmless(
     assert table.labels.tolist() == [0, 1, 1, 0]
 
 
-def test_without_a_label_column_nobody_said_that_rows_are_normal(put: Put) -> None:
+def test_without_a_label_column_rows_are_unlabelled(put: Put) -> None:
     content = (
         b"Timestamp,FIT101,LIT301,FIT601\n"
         b"28/12/2015 10:00:00 AM,2.4,900,0\n"
@@ -108,12 +108,12 @@ def test_a_word_late_in_a_numeric_column_of_a_workbook_is_refused(workbook: Work
         SWAT.load(workbook("late.xlsx", rows))
 
 
-def test_a_workbook_that_breaks_off_is_refused(put: Put, workbook: Workbook) -> None:
+def test_a_truncated_workbook_is_refused(put: Put, workbook: Workbook) -> None:
     whole = workbook("whole.xlsx", [["Timestamp", "FIT101"], ["28/12/2015 10:00:00 AM", 2.5]])
     cut = put("cut.xlsx", whole.data[: len(whole.data) // 2])
-    with pytest.raises(RecordError, match=r"cut\.xlsx is no workbook, or a damaged one"):
+    with pytest.raises(RecordError, match=r"cut\.xlsx is not a workbook or is damaged"):
         SWAT.recognises(cut)
-    with pytest.raises(RecordError, match=r"cut\.xlsx is no workbook, or a damaged one"):
+    with pytest.raises(RecordError, match=r"cut\.xlsx is not a workbook or is damaged"):
         SWAT.load(cut)
 
 

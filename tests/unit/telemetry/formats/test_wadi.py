@@ -7,7 +7,7 @@ import pytest
 
 from sluice.arrays import runs
 from sluice.errors import RecordError
-from sluice.telemetry.formats.format import Fill
+from sluice.telemetry.filling import Fill
 from sluice.telemetry.formats.wadi import WADI
 from sluice.telemetry.formats.wadi_attacks import PUBLISHED, WadiAttack, attacks_in
 from sluice.telemetry.record import Label
@@ -130,7 +130,7 @@ def days(attacks: tuple[WadiAttack, ...]) -> list[tuple[str, str]]:
     return [(f"{at.start:%d %H:%M:%S}", f"{at.end:%d %H:%M:%S}") for at in attacks]
 
 
-def test_the_slips_of_the_attack_sheet_are_repaired_and_noted(workbook: Workbook) -> None:
+def test_typing_errors_of_the_attack_sheet_are_repaired_and_noted(workbook: Workbook) -> None:
     rows: list[list[Cell]] = [
         [1, date(2017, 10, 9), time(19, 25), time(19, 50, 16), "1_MV_001"],
         [5, date(1947, 10, 10), "11.30:40", "11:44.50", "2_MCV_101"],  # a year and two dots

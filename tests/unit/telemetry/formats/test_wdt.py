@@ -87,8 +87,8 @@ def test_a_damaged_file_is_refused(put: Put, old: str, new: str, complaint: str)
         WDT.load(put("damaged.csv", FOURTH.replace(old, new, 1).encode()))
 
 
-def test_utf_16_that_breaks_off_inside_a_character_is_refused(put: Put) -> None:
-    with pytest.raises(RecordError, match="breaks off or is damaged"):
+def test_utf_16_that_ends_inside_a_character_is_refused(put: Put) -> None:
+    with pytest.raises(RecordError, match="is truncated or damaged UTF-16 text"):
         WDT.load(put("cut.csv", FIRST.encode("utf-16")[:-1]))
 
 

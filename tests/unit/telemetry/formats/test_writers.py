@@ -210,5 +210,5 @@ def test_the_suffix_tells_the_layout(name: str, layout: FileLayout) -> None:
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a", "a.parquet.gz"])
 def test_an_unknown_suffix_is_refused(name: str) -> None:
-    with pytest.raises(SettingError, match="cannot tell from the name"):
+    with pytest.raises(SettingError, match="does not imply a layout"):
         layout_for(Path(name))

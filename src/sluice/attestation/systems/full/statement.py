@@ -11,7 +11,7 @@ from sluice.admission import HardenedPolicy
 from sluice.attestation.systems.full.derivation import Deriving, Json, couplings_of, windows_of
 from sluice.attestation.systems.full.lanes import Actuator, actuators_of
 from sluice.errors import SettingError
-from sluice.invariants import Budgets, Encoding, RuleSet, budgets_for, encode
+from sluice.invariants import Budgets, Encoding, RuleSet, encode
 
 __all__ = ["Statement", "derive"]
 
@@ -29,7 +29,7 @@ class Statement:
     def budgets(self, rows: int) -> Budgets:
         """Return what a batch of so many rows may show."""
         assert self.rules.clean is not None
-        return budgets_for(self.rules, self.rules.clean, self.policy.margins, rows=rows)
+        return self.policy.budgets(self.rules, rows=rows)
 
     def budget_content(self, rows: int) -> bytes:
         """Return the same as the circuit reads it: rules in the order in which it knows them."""
@@ -64,7 +64,7 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
         rules=rules,
         encoding=encoding,
         actuators=actuators,
-        budgets=budgets_for(rules, rules.clean, policy.margins, rows=1),
+        budgets=policy.budgets(rules, rows=1),
         jumps=rules.clean.segments_per_row > 0 or policy.margins.segments_extra > 0,
     )
     return Statement(

@@ -54,7 +54,7 @@ class Full:
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
         """Derive the circuit; rules or policies it cannot state are an `InputError`."""
-        if not isinstance(policy, HardenedPolicy):
+        if not isinstance(policy, HardenedPolicy):  # whose margins the statement holds
             raise SettingError(f"the system {self.name!r} states the hardened policy only")
         if not LEAST_ROWS <= rows_max <= MOST_ROWS:
             raise SettingError(

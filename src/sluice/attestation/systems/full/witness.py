@@ -7,7 +7,7 @@ import numpy as np
 from sluice.arrays import Bools, Ints
 from sluice.attestation.systems.full.lanes import Actuator
 from sluice.attestation.systems.full.statement import Statement
-from sluice.invariants import held, measure
+from sluice.invariants import held, illegal_rows, missing_rows
 from sluice.telemetry import Record
 
 __all__ = ["Witness"]
@@ -36,7 +36,7 @@ class Witness:
             _indices(actuator, batch, batch.index(actuator.channel.name, needed_by=needed))
             for actuator in statement.actuators
         ]
-        measured = measure(rules, batch, encoding=statement.encoding)
+        flagged = missing_rows(rules, batch) | illegal_rows(statement.encoding, batch)
         starts = np.zeros(len(batch), bool)
         starts[batch.segment_starts] = True
         return cls(
@@ -44,7 +44,7 @@ class Witness:
             registers=_plane(registers, len(batch), "<u2"),
             codes=_plane(codes, len(batch), "u1"),
             starts=_flags(starts),
-            flagged=_flags(measured.missing | measured.illegal),
+            flagged=_flags(flagged),
         )
 
 

@@ -1,4 +1,4 @@
-"""Demands on a record put together as one quadratic programme."""
+"""Assembles the demands on a record into one quadratic programme."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,34 +15,34 @@ from sluice.telemetry import Record
 __all__ = ["Assembly", "Cells", "assemble"]
 
 QUIET_SHARE = 0.01
-"""Of its instrument's span: the least spread of a channel, so that a constant one has a unit."""
+"""Share of its span: the smallest spread of a channel, so that a constant channel has a unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The readings that rules read, rows x channels, and what they may become."""
+    """The readings that rules read, rows x channels, and their limits."""
 
     channels: tuple[str, ...]
-    readings: Floats  # a missing one held
+    readings: Floats  # a missing one repeats the last
     spread: Floats  # per channel
     free: Bools  # may be moved
-    slabs: Choice  # in readings: what all slabs together leave
+    slabs: Choice  # the intersection of all slabs, in plant units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The programme, and what it is made of."""
+    """The programme, and the parts it is made of."""
 
     programme: Programme
     demands: Demands
     cells: Cells
-    anchors: tuple[tuple[int, Ints], ...]  # per window rule with a budget of its own: that, groups
+    anchors: tuple[tuple[int, Ints], ...]  # per window rule with its own budget: budget, groups
 
 
 def assemble(
     record: Record, rules: RuleSet, demands: Demands, *, fixed: tuple[str, ...]
 ) -> Assembly:
-    """Return the programme of a record; actuators, `fixed` channels and rows with holes stay."""
+    """Return the programme; actuators, `fixed` channels and rows with missing readings stay."""
     read = {slab.channel for slab in demands.slabs}
     read |= {part.channel for chain in demands.chains for part in chain.parts}
     channels = tuple(name for name in record.names if name in read)
@@ -53,7 +53,7 @@ def assemble(
         channels=channels,
         readings=readings,
         spread=np.array([_spread(name, record, rules) for name in channels]),
-        free=np.outer(_without_holes(record, rules), _movable(channels, record, rules, fixed)),
+        free=np.outer(_complete_rows(record, rules), _movable(channels, record, rules, fixed)),
         slabs=_slabs(demands, channels, record, readings),
     )
     matrix = _matrix(demands, channels, record)
@@ -69,7 +69,7 @@ def assemble(
 
 
 def _spread(name: str, record: Record, rules: RuleSet) -> float:
-    """Return a channel's standard deviation in the record, or a little of its span if larger."""
+    """Return a channel's standard deviation, or `QUIET_SHARE` of its span if that is larger."""
     readings = record.column(name)
     known = readings[~np.isnan(readings)]
     span = rules.channel(name).span or record.channel(name).span
@@ -78,7 +78,7 @@ def _spread(name: str, record: Record, rules: RuleSet) -> float:
     return max(deviation, QUIET_SHARE * size) or 1.0
 
 
-def _without_holes(record: Record, rules: RuleSet) -> Bools:
+def _complete_rows(record: Record, rules: RuleSet) -> Bools:
     read = sorted({name for rule in rules.invariants for name in rule.relation.channels})
     columns = [record.index(name) for name in read]
     return np.asarray(~record.missing[:, columns].any(axis=1))
@@ -87,7 +87,7 @@ def _without_holes(record: Record, rules: RuleSet) -> Bools:
 def _movable(
     channels: tuple[str, ...], record: Record, rules: RuleSet, fixed: tuple[str, ...]
 ) -> Bools:
-    """Tell which channels are quantities; what a rule reads as a state decides where it applies."""
+    """Return which channels may move: no states, because they decide where a rule applies."""
     states = set(fixed)
     for rule in rules.invariants:
         match rule.relation:
@@ -103,16 +103,16 @@ def _movable(
 
 
 def _slabs(demands: Demands, channels: tuple[str, ...], record: Record, readings: Floats) -> Choice:
-    """Return what all slabs together leave to each reading.
+    """Return the intersection of all slabs for each reading.
 
-    A missing reading is judged as the last one before it, so that one answers for both rows.
+    A missing reading is judged as the last one before it, so the limits of both rows apply to that.
     """
     rows = np.arange(len(record))
     kept = Limits.open((len(record), len(channels)))
     sacrificed = Limits.open((len(record), len(channels)))
     for slab in demands.slabs:
         column = channels.index(slab.channel)
-        source = demands.held[:, record.index(slab.channel)]
+        source = demands.source_rows[:, record.index(slab.channel)]
         own = source == rows
         for into, limits in ((kept, slab.limits), (sacrificed, slab.sacrificed)):
             low = np.where(own, limits.low, slab.sacrificed.low)
@@ -125,7 +125,7 @@ def _slabs(demands: Demands, channels: tuple[str, ...], record: Record, readings
             continue
         column = channels.index(instrument.channel)
         let_go.low[:, column], let_go.high[:, column] = instrument.low, instrument.high
-        for into in (kept, sacrificed):  # what already reads beyond may stay
+        for into in (kept, sacrificed):  # a reading already beyond may stay
             low = np.minimum(instrument.low, readings[:, column])
             high = np.maximum(instrument.high, readings[:, column])
             np.maximum(into.low[:, column], low, out=into.low[:, column])
@@ -167,7 +167,7 @@ def _matrix(demands: Demands, channels: tuple[str, ...], record: Record) -> csr_
         numbers = before + np.arange(len(chain.at))
         before += len(chain.at)
         for part in chain.parts:
-            read = demands.held[:, record.index(part.channel)]
+            read = demands.source_rows[:, record.index(part.channel)]
             rows = read[chain.at[:, None] - part.back]
             cells.append((rows * len(channels) + channels.index(part.channel)).ravel())
             links.append(np.repeat(numbers, len(part.back)))
@@ -202,7 +202,7 @@ def _links(
     scaled = matrix[:, moves.row * readings.shape[1] + moves.channel].copy()
     scaled.data *= moves.spread[scaled.indices]
     norm = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
-    norm[norm == 0] = 1.0  # nothing it reads can be moved
+    norm[norm == 0] = 1.0  # no reading of the link can be moved
     scaled.data /= np.repeat(norm, np.diff(scaled.indptr))
 
     def limits(of: list[Limits]) -> Limits:

@@ -14,12 +14,12 @@ __all__ = ["Projected", "project"]
 def project(
     record: Record, rules: RuleSet, policy: Policy | None = None, *, fixed: tuple[str, ...] = ()
 ) -> Projection:
-    """Return the nearest record that obeys the rules, but for what the policy lets pass.
+    """Return the nearest record that obeys the rules, except for violations that the policy allows.
 
-    Actuators, channels that no rule reads, `fixed` channels and rows with a missing reading stay as
-    they are. Shifts are measured in spreads: a channel's standard deviation in this record.
+    Actuators, channels that no rule reads, `fixed` channels and rows with a missing reading stay
+    unchanged. Shifts are measured in spreads: a channel's standard deviation in this record.
     """
-    # SciPy and the solver take a while to load, which every other command would wait for.
+    # Imported here because SciPy and the solver load slowly, and other commands do not need them.
     from sluice.lab.attacks.projection.search import nearest  # noqa: PLC0415
 
     if policy is None:
@@ -29,13 +29,13 @@ def project(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projected:
-    """What another attack made, or the record as it is, projected onto the rules."""
+    """The result of another attack, or the record itself, projected onto the rules."""
 
     of: DataAttack | None = None
     rules: RuleSet
     policy: Policy | None = None
 
     def __call__(self, record: Record, *, seed: int) -> Record:
-        """Return the projected record; the seed is the other attack's."""
-        made = self.of(record, seed=seed) if self.of else record
-        return project(made, self.rules, self.policy).record
+        """Return the projected record; the seed goes to the other attack."""
+        attacked = self.of(record, seed=seed) if self.of else record
+        return project(attacked, self.rules, self.policy).record

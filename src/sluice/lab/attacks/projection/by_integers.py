@@ -1,7 +1,7 @@
-"""The hardened policy as demands: the integer evaluator's arithmetic, and every budget it has.
+"""The hardened policy as demands: the integer evaluator's arithmetic, and all of its budgets.
 
-What blocks of rows must show (liveness) and must not (repeats) is not convex and not demanded here:
-the gate has the last word.
+Two checks of blocks of rows, liveness and repeats, are not convex and not demanded here: the gate
+applies them to the result.
 """
 
 import numpy as np
@@ -20,7 +20,6 @@ from sluice.invariants import (
     Measurement,
     Register,
     RuleSet,
-    budgets_for,
     held,
     measure,
 )
@@ -37,33 +36,35 @@ def hardened_demands(
     record: Record,
     encoding: Encoding,
     *,
-    wary: bool = False,
+    wide_margins: bool = False,
 ) -> Demands:
-    """Return what keeps each row within tolerance and each sacrificed row short of severe.
+    """Return the demands that keep each row within tolerance, and sacrificed rows below severe.
 
-    What the evaluator finds within tolerance may stay where it is, margin or not; unless `wary`.
+    A residual that is already within tolerance may stay inside the margin, unless `wide_margins`.
     """
     if rules.clean is None:
         raise SettingError(
-            f"the rules of {rules.plant!r} say nothing of clean batches; project under the paper "
-            "policy or mine with --profile hardened"
+            f"the rules of {rules.plant!r} have no statistics of clean batches, which the hardened "
+            "policy needs; project under the paper policy or mine with --profile hardened"
         )
     measured = measure(rules, record, encoding=encoding)
-    budgets = budgets_for(rules, rules.clean, policy.margins, rows=len(record))
+    budgets = policy.budgets(rules, rows=len(record))
     counted = measured.missing | measured.illegal
     counted[record.segment_starts] = True
-    slabs, chains = _read(RegisterReader(encoding, record, wary=wary), measured, budgets)
-    anchors = {found.rule.name: found.anchors.size for found in measured.judged}
+    slabs, chains = _read(
+        RegisterReader(encoding, record, wide_margins=wide_margins), measured, budgets
+    )
+    anchors = {judged.rule.name: judged.anchors.size for judged in measured.judged}
     return Demands(
         slabs=slabs,
         chains=chains,
-        held=_last_known(record),
-        shown=tuple(_shown(register) for register in encoding.registers),
+        source_rows=_last_known(record),
+        shown=tuple(_instrument_range(register) for register in encoding.registers),
         counted=counted,
         rows=budgets.violating_rows,
         severe=budgets.severe_rows,
         anchors=tuple(
-            # Windows that reach back over a time jump are broken whatever is read.
+            # Windows that cross a time jump are broken, whatever the readings are.
             (chain.rule, budgets.anchors[chain.rule] - (anchors[chain.rule] - len(chain.at)))
             for chain in chains
             if chain.anchored
@@ -88,7 +89,7 @@ def _read(
     return tuple(slabs), tuple(chains)
 
 
-def _shown(register: Register) -> ShownReadings:
+def _instrument_range(register: Register) -> ShownReadings:
     top = register.low + register.step * REGISTER_TOP
     return ShownReadings(channel=register.channel, low=register.low, high=top)
 

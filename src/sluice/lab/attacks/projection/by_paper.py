@@ -1,4 +1,4 @@
-"""The paper's policy as demands: float residuals, a share of rows that may break anything."""
+"""The paper's policy as demands: float residuals, and a share of rows that may break any rule."""
 
 import math
 
@@ -24,33 +24,33 @@ from sluice.telemetry import Record
 __all__ = ["paper_demands"]
 
 MARGIN = 1e-6
-"""Of the tolerance: a reading on the boundary must not be rounded to a hair beyond it."""
+"""Share of the tolerance: rounding must not move a reading on the boundary beyond it."""
 
 ROUNDING = 1e-13
-"""Of the numbers a residual is made of."""
+"""Share of the numbers that are subtracted in a residual."""
 
 
 def paper_demands(
-    rules: RuleSet, policy: PaperPolicy, record: Record, *, wary: bool = False
+    rules: RuleSet, policy: PaperPolicy, record: Record, *, wide_margins: bool = False
 ) -> Demands:
-    """Return what keeps each row within tolerance; where a reading is missing, nothing does.
+    """Return the demands that keep each row within tolerance; none where a reading is missing.
 
-    A residual already within tolerance may stay where it is, margin or not; unless `wary`.
+    A residual that is already within tolerance may stay inside the margin, unless `wide_margins`.
     """
     slabs: list[Slab] = []
     chains: list[Chain] = []
     for rule in rules.invariants:
-        found = residuals(rule.relation, record)
+        computed = residuals(rule.relation, record)
         match rule.relation:
             case Coupling() | Bound():
-                slabs.append(_slab(rule, found, record, wary=wary))
+                slabs.append(_slab(rule, computed, record, wide_margins=wide_margins))
             case Balance() | Window() | Rate():
-                chains.append(_chain(rule, found, record, wary=wary))
+                chains.append(_chain(rule, computed, record, wide_margins=wide_margins))
     rows = len(record)
     return Demands(
         slabs=tuple(slabs),
         chains=tuple(chains),
-        held=np.broadcast_to(np.arange(rows)[:, None], record.values.shape),
+        source_rows=np.broadcast_to(np.arange(rows)[:, None], record.values.shape),
         shown=(),
         counted=np.zeros(rows, bool),
         rows=_budget(policy.alpha, rows),
@@ -64,7 +64,7 @@ def _budget(alpha: float, rows: int) -> int:
     return most if most / rows <= alpha else most - 1
 
 
-def _slab(rule: Invariant, found: Residuals, record: Record, *, wary: bool) -> Slab:
+def _slab(rule: Invariant, computed: Residuals, record: Record, *, wide_margins: bool) -> Slab:
     relation = rule.relation
     assert isinstance(relation, Coupling | Bound)
     channel = relation.flow if isinstance(relation, Coupling) else relation.channel
@@ -72,25 +72,25 @@ def _slab(rule: Invariant, found: Residuals, record: Record, *, wary: bool) -> S
     if isinstance(relation, Bound):
         low, high = (np.full(len(record), float(end)) for end in (relation.low, relation.high))
     else:
-        expected = readings - found.values
-        low = np.where(found.envelope, 0.0, expected)
-        high = np.where(found.envelope, relation.nominal, expected)
-    low[~found.applies], high[~found.applies] = -np.inf, np.inf
-    margin = _margin(rule, np.fmax.reduce(np.abs(readings), initial=0.0), wary=wary)
+        expected = readings - computed.values
+        low = np.where(computed.envelope, 0.0, expected)
+        high = np.where(computed.envelope, relation.nominal, expected)
+    low[~computed.applies], high[~computed.applies] = -np.inf, np.inf
+    margin = _margin(rule, np.fmax.reduce(np.abs(readings), initial=0.0), wide_margins=wide_margins)
     reach = rule.tolerance - margin
     limits = Limits(low=low - reach, high=high + reach)
-    fine = found.applies & (np.abs(found.values) <= rule.tolerance)
+    within = computed.applies & (np.abs(computed.values) <= rule.tolerance)
     return Slab(
         rule=rule.name,
         channel=channel,
-        limits=limits if wary else limits.around_also(readings, fine),
+        limits=limits if wide_margins else limits.around_also(readings, within),
         sacrificed=Limits.open(len(record)),
     )
 
 
-def _chain(rule: Invariant, found: Residuals, record: Record, *, wary: bool) -> Chain:
+def _chain(rule: Invariant, computed: Residuals, record: Record, *, wide_margins: bool) -> Chain:
     relation = rule.relation
-    at = np.flatnonzero(found.applies)
+    at = np.flatnonzero(computed.applies)
     constant = np.zeros(len(at))
     if isinstance(relation, Rate):
         parts: tuple[DemandPart, ...] = (level_part(relation.channel, 1.0, 1),)
@@ -107,21 +107,21 @@ def _chain(rule: Invariant, found: Residuals, record: Record, *, wary: bool) -> 
                 constant += on_time(on, at, weight, rows=rows, averaged=relation.averaged)
             else:
                 parts += flow_parts(term.channel, weight, rows=rows, averaged=relation.averaged)
-    margin = _margin(rule, _size(parts, record), wary=wary)
+    margin = _margin(rule, _size(parts, record), wide_margins=wide_margins)
     limits = Limits.around(len(at), rule.tolerance - margin)
-    fine = np.abs(found.values[at]) <= rule.tolerance
+    within = np.abs(computed.values[at]) <= rule.tolerance
     return Chain(
         rule=rule.name,
         at=at,
         parts=parts,
         constant=constant,
-        limits=limits if wary else limits.around_also(found.values[at], fine),
+        limits=limits if wide_margins else limits.around_also(computed.values[at], within),
         sacrificed=Limits.open(len(at)),
     )
 
 
 def _size(parts: tuple[DemandPart, ...], record: Record) -> float:
-    """Return how large the numbers are whose difference a residual is."""
+    """Return the size of the numbers that are subtracted in a residual."""
     return sum(
         float(np.abs(part.weights).sum())
         * float(np.fmax.reduce(np.abs(record.column(part.channel)), initial=0.0))
@@ -129,6 +129,6 @@ def _size(parts: tuple[DemandPart, ...], record: Record) -> float:
     )
 
 
-def _margin(rule: Invariant, size: float | Floats, *, wary: bool) -> float:
+def _margin(rule: Invariant, size: float | Floats, *, wide_margins: bool) -> float:
     wanted = MARGIN * rule.tolerance + ROUNDING * float(size)
-    return min(wanted * (16 if wary else 1), rule.tolerance / 2)
+    return min(wanted * (16 if wide_margins else 1), rule.tolerance / 2)

@@ -1,4 +1,4 @@
-"""How good a solution is, worked out from the solution itself and not from what a solver says."""
+"""The certificate of a solution, computed from the solution and not from the solver's report."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from sluice.arrays import Floats
 from sluice.errors import SolverError
 
-if TYPE_CHECKING:  # so that naming a certificate does not load SciPy
+if TYPE_CHECKING:  # so that importing a certificate does not load SciPy
     from sluice.lab.attacks.projection.demands import Limits
     from sluice.lab.attacks.projection.programme import Bounds, Programme
 
@@ -22,20 +22,20 @@ GAP = 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """Three numbers that prove an optimum, over every limit of the whole record.
+    """Three numbers (`primal`, `dual`, `gap`) prove an optimum over every limit of the record.
 
-    Moves within their limits can cost no less than the multipliers say (weak duality), whatever
-    the multipliers are; where the two meet, nothing is nearer.
+    By weak duality, moves within their limits cost at least `least`, for any multipliers. If `cost`
+    equals `least`, no record is nearer.
     """
 
     cost: float  # 1/2 sum of squared moves, in spreads
     least: float  # no record within the limits costs less
     primal: float  # furthest beyond a limit, in spreads
-    dual: float  # furthest from moves and multipliers balancing, in spreads
+    dual: float  # largest imbalance of moves and multipliers, in spreads
 
     @property
     def gap(self) -> float:
-        """The cost above the least possible one, as a share of it where it is more than 1."""
+        """The cost less the least possible one, as a share of the cost if that is more than 1."""
         return abs(self.cost - self.least) / max(1.0, abs(self.cost))
 
     @property
@@ -44,17 +44,17 @@ class Certificate:
         return math.sqrt(2 * abs(self.cost - self.least))
 
     def demand(self) -> None:
-        """Raise unless it proves an optimum."""
-        worst = (
+        """Raise SolverError unless the numbers prove an optimum."""
+        checks = (
             ("limits", self.primal, PRIMAL),
             ("balance of moves and multipliers", self.dual, DUAL),
             ("duality gap", self.gap, GAP),
         )
-        for what, found, most in worst:
-            if not found <= most:
+        for what, value, limit in checks:
+            if not value <= limit:
                 raise SolverError(
-                    f"the projection is not a certified optimum: {what} {found:.3g}, at most "
-                    f"{most:.3g} expected; the rules may hold tolerances far below the spread of "
+                    f"the projection is not a certified optimum: {what} {value:.3g}, at most "
+                    f"{limit:.3g} expected; the rules may hold tolerances far below the spread of "
                     "their channels"
                 )
 
@@ -62,7 +62,7 @@ class Certificate:
 def certify(
     programme: "Programme", bounds: "Bounds", moves: Floats, on_moves: Floats, on_links: Floats
 ) -> Certificate:
-    """Hold moves and multipliers (positive at a high limit, negative at a low one) to account."""
+    """Certify moves by their multipliers (positive at a high limit, negative at a low one)."""
     matrix = programme.links.matrix
     pull = matrix.T @ on_links + on_moves
     sums = matrix @ moves
@@ -79,7 +79,7 @@ def certify(
 
 
 def _support(limits: "Limits", multipliers: Floats) -> float:
-    """Return the most that the multipliers can make of values within the limits."""
+    """Return the largest product of the multipliers with values within the limits."""
     high, low = multipliers > 0, multipliers < 0
     total = multipliers[high] @ limits.high[high] + multipliers[low] @ limits.low[low]
     return float(total)

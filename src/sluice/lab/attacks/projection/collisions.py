@@ -1,7 +1,7 @@
-"""Rows that no readings can mend while the actuators stand, found reading by reading.
+"""Rows that no readings can repair while the actuators stay fixed, found reading by reading.
 
-Two couplings bind one flow, and their slabs do not meet: with P101 on and MV201 closed, nothing
-that FIT201 could read satisfies both. Or all that a rule reads is fixed.
+Two couplings limit one flow, and their slabs do not overlap: with P101 on and MV201 closed, no
+reading of FIT201 satisfies both. Or every reading of a rule is fixed.
 """
 
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from sluice.lab.attacks.projection.demands import Demands, Limits
 from sluice.lab.attacks.projection.outcome import Conflict
 from sluice.lab.attacks.projection.programme import Grade
 
-__all__ = ["Found", "collisions", "in_order"]
+__all__ = ["Grading", "collisions", "in_order"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Grades that leave room for moves, and which rules collide where one was raised."""
+class Grading:
+    """The grade of each group, and the rules that collide where a grade was raised."""
 
     grade: Ints
     conflicts: tuple[Conflict, ...]
 
 
-def collisions(assembly: Assembly) -> Found:
-    """Find the rows on which slabs of one reading do not meet, or nothing that is read can move."""
+def collisions(assembly: Assembly) -> Grading:
+    """Find rows on which slabs of one reading do not overlap, or no reading of a rule can move."""
     grade = np.zeros(assembly.programme.groups, np.int64)
     named: dict[int, set[str]] = {}
     slabs, links = assembly.cells.slabs, assembly.programme.links
@@ -35,16 +35,16 @@ def collisions(assembly: Assembly) -> Found:
         named.setdefault(int(row), set()).update(_colliding(assembly, int(row), int(column)))
     grade[np.flatnonzero(_no_room(assembly.cells, slabs.sacrificed).any(axis=1))] = Grade.LET_GO
     stuck = np.diff(links.matrix.indptr) == 0
-    nothing = np.zeros(len(links))
+    no_moves = np.zeros(len(links))
     for limits, to in (
         (links.limits.kept, Grade.SACRIFICED),
         (links.limits.sacrificed, Grade.LET_GO),
     ):
-        for link in np.flatnonzero(stuck & limits.broken(nothing, beyond=0.0)):
+        for link in np.flatnonzero(stuck & limits.broken(no_moves, beyond=0.0)):
             group = links.group[link]
             grade[group] = max(int(grade[group]), to)
             named.setdefault(int(links.row[link]), set()).add(links.rules[links.rule[link]])
-    return Found(
+    return Grading(
         grade=grade,
         conflicts=tuple(
             Conflict(row=row, rules=in_order(assembly.demands, rules))
@@ -54,7 +54,7 @@ def collisions(assembly: Assembly) -> Found:
 
 
 def in_order(demands: Demands, rules: set[str]) -> tuple[str, ...]:
-    """Return rules in the order they are demanded in."""
+    """Return rules in the order of their demands."""
     known = [slab.rule for slab in demands.slabs] + [chain.rule for chain in demands.chains]
     return tuple(rule for rule in known if rule in rules)
 
@@ -65,7 +65,7 @@ def _no_room(cells: Cells, limits: Limits) -> Bools:
 
 
 def _colliding(assembly: Assembly, row: int, column: int) -> set[str]:
-    """Name the rules whose slab misses another's, or a reading that is fixed."""
+    """Return the rules whose slab does not overlap another, or does not hold a fixed reading."""
     cells = assembly.cells
     slabs = [
         (slab.rule, float(slab.limits.low[row]), float(slab.limits.high[row]))

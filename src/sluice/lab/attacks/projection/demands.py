@@ -1,10 +1,10 @@
-"""What rules demand of readings, as an adversary reads them. Given the actuators, all is affine.
+"""What rules demand of readings. With the actuators fixed, all demands are affine.
 
-    slab    one channel, row by row, between two numbers        couplings, bounds
-    chain   a weighted sum of readings of several rows, ditto   balances, windows, rates
+    slab    one channel between two numbers, row by row           couplings, bounds
+    chain   a weighted sum of readings of several rows, likewise  balances, windows, rates
 
-Every demand has two pairs of limits: as they are, and as they are for a row that is *sacrificed*,
-that is, left to count against the budget of violating rows.
+Every demand has two pairs of limits: the normal ones, and those for a row that is *sacrificed*,
+that is, counted against the budget of violating rows.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Limits:
 
     @classmethod
     def around(cls, rows: int, reach: float) -> "Limits":
-        """Return limits so far on either side of zero."""
+        """Return limits from -reach to reach."""
         return cls(low=np.full(rows, -reach), high=np.full(rows, reach))
 
     @property
@@ -39,24 +39,24 @@ class Limits:
         return np.asarray(np.isfinite(self.low) | np.isfinite(self.high))
 
     def around_also(self, values: Floats, where: Bools) -> "Limits":
-        """Return limits widened to hold these values on the given rows."""
+        """Return limits widened to include these values on the given rows."""
         return Limits(
             low=np.where(where, np.minimum(self.low, values), self.low),
             high=np.where(where, np.maximum(self.high, values), self.high),
         )
 
     def beyond(self, values: Floats) -> Floats:
-        """Return how far beyond values lie; 0 within."""
+        """Return how far values lie beyond the limits; 0 within them."""
         return np.maximum(np.maximum(values - self.high, self.low - values), 0.0)
 
     def broken(self, values: Floats, *, beyond: float) -> Bools:
-        """Tell where values lie further than so much beyond."""
+        """Return where values lie more than `beyond` outside the limits."""
         return np.asarray((values < self.low - beyond) | (values > self.high + beyond))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slab:
-    """One rule holds one channel between two numbers, on every row of the record."""
+    """One rule keeps one channel between two numbers, on every row of the record."""
 
     rule: str
     channel: str
@@ -66,7 +66,7 @@ class Slab:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandPart:
-    """A channel in a chain: how many rows back, and with what weights."""
+    """A channel in a chain: how many rows back, and with which weights."""
 
     channel: str
     back: Ints
@@ -75,7 +75,7 @@ class DemandPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """One rule holds the sum of its parts and a constant between two numbers, at some rows."""
+    """One rule keeps the sum of its parts and a constant between two numbers, at some rows."""
 
     rule: str
     at: Ints
@@ -88,7 +88,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownReadings:
-    """What an instrument can show: a reading beyond is read as the last one that it can."""
+    """The range an instrument can show: a reading beyond it is read as the end of the range."""
 
     channel: str
     low: float
@@ -97,13 +97,13 @@ class ShownReadings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """All that a rule set demands of one record under one policy, and what may be broken."""
+    """All demands of a rule set on one record under one policy, and how many may be broken."""
 
     slabs: tuple[Slab, ...]
     chains: tuple[Chain, ...]
-    held: Ints  # rows x channels of the record: the row whose reading is read (a missing one: last)
-    shown: tuple[ShownReadings, ...]  # where the arithmetic ends with what an instrument can show
-    counted: Bools  # rows that count as violating whatever they show
-    rows: int  # that may violate, those already counted included
-    severe: int  # of these, rows that may go beyond the limits for sacrificed ones too
+    source_rows: Ints  # rows x channels: the row whose reading is read (if missing, the last known)
+    shown: tuple[ShownReadings, ...]  # if the arithmetic ends at what an instrument can show
+    counted: Bools  # rows that count as violating whatever their readings
+    rows: int  # that may violate, including those already counted
+    severe: int  # of these, rows that may exceed the limits for sacrificed rows too
     anchors: tuple[tuple[str, int], ...] = ()  # per window rule: anchors that may be broken

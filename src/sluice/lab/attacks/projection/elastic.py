@@ -1,7 +1,7 @@
-"""Rows that cannot all be mended, found over many readings: a tank that would overflow.
+"""Rows that cannot all be repaired, found over many readings: a tank that would overflow.
 
-Every violating group gets a slack at a high price. Where slack is needed, groups are given up; the
-rules whose multipliers press against theirs are the ones they collide with.
+Every violating group gets a slack at a high price. Groups that need slack are given up. They
+collide with the rules whose multipliers press against theirs.
 """
 
 import numpy as np
@@ -10,19 +10,19 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 from sluice.arrays import Floats, Ints
 from sluice.errors import SolverError
 from sluice.lab.attacks.projection.assembly import Assembly
-from sluice.lab.attacks.projection.collisions import Found, in_order
+from sluice.lab.attacks.projection.collisions import Grading, in_order
 from sluice.lab.attacks.projection.demands import Limits
 from sluice.lab.attacks.projection.engine import SolverTask, minimise
 from sluice.lab.attacks.projection.outcome import Conflict
 from sluice.lab.attacks.projection.programme import Bounds, Grade
 
-__all__ = ["mended"]
+__all__ = ["give_up_groups"]
 
 CHEAP = 1e-4
-"""Of moves, beside slack: a row that they could mend is given up only if they are enormous."""
+"""Price of moves next to slack: a row is given up only if the moves to repair it are enormous."""
 
 DEARER = 100.0
-"""Where the pass before needed no slack, it costs so much more; so it gathers on few groups."""
+"""Price factor of groups without slack in the pass before, so that few groups get slack."""
 
 PASSES = 3
 ACCURACY = 1e-8
@@ -30,10 +30,10 @@ SLACK = 1e-8  # in spreads: less is the solver's rounding
 PRESSING = 1e-3  # of the largest multiplier around a group
 
 
-def mended(assembly: Assembly, grade: Ints) -> Found:
-    """Give up few groups such that there are moves within the limits of all others.
+def give_up_groups(assembly: Assembly, grade: Ints) -> Grading:
+    """Give up few groups, so that there are moves within the limits of all others.
 
-    Only groups that the record violates get slack: with all of them given up, nothing need move.
+    Only groups that the record violates get slack: if all of them are given up, nothing must move.
     """
     programme = assembly.programme
     elastic = _Elastic(assembly, programme.bounds(grade))
@@ -43,11 +43,11 @@ def mended(assembly: Assembly, grade: Ints) -> Found:
         try:
             moves, slack = elastic.solve(price)
         except SolverError:
-            break  # the pass before will do
+            break  # the pass before is good enough
     given_up = elastic.groups[slack > SLACK]
     if not given_up.size:
         raise SolverError(
-            "the projection's solver found no moves, yet there are some; the rules may hold "
+            "the projection's solver found no moves although there are some; the rules may hold "
             "tolerances far below the spread of their channels"
         )
     raised = grade.copy()
@@ -60,7 +60,7 @@ def mended(assembly: Assembly, grade: Ints) -> Found:
         Conflict(row=elastic.row(int(group)), rules=elastic.pressing(int(group)))
         for group in given_up
     )
-    return Found(grade=raised, conflicts=conflicts)
+    return Grading(grade=raised, conflicts=conflicts)
 
 
 class _Elastic:
@@ -69,8 +69,8 @@ class _Elastic:
     def __init__(self, assembly: Assembly, bounds: Bounds) -> None:
         programme = assembly.programme
         links, moves = programme.links, programme.moves
-        nothing = np.zeros(len(moves))
-        self.groups = np.flatnonzero(programme.broken_groups(nothing, bounds, beyond=0.0))
+        no_moves = np.zeros(len(moves))
+        self.groups = np.flatnonzero(programme.broken_groups(no_moves, bounds, beyond=0.0))
         self._assembly = assembly
         soft = np.isin(moves.row, self.groups)
         self._own = Limits(
@@ -91,24 +91,27 @@ class _Elastic:
         self._on_moves: Floats = np.zeros(len(moves))
 
     def solve(self, price: Floats) -> tuple[Floats, Floats]:
-        """Return moves and each group's slack, and remember the multipliers."""
+        """Return moves and each group's slack, and store the multipliers."""
         soft = np.isin(self._group, self.groups)
         firm = np.flatnonzero(~soft)
         up = np.flatnonzero(soft & np.isfinite(self._limits.high))
         down = np.flatnonzero(soft & np.isfinite(self._limits.low))
-        found = minimise(self._task(price, firm, up, down), accuracy=ACCURACY)
-        if found is None:
-            raise SolverError("the projection's solver could not tell which rows collide")
+        minimum = minimise(self._task(price, firm, up, down), accuracy=ACCURACY)
+        if minimum is None:
+            raise SolverError(
+                "the projection's solver could not find which rows collide; the rules may hold "
+                "tolerances far below the spread of their channels"
+            )
         rows, size = self._matrix.shape
         on = np.zeros(rows)
-        np.add.at(on, np.concatenate([firm, up, down]), found.on_links)
+        np.add.at(on, np.concatenate([firm, up, down]), minimum.on_links)
         self._on_links[self._links] = on[: len(self._links)]
-        self._on_moves = found.on_moves[:size].copy()
+        self._on_moves = minimum.on_moves[:size].copy()
         self._on_moves[self._moves] = on[len(self._links) :]
-        return found.moves[:size], found.moves[size:]
+        return minimum.moves[:size], minimum.moves[size:]
 
     def _task(self, price: Floats, firm: Ints, up: Ints, down: Ints) -> SolverTask:
-        """Return it with slack in the limits that go up or down, and none in the firm ones."""
+        """Return the task with slack in the upper and lower limits, and none in the firm ones."""
         rows, size = self._matrix.shape
         count, matrix = len(self.groups), self._matrix
         given = np.union1d(up, down)
@@ -136,14 +139,14 @@ class _Elastic:
         )
 
     def row(self, group: int) -> int:
-        """Return the row of a group: itself, or its anchor."""
+        """Return the row of a group: the group itself, or its anchor."""
         links = self._assembly.programme.links
         if group < self._assembly.programme.rows:
             return group
         return int(links.row[links.group == group][0])
 
     def pressing(self, group: int) -> tuple[str, ...]:
-        """Name the rules that press on the group's readings, its own among them."""
+        """Return the rules that press on the group's readings, including its own."""
         links, moves = self._assembly.programme.links, self._assembly.programme.moves
         own = np.flatnonzero((links.group == group) & (self._on_links != 0))
         touched = np.union1d(links.matrix[own].indices, np.flatnonzero(moves.row == group))
@@ -159,13 +162,13 @@ class _Elastic:
         return in_order(self._assembly.demands, rules)
 
     def _tightest(self, move: int) -> str:
-        """Name the slab that a move's limit is; none where it is the instrument's own."""
+        """Return the rule whose slab limits a move; empty if the instrument's range does."""
         moves = self._assembly.programme.moves
         row, channel = moves.row[move], moves.channels[moves.channel[move]]
         high = self._on_moves[move] > 0
-        found, room = "", np.inf
+        tightest, room = "", np.inf
         for slab in self._assembly.demands.slabs:
             if slab.channel == channel:
                 left = float(slab.limits.high[row] if high else -slab.limits.low[row])
-                found, room = (slab.rule, left) if left < room else (found, room)
-        return found
+                tightest, room = (slab.rule, left) if left < room else (tightest, room)
+        return tightest

@@ -1,4 +1,4 @@
-"""The one place that knows PIQP: a proximal interior-point method for sparse programmes."""
+"""The only module that calls PIQP, a proximal interior-point method for sparse programmes."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class SolverTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minimum:
-    """Where it is least, and the multipliers: positive at a high limit, negative at a low one."""
+    """The minimiser, and the multipliers: positive at a high limit, negative at a low one."""
 
     moves: Floats
     on_moves: Floats
@@ -36,12 +36,12 @@ TRIES = 3
 
 
 def minimise(task: SolverTask, *, accuracy: float) -> Minimum | None:
-    """Return the minimum, or nothing where there is none or none was found.
+    """Return the minimum, or None if there is none or the solver finds none.
 
-    Where the solver's last digits do not settle it is asked for fewer; how good the answer is, its
-    certificate measures.
+    If the solver's last digits do not converge, it runs again with a lower accuracy. The
+    certificate measures how good the answer is.
     """
-    # Loaded when needed: nothing but a projection needs it.
+    # Imported here because only a projection needs it.
     import piqp  # noqa: PLC0415
 
     solver = piqp.SparseSolver()
@@ -68,5 +68,7 @@ def minimise(task: SolverTask, *, accuracy: float) -> Minimum | None:
             break
     if status != piqp.PIQP_SOLVED:
         return None
-    found = solver.result
-    return Minimum(moves=found.x, on_moves=found.z_bu - found.z_bl, on_links=found.z_u - found.z_l)
+    result = solver.result
+    return Minimum(
+        moves=result.x, on_moves=result.z_bu - result.z_bl, on_links=result.z_u - result.z_l
+    )

@@ -1,4 +1,4 @@
-"""What a projection comes to."""
+"""The result of a projection."""
 
 from dataclasses import dataclass, field
 
@@ -12,9 +12,9 @@ __all__ = ["Conflict", "Projection"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """A row given up because the actuators stand, and the rules that collide on its readings.
+    """A row given up because the actuators stay fixed, and the rules that collide on its readings.
 
-    Where rules collide over many rows, others might have been given up in its stead.
+    If rules collide over many rows, another row could have been given up instead.
     """
 
     row: int
@@ -23,15 +23,15 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """The nearest record that obeys the rules, and what it took. Shifts are in spreads."""
+    """The nearest record that obeys the rules, and how it was reached. Shifts are in spreads."""
 
     record: Record = field(repr=False)
     moved_rows: int
-    mean_shift: float  # over all readings that might have been moved
+    mean_shift: float  # over all readings that may be moved
     max_shift: float
-    frobenius: float  # of all shifts: what was minimised
-    sacrificed: Ints = field(repr=False)  # rows left to violate, against the policy's budget
-    budget: int  # rows that may violate; fewer than the sacrificed ones only where rules collide
+    frobenius: float  # norm of all shifts: what was minimised
+    sacrificed: Ints = field(repr=False)  # rows that still violate, against the policy's budget
+    budget: int  # rows that may violate; fewer than the sacrificed ones only if rules collide
     conflicts: tuple[Conflict, ...]
     violating_before: int
     violating_after: int

@@ -21,16 +21,16 @@ __all__ = ["Bounds", "Choice", "Grade", "Links", "Moves", "Programme"]
 
 
 class Grade(IntEnum):
-    """What becomes of a group's limits."""
+    """Which limits hold for a group."""
 
     KEPT = 0
     SACRIFICED = 1  # it counts as violating, and the limits of sacrificed groups hold
-    LET_GO = 2  # no rule holds
+    LET_GO = 2  # the limits of no rule hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Limits as they are for a group that is kept, one that is sacrificed and one let go."""
+    """The limits for a group that is kept, one that is sacrificed and one that is let go."""
 
     kept: Limits
     sacrificed: Limits
@@ -84,7 +84,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """All of it but the choice of sacrifices."""
+    """The whole programme except the choice of sacrifices."""
 
     rows: int
     groups: int  # the rows, then the anchors that have a budget of their own
@@ -99,18 +99,18 @@ class Programme:
         )
 
     def broken_links(self, moves: Floats, bounds: Bounds, *, beyond: float) -> Bools:
-        """Tell the links that lie further than so much beyond their limits."""
+        """Return the links that lie more than `beyond` outside their limits."""
         return bounds.links.broken(self.links.matrix @ moves, beyond=beyond)
 
     def broken_groups(self, moves: Floats, bounds: Bounds, *, beyond: float) -> Bools:
-        """Tell the groups that hold a broken limit."""
-        found = np.zeros(self.groups, bool)
-        found[self.moves.row[bounds.moves.broken(moves, beyond=beyond)]] = True
-        found[self.links.group[self.broken_links(moves, bounds, beyond=beyond)]] = True
-        return found
+        """Return the groups that have a broken limit."""
+        broken = np.zeros(self.groups, bool)
+        broken[self.moves.row[bounds.moves.broken(moves, beyond=beyond)]] = True
+        broken[self.links.group[self.broken_links(moves, bounds, beyond=beyond)]] = True
+        return broken
 
     def moved(self, record: Record, moves: Floats) -> Record:
-        """Return the record with its readings moved; the same one where nothing moves."""
+        """Return the record with its readings moved; the same record if nothing moves."""
         at = np.flatnonzero(moves)
         if not at.size:
             return record

@@ -1,7 +1,7 @@
 """Integer rules as slabs and chains on one record.
 
-Weights are those of the integer rules, so that only the rounding of readings to registers is left
-between this arithmetic and the evaluator's; limits keep that far inside.
+Weights are those of the integer rules, so this arithmetic differs from the evaluator's only by the
+rounding of readings to registers; limits are tightened by that rounding.
 """
 
 import math
@@ -29,26 +29,26 @@ from sluice.telemetry import Record
 __all__ = ["RegisterReader"]
 
 OFF_CENTRE = 0.1
-"""Of a register step: no further beyond the outermost register that a rule allows.
+"""Share of a register step: the reach of limits beyond the outermost register that a rule allows.
 
-A flow held there for a whole window would otherwise be rounded the same way on every row of it.
+With a larger share, a flow that stays there for a whole window is rounded the same way on each row.
 """
 
 DEVIATIONS = 6.0
-"""Rounding errors of many registers cancel: their sum stays within so many deviations."""
+"""Rounding errors of many registers cancel: their sum stays within this many deviations."""
 
 
 class RegisterReader:
     """Turns integer rules into demands on one record."""
 
-    def __init__(self, encoding: Encoding, record: Record, *, wary: bool) -> None:
+    def __init__(self, encoding: Encoding, record: Record, *, wide_margins: bool) -> None:
         self.encoding = encoding
         self._record = record
         self._starts = record.segment_starts
-        self._wary = wary
+        self._wide_margins = wide_margins
 
     def coupling(self, rule: IntegerCoupling, judged: Judged, severe: float) -> Slab:
-        """Return the flows that go with the actuator's state, or with its settle envelope."""
+        """Return the flows that fit the actuator's state, or its settle envelope."""
         relation = rule.relation
         register = self.encoding.register(relation.flow)
         states = self._states(relation.actuator)
@@ -78,7 +78,7 @@ class RegisterReader:
         register = self.encoding.register(rule.channel)
         rows = len(self._record)
         strict = self._readings(register, np.full(rows, rule.low), np.full(rows, rule.high))
-        outside = (TOLERANCE + 1) / TOLERANCE  # how far, to the evaluator, anything outside is
+        outside = (TOLERANCE + 1) / TOLERANCE  # the evaluator's excess for any reading outside
         relaxed = strict if outside > severe else Limits.open(rows)
         return self._slab(rule.channel, strict, relaxed, judged, severe)
 
@@ -86,12 +86,12 @@ class RegisterReader:
         """Return the balance, window or rate, in the channel's unit."""
         quantum = rule.rule.tolerance / TOLERANCE
         if isinstance(rule, IntegerRate):
-            at = self._apart(1, np.arange(1, len(self._record)))
+            at = self._within_segments(1, np.arange(1, len(self._record)))
             parts, weights = self._level(rule.channel, rule.weight, quantum, 1)
             constant = np.zeros(len(at))
         else:
             at = judged.anchors if rule.rows > 1 else np.arange(1, len(self._record))
-            at = self._apart(rule.rows, at)
+            at = self._within_segments(rule.rows, at)
             parts, weights = self._level(rule.level, rule.level_weight, quantum, rule.rows)
             constant, flows, more = self._flows(rule, at, quantum)
             parts += flows
@@ -103,7 +103,7 @@ class RegisterReader:
         margin = min(margin, strict / 2)
         limits = Limits.around(len(at), strict - margin)
         relaxed = Limits.around(len(at), (np.inf if anchored else severe * tolerance) - margin)
-        if not self._wary:
+        if not self._wide_margins:
             start, excess = self._sum(parts, at) + constant, judged.excess[at]
             limits = limits.around_also(start, excess <= strict / tolerance)
             relaxed = relaxed.around_also(start, excess <= severe)
@@ -144,8 +144,8 @@ class RegisterReader:
             weights += [float(term.weight * share)] * (rule.rows + share - 1)
         return constant, parts, weights
 
-    def _apart(self, rows: int, at: Ints) -> Ints:
-        """Keep the rows whose span crosses no time jump: the others are judged without reading."""
+    def _within_segments(self, rows: int, at: Ints) -> Ints:
+        """Return rows whose span crosses no time jump; the others are judged without readings."""
         segment = np.searchsorted(self._starts, np.arange(len(self._record)), side="right")
         whole: Ints = at[segment[at] == segment[at - rows]]
         return whole
@@ -159,11 +159,11 @@ class RegisterReader:
         return total
 
     def _rounding(self, weights: Floats) -> float:
-        """Return how far rounding readings to registers may take a residual."""
+        """Return how far the rounding of readings to registers may move a residual."""
         size = np.abs(weights)
         worst = float(size.sum()) / 2
         likely = DEVIATIONS * float(np.sqrt((size**2).sum() / 12))
-        return worst if self._wary else min(worst, likely)
+        return worst if self._wide_margins else min(worst, likely)
 
     def _readings(self, register: Register, least: Ints, most: Ints) -> Limits:
         """Return the readings that quantise to these registers; the outermost take all beyond."""
@@ -177,7 +177,7 @@ class RegisterReader:
     def _slab(
         self, channel: str, limits: Limits, sacrificed: Limits, judged: Judged, severe: float
     ) -> Slab:
-        if not self._wary:
+        if not self._wide_margins:
             readings = self._record.column(channel)
             known: Bools = ~np.isnan(readings)
             limits = limits.around_also(readings, known & (judged.excess <= min(1.0, severe)))

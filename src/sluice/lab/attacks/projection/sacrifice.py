@@ -1,8 +1,8 @@
 """Which rows to sacrifice: the adversary's use of the share of rows that may violate.
 
-Rows that nothing can mend go first. The rest of the budget goes to the violating rows that would
-cost most to mend, each judged by itself. This is a heuristic: the moves are the exact optimum for
-the choice made, but another choice may cost less.
+Rows that nothing can repair go first. The rest of the budget goes to the violating rows that would
+cost most to repair, each estimated by itself. This is a heuristic: the moves are the exact optimum
+for the choice made, but another choice may cost less.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from sluice.arrays import Floats, Ints
 from sluice.lab.attacks.projection.assembly import Assembly
 from sluice.lab.attacks.projection.collisions import collisions
 from sluice.lab.attacks.projection.demands import Limits
-from sluice.lab.attacks.projection.elastic import mended
+from sluice.lab.attacks.projection.elastic import give_up_groups
 from sluice.lab.attacks.projection.outcome import Conflict
 from sluice.lab.attacks.projection.programme import Grade, Programme
 from sluice.lab.attacks.projection.solver import NoMovesError, Solution, solve
@@ -31,48 +31,48 @@ class SacrificePlan:
 
 
 def plan(assembly: Assembly) -> SacrificePlan:
-    """Give up what must be, then what may be, and solve."""
+    """Sacrifice the rows that must be, then those that the budgets allow, and solve."""
     programme = assembly.programme
-    found = collisions(assembly)
-    conflicts, forced = found.conflicts, found.grade.copy()
+    grading = collisions(assembly)
+    conflicts, forced = grading.conflicts, grading.grade.copy()
     forced[: programme.rows] = np.maximum(forced[: programme.rows], assembly.demands.counted)
     while True:
         grade = _spent(assembly, forced)
         try:
             solution = solve(programme, programme.bounds(grade))
         except NoMovesError:
-            found = mended(assembly, forced)
-            conflicts, forced = conflicts + found.conflicts, found.grade
+            grading = give_up_groups(assembly, forced)
+            conflicts, forced = conflicts + grading.conflicts, grading.grade
         else:
             return SacrificePlan(grade=grade, solution=solution, conflicts=conflicts)
 
 
 def _spent(assembly: Assembly, forced: Ints) -> Ints:
-    """Spend what the forced sacrifices leave of each budget."""
+    """Spend what the forced sacrifices leave of each budget; return the grades."""
     programme, demands = assembly.programme, assembly.demands
     grade = forced.copy()
     rows = np.arange(programme.rows)
-    saved = _mending(programme, kept=True) - _mending(programme, kept=False)
+    saved = _repair_costs(programme, kept=True) - _repair_costs(programme, kept=False)
     for most, groups in ((demands.rows, rows), *assembly.anchors):
         left = most - int(np.count_nonzero(forced[groups]))
-        grade[_dearest(saved, groups[forced[groups] == Grade.KEPT], left)] = Grade.SACRIFICED
+        grade[_costliest(saved, groups[forced[groups] == Grade.KEPT], left)] = Grade.SACRIFICED
     left = demands.severe - int(np.count_nonzero(forced[rows] == Grade.LET_GO))
-    severe = _mending(programme, kept=False)
-    grade[_dearest(severe, rows[grade[rows] == Grade.SACRIFICED], left)] = Grade.LET_GO
+    severe = _repair_costs(programme, kept=False)
+    grade[_costliest(severe, rows[grade[rows] == Grade.SACRIFICED], left)] = Grade.LET_GO
     return grade
 
 
-def _dearest(costs: Floats, groups: Ints, most: int) -> Ints:
+def _costliest(costs: Floats, groups: Ints, most: int) -> Ints:
     order = np.argsort(-costs[groups], kind="stable")[: max(0, most)]
-    dearest = groups[order]
-    return dearest[costs[dearest] > 0]
+    costliest = groups[order]
+    return costliest[costs[costliest] > 0]
 
 
-def _mending(programme: Programme, *, kept: bool) -> Floats:
-    """Estimate what it costs to bring each group, by itself, within its limits.
+def _repair_costs(programme: Programme, *, kept: bool) -> Floats:
+    """Estimate the cost of bringing each group, by itself, within its limits.
 
-    A reading goes to its limit: v^2 / 2. So does a chain, but for its neighbours: a level's jump v
-    beyond the tolerance e is made up for over v / e rows on either side, which adds v^3 / 12 e.
+    A reading moves to its limit: v^2 / 2. A chain also moves its neighbours: a level's jump v
+    beyond the tolerance e is spread over v / e rows on either side, which adds v^3 / 12 e.
     """
     links, moves = programme.links, programme.moves
     costs: Floats = np.zeros(programme.groups)

@@ -1,4 +1,4 @@
-"""From a record and rules to the nearest record that obeys them."""
+"""Finds the nearest record that obeys the rules."""
 
 import numpy as np
 
@@ -17,13 +17,15 @@ __all__ = ["nearest"]
 
 
 def nearest(gate: Gate, record: Record, *, fixed: tuple[str, ...]) -> Projection:
-    """Return the nearest record that the gate's rules find nothing against, but for its budgets.
+    """Return the nearest record that obeys the gate's rules, except for what its budgets allow.
 
-    Where rounding breaks a row that was meant to hold, all is done again with wider margins.
+    If rounding breaks a row that was meant to hold, the search runs again with wider margins.
     """
     before = gate.judge(record)
-    for wary in (False, True):
-        assembly = assemble(record, gate.rules, _demands(gate, record, wary=wary), fixed=fixed)
+    for wide_margins in (False, True):
+        assembly = assemble(
+            record, gate.rules, _demands(gate, record, wide_margins=wide_margins), fixed=fixed
+        )
         chosen = plan(assembly)
         moved = assembly.programme.moved(record, chosen.solution.moves)
         after = before if moved is record else gate.judge(moved)
@@ -35,7 +37,7 @@ def nearest(gate: Gate, record: Record, *, fixed: tuple[str, ...]) -> Projection
 def _as_planned(
     gate: Gate, assembly: Assembly, chosen: SacrificePlan, moved: Record, after: Verdict
 ) -> bool:
-    """Tell whether all rows and anchors hold that were meant to."""
+    """Return whether all kept rows and anchors hold."""
     kept = chosen.grade == Grade.KEPT
     if (after.violating & kept[: len(moved)]).any():
         return False
@@ -43,21 +45,23 @@ def _as_planned(
     own = np.flatnonzero(links.group >= len(moved))
     if gate.encoding is None or not own.size:
         return True
-    for found in evaluate(gate.encoding, moved):
-        if found.anchors.size:
-            at = own[links.rule[own] == links.rules.index(found.rule.name)]
-            if (found.violating[links.row[at]] & kept[links.group[at]]).any():
+    for judged in evaluate(gate.encoding, moved):
+        if judged.anchors.size:
+            at = own[links.rule[own] == links.rules.index(judged.rule.name)]
+            if (judged.violating[links.row[at]] & kept[links.group[at]]).any():
                 return False
     return True
 
 
-def _demands(gate: Gate, record: Record, *, wary: bool) -> Demands:
+def _demands(gate: Gate, record: Record, *, wide_margins: bool) -> Demands:
     match gate.policy:
         case PaperPolicy() as paper:
-            return paper_demands(gate.rules, paper, record, wary=wary)
+            return paper_demands(gate.rules, paper, record, wide_margins=wide_margins)
         case HardenedPolicy() as hardened:
             assert gate.encoding is not None
-            return hardened_demands(gate.rules, hardened, record, gate.encoding, wary=wary)
+            return hardened_demands(
+                gate.rules, hardened, record, gate.encoding, wide_margins=wide_margins
+            )
 
 
 def _outcome(

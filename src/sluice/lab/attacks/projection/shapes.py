@@ -1,4 +1,4 @@
-"""Which readings a balance sums, with what weights, over one row or many."""
+"""Which readings a balance sums, with which weights, over one row or many."""
 
 import numpy as np
 
@@ -9,20 +9,20 @@ __all__ = ["flow_parts", "level_part", "on_time"]
 
 
 def level_part(channel: str, weight: float, rows: int) -> DemandPart:
-    """Return a level's rise over so many rows."""
+    """Return a level's rise over this many rows."""
     return DemandPart(
         channel=channel, back=np.array([0, rows]), weights=np.array([weight, -weight])
     )
 
 
 def flow_parts(channel: str, weight: float, *, rows: int, averaged: bool) -> tuple[DemandPart, ...]:
-    """Return a flow summed over so many rows; averaged, each row weighs with the one before it."""
+    """Return a flow summed over rows; if averaged, each row counts with the one before it."""
     back, weights = _summed(weight, rows=rows, averaged=averaged)
     return (DemandPart(channel=channel, back=back, weights=weights),)
 
 
 def on_time(on: Bools, at: Ints, weight: float, *, rows: int, averaged: bool) -> Floats:
-    """Return the same sum of an actuator's on-indicator, which no adversary moves."""
+    """Return the same sum of an actuator's on-indicator, which the adversary does not move."""
     back, weights = _summed(weight, rows=rows, averaged=averaged)
     total: Floats = np.zeros(len(at))
     for rows_back, each in zip(back, weights, strict=True):

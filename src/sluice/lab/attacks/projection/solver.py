@@ -1,4 +1,4 @@
-"""The smallest moves: the solver sees the links that matter, the certificate all of them."""
+"""The smallest moves: the solver gets the links that matter, the certificate checks all."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ __all__ = ["NoMovesError", "Solution", "solve"]
 
 ACCURACY = 1e-11
 BROKEN = 1e-10  # in spreads: less is the solver's rounding
-STILL = 1e-9  # in spreads: the solver's noise, no move
-MANY = 0.4  # of the links: rather than so many and then more, all are shown at once
+STILL = 1e-9  # in spreads: a smaller move is the solver's noise
+MANY = 0.4  # share of the links above which the solver gets all of them
 REACH_ROWS = 32
-"""Links so near to a broken one come along at once: levels are mended over many rows."""
+"""Links this near to a broken one are added with it: levels are repaired over many rows."""
 
 
 class NoMovesError(Exception):
@@ -26,7 +26,7 @@ class NoMovesError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Moves with the multipliers that prove them, and the links the solver was shown."""
+    """Moves with the multipliers that prove them, and the links that the solver got."""
 
     moves: Floats
     on_moves: Floats
@@ -39,18 +39,18 @@ class Solution:
         return 0.5 * float(self.moves @ self.moves)
 
     def certificate(self, programme: Programme, bounds: Bounds) -> Certificate:
-        """Return how good it is, over all limits."""
+        """Return the certificate over all limits."""
         return certify(programme, bounds, self.moves, self.on_moves, self.on_links)
 
 
 def solve(programme: Programme, bounds: Bounds) -> Solution:
     """Return the smallest moves within the limits.
 
-    The solver is shown the links that are broken without it and those near them. Where its answer
-    breaks none of the others it is the answer to the whole; else it is shown more.
+    The solver gets the links that are broken without it and those near them. If its answer breaks
+    none of the others, it solves the whole programme; otherwise the solver gets more links.
     """
     demanded = bounds.links.finite
-    solution = _shown(programme, bounds, np.zeros(len(demanded), bool))
+    solution = _solve_with(programme, bounds, np.zeros(len(demanded), bool))
     reach = REACH_ROWS
     while True:
         broken = programme.broken_links(solution.moves, bounds, beyond=BROKEN)
@@ -60,12 +60,12 @@ def solve(programme: Programme, bounds: Bounds) -> Solution:
         working = solution.working | (_near(programme, broken, reach) & demanded)
         if np.count_nonzero(working) > MANY * len(working):
             working = demanded
-        solution = _shown(programme, bounds, working)
+        solution = _solve_with(programme, bounds, working)
         reach *= 2
 
 
 def _near(programme: Programme, broken: Bools, reach: int) -> Bools:
-    """Tell the links of rows near a broken one."""
+    """Return the links of rows near a broken one."""
     edges = np.zeros(programme.rows + 1, np.int64)
     rows = programme.links.row[broken]
     np.add.at(edges, np.maximum(rows - reach, 0), 1)
@@ -74,8 +74,8 @@ def _near(programme: Programme, broken: Bools, reach: int) -> Bools:
     return np.asarray(near[programme.links.row])
 
 
-def _shown(programme: Programme, bounds: Bounds, working: Bools) -> Solution:
-    """Solve with these links alone; a move that none of them reads goes to its nearest limit."""
+def _solve_with(programme: Programme, bounds: Bounds, working: Bools) -> Solution:
+    """Solve with these links only; a move that none of them reads goes to its nearest limit."""
     moves = np.clip(0.0, bounds.moves.low, bounds.moves.high)
     on_moves, on_links = -moves, np.zeros(len(working))
     matrix = programme.links.matrix[working]
@@ -88,9 +88,9 @@ def _shown(programme: Programme, bounds: Bounds, working: Bools) -> Solution:
             matrix=matrix[:, read].tocsc(),
             links=Limits(low=bounds.links.low[working], high=bounds.links.high[working]),
         )
-        found = minimise(task, accuracy=ACCURACY)
-        if found is None:
+        minimum = minimise(task, accuracy=ACCURACY)
+        if minimum is None:
             raise NoMovesError
-        moves[read] = np.where(np.abs(found.moves) > STILL, found.moves, 0.0)
-        on_moves[read], on_links[working] = found.on_moves, found.on_links
+        moves[read] = np.where(np.abs(minimum.moves) > STILL, minimum.moves, 0.0)
+        on_moves[read], on_links[working] = minimum.on_moves, minimum.on_links
     return Solution(moves=moves, on_moves=on_moves, on_links=on_links, working=working)

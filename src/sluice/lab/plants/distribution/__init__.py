@@ -1,4 +1,4 @@
-"""The `network:NAME` plants: water networks solved by EPANET and read as a control room would."""
+"""The `network:NAME` plants: water networks solved by EPANET, as a control room reads them."""
 
 import lazy_loader
 

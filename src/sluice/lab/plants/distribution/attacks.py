@@ -17,7 +17,7 @@ __all__ = ["DistributionAttack", "DistributionAttackKind", "forge", "plan"]
 DAY_S = 86_400
 DAYS_PER_ATTACK = 3
 SHORTEST_S, LONGEST_S, REST_S = 3 * 3600, 36 * 3600, 6 * 3600
-LIVELY_M = 0.1  # a tank that stands full all day looks the same when it replays yesterday
+LIVELY_M = 0.1  # a tank that stays full all day looks the same when it replays yesterday
 
 
 class DistributionAttackKind(StrEnum):
@@ -25,8 +25,8 @@ class DistributionAttackKind(StrEnum):
 
     FORCED_OFF = "forced_off"  # a running pump is stopped, or an open valve shut
     LEVEL_OFFSET = "level_offset"  # a tank reads too high or too low by a constant
-    FORCED_ON = "forced_on"  # a standing pump is started, or a shut valve opened
-    CONCEALED = "concealed"  # forced off, while the tank that would tell replays yesterday
+    FORCED_ON = "forced_on"  # a stopped pump is started, or a shut valve opened
+    CONCEALED = "concealed"  # forced off, while the tank that would reveal it replays yesterday
     LEVEL_REPLAY = "level_replay"  # a tank replays yesterday
 
     @property
@@ -47,7 +47,7 @@ class DistributionAttack:
 
     @property
     def note(self) -> Note:
-        """How the record tells of it."""
+        """The note of this attack in the record."""
         return Note(
             what=f"attack {self.kind.value}",
             channel=self.meter.name,
@@ -56,7 +56,7 @@ class DistributionAttack:
         )
 
     def override(self, stride_s: int) -> Override:
-        """How it forces its link; the state holds from its first row up to its last."""
+        """Return the override of its link, from its first row to its last."""
         return Override(
             link=self.meter.element,
             is_open=self.kind is DistributionAttackKind.FORCED_ON,
@@ -73,10 +73,10 @@ def plan(
     stride_s: int,
     unforceable: frozenset[str],
 ) -> tuple[DistributionAttack, ...]:
-    """Place attacks apart from one another, each where it changes something.
+    """Place attacks with gaps between them, each where it changes something.
 
-    The kind used least so far has the turn, unless it would change nothing (every pump is already
-    off). None starts on the first day, which a replay needs as yesterday.
+    The kind used least so far is next, unless it would change nothing (every pump is already off).
+    No attack starts on the first day, because a replay needs the day before it.
     """
     random = stream(seed, "network", "attacks")
     attacks: list[DistributionAttack] = []
@@ -132,7 +132,7 @@ def _targets(
     clean: Floats,
     unforceable: frozenset[str],
 ) -> list[int]:
-    """Return the columns such an attack may strike, given what the window would have shown."""
+    """Return the columns such an attack can change, given the clean readings of its window."""
     tanks = [column for column, meter in enumerate(meters) if meter.role is Role.LEVEL]
     if not kind.forces:
         return [column for column in tanks if np.ptp(clean[:, column]) > LIVELY_M]
@@ -157,7 +157,7 @@ def forge(
 ) -> None:
     """Overwrite the level readings that an intruder forges (in place, in order of time).
 
-    A replay shows the last day recorded before the attack, over again if the attack outlasts it.
+    A replay shows the last day before the attack, repeatedly if the attack is longer than a day.
     """
     day = DAY_S // stride_s
     levels = [column for column, meter in enumerate(meters) if meter.role is Role.LEVEL]

@@ -10,7 +10,7 @@ __all__ = ["Override", "controls_to_rules", "override"]
 RULE_STEP_S = 60
 DAY_S = 86_400
 RELEASED, OWN, FORCED = 0, 3, 1_000_000
-"""EPANET obeys the rule of highest priority; a network's own rules stay far below a million."""
+"""EPANET applies the rule of highest priority; a network's own rules stay far below a million."""
 
 
 Action: TypeAlias = Any
@@ -19,7 +19,7 @@ Action: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """A link held open or closed for a while, counted in seconds from the start of the run."""
+    """A link forced open or closed for a time window, in seconds from the start of the run."""
 
     link: str
     is_open: bool
@@ -30,9 +30,9 @@ class Override:
 def controls_to_rules(model: Model, *, duration_s: int) -> None:
     """Rewrite simple controls as rules, and repeat a timed schedule over the whole run.
 
-    EPANET applies simple controls at every step, whatever any rule says, so nothing could override
-    them. A schedule (`AT TIME`) covers the run its author had in mind and no more: Net3's pump
-    would never start again after its first week.
+    EPANET applies simple controls at every step regardless of rules, so nothing could override
+    them. A schedule (`AT TIME`) covers only the run length its author planned: Net3's pump would
+    never start again after its first week.
     """
     from wntr.network.controls import Control, Rule, SimTimeCondition  # noqa: PLC0415
 
@@ -57,24 +57,24 @@ def controls_to_rules(model: Model, *, duration_s: int) -> None:
 
 
 def override(model: Model, overrides: tuple[Override, ...]) -> None:
-    """Hold links as told; when a window ends each returns to the state it has at the start.
+    """Force links open or closed; when a window ends, each link returns to its initial state.
 
-    The network's own rules take precedence over that return, where one of them applies; a timed
-    command that falls into the window is missed, as a controller out of service misses it.
+    If one of the network's own rules applies, it takes precedence over that return. A timed command
+    that falls into the window is missed, as by a controller out of service.
     """
     from wntr.network.base import LinkStatus  # noqa: PLC0415
     from wntr.network.controls import ControlAction  # noqa: PLC0415
 
-    for number, held in enumerate(overrides):
-        link = model.get_link(held.link)
-        forced = ControlAction(link, "status", int(held.is_open))
-        window = (held.start_s, held.stop_s)
+    for number, each in enumerate(overrides):
+        link = model.get_link(each.link)
+        forced = ControlAction(link, "status", int(each.is_open))
+        window = (each.start_s, each.stop_s)
         _act(model, f"force_{number}", window, forced, priority=FORCED)
-        if link.initial_status == LinkStatus.Active:  # no rule can say so; a setting implies it
+        if link.initial_status == LinkStatus.Active:  # no rule can set Active; a setting implies it
             restored = ControlAction(link, "setting", link.initial_setting)
         else:
             restored = ControlAction(link, "status", int(link.initial_status))
-        window = (held.stop_s, held.stop_s + 2 * RULE_STEP_S)
+        window = (each.stop_s, each.stop_s + 2 * RULE_STEP_S)
         _act(model, f"release_{number}", window, restored, priority=RELEASED)
 
 

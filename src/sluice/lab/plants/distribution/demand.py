@@ -1,4 +1,4 @@
-"""What the consumers draw: the network's own patterns, made to differ from day to day."""
+"""The consumers' demand: the network's own patterns, varied from day to day."""
 
 from itertools import accumulate
 
@@ -10,19 +10,19 @@ from sluice.seeding import stream
 
 __all__ = ["vary_demand"]
 
-MEMORY_H = 12.0  # a cold or a festive day is over by the next one
+MEMORY_H = 12.0  # a cold day or a holiday hardly affects the next day
 
 
 def vary_demand(model: Model, *, seed: int, duration_s: int, step_s: int, noise: float) -> None:
-    """Write every pattern out over the whole run, demand patterns with noise of their own.
+    """Write every pattern out over the whole run; each demand pattern gets its own noise.
 
-    EPANET repeats a pattern for ever, so that all days would be alike. Demand is interpolated
-    between pattern values, since a town does not change its mind on the hour; pump speeds and
+    EPANET repeats a pattern without end, so all days would be equal. Demand is interpolated between
+    pattern values, because a town's demand does not change in hourly steps; pump speeds and
     reservoir heads are scheduled and keep their steps.
     """
     clock = model.options.time
     times_s = np.arange(0.0, duration_s + 2 * step_s, step_s)
-    drawn = {
+    demand_patterns = {
         series.pattern_name
         for _, junction in model.junctions()
         for series in junction.demand_timeseries_list
@@ -30,17 +30,17 @@ def vary_demand(model: Model, *, seed: int, duration_s: int, step_s: int, noise:
     for name, pattern in model.patterns():
         multipliers = np.asarray(pattern.multipliers, np.float64)
         place = (times_s + clock.pattern_start) / clock.pattern_timestep % len(multipliers)
-        if name in drawn:
+        if name in demand_patterns:
             wrapped = np.append(multipliers, multipliers[0])
             smooth = np.interp(place, np.arange(len(wrapped)), wrapped)
-            pattern.multipliers = smooth * _weather(seed, name, times_s, noise)
+            pattern.multipliers = smooth * _variation(seed, name, times_s, noise)
         else:
             pattern.multipliers = multipliers[place.astype(np.int64)]
     clock.pattern_timestep = step_s
     clock.pattern_start = 0
 
 
-def _weather(seed: int, pattern: str, times_s: Floats, noise: float) -> Floats:
+def _variation(seed: int, pattern: str, times_s: Floats, noise: float) -> Floats:
     """Return a factor of mean 1 and relative deviation `noise`, AR(1) from hour to hour."""
     hours = int(times_s[-1]) // 3600 + 2
     memory = np.exp(-1 / MEMORY_H)

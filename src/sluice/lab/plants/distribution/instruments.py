@@ -19,7 +19,7 @@ RANGES = (1.0, 2.0, 5.0, 10.0)  # instruments are sold in these steps of each de
 UNIT = {Role.LEVEL: "m", Role.FLOW: "L/s", Role.PRESSURE: "m", Role.ACTUATOR: ""}
 DECIMALS = {Role.LEVEL: 3, Role.FLOW: 2, Role.PRESSURE: 2}  # of a reading
 LEVEL_NOISE_M, PRESSURE_NOISE_M = 0.001, 0.02
-FLOW_NOISE = 0.002  # of the reading, so that a standing pump reads zero
+FLOW_NOISE = 0.002  # of the reading, so that a stopped pump reads zero
 
 
 class Quantity(Enum):
@@ -45,9 +45,9 @@ class Meter:
 
 
 def actuators(model: Model) -> tuple[str, ...]:
-    """Return the links an operator switches: pumps, throttling valves and whatever is controlled.
+    """Return the links an operator switches: pumps, throttling valves and controlled links.
 
-    Pressure-reducing valves and their like regulate themselves and are not connected to the PLC.
+    Pressure-reducing and similar valves regulate themselves and are not connected to the PLC.
     """
     controlled = {
         action.target()[0].name
@@ -117,7 +117,7 @@ def _flow_meter(link: str, *, sign: float = 1.0, reverses: bool) -> Meter:
 
 
 def _gauged_junctions(model: Model, switched: tuple[str, ...]) -> list[str]:
-    """Return the junctions either side of the actuators, then others spread over the network.
+    """Return the junctions on both sides of the actuators, then others spread over the network.
 
     Parallel pumps are listed together, so that spreading the gauges reaches every station.
     """
@@ -132,13 +132,13 @@ def _gauged_junctions(model: Model, switched: tuple[str, ...]) -> list[str]:
 
 
 def _spread(names: Sequence[str], count: int) -> list[str]:
-    """Return as many of the names as asked for, evenly spaced."""
+    """Return up to `count` of the names, evenly spaced."""
     count = min(count, len(names))
     return [names[place * len(names) // count] for place in range(count)]
 
 
 def channels(meters: tuple[Meter, ...], clean: Floats) -> tuple[Channel, ...]:
-    """Describe the instruments, with ranges half as large again as what normal operation shows."""
+    """Describe the instruments, with ranges of at least 1.5 times the peak of normal operation."""
     peaks = np.abs(clean).max(axis=0)
     flows = [peak for meter, peak in zip(meters, peaks, strict=True) if meter.role is Role.FLOW]
     largest_flow = max(flows, default=0.0)
@@ -170,7 +170,7 @@ def _range_above(peak: float) -> float:
 
 
 def read(true: Floats, described: tuple[Channel, ...], *, seed: int) -> Floats:
-    """Return what the instruments show: noisy, saturating at their span, in steps."""
+    """Return what the instruments show: with noise, clipped to their span, rounded."""
     shown = np.empty_like(true, order="F")
     for column, channel in enumerate(described):
         values = true[:, column]

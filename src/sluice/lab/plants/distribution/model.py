@@ -1,4 +1,4 @@
-"""Finding a network by name or path, and reading it.
+"""Finds a network by name or path, and reads it.
 
 wntr takes two seconds to import, so every module of this package imports it where it is first
 needed: commands that never touch a network must not wait for it.
@@ -17,7 +17,7 @@ from sluice.errors import RecordError, SettingError
 __all__ = ["BUNDLED", "Model", "load", "quiet"]
 
 BUNDLED = ("Net1", "Net2", "Net3", "Net6", "ky10", "ky4")
-"""The networks that wntr carries, by name."""
+"""The networks that wntr includes, by name."""
 
 Model: TypeAlias = Any
 """A wntr.network.WaterNetworkModel; wntr publishes no types."""
@@ -34,7 +34,7 @@ def load(network: str) -> Model:
     try:
         with quiet():
             model = WaterNetworkModel(str(path))
-    except Exception as error:  # wntr's parser lets anything escape, from KeyError to its own
+    except Exception as error:  # wntr's parser raises anything, from KeyError to its own
         reason = " ".join(f"{type(error).__name__} {error}".split())
         raise RecordError(
             f"cannot read {network!r} as an EPANET network ({reason}); "
@@ -50,9 +50,9 @@ def load(network: str) -> Model:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep wntr's log lines and warnings about a network's style from the user's terminal.
+    """Hide wntr's log lines and warnings about a network's style from the user's terminal.
 
-    What matters (a file that cannot be read, a run that stops early) is raised as an error instead.
+    Real problems (a file that cannot be read, a run that stops early) are raised as errors instead.
     """
     logger = logging.getLogger("wntr")
     level = logger.level

@@ -1,4 +1,4 @@
-"""The record that a water network leaves in its control room."""
+"""Simulates a water network and returns the record of its control room."""
 
 import math
 from pathlib import Path
@@ -77,8 +77,8 @@ def simulate(
 def _rows(days: float, stride_s: int, demand_noise: float) -> int:
     if stride_s < MINUTE_S or stride_s % MINUTE_S or DAY_S % stride_s:
         raise SettingError(
-            f"a network is read every so many whole minutes that divide a day, not "
-            f"every {stride_s} s; try 60, 300, 900 or 3600"
+            f"a network's stride is a number of whole minutes that divide a day, got {stride_s} s; "
+            "try 60, 300, 900 or 3600"
         )
     if not 0 <= demand_noise <= 1:
         raise SettingError(f"demand noise is a share between 0 and 1, got {demand_noise:g}")
@@ -102,12 +102,12 @@ def _prepare(
     clock.report_timestep = stride_s
     clock.report_start = 0
     clock.statistic = "NONE"
-    model.options.quality.parameter = "NONE"  # nobody reads it, and it takes most of the time
+    model.options.quality.parameter = "NONE"  # not recorded, and would take most of the time
 
 
 def _attacks(
     model: Model, meters: tuple[Meter, ...], clean: Floats, *, seed: int, stride_s: int
 ) -> tuple[DistributionAttack, ...]:
-    # A speed pattern sets its pump anew at every step, over the head of any rule.
+    # A speed pattern sets its pump at every step and overrides any rule.
     paced = frozenset(name for name, pump in model.pumps() if pump.speed_pattern_name)
     return plan(meters, clean, seed=seed, stride_s=stride_s, unforceable=paced)

@@ -1,4 +1,4 @@
-"""One EPANET run, read back through the instruments."""
+"""Runs EPANET once and reads the values at the meters."""
 
 import contextlib
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from sluice.lab.plants.distribution.model import Model, quiet
 __all__ = ["OutputFile", "run"]
 
 LITRES_PER_M3 = 1000.0
-CLOSED_CODES = 2  # EPANET writes 0 to 2 for the ways of being closed, 3 and more for open
+CLOSED_CODES = 2  # EPANET writes 0 to 2 for closed states, 3 and more for open ones
 
 # The binary output file of the EPANET toolkit manual: all sizes in bytes.
 PROLOG, TITLES_AND_FILES, IDENTIFIER, WORD, EPILOG = 60, 240 + 260 + 260 + 64, 32, 4, 28
@@ -30,7 +30,7 @@ def run(model: Model, meters: tuple[Meter, ...], *, rows: int) -> Floats:
     from wntr.sim import EpanetSimulator  # noqa: PLC0415
 
     simulator = EpanetSimulator(model, reader=OutputFile(meters=meters))
-    # EPANET keeps scratch files in the working directory besides those under the prefix.
+    # EPANET also writes scratch files to the working directory, not only those under the prefix.
     with TemporaryDirectory(prefix="sluice-epanet-") as folder, contextlib.chdir(folder), quiet():
         try:
             true: Floats = simulator.run_sim(file_prefix="run")
@@ -50,8 +50,8 @@ class OutputFile:
     """Reads the metered columns of EPANET's output file.
 
     wntr's own reader makes a table of every quantity of every element (52 kB a row for ky4, so
-    that a month at one minute would take several times 2 GB of memory); here only the columns that
-    a meter shows are lifted from the file.
+    that a month at one minute would take several times 2 GB of memory); this one loads only the
+    columns that a meter shows.
     """
 
     meters: tuple[Meter, ...]
@@ -59,7 +59,7 @@ class OutputFile:
     def read(self, filename: str, *_options: bool) -> Floats:
         """Return meters' values, m and L/s, at as many report times as the run reached.
 
-        wntr calls this with options on convergence and friction, which do not bear on it.
+        wntr calls this with options on convergence and friction, which have no effect here.
         """
         prolog = np.fromfile(filename, "<i4", PROLOG // WORD)
         _, _, nodes, tanks, links, pumps = (int(count) for count in prolog[:6])

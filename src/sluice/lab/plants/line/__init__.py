@@ -5,8 +5,8 @@
 One row is one minute. A flow reading is the mean flow of the minute that ends at its row, and it is
 the flow that moved the water: pump unsteadiness is in the true flow, only levels carry metering
 noise. Each tank balance is therefore exact up to the noise of its two level readings. Pump i
-(1 to 3) fills tank i between two set-points and obeys two rows late; PU4 follows the demand. A
-dry tank starves the pump behind it, and a full one spills without being metered.
+(1 to 3) fills tank i between two set-points and follows its command two rows late; PU4 follows the
+demand. A dry tank limits the flow of the pump behind it. A full tank spills, which no meter shows.
 """
 
 import lazy_loader

@@ -47,7 +47,7 @@ class LineAttack:
 
     @property
     def note(self) -> Note:
-        """How the record tells of it."""
+        """The note of this attack in the record."""
         return Note(
             what=f"attack {self.kind.value}",
             channel=f"{CHANNEL_STRUCK[self.kind]}{self.stage + 1}",
@@ -57,7 +57,7 @@ class LineAttack:
 
 
 def schedule(*, seed: int, rows: int) -> tuple[LineAttack, ...]:
-    """Place attacks of each kind in turn in the middle 76 % of the record, apart from another."""
+    """Place attacks of each kind in turn, with gaps, in the middle 76 % of the record."""
     random = stream(seed, "line", "attacks")
     first, last = round(0.12 * rows), round(0.88 * rows)
     shortest, longest = min(max(30, rows // 200), 216), min(max(60, rows // 60), 720)

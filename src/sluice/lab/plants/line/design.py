@@ -1,4 +1,4 @@
-"""The dimensions of a plant of the `line` make, and the laws that follow from them."""
+"""The dimensions of `line` plants, and the physical laws that follow from them."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -22,12 +22,12 @@ __all__ = [
 TANKS = 3
 PUMPS = 4
 STEPS_PER_HOUR = 60  # flows are m3 per step in the process and m3/h in the record
-LARGEST_SHIFT = 3.0  # pump sizes change by 36 %; plants further apart are of another make
+LARGEST_SHIFT = 3.0  # pump sizes change by 36 %; a larger shift is another type of plant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineDesign:
-    """How one plant of this make differs from the reference plant (shift 0)."""
+    """How one plant of this type differs from the reference plant (shift 0)."""
 
     shift: float = 0.0
 
@@ -50,12 +50,12 @@ class LineDesign:
 
     @property
     def start_below_m(self) -> Floats:
-        """Level under which a tank calls for its pump."""
+        """Level below which a tank starts its pump."""
         return np.array((2.0, 2.5, 1.8)) * (1 + 0.06 * self.shift)
 
     @property
     def stop_above_m(self) -> Floats:
-        """Level over which a tank dismisses its pump."""
+        """Level above which a tank stops its pump."""
         return np.array((4.5, 5.0, 4.0)) * (1 + 0.06 * self.shift)
 
 
@@ -74,7 +74,7 @@ class LineTerm(NamedTuple):
 class ExactRelation:
     """A law the plant obeys by construction: the sum of its terms and its constant is zero.
 
-    Plain data, because the plants stand below the package that evaluates relations.
+    Plain data, because plants do not depend on the package that evaluates relations.
     """
 
     name: str

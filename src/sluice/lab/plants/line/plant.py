@@ -1,4 +1,4 @@
-"""The record that the `line` plant leaves."""
+"""Simulates the `line` plant and returns its record."""
 
 import math
 
@@ -22,8 +22,8 @@ def simulate(
 ) -> Record:
     """Return a labelled record of the plant; its notes list the attacks, if any.
 
-    The same seed with and without attacks is the same plant in the same weather: the two records
-    agree until the first attack.
+    The same seed gives the same demand and noise with and without attacks: the two records are
+    equal until the first attack.
     """
     rows = round(days * ROWS_PER_DAY) if math.isfinite(days) else 0
     if rows < 2:

@@ -1,4 +1,4 @@
-"""The process of the `line` plant: weather, tanks, pumps and their controller, row by row."""
+"""The process of the `line` plant: demand, tanks, pumps and their controller, row by row."""
 
 from itertools import accumulate
 
@@ -54,7 +54,7 @@ def readings(*, seed: int, rows: int, site: LineDesign, attacks: tuple[LineAttac
 
 
 def _demand(seed: int, rows: int) -> Floats:
-    """Return the town's draw as a share of nominal: lowest at midnight, highest at noon."""
+    """Return the demand as a share of nominal: lowest at midnight, highest at noon."""
     time_of_day = 2 * np.pi * np.arange(rows) / ROWS_PER_DAY
     jitter = stream(seed, "line", "demand").normal(0, 0.03, rows)
     return np.clip(1 - 0.45 * (0.5 + 0.5 * np.cos(time_of_day)) + jitter, 0.15, 1.25)
@@ -90,9 +90,11 @@ def _run(
             if states[row, pump] > 0 and not stuck[row, pump]:
                 share = demand[row] if pump == PUMPS - 1 else 1.0
                 flows[row, pump] = max(nominal_m3[pump] * share + unsteadiness[row, pump], 0.0)
-            if pump > 0:  # no pump draws water that is not there
-                held_m3 = (true_m[pump - 1] - DRY_M) * areas_m2[pump - 1] + flows[row, pump - 1]
-                flows[row, pump] = min(flows[row, pump], held_m3)
+            if pump > 0:  # a pump cannot draw more than the tank holds
+                available_m3 = (true_m[pump - 1] - DRY_M) * areas_m2[pump - 1] + flows[
+                    row, pump - 1
+                ]
+                flows[row, pump] = min(flows[row, pump], available_m3)
         for tank in range(TANKS):
             gained_m = (flows[row, tank] - flows[row, tank + 1]) / areas_m2[tank]
             true_m[tank] = min(true_m[tank] + gained_m, BRIM_M)

@@ -1,4 +1,4 @@
-"""A simulated six-stage treatment plant with SWaT's 51 tags, for those without SWaT's data."""
+"""A simulated six-stage treatment plant with SWaT's 51 tags, for users without SWaT's data."""
 
 import lazy_loader
 

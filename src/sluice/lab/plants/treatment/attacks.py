@@ -1,4 +1,4 @@
-"""Attacks as data: who is touched, when, and what is forced or faked."""
+"""Attacks as data: which tags are affected, when, and what is forced or spoofed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ def _column(tag: str, *, actuator: bool) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceActuator:
-    """Hold an actuator in one state whatever its controller commands."""
+    """Keep an actuator in one state, whatever its controller commands."""
 
     tag: str
     code: int
@@ -53,7 +53,7 @@ class SpoofConstant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpoofRamp:
-    """Show a value that leaves the last true reading at a constant rate, up to the span's end."""
+    """Show a value that leaves the last true reading at a constant rate, limited to the span."""
 
     tag: str
     per_s: float
@@ -127,8 +127,8 @@ def schedule(attacks: Iterable[TreatmentAttack], *, begins: datetime) -> tuple[I
 
 
 @compiled
-def spoof(second: int, shown: Floats, when: Ints, strength: Floats, left_at: Floats) -> None:
-    """Replace what spoofed instruments show; a ramp remembers the reading it left."""
+def spoof(second: int, shown: Floats, when: Ints, strength: Floats, ramp_start: Floats) -> None:
+    """Replace what spoofed instruments show; `ramp_start` stores the reading a ramp starts from."""
     for effect in range(len(when)):
         first = when[effect, FIRST]
         if first <= second <= when[effect, LAST]:
@@ -137,13 +137,13 @@ def spoof(second: int, shown: Floats, when: Ints, strength: Floats, left_at: Flo
                 shown[column] = strength[effect]
             elif when[effect, KIND] == RAMP:
                 if second == first:
-                    left_at[effect] = shown[column]
-                shown[column] = left_at[effect] + strength[effect] * (second - first)
+                    ramp_start[effect] = shown[column]
+                shown[column] = ramp_start[effect] + strength[effect] * (second - first)
 
 
 @compiled
 def force(second: int, command: Ints, when: Ints, strength: Floats) -> None:
-    """Override the commands that are in force in this second."""
+    """Override the commands of the actuators that are forced in this second."""
     for effect in range(len(when)):
         if when[effect, KIND] == FORCE and when[effect, FIRST] <= second <= when[effect, LAST]:
             command[when[effect, COLUMN]] = int(strength[effect])

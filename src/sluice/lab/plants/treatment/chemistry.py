@@ -1,7 +1,7 @@
 """What the water carries: conductivity, acidity and oxidation potential from stage to stage.
 
-Acidity and potential are mixed linearly by volume. Water chemistry is not that simple; the look
-of the analysers, and which pump moves which of them, is.
+Acidity and potential are mixed linearly by volume. Real water chemistry is not that simple. The
+model only reproduces how the analysers look, and which pump affects which analyser.
 """
 
 from sluice.arrays import Ints
@@ -72,7 +72,7 @@ def react(code: Ints, s: TreatmentState, d: Design) -> None:
     moving = min(s.osmosis_m3_h, 2.0)
     reduced = 0.4 * s.t401_mv - 60.0 * _either(code[P403], code[P404])
     s.dechlorinated_mv += (reduced - s.dechlorinated_mv) * moving / 90.0
-    # The lamp destroys what chlorine is left; without it the osmosis feed turns oxidising.
+    # The lamp destroys the remaining chlorine; without it the osmosis feed turns oxidising.
     treated = s.dechlorinated_mv + (-30.0 if code[UV401] == ON else 75.0)
     s.osmosis_feed_mv += (treated - s.osmosis_feed_mv) * moving / 120.0
     passage = 0.046 + 0.10 * (1.0 - s.osmosis_pressure)

@@ -1,4 +1,4 @@
-"""Compilation of the stages, and what keeps a cached compilation from outliving its source."""
+"""Compiles the stages, and recompiles a cached function when any of its sources changes."""
 
 import hashlib
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
 
 
 def compiled_and_cached(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Compile a function once per machine: for the outermost one, which Python calls."""
+    """Compile a function once per machine; for the outermost function, which Python calls."""
     return cast(
         "Callable[_Arguments, _Result]", numba.njit(cache=True, error_model="numpy")(function)
     )
@@ -40,10 +40,10 @@ def _digest_of_sources() -> str:
 def as_row(values: Any) -> NDArray[np.void]:
     """Return a dataclass of numbers and flags as a structured array of one row.
 
-    Compiled code reads and writes the row's fields by the dataclass's names. Numba's cache looks
-    only at the file of the function it caches, not at the functions that one calls in other
-    files; a last field named after the package's sources changes the type, hence the cache key,
-    with every edit.
+    Compiled code reads and writes the row's fields by the dataclass's names. Numba's cache checks
+    only the file of the cached function, not the files of the functions it calls. Therefore the
+    last field is named after a hash of the package's sources: every edit changes the type, and
+    with it the cache key.
     """
     names = [field.name for field in fields(values)]
     layout: list[tuple[str, type]] = [(name, type(getattr(values, name))) for name in names]

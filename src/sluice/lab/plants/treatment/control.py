@@ -1,4 +1,4 @@
-"""The six controllers: they see readings and feedback codes only, and believe both."""
+"""The six controllers: they receive only readings and feedback codes, and trust both."""
 
 from typing import Final
 
@@ -50,8 +50,8 @@ from sluice.lab.plants.treatment.tags import (
 
 __all__ = ["control"]
 
-# Steps of the ultrafilter. Each waits for the valves to report where they were sent, as the
-# published plant does: hold a valve and the whole stage halts in that step.
+# Steps of the ultrafilter. Each waits until the valves report their commanded positions, as in the
+# published plant: if an attacker forces a valve, the whole stage stops in that step.
 FILTER: Final = 0
 ISOLATE: Final = 1  # feed stops, outlet closes
 OPEN_WASH: Final = 2
@@ -63,13 +63,13 @@ RETURN: Final = 7  # outlet opens, then drain closes
 
 
 @compiled
-def _on(wanted: bool) -> int:  # noqa: FBT001  (compiled code takes positions)
+def _on(wanted: bool) -> int:  # noqa: FBT001  (compiled code takes positional arguments)
     return ON if wanted else OFF
 
 
 @compiled
 def _below(latched: bool, reading: float, low: float, high: float) -> bool:  # noqa: FBT001
-    """Latch when the reading falls to `low`, let go when it rises to `high`."""
+    """Latch when the reading falls to `low`, release when it rises to `high`."""
     if reading <= low:
         return True
     if reading >= high:
@@ -79,7 +79,7 @@ def _below(latched: bool, reading: float, low: float, high: float) -> bool:  # n
 
 @compiled
 def _above(latched: bool, reading: float, low: float, high: float) -> bool:  # noqa: FBT001
-    """Latch when the reading rises to `high`, let go when it falls to `low`."""
+    """Latch when the reading rises to `high`, release when it falls to `low`."""
     return not _below(not latched, reading, low, high)
 
 
@@ -104,7 +104,7 @@ def _raw_water(r: Floats, code: Ints, command: Ints, s: TreatmentState, d: Desig
 
 @compiled
 def _unproven(wanted: bool, duty_code: int, seconds: float) -> float:  # noqa: FBT001
-    """Count how long a dosing pump has been wanted and not seen running."""
+    """Return for how many seconds a dosing pump has been wanted without running."""
     return seconds + 1.0 if wanted and duty_code == OFF else 0.0
 
 
@@ -186,7 +186,7 @@ def _ultrafiltration(r: Floats, code: Ints, command: Ints, s: TreatmentState, d:
 
 @compiled
 def _osmosis(r: Floats, code: Ints, command: Ints, s: TreatmentState, d: Design) -> None:
-    """Stages 4 and 5: feed, lamp and high-pressure pump, each only behind the one before it."""
+    """Stages 4 and 5: feed, lamp and high-pressure pump; each needs the one before it."""
     s.osmosis_feed_low = _below(
         s.osmosis_feed_low, r[LIT401], d.t401_ll_mm, d.t401_ll_mm + d.restart_mm
     )

@@ -11,14 +11,14 @@ from sluice.seeding import stream
 __all__ = ["PUBLISHED_SITE", "Design", "TreatmentDesign", "site_of"]
 
 LARGEST_SPREAD: Final = 0.25
-"""Beyond it, reverse osmosis may ask for more than ultrafiltration yields."""
+"""Above it, reverse osmosis may need more water than ultrafiltration delivers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
     """Dimensions, capacities and set-points of one plant; the defaults are the published plant's.
 
-    Suffixes of set-points: `ll` stops whatever draws from the tank, `l` starts filling it and
+    Suffixes of set-points: `ll` stops the pumps that draw from the tank, `l` starts filling it and
     `h` stops filling it. HH (1200 mm) only raises an alarm, so nothing here reads it.
     """
 
@@ -88,7 +88,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreatmentDesign:
-    """How one plant of the same make differs from the published one."""
+    """How one plant of the same type differs from the published one."""
 
     name: str = "published"
     t101_area: float = 1.0

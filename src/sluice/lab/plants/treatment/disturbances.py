@@ -1,7 +1,7 @@
 """What the plant does not control: raw-water pressure, demand, fouling, and analysers that drift.
 
-Slow signals are drawn on a grid of five minutes that starts with the clean record and runs on
-through the attacked one, so that both records belong to one stretch of the plant's life.
+Slow signals are drawn on a grid of five minutes that starts with the clean record and continues
+through the attacked one, so that both records belong to one continuous run of the plant.
 """
 
 from typing import Final
@@ -50,7 +50,7 @@ RECALIBRATION: Final = (14.0, 0.22, 30.0, 4.0, 16.0, 0.16, 18.0, 11.0, 0.7)
 
 
 def _wandering(rng: np.random.Generator, *, rows: int, columns: int, hours: float) -> Floats:
-    """Draw stationary signals of unit variance that forget themselves over the given hours."""
+    """Draw stationary signals of unit variance, correlated over the given hours."""
     keep = float(np.exp(-GRID_S / (3600.0 * hours)))
     drawn = rng.standard_normal((rows, columns))
     drawn[1:] *= np.sqrt(1.0 - keep**2)
@@ -62,7 +62,7 @@ def _wandering(rng: np.random.Generator, *, rows: int, columns: int, hours: floa
 def slow_signals(seed: int, *, begin_s: int, seconds: int, recalibrated: bool) -> Floats:
     """Return one row per grid point, the first at or before `begin_s` on the plant's clock.
 
-    The clock starts at 16:00 with the clean record. A longer run begins with a shorter one.
+    The clock starts at 16:00 with the clean record. A shorter run is the start of a longer one.
     """
     rows = (begin_s + seconds) // GRID_S + 2
     clock = np.arange(rows) / PER_DAY + 16 / 24

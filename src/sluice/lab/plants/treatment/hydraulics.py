@@ -40,7 +40,7 @@ PER_HOUR = 1.0 / 3600.0  # hours in the step of one second
 
 @compiled
 def level_mm(volume_m3: float, area_m2: float) -> float:
-    """Return how deep a volume stands in a tank."""
+    """Return the depth of a volume in a tank."""
     return volume_m3 / area_m2 * 1000.0
 
 
@@ -77,13 +77,13 @@ def _pumping(duty: float, standby: float, second_gain: float) -> float:
 
 @compiled
 def _opening(position: float) -> float:
-    """Return how much of its flow a valve passes: half-way through its travel, a quarter."""
+    """Return the share of its flow that a valve passes: a quarter at half of its travel."""
     return position * position
 
 
 @compiled
 def _suction(volume_m3: float, area_m2: float, outlet_mm: float) -> float:
-    """Return how much of its flow a pump still draws as the tank empties."""
+    """Return the share of its flow that a pump still draws as the tank empties."""
     return min(level_mm(volume_m3, area_m2) / outlet_mm, 1.0)
 
 
@@ -140,7 +140,7 @@ def _membranes(position: Floats, s: TreatmentState, d: Design, slow: Floats) -> 
 
 
 @compiled
-def _held(volume_m3: float, gained_m3_h: float, capacity_m3: float) -> tuple[float, float]:
+def _filled(volume_m3: float, gained_m3_h: float, capacity_m3: float) -> tuple[float, float]:
     """Return a tank's volume a second later and what spills over its rim, in m3/h."""
     volume = volume_m3 + gained_m3_h * PER_HOUR
     spilled = max(volume - capacity_m3, 0.0)
@@ -163,23 +163,23 @@ def _tanks(position: Floats, s: TreatmentState, d: Design) -> None:
     s.backwash_m3_h = _drawable(s.backwash_m3_h, s.t602_m3)
     to_tank = _opening(position[MV302])
     exits = to_tank + _opening(position[MV304])
-    # With both valves just shut, what is left of the flow is still in the outlet pipe to T401.
+    # With both valves just shut, the remaining flow is still in the outlet pipe to T401.
     s.filtrate_m3_h = s.filtration_m3_h * (to_tank / exits if exits > 0.0 else 1.0)
 
     height_m = d.tank_height_mm / 1000.0
-    s.t101_m3, s.t101_spill_m3_h = _held(
+    s.t101_m3, s.t101_spill_m3_h = _filled(
         s.t101_m3, s.inlet_m3_h - s.transfer_m3_h, d.t101_area_m2 * height_m
     )
-    s.t301_m3, s.t301_spill_m3_h = _held(
+    s.t301_m3, s.t301_spill_m3_h = _filled(
         s.t301_m3, s.transfer_m3_h - s.filtration_m3_h, d.t301_area_m2 * height_m
     )
-    s.t401_m3, s.t401_spill_m3_h = _held(
+    s.t401_m3, s.t401_spill_m3_h = _filled(
         s.t401_m3, s.filtrate_m3_h - s.osmosis_m3_h, d.t401_area_m2 * height_m
     )
     product = 0.0 if s.off_specification else s.permeate_m3_h
     reject = s.concentrate_m3_h - s.recirculation_m3_h
-    s.t601_m3, _ = _held(s.t601_m3, product - s.permeate_return_m3_h, d.t601_area_m2 * height_m)
-    s.t602_m3, _ = _held(s.t602_m3, reject - s.backwash_m3_h, d.t602_area_m2 * height_m)
+    s.t601_m3, _ = _filled(s.t601_m3, product - s.permeate_return_m3_h, d.t601_area_m2 * height_m)
+    s.t602_m3, _ = _filled(s.t602_m3, reject - s.backwash_m3_h, d.t602_area_m2 * height_m)
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""How the instruments show the plant: noise, resolution, range; and what a spoofed one shows."""
+"""How the instruments show the plant: noise, resolution and range."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -51,8 +51,8 @@ class Instrument:
 
     column: int
     white: float  # standard deviation from second to second
-    slow: float  # standard deviation of what lingers
-    memory: float  # share of the lingering noise kept from one second to the next
+    slow: float  # standard deviation of the slow noise
+    memory: float  # share of the slow noise kept from one second to the next
     quantum: float
     cut_off: float = 0.0  # a flow meter shows zero below it
     relative: bool = False
@@ -121,7 +121,7 @@ def as_table(noise: float) -> Floats:
             raise PlantFileError(f"instrument {TAGS[instrument.column]!r} has no span")
         table[:, instrument.column] = (
             instrument.white * noise,
-            # scaled so that the lingering noise has this standard deviation in the long run
+            # scaled so that the slow noise has this standard deviation in the long run
             instrument.slow * noise * np.sqrt(1.0 - instrument.memory**2),
             instrument.memory,
             instrument.quantum,
@@ -167,12 +167,12 @@ def observe(shown: Floats, s: TreatmentState, d: Design) -> None:
 
 
 @compiled
-def read(shown: Floats, lingering: Floats, drawn: Floats, table: Floats, analog: Ints) -> None:
-    """Turn what perfect instruments would show into what these show, in place."""
+def read(shown: Floats, slow_noise: Floats, drawn: Floats, table: Floats, analog: Ints) -> None:
+    """Add noise, range and resolution to what perfect instruments would show, in place."""
     for draw, column in enumerate(analog):
-        lingering[column] *= table[MEMORY, column]
-        lingering[column] += table[SLOW, column] * drawn[draw]
-        noise = lingering[column] + table[WHITE, column] * drawn[draw]
+        slow_noise[column] *= table[MEMORY, column]
+        slow_noise[column] += table[SLOW, column] * drawn[draw]
+        noise = slow_noise[column] + table[WHITE, column] * drawn[draw]
         scale = shown[column] if table[RELATIVE, column] > 0.0 else 1.0
         value = shown[column] + scale * noise
         if value < table[CUT_OFF, column]:

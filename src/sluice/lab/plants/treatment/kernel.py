@@ -24,11 +24,11 @@ TRUTHS: Final = (
     *("concentrate", "recirculation", "backwash", "permeate return"),
     *("spill T101", "spill T301", "spill T401"),
 )
-"""What is true of the water whatever the instruments show, in the order of the columns."""
+"""The true quantities of the water, independent of the instruments, in column order."""
 
 
 @compiled
-def _tell(truth: Floats, s: TreatmentState, d: Design) -> None:
+def _write_truth(truth: Floats, s: TreatmentState, d: Design) -> None:
     truth[0] = level_mm(s.t101_m3, d.t101_area_m2)
     truth[1] = level_mm(s.t301_m3, d.t301_area_m2)
     truth[2] = level_mm(s.t401_m3, d.t401_area_m2)
@@ -71,13 +71,13 @@ def march(
 ) -> None:
     """Fill `values` (what the historian sees) and `truths` second by second.
 
-    Each row shows the plant as the second begins; the controllers then act on that row, as
-    spoofed, and the water moves until the next.
+    Each row shows the plant at the start of the second. The controllers then act on that row,
+    including spoofed readings, and the water moves until the next row.
     """
     s, d = state[0], design[0]
     shown = np.zeros(values.shape[1])
-    lingering = np.zeros(values.shape[1])
-    left_at = np.zeros(len(when))
+    slow_noise = np.zeros(values.shape[1])
+    ramp_start = np.zeros(len(when))
     command = code.copy()
     slow = np.zeros(slow_grid.shape[1])
     for second in range(len(values)):
@@ -90,15 +90,15 @@ def march(
         observe(shown, s, d)
         for drift, column in enumerate(drifting):
             shown[column] += slow[DRIFT_0 + drift]
-        read(shown, lingering, drawn[second], table, analog)
-        spoof(second, shown, when, strength, left_at)
+        read(shown, slow_noise, drawn[second], table, analog)
+        spoof(second, shown, when, strength, ramp_start)
         for column in analog:
             shown[column] = min(max(shown[column], table[LOW, column]), table[HIGH, column])
         for column in range(len(code)):
             values[second, column] = code[column]
         for column in analog:
             values[second, column] = shown[column]
-        _tell(truths[second], s, d)
+        _write_truth(truths[second], s, d)
 
         control(shown, code, command, s, d)
         force(second + 1, command, when, strength)

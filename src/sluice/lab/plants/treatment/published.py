@@ -64,7 +64,7 @@ PUBLISHED_ATTACKS: Final[tuple[TreatmentAttack, ...]] = (
         *(3, "LIT101", (28, "11:22:00", "11:28:22"), "Increase by 1 mm every second"),
         _ramp("LIT101", 1.0),
     ),
-    # MV504 is not among the 51 tags and moves no water that they measure: nothing shows.
+    # MV504 is not among the 51 tags and moves no water that they measure: no tag shows it.
     _attack(4, "MV504", (28, "11:47:39", "11:54:08"), "Open MV504"),
     _attack(
         *(6, "AIT202", (28, "12:00:55", "12:04:10"), "Set value of AIT202 as 6"),

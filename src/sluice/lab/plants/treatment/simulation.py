@@ -16,7 +16,7 @@ from sluice.lab.plants.treatment.disturbances import DRIFTING, GRID_S, slow_sign
 from sluice.lab.plants.treatment.instruments import as_table
 from sluice.lab.plants.treatment.kernel import TRUTHS, march
 from sluice.lab.plants.treatment.published import PUBLISHED_ATTACKS
-from sluice.lab.plants.treatment.state import at_rest
+from sluice.lab.plants.treatment.state import initial_state
 from sluice.lab.plants.treatment.tags import (
     ANALOG,
     CHANNELS,
@@ -59,7 +59,7 @@ PUMP_DEAD_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorianGap:
-    """Seconds the plant lived through and the historian lost."""
+    """Seconds that the plant ran through but the historian lost."""
 
     starts: datetime  # the first lost second
     lost_s: int
@@ -67,7 +67,7 @@ class HistorianGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """A stretch of the plant's life, with what is particular to it."""
+    """A period of the plant's operation, with its particular conditions."""
 
     name: str
     begins: datetime
@@ -79,8 +79,8 @@ class Period:
 
 CLEAN: Final = Period(name="clean", begins=CLOCK_STARTS, rows=495_000, cold_start=True)
 
-# The published attack record steps by 81 s at one point. Where is ours to choose: in the first
-# night, between attacks 11 and 13, so that no attack loses a row.
+# The published attack record steps by 81 s at one point. Here the step is in the first night,
+# between attacks 11 and 13, so that no attack loses a row.
 ATTACKED: Final = Period(
     name="attacked",
     begins=datetime.fromisoformat("2015-12-28T10:00:00"),
@@ -92,7 +92,7 @@ ATTACKED: Final = Period(
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """What the water really did, row by row beside the record; levels in mm, flows in m3/h."""
+    """The true quantities of the water, for each row of the record; levels in mm, flows in m3/h."""
 
     names: tuple[str, ...]
     values: Floats  # rows x names
@@ -100,7 +100,7 @@ class Truth:
     def column(self, name: str) -> Floats:
         """Return one hidden quantity, e.g. "T101" or "spill T301"."""
         if name not in self.names:
-            raise SettingError(f"the truth knows {', '.join(self.names)}; not {name!r}")
+            raise SettingError(f"the truth has no column {name!r}; it has {', '.join(self.names)}")
         return self.values[:, self.names.index(name)]
 
 
@@ -114,7 +114,7 @@ class SimulationRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Actuators:
-    """Where every actuator stands at first, and how it moves; one entry per tag."""
+    """The initial position of every actuator, and how it moves; one entry per tag."""
 
     code: Ints
     position: Floats
@@ -123,7 +123,7 @@ class _Actuators:
     rest: Floats
 
     @classmethod
-    def at_first(cls, *, cold_start: bool) -> "_Actuators":
+    def initial(cls, *, cold_start: bool) -> "_Actuators":
         running = [P402, UV401, P501]
         if not cold_start:
             running += [MV101, P101, MV201, P302, MV302]
@@ -139,20 +139,20 @@ class _Actuators:
 
 
 def _lost(period: Period, rows: int) -> slice:
-    """Return the seconds of the period that the historian lost before it had so many rows."""
+    """Return the seconds that the historian lost within the first `rows` rows of the period."""
     if period.gap is None:
         return slice(rows, rows)
     first = int((period.gap.starts - period.begins).total_seconds())
     return slice(first, first + period.gap.lost_s) if first < rows else slice(rows, rows)
 
 
-def _kept(lived: NDArray[Kind], lost: slice) -> NDArray[Kind]:
+def _without_lost(values: NDArray[Kind], lost: slice) -> NDArray[Kind]:
     if lost.start == lost.stop:
-        return lived
-    return np.concatenate((lived[: lost.start], lived[lost.stop :]))
+        return values
+    return np.concatenate((values[: lost.start], values[lost.stop :]))
 
 
-def _lived(
+def _simulated(
     *,
     seed: int,
     seconds: int,
@@ -160,19 +160,19 @@ def _lived(
     attacks: tuple[TreatmentAttack, ...],
     site: TreatmentDesign,
 ) -> tuple[Floats, Floats]:
-    """Return what the instruments showed and what was true, for every second of the period."""
+    """Return the readings and the true quantities for every second of the period."""
     design = site.design()
     begin_s = int((period.begins - CLOCK_STARTS).total_seconds())
     slow = slow_signals(seed, begin_s=begin_s, seconds=seconds, recalibrated=period.recalibrated)
     noise = stream(seed, "treatment", "instruments", period.name)
     when, strength = schedule(attacks, begins=period.begins)
-    first = _Actuators.at_first(cold_start=period.cold_start)
+    first = _Actuators.initial(cold_start=period.cold_start)
     values = np.empty((seconds, len(TAGS)), order="F")
     truths = np.empty((seconds, len(TRUTHS)), order="F")
     march(
         values,
         truths,
-        as_row(at_rest(design, cold_start=period.cold_start)),
+        as_row(initial_state(design, cold_start=period.cold_start)),
         as_row(design),
         np.array(ANALOG),
         np.array(DRIFTING),
@@ -202,7 +202,7 @@ def run_period(
     """Run the plant for a period, or for its first `days`, and return record and truth.
 
     The same seed gives the same bytes. With other attacks (or none) it gives the same period
-    with the same noise, so that any difference is the attacks' doing. Attacks beyond the end
+    with the same noise, so that the attacks cause every difference. Attacks beyond the end
     are cut; a shorter run is the beginning of a longer one.
     """
     rows = period.rows if days is None else round(days * ROWS_PER_DAY)
@@ -210,9 +210,11 @@ def run_period(
         raise SettingError(f"the treatment plant runs for at least one second, got {days} days")
     lost = _lost(period, rows)
     seconds = rows + lost.stop - lost.start
-    values, truths = _lived(seed=seed, seconds=seconds, period=period, attacks=attacks, site=site)
+    values, truths = _simulated(
+        seed=seed, seconds=seconds, period=period, attacks=attacks, site=site
+    )
     clock = np.datetime64(period.begins, "us") + np.arange(seconds) * np.timedelta64(1, "s")
-    times = _kept(clock, lost)
+    times = _without_lost(clock, lost)
     notes: tuple[Note, ...] = ()
     if seconds > rows:
         notes = (Note(what=f"the historian lost {seconds - rows} s", first_row=lost.start),)
@@ -220,14 +222,14 @@ def run_period(
     record = Record(
         name=f"treatment-{period.name}" + ("" if site.name == "published" else f"-{site.name}"),
         channels=CHANNELS,
-        values=_kept(values, lost),
+        values=_without_lost(values, lost),
         times=times,
         stride_s=1.0,
         labels=labels,
         notes=notes,
     )
     return SimulationRun(
-        record=record, truth=Truth(names=TRUTHS, values=frozen(_kept(truths, lost)))
+        record=record, truth=Truth(names=TRUTHS, values=frozen(_without_lost(truths, lost)))
     )
 
 

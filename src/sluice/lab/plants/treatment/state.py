@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sluice.lab.plants.treatment.design import Design
 
-__all__ = ["TreatmentState", "at_rest"]
+__all__ = ["TreatmentState", "initial_state"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,12 +78,12 @@ class TreatmentState:
     off_specification: bool = False  # permeate goes to drain
 
 
-def at_rest(design: Design, *, cold_start: bool) -> TreatmentState:
+def initial_state(design: Design, *, cold_start: bool) -> TreatmentState:
     """Return the plant at the first second of a record.
 
-    A cold start finds the tanks low, the analysers on stale water and the osmosis membranes not
-    yet compacted. Otherwise the plant is in mid-operation. Reverse osmosis runs in both: in the
-    published normal record its pumps and lamp never change state.
+    At a cold start the tanks are low, the analysers measure stale water and the osmosis membranes
+    are not yet compacted. Otherwise the plant is in mid-operation. Reverse osmosis runs in both: in
+    the published normal record its pumps and lamp never change state.
     """
     depths_mm = (420.0, 360.0, 480.0) if cold_start else (600.0, 880.0, 940.0)
     permeate_m3_h = design.osmosis_m3_h * design.recovery

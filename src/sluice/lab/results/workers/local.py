@@ -1,4 +1,4 @@
-"""Local hands: processes on this machine, a core each."""
+"""Local workers: processes on this machine, one core each."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ __all__ = ["LocalPool"]
 
 
 class LocalPool:
-    """Processes on this machine, each on a core of its own so that results do not depend on it."""
+    """Processes on this machine, each pinned to one core so that results do not vary with cores."""
 
     def __init__(self, count: int, *, lock: Path, bench: Bench) -> None:
         self._lock, self._bench = lock, bench
@@ -31,7 +31,7 @@ class LocalPool:
         return len(self._workers)
 
     def give(self, worker: int, task: WorkerTask) -> None:
-        """Send work over; a process that died while idle is replaced first."""
+        """Send a task; a process that ended while idle is replaced first."""
         try:
             self._workers[worker].line.send(task)
         except (BrokenPipeError, ConnectionResetError):
@@ -39,7 +39,7 @@ class LocalPool:
             self._workers[worker].line.send(task)
 
     def wait(self, timeout_s: float) -> Sequence[tuple[int, Reply]]:
-        """Listen to all processes at once."""
+        """Wait for replies from all processes."""
         ready = wait([process.line for process in self._workers], timeout_s)
         replies: list[tuple[int, Reply]] = []
         for worker, process in enumerate(self._workers):
@@ -52,7 +52,7 @@ class LocalPool:
         return replies
 
     def close(self) -> None:
-        """Kill the processes: whatever they were at is not kept."""
+        """Kill the processes; unfinished work is lost."""
         for process in self._workers:
             process.process.kill()
         for process in self._workers:
@@ -66,8 +66,8 @@ class LocalPool:
         self._workers[worker] = self._started(worker)
         code = process.exitcode or 0
         if code < 0:
-            hint = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
-            return f"its process was ended by {signal.Signals(-code).name}{hint}"
+            hint = ", perhaps because memory ran out" if code == -signal.SIGKILL else ""
+            return f"its process was killed by {signal.Signals(-code).name}{hint}"
         return f"its process ended with exit code {code}"
 
     def _started(self, worker: int) -> "_Process":
@@ -91,9 +91,9 @@ class _Process:
 def _serve(
     line: "Connection[Reply, WorkerTask]", lock: Path, core: int | None, bench: Bench
 ) -> None:
-    """Work until the other end hangs up."""
+    """Run tasks until the runner closes the pipe."""
     hold(lock)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner hears it and lets go of us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner handles it and closes the pool
     threading.Thread(target=_die_with_the_runner, daemon=True).start()
     if core is not None and sys.platform == "linux":
         os.sched_setaffinity(0, {core})  # before jax starts its threads
@@ -107,7 +107,7 @@ def _serve(
 
 
 def _die_with_the_runner() -> None:
-    """End at once when the runner is killed: its leases are void, so nobody waits for this work."""
+    """End at once when the runner is killed: its leases are void, so this work is not needed."""
     runner = parent_process()
     assert runner is not None
     runner.join()

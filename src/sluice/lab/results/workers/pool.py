@@ -1,4 +1,4 @@
-"""What workers and whoever gives them work say to each other."""
+"""The interface between the runner and its workers: tasks and replies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = ["Bench", "Died", "Engine", "Reply", "Unable", "WorkerTask", "attempte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerTask:
-    """A piece of work as it is handed over, with the federations that need not run again."""
+    """A piece of work for a worker, with the scores of federations that have already run."""
 
     settings: str
     known: Mapping[str, Score]
@@ -21,14 +21,14 @@ class WorkerTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unable:
-    """The work cannot be done, and trying again would not help."""
+    """The work cannot be done; another attempt would also fail."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Died:
-    """Whoever did the work is gone; another may manage."""
+    """The worker ended; another attempt may succeed."""
 
     reason: str
 
@@ -37,36 +37,36 @@ Reply = Made | Unable | Died
 
 
 class Bench(Protocol):
-    """Does the work: made in the process that it works in."""
+    """Creates, inside the worker's process, the function that does the work."""
 
     def __call__(self) -> Callable[[WorkerTask], Made]:
-        """Set up and return what does one piece of work."""
+        """Set up the process and return the function that runs one task."""
         ...
 
 
 class Engine(Protocol):
-    """Several hands."""
+    """A pool of workers."""
 
     @property
     def workers(self) -> int:
-        """How many pieces of work go on at once."""
+        """How many tasks run at the same time."""
         ...
 
     def give(self, worker: int, task: WorkerTask) -> None:
-        """Hand work to an idle hand."""
+        """Send a task to an idle worker."""
         ...
 
     def wait(self, timeout_s: float) -> Sequence[tuple[int, Reply]]:
-        """Return what hands have finished, after so long at most."""
+        """Wait at most `timeout_s` and return the replies that have arrived."""
         ...
 
     def close(self) -> None:
-        """Let every hand go, whatever it is at."""
+        """Stop all workers, even while they work."""
         ...
 
 
 def attempted(work: Callable[[WorkerTask], Made], task: WorkerTask) -> Reply:
-    """Do a piece of work; what stands in its way is its reason, never the end of the others."""
+    """Run a task; an error becomes the reason in the reply and does not stop other tasks."""
     try:
         return work(task)
     except SluiceError as error:
@@ -74,5 +74,6 @@ def attempted(work: Callable[[WorkerTask], Made], task: WorkerTask) -> Reply:
     except MemoryError:
         return Died(reason="memory ran out")
     except Exception as error:  # noqa: BLE001 - a bug in one cell must not stop the others
-        told = str(error).splitlines()
-        return Unable(reason=f"a bug in Sluice: {type(error).__name__}: {told[0] if told else ''}")
+        lines = str(error).splitlines()
+        first = lines[0] if lines else ""
+        return Unable(reason=f"a bug in Sluice: {type(error).__name__}: {first}")

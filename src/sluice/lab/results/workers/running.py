@@ -1,4 +1,4 @@
-"""Running a store: hands are given work until none is left, and what they make is kept at once."""
+"""Runs the work of a store: gives tasks to workers and saves each result when it arrives."""
 
 import contextlib
 import time
@@ -14,7 +14,7 @@ from sluice.lab.results.store import ResultStore
 from sluice.lab.results.work import Counts, WorkClaim
 from sluice.lab.results.workers.pool import Died, Engine, Reply, Unable, WorkerTask
 
-__all__ = ["Runner", "Watcher"]
+__all__ = ["Runner", "Silent", "Watcher"]
 
 LEASE_S = 120.0
 LISTEN_S = 1.0
@@ -22,16 +22,23 @@ ATTEMPTS = 3
 
 
 class Watcher(Protocol):
-    """Whoever looks on."""
+    """Receives the progress of a run."""
 
     def seen(self, counts: Counts, at_work: Sequence[WorkClaim]) -> None:
-        """Hear how far it is, about once a second."""
+        """Receive the counts and the claimed work, about once a second."""
         ...
+
+
+class Silent:
+    """Shows no progress."""
+
+    def seen(self, counts: Counts, at_work: Sequence[WorkClaim]) -> None:
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
-    """Gives out the work of one store."""
+    """Distributes the work of one store to workers."""
 
     store: ResultStore
     owner: Owner
@@ -39,32 +46,32 @@ class Runner:
     engine: Engine
     watcher: Watcher
     lease_s: float = LEASE_S
-    _deaths: Counter[str] = field(default_factory=Counter)  # of hands, by the work they were at
+    _deaths: Counter[str] = field(default_factory=Counter)  # of workers, by work id
 
     def run(self) -> Counts:
-        """Run until all work is done or failed; on the way out nothing stays claimed."""
-        held: dict[int, WorkClaim] = {}
+        """Run until all work is done or failed; release all claims at the end, also on an error."""
+        claims: dict[int, WorkClaim] = {}
         layouts: dict[int, str] = {}
         renewed = time.monotonic()
         try:
             while True:
                 for worker in range(self.engine.workers):
-                    if worker not in held and (claim := self._claim(layouts.get(worker))):
-                        held[worker], layouts[worker] = claim, claim.layout
+                    if worker not in claims and (claim := self._claim(layouts.get(worker))):
+                        claims[worker], layouts[worker] = claim, claim.layout
                         self._give(worker, claim)
                 counts = self.store.counts()
-                self.watcher.seen(counts, tuple(held.values()))
+                self.watcher.seen(counts, tuple(claims.values()))
                 if counts.over:
                     return counts
                 for worker, reply in self.engine.wait(LISTEN_S):
-                    if claim := held.pop(worker, None):
-                        self._keep(claim, reply)
+                    if claim := claims.pop(worker, None):
+                        self._save(claim, reply)
                 if time.monotonic() - renewed > self.lease_s / 4:
                     self.store.renew(self.owner.name, now=time.time(), lease_s=self.lease_s)
                     renewed = time.monotonic()
         finally:
             self.engine.close()
-            with contextlib.suppress(ResultsError):  # the leases end with this process in any case
+            with contextlib.suppress(ResultsError):  # the leases end with this process anyway
                 self.store.give_back(self.owner.name)
 
     def _claim(self, prefer: str | None) -> WorkClaim | None:
@@ -76,7 +83,7 @@ class Runner:
         known = self.store.scores(claim.layout, claim.rule)
         self.engine.give(worker, WorkerTask(settings=claim.settings, known=known))
 
-    def _keep(self, claim: WorkClaim, reply: Reply) -> None:
+    def _save(self, claim: WorkClaim, reply: Reply) -> None:
         match reply:
             case Died(reason=reason):
                 self._deaths[claim.id] += 1

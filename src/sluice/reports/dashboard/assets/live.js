@@ -1,4 +1,4 @@
-// The page asks for its newest part whenever the coordinator's folder has changed.
+// Reloads the page's content whenever the coordinator's folder has changed.
 "use strict";
 
 const BLUE = "#1b5f8c", RED = "#b3261e", GREY = "#5a6472";
@@ -17,20 +17,20 @@ function line(x, y, name, color) {
 }
 
 function draw() {
-  const told = JSON.parse(document.getElementById("figures").textContent);
-  const rounds = {title: {text: "round"}, dtick: told.rounds.length < 15 ? 1 : null};
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const rounds = {title: {text: "round"}, dtick: figures.rounds.length < 15 ? 1 : null};
   Plotly.react("chart-members", [
-    {x: told.rounds, y: told.members, type: "bar", name: "took part", marker: {color: BLUE}},
-    {x: told.rounds, y: told.excluded, type: "bar", name: "left out", marker: {color: RED}},
+    {x: figures.rounds, y: figures.members, type: "bar", name: "took part", marker: {color: BLUE}},
+    {x: figures.rounds, y: figures.excluded, type: "bar", name: "left out", marker: {color: RED}},
   ], {...LAYOUT, barmode: "stack", xaxis: rounds, yaxis: axis("plants")}, CONFIG);
   const quality = document.getElementById("chart-quality");
-  if (quality && told.measured.length) {
+  if (quality && figures.measured.length) {
     const traces = [
-      line(told.measured, told.error, "mean error, clean reference", BLUE),
-      line(told.measured, told.threshold, "alarm threshold", GREY),
+      line(figures.measured, figures.error, "mean error, clean reference", BLUE),
+      line(figures.measured, figures.threshold, "alarm threshold", GREY),
     ];
-    if (told.auc_pr.some((value) => value !== null)) {
-      traces.push({...line(told.measured, told.auc_pr, "AUC-PR, labelled record", RED), yaxis: "y2"});
+    if (figures.auc_pr.some((value) => value !== null)) {
+      traces.push({...line(figures.measured, figures.auc_pr, "AUC-PR, labelled record", RED), yaxis: "y2"});
     }
     Plotly.react(quality, traces, {
       ...LAYOUT, margin: {...LAYOUT.margin, r: 48}, xaxis: rounds, yaxis: axis("error"),

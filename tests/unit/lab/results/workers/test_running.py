@@ -56,7 +56,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bytes_and_reruns_only_what_was
     assert all(count == 1 for count in runs(whole).values())
     again = sum(count - 1 for count in runs(killed).values())
     assert set(runs(killed)) == {str(at) for at in range(30)}
-    assert again <= 2 * kills  # two hands, so at most two in flight at each kill
+    assert again <= 2 * kills  # two workers, so at most two running at each kill
     assert not list((killed / "owners").iterdir())
 
 
@@ -75,7 +75,10 @@ def test_a_failing_cell_keeps_its_reason_and_the_others_go_on(tmp_path: Path) ->
     assert cells[1].reason == "the record is too short"
     assert cells[2].reason == "a bug in Sluice: ZeroDivisionError: by zero"
     assert cells[3].reason is not None
-    assert "ended by SIGKILL, perhaps for want of memory, at each of 3 attempts" in cells[3].reason
+    assert (
+        "killed by SIGKILL, perhaps because memory ran out, at each of 3 attempts"
+        in cells[3].reason
+    )
     assert (runs(folder)["3"], runs(folder)["4"], runs(folder)["1"]) == (3, 2, 1)
 
 
@@ -90,7 +93,7 @@ def test_a_disk_that_fills_up_stops_a_run_in_one_sentence_and_room_lets_it_go_on
     )
     _, told = stopped.communicate(timeout=300)
     assert stopped.returncode == 1
-    assert b"is full or fails; make room, then go on with 'sluice lab resume" in told
+    assert b"is full or fails; free some space, then continue with 'sluice lab resume" in told
     kept = sqlite3.connect(short / "cells.sqlite")
     assert kept.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     done = kept.execute("SELECT count(*) FROM works WHERE state = 'done'").fetchone()[0]

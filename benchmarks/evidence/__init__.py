@@ -1,0 +1,1 @@
+"""The paper's poisoning experiment on two plants."""

@@ -1,0 +1,103 @@
+"""Commit, prove and verify one batch with a key folder, outside a federation."""
+
+from pathlib import Path
+
+from sluice.admission import Verdict, policy_hash
+from sluice.attestation.log import Ledger
+from sluice.attestation.messages import CHALLENGES, PROOFS
+from sluice.attestation.protocol.key_folder import KeyFolder
+from sluice.attestation.protocol.plant import Committed, Proven, Registered
+from sluice.attestation.protocol.verifier import Verification, Verifier
+from sluice.attestation.systems import DEFAULT_ROWS, SystemName, find_system
+from sluice.errors import SettingError
+from sluice.files import atomically
+from sluice.invariants import rules_hash
+from sluice.telemetry import Record
+
+__all__ = ["CLIENT", "FEDERATION", "commit", "prove", "prove_into", "verify", "write_proof"]
+
+FEDERATION, CLIENT = "local", "plant"
+
+
+def commit(
+    batch: Record, keys: KeyFolder, *, federation: str = FEDERATION, client: str = CLIENT
+) -> Committed:
+    """Commit to a batch: a hiding commitment to its rows, its time and its length, signed.
+
+    The first commitment makes the plant's signing key in the key folder. `Committed.save` writes
+    the commitment and, beside it, the private opening that proving needs.
+    """
+    registered = Registered(
+        federation=federation,
+        client=client,
+        key=keys.ensure_client_key(),
+        system=keys.system,
+        circuit=keys.circuit,
+    )
+    return registered.commit(batch)
+
+
+def prove(
+    batch: Record,
+    committed: Committed,
+    *,
+    challenge: bytes | None = None,
+    verdict: Verdict | None = None,
+) -> Proven:
+    """Prove that a committed batch obeys the rules; raise `RefusedError` where it does not.
+
+    `challenge` is the coordinator's document for a system that draws rows. A `verdict` on this
+    batch that the caller already has saves judging it again.
+    """
+    if challenge is None:
+        return committed.prove(batch, verdict=verdict)
+    return committed.challenged(CHALLENGES.read(challenge)).prove(batch, verdict=verdict)
+
+
+def verify(
+    proof: bytes,
+    commitment: bytes,
+    keys: KeyFolder,
+    *,
+    challenge: bytes | None = None,
+    ledger: Ledger | None = None,
+) -> Verification:
+    """Verify a proof document against its commitment document, or raise `VerificationError`.
+
+    Only the public part of the key folder is used. Without a log's `ledger`, steps 5.2 to 5.4 of
+    docs/protocol.md are not checked; `Verification.steps_unchecked` names them.
+    """
+    verifier = Verifier(system=keys.system, circuit=keys.circuit, pinned=keys.pinned, ledger=ledger)
+    return verifier.verify(proof, commitment, challenge)
+
+
+def prove_into(folder: Path, verdict: Verdict) -> Proven:
+    """Prove the batch of a verdict; write keys, commitment, opening (mode 0600) and proof.
+
+    Keys that are in the folder are used if they belong to these rules and this policy. The batch
+    is not measured again.
+    """
+    batch, rules, policy = verdict.measured.record, verdict.measured.rules, verdict.policy
+    path = folder / "keys"
+    if path.exists():
+        keys = KeyFolder.open(path)
+        keys.demand_same_circuit()
+        if (keys.pinned.rules, keys.pinned.policy) != (rules_hash(rules), policy_hash(policy)):
+            raise SettingError(
+                f"{path} is for other rules or another policy; choose another folder"
+            )
+    else:
+        largest = max(DEFAULT_ROWS, 1 << (len(batch) - 1).bit_length())
+        system, most = find_system(SystemName.FULL), min(largest, policy.rows_max)
+        keys = KeyFolder.create(path, system, rules, policy, rows_max=most)
+    committed = commit(batch, keys)
+    proven = prove(batch, committed, verdict=verdict)
+    committed.save(folder / "commit.json")
+    write_proof(proven, folder / "proof.json")
+    return proven
+
+
+def write_proof(proven: Proven, path: Path) -> None:
+    """Write a proof as its document."""
+    with atomically(path) as draft:
+        draft.write_bytes(PROOFS.write(proven.message))

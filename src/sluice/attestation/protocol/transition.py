@@ -1,0 +1,26 @@
+"""The key to a state's constructor: a state is reached from the one before it, and no other way.
+
+Each state of the protocol takes a `StateTransition`. Only this package holds one, so a type checker
+rejects a state that other code constructs, and the constructor rejects it when it runs.
+"""
+
+from typing import final
+
+__all__ = ["TRANSITION", "StateTransition", "demand_transition"]
+
+
+@final
+class StateTransition:
+    """Passed by the method of one state to the constructor of the next."""
+
+    __slots__ = ()
+
+
+TRANSITION = StateTransition()
+
+
+def demand_transition(state: object, transition: object) -> None:
+    """Raise a `TypeError` where a state is constructed by other code than its package's."""
+    if transition is not TRANSITION:
+        name = type(state).__name__
+        raise TypeError(f"a {name} is returned by the step before it and cannot be constructed")

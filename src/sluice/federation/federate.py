@@ -1,0 +1,230 @@
+"""One federation in one process: admit clients, train together, set the threshold.
+
+`federate` runs it from records. `Recipe` is the part that the lab shares: it trains the admitted
+clients, whatever transport carries their updates.
+"""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+
+from sluice.admission import Gate
+from sluice.aggregation import RULES, Rule
+from sluice.detector import (
+    SUMMED,
+    Autoencoder,
+    Descent,
+    Detector,
+    DetectorKind,
+    Framing,
+    Model,
+    TrainingSummary,
+    calibrated,
+    demand_detector,
+    initial,
+)
+from sluice.errors import SettingError
+from sluice.federation.admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
+from sluice.federation.proofs import Proofs
+from sluice.federation.root import RootSlice
+from sluice.federation.rounds import Checkpoint, Keeper, admit, begin, run
+from sluice.federation.transport import InProcess, Transport
+from sluice.telemetry import Record, Scaler, Windows, feature_names
+
+__all__ = ["Federated", "FederationSettings", "Recipe", "federate"]
+
+FEDERATION = "local"
+
+Listener = Callable[[Checkpoint], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Federated:
+    """A federation that has run."""
+
+    detector: Detector
+    decisions: Mapping[str, Decision]  # by client: admitted, or why not
+    influence: Mapping[str, float]  # mean over rounds, by client
+    passed: Mapping[str, float]  # share of rounds in which the rule used a client's update
+
+    @property
+    def admitted(self) -> tuple[str, ...]:
+        """The clients that took part."""
+        return tuple(client for client, found in self.decisions.items() if found.admitted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recipe:
+    """How admitted clients train one detector."""
+
+    framing: Framing
+    validation: Windows  # clean windows that set the threshold
+    root: Windows  # clean windows of the server, for rules that need them
+    detector: str = DetectorKind.AUTOENCODER.value
+    rounds: int = 25
+    descent: Descent = field(default_factory=Descent)
+    seed: int = 0
+
+    def in_rounds(  # noqa: PLR0913 - a federation is these parts
+        self,
+        windows: Mapping[str, Windows],
+        *,
+        decisions: Mapping[str, Decision],
+        transport: Transport,
+        rule: Rule,
+        keeper: Keeper | None = None,
+        listeners: Sequence[Listener] = (),
+    ) -> Federated:
+        """Train the autoencoder in rounds, from the last checkpoint if there is one."""
+        done = run(
+            partial(begin, initial(self.framing.width, seed=self.seed), decisions),
+            transport=transport,
+            rule=rule,
+            rounds=self.rounds,
+            root=self.server(),
+            keeper=keeper,
+            on_round=listeners,
+        )
+        return Federated(
+            detector=self._calibrated(Autoencoder(done.parameters), windows),
+            decisions=decisions,
+            influence={c: share / done.round for c, share in done.influence.items()},
+            passed={c: rounds / done.round for c, rounds in done.passed.items()},
+        )
+
+    def from_sums(
+        self, windows: Mapping[str, Windows], *, decisions: Mapping[str, Decision]
+    ) -> Federated:
+        """Learn the detector from the clients' summed windows, in one exchange."""
+        made = SUMMED[self.detector]
+        sums = {client: made.summarise(own) for client, own in windows.items()}
+        total = reduce(operator.add, sums.values())
+        return Federated(
+            detector=self._calibrated(made.fit(total, self.validation), windows),
+            decisions=decisions,
+            influence={client: own.count / total.count for client, own in sums.items()},
+            passed=dict.fromkeys(windows, 1.0),
+        )
+
+    def server(self) -> RootSlice:
+        """Return the server's own training on its clean rows."""
+        return RootSlice(self.root, descent=self.descent, seed=self.seed)
+
+    def _calibrated(self, model: Model, windows: Mapping[str, Windows]) -> Detector:
+        training = TrainingSummary(
+            records=tuple(sorted(windows)),
+            windows=sum(len(own) for own in windows.values()),
+            seed=self.seed,
+            descent=self.descent if model.kind == DetectorKind.AUTOENCODER else None,
+        )
+        return calibrated(model, self.framing, self.validation, training=training)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FederationSettings:
+    """Everything that one federation in one process needs."""
+
+    clients: Mapping[str, Record]  # each client's clean rows; it attests and trains on them
+    validation: Record  # clean rows that set the threshold; no client trains on them
+    root: Record | None = None  # clean rows of the server, for rule `fltrust`
+    gate: Gate | None = None  # without one, every client is admitted
+    proofs: Proofs | None = None  # with it, the gate sees proofs and no batch
+    rule: str = "fedavg"
+    detector: str = DetectorKind.AUTOENCODER.value
+    rounds: int = 25
+    descent: Descent = field(default_factory=Descent)
+    seed: int = 0
+    keeper: Keeper | None = None  # keeps a checkpoint after each round
+    on_round: Listener | None = None
+
+
+def federate(settings: FederationSettings) -> Federated:
+    """Run one federation in one process and return its detector.
+
+    Rows that the gate finds violating are not trained on.
+
+        rules = sluice.mine(fit, calibration)
+        gate = sluice.Gate.of(rules, sluice.HardenedPolicy())
+        clients = {"north": north, "south": south}
+        done = sluice.federate(
+            sluice.FederationSettings(clients=clients, validation=validation, gate=gate)
+        )
+    """
+    _check(settings)
+    first = next(iter(settings.clients.values()))
+    names = feature_names(first)
+    framing = Framing(
+        scaler=Scaler.fit(tuple(settings.clients.values()), names), stride_s=first.stride_s
+    )
+    windows = {
+        client: _own_windows(record, framing, settings)
+        for client, record in sorted(settings.clients.items())
+    }
+    recipe = Recipe(
+        framing=framing,
+        validation=framing.windows(settings.validation),
+        root=framing.windows(settings.root or settings.validation),
+        detector=settings.detector,
+        rounds=settings.rounds,
+        descent=settings.descent,
+        seed=settings.seed,
+    )
+    transport, decisions = _admitted(settings, windows)
+    trained = {c: own for c, own in windows.items() if decisions[c].admitted}
+    if settings.detector != DetectorKind.AUTOENCODER:
+        return recipe.from_sums(trained, decisions=decisions)
+    return recipe.in_rounds(
+        trained,
+        decisions=decisions,
+        transport=transport,
+        rule=RULES[settings.rule],
+        keeper=settings.keeper,
+        listeners=(settings.on_round,) if settings.on_round else (),
+    )
+
+
+def _check(settings: FederationSettings) -> None:
+    if not settings.clients:
+        raise SettingError("a federation needs at least one client, got none")
+    if settings.rule not in RULES:
+        raise SettingError(f"unknown rule {settings.rule!r}; known are {', '.join(RULES)}")
+    demand_detector(settings.detector)
+    if settings.detector != DetectorKind.AUTOENCODER and settings.rule != "fedavg":
+        raise SettingError(
+            f"the detector {settings.detector!r} adds sums up, as fedavg does; rule "
+            f"{settings.rule!r} has no updates to weigh"
+        )
+    if settings.proofs is not None and settings.gate is None:
+        raise SettingError("proofs need rules to prove; give a gate")
+
+
+def _own_windows(record: Record, framing: Framing, settings: FederationSettings) -> Windows:
+    """Return a client's windows, without those that hold a row which the gate finds violating."""
+    windows = framing.windows(record)
+    if settings.gate is None or not settings.gate.policy.integers:
+        return windows
+    return windows.take(~windows.touching(settings.gate.judge(record).violating))
+
+
+def _admitted(
+    settings: FederationSettings, windows: Mapping[str, Windows]
+) -> tuple[Transport, Mapping[str, Decision]]:
+    """Return the clients' transport, and the decision on each of them."""
+    gate, attest = settings.gate, None
+    admission: AdmissionCheck = AdmitAll()
+    if gate is not None and settings.proofs is not None:
+        longest = max(len(record) for record in settings.clients.values())
+        attest, admission = settings.proofs.sides(
+            FEDERATION, gate.rules, gate.policy, rows_max=longest
+        )
+    elif gate is not None:
+        admission = PhysicsGate(gates=dict.fromkeys(settings.clients, gate))
+    transport = InProcess(
+        batches=settings.clients,
+        windows=windows,
+        descent=settings.descent,
+        seed=settings.seed,
+        attest=attest,
+    )
+    return transport, admit(tuple(sorted(settings.clients)), transport, admission)

@@ -1,0 +1,116 @@
+"""Malicious plants on the same wire as honest ones: `malicious_plant.py FOLDER ATTACK [OTHER]`.
+
+FOLDER was created by `sluice plant join`. The malicious plant has the plant's certificate, node key
+and signing key, and sends wrong answers under its own name. OTHER is the folder of the plant it
+copies.
+
+    silent   takes every question and answers none                        left out at step 4
+    forged   its own commitment, a proof with one byte changed            5.7 or 5.8
+    copied   its own commitment, another plant's proof signed as its own  5.8
+    stale    a second commitment to rows that it has committed to         2
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from sluice.attestation.messages.messages import COMMITS, PROOFS
+from sluice.attestation.messages.signing import sign
+from sluice.attestation.protocol.plant import Registered
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.batch_archive import LARGEST_PROOF_FILE
+from sluice.network.plant.folder import PlantFolder
+from sluice.network.wire.questions import ANSWERS, QUESTIONS, Answer, AskBatch, Batch
+from sluice.network.wire.wire import Answerer
+
+WAIT_S = 300.0
+
+
+class Malicious:
+    """Answers as the plant does, except for its batch."""
+
+    def __init__(self, plant: PlantFolder, attack: Callable[[Batch], Batch]) -> None:
+        self.agent: Agent = plant.agent()
+        self._attack = attack
+
+    def answer(self, question: bytes) -> bytes:
+        if not isinstance(QUESTIONS.read(question).content.ask, AskBatch):
+            return self.agent.answer(question)
+        return ANSWERS.write(Answer(answer=self._attack(self.agent.attested_documents())))
+
+
+class Silent:
+    """Takes questions and loses them: the coordinator gets no answer."""
+
+    def answer(self, question: bytes) -> bytes:  # noqa: ARG002
+        raise ConnectionError
+
+
+def with_proof(plant: PlantFolder, batch: Batch, change: Callable[[bytes], bytes]) -> Batch:
+    """Replace the plant's proof with another one, signed by the plant."""
+    content = PROOFS.read(batch.proof, largest=LARGEST_PROOF_FILE).content
+    other = sign(replace(content, proof=change(content.proof)), plant.keys.ensure_client_key())
+    return replace(batch, proof=PROOFS.write(other))
+
+
+def flipped(proof: bytes) -> bytes:
+    middle = len(proof) // 2
+    return proof[:middle] + bytes([proof[middle] ^ 1]) + proof[middle + 1 :]
+
+
+def forged(plant: PlantFolder) -> Malicious:
+    return Malicious(plant, lambda batch: with_proof(plant, batch, flipped))
+
+
+def copied(plant: PlantFolder, other: Path) -> Malicious:
+    def theirs(_: bytes) -> bytes:
+        until = time.monotonic() + WAIT_S
+        while not (proofs := list((other / "batches").glob("*/proof.json"))):
+            if time.monotonic() > until:
+                raise TimeoutError(f"{other} has proven nothing to copy")
+            time.sleep(0.5)
+        return PROOFS.read(proofs[0].read_bytes(), largest=LARGEST_PROOF_FILE).content.proof
+
+    return Malicious(plant, lambda batch: with_proof(plant, batch, theirs))
+
+
+def stale(plant: PlantFolder) -> Malicious:
+    terms, keys = plant.invitation.terms, plant.keys
+    sent: list[Batch] = []
+    registered = Registered(
+        federation=terms.federation,
+        client=plant.invitation.plant,
+        key=keys.ensure_client_key(),
+        system=keys.system,
+        circuit=keys.circuit,
+    )
+
+    def again(batch: Batch) -> Batch:
+        sent.append(batch)
+        if len(sent) == 1:
+            return with_proof(plant, batch, flipped)
+        rows = plant.share.read()
+        committed = registered.commit(rows)
+        proof = PROOFS.write(committed.prove(rows).message)
+        return Batch(commit=COMMITS.write(committed.message), proof=proof)
+
+    return Malicious(plant, again)
+
+
+def main(folder: Path, attack: str, other: Path | None) -> None:
+    from sluice.network.plant.participation import node_of, take_part  # noqa: PLC0415 - Flower
+
+    plant = PlantFolder(folder)
+    attacks: dict[str, Callable[[PlantFolder], Answerer]] = {
+        "silent": lambda _: Silent(),
+        "forged": forged,
+        "copied": lambda plant: copied(plant, other or folder),
+        "stale": stale,
+    }
+    take_part(node_of(plant), attacks[attack](plant))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]) if sys.argv[3:] else None)
