@@ -1,4 +1,4 @@
-# The front door: `make demo` shows it, `make test` checks it; each does its own set-up.
+# `make demo` shows Sluice, `make test` checks it. Each does its own set-up.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -36,6 +36,24 @@ setup: prerequisites $(VENV)/.built ## create .venv with locked dependencies and
 .PHONY: demo
 demo: setup ## the paper in miniature on an embedded simulated plant (FAST=1: sooner)
 	$(BIN)/sluice demo --out demo $(if $(FAST),--fast)
+
+.PHONY: reference
+reference: setup ## write docs/reference/api.md and cli.md from docstrings and command help
+	$(BIN)/python -m tools.reference
+
+.PHONY: docs
+docs: setup ## build the documentation as an offline site into build/site
+	$(BIN)/python -m tools.reference --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+.PHONY: dist
+dist: setup ## build wheel and sdist, check them in a clean environment, write SBOM and SHA256SUMS into dist/
+	PYTHON=$(PYTHON) BIN=$(BIN) bash tools/dist.sh
+
+.PHONY: audit
+audit: setup ## look for known vulnerabilities and licence conflicts of all dependencies
+	PYTHON=$(PYTHON) bash tools/audit.sh
 
 .PHONY: tools
 tools: ## stock snarkjs and circomlibjs, which tests hold our proofs against (GPL, never shipped)
@@ -84,6 +102,7 @@ bench: setup ## speed as ratios, rival and ours side by side
 	$(BIN)/python -m benchmarks attest-full
 	$(BIN)/python -m benchmarks attest-sampled
 	$(BIN)/python -m benchmarks reading
+	$(BIN)/python -m benchmarks startup
 
 .PHONY: evaluate
 evaluate: setup ## what the gate tells apart, measured anew into docs/results (several minutes)
@@ -123,14 +142,19 @@ format: setup ## rewrite files in the house style
 	$(BIN)/ruff check --fix .
 	cargo fmt
 
+LOCK := uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header \
+  --universal --python-version 3.11
+
 .PHONY: lock
-lock: ## resolve the locks anew, all extras together
+lock: ## resolve the locks again, all extras together
 	@command -v uv >/dev/null || { echo "missing: uv" >&2; exit 1; }
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal \
-	  --python-version 3.11 --all-extras pyproject.toml requirements/engines.in -o requirements/all.txt
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal \
-	  --python-version 3.11 --extra dev -c requirements/all.txt pyproject.toml -o requirements/dev.txt
+	$(LOCK) --all-extras pyproject.toml requirements/engines.in -o requirements/all.txt
+	$(LOCK) -c requirements/all.txt pyproject.toml -o requirements/runtime.txt
+	$(LOCK) --extra network -c requirements/all.txt pyproject.toml -o requirements/network.txt
+	$(LOCK) --extra lab --extra network --extra export -c requirements/all.txt pyproject.toml -o requirements/lab.txt
+	$(LOCK) --extra dev -c requirements/all.txt pyproject.toml -o requirements/dev.txt
+	$(LOCK) requirements/release.in -o requirements/release.txt
 
 .PHONY: clean
 clean: ## remove what the targets above made
-	rm -rf $(VENV) target demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) target build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,6 +1,6 @@
 """`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
-Speed beside a rival:   gate, train, attest-full, attest-sampled, reading
+Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup
 Pages of docs/results:  evaluation, exactness, evidence, red-team, sampling, parameters, many
 Crash test of the lab:  kills
 
@@ -25,6 +25,7 @@ MODULES = {
     "reading": "benchmarks.speed.reading",
     "red-team": "benchmarks.red_team",
     "sampling": "benchmarks.sampling",
+    "startup": "benchmarks.speed.startup",
 }
 
 

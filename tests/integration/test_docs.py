@@ -1,11 +1,14 @@
-"""What README and pages tell people to type, typed."""
+"""Runs the commands and code that README and the pages show."""
 
+import json
 import re
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from sluice.admission import HardenedPolicy
 from sluice.attestation.protocol.verifier import STEPS
 from sluice.cli.app import main
 
@@ -13,7 +16,10 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 VERIFIER = ROOT / "src" / "sluice" / "attestation" / "protocol" / "verifier.py"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-REFUSED = {"sluice check attack.csv"}  # the one command that is meant to refuse
+TEXTS = [*PAGES, *sorted(set(ROOT.glob("*.md")) - {README})]
+EXIT = re.compile(r"\s#.*\bexits (\d+)\b")
+"""A trailing comment such as `# exits 3` states the exit code of a command; the default is 0."""
+REFUSED = {"sluice check attack.csv"}  # README's refused command, which has no such comment
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -21,9 +27,19 @@ def blocks(page: Path, language: str) -> list[str]:
     return [str(block) for block in re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)]
 
 
-def commands(page: Path) -> list[list[str]]:
+def command_lines(page: Path) -> list[str]:
     lines = [line for block in blocks(page, "console") for line in block.splitlines()]
-    return [shlex.split(line, comments=True) for line in lines if line.startswith("sluice ")]
+    return [line for line in lines if line.startswith("sluice ")]
+
+
+def commands(page: Path) -> list[list[str]]:
+    return [shlex.split(line, comments=True) for line in command_lines(page)]
+
+
+def exit_code_of(line: str) -> int:
+    if stated := EXIT.search(line):
+        return int(stated.group(1))
+    return 3 if " ".join(line.split()[:3]) in REFUSED else 0
 
 
 def test_python_blocks_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,11 +59,17 @@ def test_python_blocks_run(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_commands_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in commands(page):
+    for line in command_lines(page):
         with pytest.raises(SystemExit) as stopped:
-            main(command[1:])
-        expected = 3 if " ".join(command[:3]) in REFUSED else 0
-        assert stopped.value.code == expected, command
+            main(shlex.split(line, comments=True)[1:])
+        assert stopped.value.code == exit_code_of(line), line
+
+
+def test_a_comment_states_the_exit_code() -> None:
+    assert exit_code_of("sluice check may.csv --rules rules.json") == 0
+    assert exit_code_of("sluice check may.csv --rules rules.json  # refused: exits 3") == 3
+    assert exit_code_of("sluice check may.csv --rules 'exits 3.json'") == 0
+    assert exit_code_of("sluice check attack.csv --rules rules.json") == 3
 
 
 def test_the_verifier_has_the_numbers_of_the_protocols_page() -> None:
@@ -66,6 +88,35 @@ def test_pages_link_to_what_is_there() -> None:
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_pages_install_no_package_of_another_project() -> None:
+    # `sluice` on the package index is a different project; this one is `sluice-fl`.
+    named = r"pip3? install[^\n`]*(?<![\w./-])sluice(?![\w./-])"
+    wrong = [
+        (text.name, match)
+        for text in TEXTS
+        for match in re.findall(named, text.read_text(encoding="utf-8"))
+    ]
+    assert wrong == []
+
+
+def test_the_policy_page_has_every_key_with_its_default() -> None:
+    page = (ROOT / "docs" / "reference" / "policy.md").read_text(encoding="utf-8")
+    shown: dict[str, str] = {}
+    for keys, defaults in re.findall(r"^\| (`[^|]*`) \| ([^|]+) \|", page, flags=re.MULTILINE):
+        shown |= zip(re.findall(r"`(\w+)`", keys), defaults.split(", "), strict=True)
+    policy = HardenedPolicy()
+    values = {"rows_min": policy.rows_min, "rows_max": policy.rows_max}
+    values |= asdict(policy.margins) | asdict(policy.acceptance)
+    values.pop("reasons")  # a table, which the page describes below
+    assert shown == {key: json.dumps(value) for key, value in values.items()}
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "adr"
+    listed = re.findall(r"\]\((\d{4}-[^)]+)\)", (folder / "index.md").read_text(encoding="utf-8"))
+    assert listed == sorted(page.name for page in folder.glob("0*.md"))
 
 
 def test_the_readme_shows_commands() -> None:

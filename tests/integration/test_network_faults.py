@@ -86,7 +86,7 @@ KILLS: dict[str, Callable[[Sites], None]] = {
     "a plant's SuperNode": kill_supernode,
 }
 MOMENTS: dict[str, Callable[[Sites], None]] = {
-    "while batches are attested": lambda sites: sites.await_said("plants are there"),
+    "while batches are attested": lambda sites: sites.await_said("plants are connected"),
     "while tokens are taken": lambda sites: sites.await_entry("round opened", 2),
     "while updates are revealed": lambda sites: sites.await_entry("pledges closed", 2),
 }

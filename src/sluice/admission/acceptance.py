@@ -38,7 +38,7 @@ class Acceptance:
     rules_min: int = 3  # couplings, balances and windows
     coupling_tolerance_max: float = 0.5  # of nominal flow: looser cannot tell on from off
     balance_tolerance_max: float = 0.25  # of the level's span
-    tank_power: float = 0.5  # of the move its flows can make: one rule a tank must see that much
+    tank_power: float = 0.5  # of the change its flows can make: one rule per tank must detect it
     every_tank: bool = True  # a balance or window for each level, or a declared reason
     every_pump: bool = True  # a rule that reads each actuator that ran, or a declared reason
     reasons: dict[str, str] = field(default_factory=dict)  # channel or rule -> why it has none
@@ -46,7 +46,7 @@ class Acceptance:
     severe_max: float = 1.0  # of nominal flow or span: the largest residual a file may claim
     envelope_max: float = 0.5  # share of clean rows claimed to be in transition, per coupling
     anchors_max: float = 0.05  # share of clean windows claimed not to balance, per rule
-    jumps_max: float = 0.01  # time jumps claimed to be usual, per row
+    jumps_max: float = 0.01  # time jumps claimed for clean data, per row
     repeats_max: float = 0.1  # share of clean rows claimed to repeat, per level
     looser_than_last: float = 1.0  # tolerances over those of the last accepted file
 
@@ -90,7 +90,7 @@ _WORDS = {
         "the rules hold no coupling, balance or window: every batch in range would be admitted"
     ),
     ObjectionKind.TOO_FEW_RULES: (
-        "{found} rules tie channels together; the policy asks for {allowed}"
+        "{found} rules relate channels to each other; the policy requires {allowed}"
     ),
     ObjectionKind.NO_CLEAN_FACTS: (
         "the rules are of profile {found!r}, which states nothing about clean batches"
@@ -99,12 +99,12 @@ _WORDS = {
         "{subject}: tolerance {found}; the policy allows less than {allowed}"
     ),
     ObjectionKind.UNCOVERED_TANK: (
-        "{subject} has no balance or window tight enough to see {allowed} of what its flows can "
-        "move"
+        "{subject} has no balance or window tight enough to detect {allowed} of the change that "
+        "its flows can make"
     ),
     ObjectionKind.UNCOVERED_ACTUATOR: "no coupling or balance reads {subject}",
     ObjectionKind.UNEXPLAINED_STANDBY: (
-        "{subject} is silent while {found} runs, and nothing states that {found} is on standby"
+        "{subject} is not checked while {found} runs, and nothing states that {found} is on standby"
     ),
     ObjectionKind.REFUSES_CLEAN_BATCHES: (
         "{found} of clean batches would be refused; the policy allows {allowed}"
@@ -166,15 +166,15 @@ class Objection:
 
 
 def objections(
-    rules: RuleSet, asked: Acceptance, *, last: RuleSet | None = None
+    rules: RuleSet, required: Acceptance, *, last: RuleSet | None = None
 ) -> tuple[Objection, ...]:
-    """Return why the rules are not accepted; nothing where they are."""
-    wrong = unsound(rules)
-    if wrong:
-        return wrong
-    met = [*_enough(rules, asked), *_tight(rules, asked), *_covered(rules, asked)]
+    """Return the objections to the rules; empty if they are accepted."""
+    contradictions = unsound(rules)
+    if contradictions:
+        return contradictions
+    objected = [*_enough(rules, required), *_tight(rules, required), *_covered(rules, required)]
     if rules.clean is None:
-        met.append(
+        objected.append(
             Objection(
                 kind=ObjectionKind.NO_CLEAN_FACTS,
                 found=rules.profile.value,
@@ -182,20 +182,20 @@ def objections(
             )
         )
     else:
-        met += _believable(rules, rules.clean, asked)
+        objected += _believable(rules, rules.clean, required)
     if last is not None:
-        met += _no_looser(rules, last, asked)
-    return tuple(met)
+        objected += _no_looser(rules, last, required)
+    return tuple(objected)
 
 
 def unsound(rules: RuleSet) -> tuple[Objection, ...]:
-    """Return what no gate could work with: rules that contradict their own file."""
-    wrong = []
+    """Return the objections to rules that contradict their own file: no gate can use them."""
+    contradictions = []
     described = {channel.name for channel in rules.channels}
     names = [rule.name for rule in rules.invariants]
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
-            wrong.append(
+            contradictions.append(
                 Objection(
                     kind=ObjectionKind.DUPLICATE_NAME,
                     subject=name,
@@ -205,7 +205,7 @@ def unsound(rules: RuleSet) -> tuple[Objection, ...]:
             )
     for rule in rules.invariants:
         if not rule.tolerance > 0:
-            wrong.append(
+            contradictions.append(
                 Objection(
                     kind=ObjectionKind.BAD_TOLERANCE,
                     subject=rule.name,
@@ -216,7 +216,7 @@ def unsound(rules: RuleSet) -> tuple[Objection, ...]:
             )
         missing = [name for name in rule.relation.channels if name not in described]
         if missing:
-            wrong.append(
+            contradictions.append(
                 Objection(
                     kind=ObjectionKind.UNDESCRIBED_CHANNEL,
                     subject=rule.name,
@@ -224,35 +224,35 @@ def unsound(rules: RuleSet) -> tuple[Objection, ...]:
                     remedy="add the channel or drop the rule",
                 )
             )
-    if not wrong and rules.clean is not None:
+    if not contradictions and rules.clean is not None:
         try:
             encode(rules)
         except RulesFileError as error:
-            wrong.append(
+            contradictions.append(
                 Objection(
                     kind=ObjectionKind.NOT_ENCODABLE,
                     found=str(error),
                     remedy="mine the rules again",
                 )
             )
-    return tuple(wrong)
+    return tuple(contradictions)
 
 
-def _enough(rules: RuleSet, asked: Acceptance) -> Iterator[Objection]:
+def _enough(rules: RuleSet, required: Acceptance) -> Iterator[Objection]:
     if rules.empty:
         yield Objection(kind=ObjectionKind.NO_PHYSICS, remedy="mine other rows")
         return
     physical = sum(rule.kind.physical for rule in rules.invariants)
-    if physical < asked.rules_min:
+    if physical < required.rules_min:
         yield Objection(
             kind=ObjectionKind.TOO_FEW_RULES,
             found=str(physical),
-            allowed=str(asked.rules_min),
+            allowed=str(required.rules_min),
             remedy="mine more rows or more channels",
         )
 
 
-def _tight(rules: RuleSet, asked: Acceptance) -> Iterator[Objection]:
+def _tight(rules: RuleSet, required: Acceptance) -> Iterator[Objection]:
     """Compare each tolerance with the quantity it applies to."""
     by_row = {
         rule.relation.level: rule for rule in rules.invariants if isinstance(rule.relation, Balance)
@@ -260,15 +260,15 @@ def _tight(rules: RuleSet, asked: Acceptance) -> Iterator[Objection]:
     for rule in rules.invariants:
         match rule.relation:
             case Coupling() as coupling:
-                most = asked.coupling_tolerance_max * coupling.nominal
+                most = required.coupling_tolerance_max * coupling.nominal
                 if not rule.tolerance < most:
-                    basis = f"{asked.coupling_tolerance_max:.0%} of its nominal flow"
+                    basis = f"{required.coupling_tolerance_max:.0%} of its nominal flow"
                     yield _loose(rule, rules, most, basis)
             case Balance() as balance:
                 span = rules.channel(balance.level).span
-                if span and rule.tolerance > asked.balance_tolerance_max * _width(span):
-                    most = asked.balance_tolerance_max * _width(span)
-                    basis = f"{asked.balance_tolerance_max:.0%} of the span of {balance.level}"
+                if span and rule.tolerance > required.balance_tolerance_max * _width(span):
+                    most = required.balance_tolerance_max * _width(span)
+                    basis = f"{required.balance_tolerance_max:.0%} of the span of {balance.level}"
                     yield _loose(rule, rules, most, basis)
             case Window() as window if window.level in by_row:
                 most = by_row[window.level].tolerance * window.rows
@@ -287,27 +287,27 @@ def _loose(rule: Invariant, rules: RuleSet, most: float, basis: str) -> Objectio
     )
 
 
-def _covered(rules: RuleSet, asked: Acceptance) -> Iterator[Objection]:
-    """Ask for a rule with power on every tank and on every actuator that ran."""
+def _covered(rules: RuleSet, required: Acceptance) -> Iterator[Objection]:
+    """Require a tight rule for every tank and a rule for every actuator that ran."""
     dropped = {_subject(candidate.name): candidate.why for candidate in rules.dropped}
     idle = {name for name, why in dropped.items() if NEVER_RAN in why}
     read = _actuators_read(rules)
     for channel in rules.channels:
         name = channel.name
-        if name in asked.reasons:
+        if name in required.reasons:
             continue
         miner = f" (the miner says: {dropped[name]})" if name in dropped else ""
         remedy = f"mine other rows, or declare why in [acceptance.reasons]{miner}"
-        if channel.role is Role.LEVEL and channel.span and asked.every_tank:
-            if not any(_sees_tank(rule, name, rules, asked) for rule in rules.invariants):
+        if channel.role is Role.LEVEL and channel.span and required.every_tank:
+            if not any(_sees_tank(rule, name, rules, required) for rule in rules.invariants):
                 yield Objection(
                     kind=ObjectionKind.UNCOVERED_TANK,
                     subject=name,
                     found="0",
-                    allowed=f"{asked.tank_power:.0%}",
+                    allowed=f"{required.tank_power:.0%}",
                     remedy=remedy,
                 )
-        elif channel.role is Role.ACTUATOR and asked.every_pump and name not in read | idle:
+        elif channel.role is Role.ACTUATOR and required.every_pump and name not in read | idle:
             yield Objection(
                 kind=ObjectionKind.UNCOVERED_ACTUATOR,
                 subject=name,
@@ -317,7 +317,7 @@ def _covered(rules: RuleSet, asked: Acceptance) -> Iterator[Objection]:
             )
     for rule in rules.of_kind(RelationKind.COUPLING):
         for pump in rule.relation.channels[2:]:
-            if pump not in idle and pump not in asked.reasons:
+            if pump not in idle and pump not in required.reasons:
                 yield Objection(
                     kind=ObjectionKind.UNEXPLAINED_STANDBY,
                     subject=rule.name,
@@ -333,7 +333,7 @@ def _subject(dropped: str) -> str:
 
 
 def _actuators_read(rules: RuleSet) -> set[str]:
-    """Return the actuators whose state some rule checks; a standby pump only silences a rule."""
+    """Return the actuators whose state a rule checks; a standby pump only suspends a rule."""
     read: set[str] = set()
     for rule in rules.invariants:
         match rule.relation:
@@ -346,7 +346,7 @@ def _actuators_read(rules: RuleSet) -> set[str]:
     return read
 
 
-def _sees_tank(rule: Invariant, level: str, rules: RuleSet, asked: Acceptance) -> bool:
+def _sees_tank(rule: Invariant, level: str, rules: RuleSet, required: Acceptance) -> bool:
     relation = rule.relation
     if not isinstance(relation, Balance | Window) or relation.level != level:
         return False
@@ -361,23 +361,23 @@ def _sees_tank(rule: Invariant, level: str, rules: RuleSet, asked: Acceptance) -
         widest = max(abs(span.low), abs(span.high)) if span else 0.0
         reach += abs(term.coefficient) * (1.0 if term.on else nominal.get(term.channel, widest))
     rows = relation.rows if isinstance(relation, Window) else 1
-    return rule.tolerance < asked.tank_power * reach * rows
+    return rule.tolerance < required.tank_power * reach * rows
 
 
-def _believable(rules: RuleSet, clean: CleanFacts, asked: Acceptance) -> Iterator[Objection]:
+def _believable(rules: RuleSet, clean: CleanFacts, required: Acceptance) -> Iterator[Objection]:
     """Limit everything the file claims about clean rows, because budgets follow from it."""
-    if clean.refused_share > asked.refused_max:
+    if clean.refused_share > required.refused_max:
         yield Objection(
             kind=ObjectionKind.REFUSES_CLEAN_BATCHES,
             found=f"{clean.refused_share:.1%}",
-            allowed=f"{asked.refused_max:.1%}",
+            allowed=f"{required.refused_max:.1%}",
             remedy="mine on rows that show the plant's normal range",
         )
     largest = {rule.name: _largest(rule, rules) for rule in rules.invariants}
     tolerance = {rule.name: rule.tolerance for rule in rules.invariants}
     for fact in clean.severe:
         claimed = fact.share * tolerance.get(fact.rule, 0.0)
-        most = asked.severe_max * largest.get(fact.rule, 0.0)
+        most = required.severe_max * largest.get(fact.rule, 0.0)
         if claimed > most:
             yield Objection(
                 kind=ObjectionKind.CLAIMED_RESIDUAL,
@@ -387,9 +387,9 @@ def _believable(rules: RuleSet, clean: CleanFacts, asked: Acceptance) -> Iterato
                 remedy="mine it on calmer rows",
             )
     for facts, most, kind in (
-        (clean.envelope, asked.envelope_max, ObjectionKind.CLAIMED_TRANSITIONS),
-        (clean.anchors, asked.anchors_max, ObjectionKind.CLAIMED_WINDOWS),
-        (clean.repeats, asked.repeats_max, ObjectionKind.CLAIMED_REPEATS),
+        (clean.envelope, required.envelope_max, ObjectionKind.CLAIMED_TRANSITIONS),
+        (clean.anchors, required.anchors_max, ObjectionKind.CLAIMED_WINDOWS),
+        (clean.repeats, required.repeats_max, ObjectionKind.CLAIMED_REPEATS),
     ):
         for fact in facts:
             if fact.share > most:
@@ -400,11 +400,11 @@ def _believable(rules: RuleSet, clean: CleanFacts, asked: Acceptance) -> Iterato
                     allowed=f"{most:.1%}",
                     remedy="mine it on other rows",
                 )
-    if clean.segments_per_row > asked.jumps_max:
+    if clean.segments_per_row > required.jumps_max:
         yield Objection(
             kind=ObjectionKind.CLAIMED_JUMPS,
             found=f"{clean.segments_per_row:.2%}",
-            allowed=f"{asked.jumps_max:.2%}",
+            allowed=f"{required.jumps_max:.2%}",
             remedy="mine a record with fewer gaps",
         )
 
@@ -418,27 +418,27 @@ def _largest(rule: Invariant, rules: RuleSet) -> float:
     return _width(span) if span else 0.0
 
 
-def _no_looser(rules: RuleSet, last: RuleSet, asked: Acceptance) -> Iterator[Objection]:
+def _no_looser(rules: RuleSet, last: RuleSet, required: Acceptance) -> Iterator[Objection]:
     """Compare the rules with the last accepted file; looser rules need a second approval."""
     now = {rule.name: rule for rule in rules.invariants}
     for old in last.invariants:
         rule = now.get(old.name)
-        if old.name in asked.reasons:
+        if old.name in required.reasons:
             continue
         if rule is None or rule.kind is not old.kind:
-            if old.kind.physical and not _replaced(old, rules, asked):
+            if old.kind.physical and not _replaced(old, rules, required):
                 yield Objection(
                     kind=ObjectionKind.MISSING_SINCE_LAST,
                     subject=old.name,
                     remedy="mine it again, or declare why in [acceptance.reasons]",
                 )
             continue
-        yield from _looser(old, rule, rules, asked)
-    yield from _wider_channels(rules, last, asked)
+        yield from _looser(old, rule, rules, required)
+    yield from _wider_channels(rules, last, required)
     if last.clean and rules.clean:
         lively = {fact.level for fact in rules.clean.liveness if fact.smallest_range > 0}
         for level in dict.fromkeys(fact.level for fact in last.clean.liveness):
-            if level not in lively and level not in asked.reasons:
+            if level not in lively and level not in required.reasons:
                 yield Objection(
                     kind=ObjectionKind.MAY_STAND_STILL,
                     subject=level,
@@ -446,11 +446,11 @@ def _no_looser(rules: RuleSet, last: RuleSet, asked: Acceptance) -> Iterator[Obj
                 )
 
 
-def _replaced(old: Invariant, rules: RuleSet, asked: Acceptance) -> bool:
-    """Whether another window on the same tank sees as slow a ramp."""
+def _replaced(old: Invariant, rules: RuleSet, required: Acceptance) -> bool:
+    """Whether another window on the same tank detects a ramp as slow."""
     if not isinstance(old.relation, Window):
         return False
-    ramp = asked.looser_than_last * old.tolerance / old.relation.rows
+    ramp = required.looser_than_last * old.tolerance / old.relation.rows
     return any(
         isinstance(rule.relation, Window)
         and rule.relation.level == old.relation.level
@@ -460,7 +460,7 @@ def _replaced(old: Invariant, rules: RuleSet, asked: Acceptance) -> bool:
 
 
 def _looser(
-    old: Invariant, new: Invariant, rules: RuleSet, asked: Acceptance
+    old: Invariant, new: Invariant, rules: RuleSet, required: Acceptance
 ) -> Iterator[Objection]:
     unit = unit_of(new.relation, rules)
     match old.relation, new.relation:
@@ -485,7 +485,7 @@ def _looser(
                 )
         case _:
             pass
-    most = asked.looser_than_last * old.tolerance
+    most = required.looser_than_last * old.tolerance
     if new.tolerance > most:
         yield Objection(
             kind=ObjectionKind.LOOSER_THAN_LAST,
@@ -496,10 +496,10 @@ def _looser(
         )
 
 
-def _wider_channels(rules: RuleSet, last: RuleSet, asked: Acceptance) -> Iterator[Objection]:
+def _wider_channels(rules: RuleSet, last: RuleSet, required: Acceptance) -> Iterator[Objection]:
     now = {channel.name: channel for channel in rules.channels}
     for old in last.channels:
-        if old.name in asked.reasons:
+        if old.name in required.reasons:
             continue
         new = now.get(old.name)
         if new is None or new.role is not old.role or (old.span and not new.span):

@@ -47,7 +47,7 @@ def finding_of(judged: Judged, batch: Record, budgets: Budgets, alpha: float) ->
 
 
 def operator_sentence(rule: Invariant, batch: Record, broken: Bools) -> str:
-    """Say in the plant's words how a rule is broken; empty where it holds."""
+    """Return how a rule is broken, with the plant's tags and units; empty where it holds."""
     count = int(np.count_nonzero(broken))
     if not count:
         return ""
@@ -59,10 +59,10 @@ def operator_sentence(rule: Invariant, batch: Record, broken: Bools) -> str:
             flow = _reading(batch, coupling.flow, first)
             return f"{coupling.actuator} reads {state} while {coupling.flow} shows {flow} {tail}"
         case Balance() as balance:
-            return f"{balance.level} does not move as its flows say {tail}"
+            return f"{balance.level} does not change as its flows predict {tail}"
         case Window() as window:
             over = f"over {window.rows} rows"
-            return f"{window.level} {over} does not move as its flows say {tail}"
+            return f"{window.level} does not change {over} as its flows predict {tail}"
         case Bound() as bound:
             unit = batch.channel(bound.channel).unit
             value = _reading(batch, bound.channel, first)
@@ -106,12 +106,12 @@ def _when(batch: Record, row: int) -> str:
 
 def _reading(batch: Record, channel: str, row: int) -> str:
     value = float(batch.column(channel)[row])
-    return "nothing" if np.isnan(value) else amount(value, batch.channel(channel).unit)
+    return "no value" if np.isnan(value) else amount(value, batch.channel(channel).unit)
 
 
 def _state(coupling: Coupling, code: float) -> str:
     if np.isnan(code):
-        return "nothing"
+        return "no value"
     if round(code) == coupling.off:
         return "off"
     return "on" if any(round(code) == state.code for state in coupling.states) else "moving"

@@ -14,7 +14,7 @@ __all__ = ["EmptyRulesWarning", "Gate", "judge"]
 
 
 class EmptyRulesWarning(UserWarning):
-    """The rule set holds no physics: every batch in range is admitted."""
+    """No rule relates channels to each other: every batch in range is admitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Gate:
 
     @classmethod
     def of(cls, rules: RuleSet, policy: Policy, *, allow_empty: bool = False) -> "Gate":
-        """Prepare a gate; rules without physics are an error, or with `allow_empty` a warning."""
+        """Prepare a gate; empty rules are an error, or a warning with `allow_empty`."""
         if rules.empty:
             message = (
                 f"the rules of {rules.plant!r} hold no coupling, balance or window: every batch in "

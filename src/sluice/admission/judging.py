@@ -73,7 +73,7 @@ def judge_integers(
 
 
 def _reasons(measured: MeasuredBatch, budgets: Budgets) -> Iterator[Reason]:
-    """Yield the exceeded budgets."""
+    """Yield a reason for each exceeded budget."""
     batch, integers = measured.record, measured.integers
     jumps = np.zeros(integers.rows, bool)
     jumps[batch.segment_starts[1:]] = True
@@ -121,7 +121,7 @@ def _counted(  # noqa: PLR0913 - one budget
 
 
 def _still_levels(measured: MeasuredBatch, budgets: Budgets) -> Iterator[Reason]:
-    """Yield the levels that stand still for longer than they do in clean rows."""
+    """Yield a reason for each level that moves less over a block than in clean rows."""
     encoding = measured.encoding or encode(measured.rules)
     for fact, ranges in measured.integers.quietest:
         least = budgets.quietest[fact.level, fact.rows]

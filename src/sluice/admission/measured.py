@@ -1,4 +1,4 @@
-"""A batch under a rule set, measured at most once however often it is judged or drawn."""
+"""A batch under a rule set, measured at most once even if it is judged and drawn."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ __all__ = ["MeasuredBatch"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeasuredBatch:
-    """A batch and what the rules find in it, in the arithmetic that a policy asks for."""
+    """A batch and the results of its rules, in the arithmetic that a policy uses."""
 
     rules: RuleSet
     record: Record

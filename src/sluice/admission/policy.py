@@ -1,4 +1,4 @@
-"""Policies: what a coordinator demands of batches and rules, every budget by name, as TOML.
+"""Policies: what a coordinator requires of batches and rules, every budget by name, as TOML.
 
     kind = "hardened"            # or "paper", which has alpha alone
     rows_min = 200
@@ -12,10 +12,10 @@
     rules_min = 3
     ...
 
-    [acceptance.reasons]         # why a channel has no rule, or a rule is gone
+    [acceptance.reasons]         # why a channel has no rule, or a rule was removed
     LIT601 = "decommissioned in May"
 
-`sluice rules policy --out policy.toml` writes the built-in one in full, for editing.
+`sluice rules policy --out policy.toml` writes the built-in policy in full, for editing.
 """
 
 import difflib
@@ -63,12 +63,12 @@ class PaperPolicy:
 
     @property
     def kind(self) -> str:
-        """What a policy file calls it."""
+        """Its name in a policy file."""
         return "paper"
 
     @property
     def integers(self) -> bool:
-        """Whether the integer evaluator decides, so that a proof of every row can state it."""
+        """Whether the integer evaluator decides, which a proof of every row requires."""
         return False
 
     @property
@@ -85,7 +85,7 @@ class PaperPolicy:
         """Return nothing: floats need no encoding."""
 
     def budgets(self, rules: RuleSet, *, rows: int) -> Budgets:  # noqa: ARG002
-        """Return what a batch may show: the paper limits violating rows alone."""
+        """Return the budgets: the paper limits violating rows alone."""
         return Budgets.of_rows(rows_within(self.alpha, rows), rows=rows)
 
     def judge(self, measured: MeasuredBatch) -> Verdict:
@@ -98,7 +98,7 @@ class PaperPolicy:
         *,
         last: RuleSet | None = None,  # noqa: ARG002
     ) -> tuple[Objection, ...]:
-        """Return nothing: the paper asks nothing of rules."""
+        """Return nothing: the paper requires nothing of rules."""
         return ()
 
 
@@ -114,12 +114,12 @@ class HardenedPolicy:
 
     @property
     def kind(self) -> str:
-        """What a policy file calls it."""
+        """Its name in a policy file."""
         return "hardened"
 
     @property
     def integers(self) -> bool:
-        """Whether the integer evaluator decides, so that a proof of every row can state it."""
+        """Whether the integer evaluator decides, which a proof of every row requires."""
         return True
 
     @property
@@ -132,7 +132,7 @@ class HardenedPolicy:
         return encode(rules)
 
     def budgets(self, rules: RuleSet, *, rows: int) -> Budgets:
-        """Return what a batch of `rows` rows may show; the paper's rules are refused."""
+        """Return the budgets of a batch of `rows` rows; rules of a paper profile are refused."""
         if rules.clean is None:
             raise SettingError(
                 f"the rules of {rules.plant!r} are of profile {rules.profile.value!r}, which "
@@ -153,7 +153,7 @@ class HardenedPolicy:
         return judge_integers(measured, budgets, alpha=self.alpha, policy=self)
 
     def objections(self, rules: RuleSet, *, last: RuleSet | None = None) -> tuple[Objection, ...]:
-        """Return why the rules may not gate their plant."""
+        """Return the objections to rules."""
         return objections(rules, self.acceptance, last=last)
 
 
@@ -168,9 +168,9 @@ def default_policy(rules: RuleSet) -> Policy:
 
 
 def accept(rules: RuleSet, policy: Policy, *, last: RuleSet | None = None) -> tuple[Objection, ...]:
-    """Return why a plant's rules are not accepted; nothing where they are.
+    """Return the objections to a plant's rules; empty if they are accepted.
 
-    With `last`, the rules accepted before, rules that are looser than those are objected to.
+    `last` are the rules accepted before: rules that are looser than those get objections.
     """
     return policy.objections(rules, last=last)
 
@@ -191,7 +191,7 @@ def read_policy(name: str) -> Policy:
 
 
 def parse_policy(text: str, *, name: str) -> Policy:
-    """Read a policy from TOML text; `name` is what errors call it."""
+    """Read a policy from TOML text; errors refer to it by `name`."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -222,7 +222,7 @@ def _checked(kind: str, document: dict[str, object], name: str) -> Policy:
     _refuse_unknown(document, built_in, name)
     adapter: TypeAdapter[Policy] = TypeAdapter(type(built_in))
     try:
-        # As JSON, because strict validation of Python objects takes no table for a dataclass.
+        # As JSON, because strict validation of Python objects accepts no dict for a dataclass.
         policy = adapter.validate_json(json.dumps(document, default=str), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
@@ -244,7 +244,7 @@ def _refuse_unknown(document: dict[str, object], example: object, where: str) ->
 
 
 def _refuse_impossible(policy: Policy, name: str) -> None:
-    """Refuse numbers that no budget can be: a typing error must not open the gate."""
+    """Refuse impossible numbers: a misprint must not open the gate."""
     tables: list[object] = [policy]
     if isinstance(policy, HardenedPolicy):
         tables += [policy.margins, policy.acceptance]

@@ -33,23 +33,25 @@ class ReasonKind(StrEnum):
 
 _WORDS = {
     ReasonKind.BROKEN_ROWS: (
-        "{found:,.0f} of {total:,} rows ({share:.2%}) break a rule; allowed are {allowed:,.0f}"
+        "{found:,.0f} of {total:,} rows ({share:.2%}) break a rule; the limit is {allowed:,.0f}"
     ),
-    ReasonKind.TIME_JUMPS: "{found:,.0f} time jumps in {total:,} rows; allowed are {allowed:,.0f}",
+    ReasonKind.TIME_JUMPS: (
+        "{found:,.0f} time jumps in {total:,} rows; the limit is {allowed:,.0f}"
+    ),
     ReasonKind.VIOLATING_ROWS: (
         "{found:,.0f} of {total:,} rows ({share:.2%}) break a rule, miss a reading or show an "
-        "unknown code; allowed are {allowed:,.0f}"
+        "unknown code; the limit is {allowed:,.0f}"
     ),
     ReasonKind.WINDOWS: (
-        "{rule}: {found:,.0f} of {total:,} windows do not balance; allowed are {allowed:,.0f}"
+        "{rule}: {found:,.0f} of {total:,} windows do not balance; the limit is {allowed:,.0f}"
     ),
     ReasonKind.TRANSITION: (
-        "{rule}: {found:,.0f} of {total:,} rows are in transition; allowed are {allowed:,.0f}: the "
-        "actuator switches, or a standby pump runs, more often than in clean rows"
+        "{rule}: {found:,.0f} of {total:,} rows are in transition; the limit is {allowed:,.0f}: "
+        "the actuator switches, or a standby pump runs, more often than in clean rows"
     ),
     ReasonKind.SEVERE_ROWS: (
-        "{found:,.0f} rows are further from a rule than any clean row (first at {first}); allowed "
-        "are {allowed:,.0f}"
+        "{found:,.0f} rows are further from a rule than any clean row (first at {first}); the "
+        "limit is {allowed:,.0f}"
     ),
     ReasonKind.STILL_LEVEL: (
         "{rule} moves by only {found:.3g} over {total:,} rows (first at {first}); clean rows move "
@@ -57,7 +59,7 @@ _WORDS = {
     ),
     ReasonKind.REPEATED_READINGS: (
         "{rule} repeats earlier readings digit by digit on {found:,.0f} rows (first at {first}); "
-        "allowed are {allowed:,.0f}"
+        "the limit is {allowed:,.0f}"
     ),
 }
 
@@ -80,7 +82,7 @@ class Reason:
 
     @property
     def excess(self) -> float:
-        """How many times over the budget; at least 1 is allowed in the comparison."""
+        """How many times the budget is exceeded; a budget below 1 counts as 1."""
         if self.kind is ReasonKind.STILL_LEVEL:
             return self.allowed / self.found if self.found > 0 else np.inf
         return self.found / max(1.0, self.allowed)

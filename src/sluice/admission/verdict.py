@@ -1,4 +1,4 @@
-"""The verdict on a batch, with the evidence an operator can act on."""
+"""The verdict on a batch, with evidence for the operator."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ class Verdict:
     reasons: tuple[Reason, ...]  # the budget exceeded furthest comes first
     findings: tuple[Finding, ...]
     violating: Bools = field(repr=False)  # rows that count against alpha
-    suspect: Bools = field(repr=False)  # these, and all rows that a reason names
+    suspect: Bools = field(repr=False)  # these, broken windows, and still or repeated levels
     measured: MeasuredBatch = field(repr=False)
     policy: "Policy" = field(repr=False)
 
@@ -60,7 +60,7 @@ class Verdict:
         return not self.reasons
 
     def is_about(self, batch: Record, rules: RuleSet, policy: "Policy") -> bool:
-        """Whether the verdict is on this very batch, under these rules and this policy."""
+        """Whether the verdict is about exactly this batch, these rules and this policy."""
         measured = self.measured
         return measured.record is batch and (measured.rules, self.policy) == (rules, policy)
 
@@ -86,5 +86,5 @@ class Verdict:
 
     @property
     def trainable(self) -> Bools:
-        """The rows that may be trained on: alpha allows for noise, not for poison."""
+        """The rows for training: violating rows are left out even if alpha allows them."""
         return np.asarray(~self.violating)

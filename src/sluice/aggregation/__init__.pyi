@@ -7,9 +7,19 @@ from .geometric import GeometricMedian
 from .geometry import MedianLength
 from .mixing import NearestNeighbourMixing
 from .registry import RULES
-from .rule import Aggregate, Centre, Fresh, RootUpdate, Rule, RuleMemory, State
+from .rule import (
+    Aggregate,
+    Centre,
+    Fresh,
+    RootUpdate,
+    Rule,
+    RuleMemory,
+    State,
+    aggregated,
+    expect_fresh,
+)
 from .selection import Krum, MultiKrum
-from .update import Update, Vector
+from .update import Stack, Update, Vector, stacked
 
 __all__ = [
     "RULES",
@@ -31,8 +41,12 @@ __all__ = [
     "RootUpdate",
     "Rule",
     "RuleMemory",
+    "Stack",
     "State",
     "TrimmedMean",
     "Update",
     "Vector",
+    "aggregated",
+    "expect_fresh",
+    "stacked",
 ]

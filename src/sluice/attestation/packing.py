@@ -1,4 +1,4 @@
-"""Bytes that can be read in one way only: what every hash and signature is taken over."""
+"""Unambiguous byte encoding: the input of every hash and signature."""
 
 import hashlib
 
@@ -24,5 +24,5 @@ def number(value: int) -> bytes:
 
 
 def digest(tag: str, *fields: bytes) -> bytes:
-    """Return SHA-256 over domain, tag and fields; a hash of one kind is never one of another."""
+    """Return SHA-256 over domain, tag and fields; the tag separates hashes of different kinds."""
     return hashlib.sha256(packed(DOMAIN.encode(), tag.encode(), *fields)).digest()

@@ -1,4 +1,4 @@
-"""The command line: every command is thin over the Python API and does one thing."""
+"""The command line: each command is a thin layer over one function of the Python API."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The `sluice` command: finds the command that was asked for, and turns errors into exit codes."""
+"""The `sluice` command: runs the requested command and turns errors into exit codes."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ class _Runtime(CommandGroup):
         Command(
             path="data",
             target="sluice.cli.data:app",
-            help="Simulated plants and plant records.",
+            help="Inspect, convert and simulate plant records.",
         ),
         Command(
             path="mine",
@@ -29,42 +29,42 @@ class _Runtime(CommandGroup):
         Command(
             path="rules",
             target="sluice.cli.rules:app",
-            help="Rules in words, sealed, compared and accepted.",
+            help="Show, seal, compare and accept rules files.",
         ),
         Command(
             path="check",
             target="sluice.cli.check:check",
-            help="Judge a batch of telemetry against its plant's rules; exit 0 admitted, 3 not.",
+            help="Judge a batch by its plant's rules; exit 0 if admitted, 3 if refused.",
         ),
         Command(
             path="attest",
             target="sluice.cli.attest:app",
-            help="Prove a batch's verdict without showing readings.",
+            help="Prove that a batch satisfies its plant's rules without showing readings.",
         ),
         Command(
             path="score",
             target="sluice.cli.score:score",
-            help="Score a record with a trained detector.",
+            help="Score a record with a trained detector; write a score and an alarm per window.",
         ),
         Command(
             path="coordinator",
             target="sluice.cli.coordinator:app",
-            help="A federation between sites: the coordinator's side.",
+            help="Run a federation between sites: the coordinator's commands.",
         ),
         Command(
             path="plant",
             target="sluice.cli.plant:app",
-            help="A federation between sites: a plant's side.",
+            help="Take part in a federation between sites: a plant's commands.",
         ),
         Command(
             path="audit-log",
             target="sluice.cli.audit_log:app",
-            help="Verify a federation's log.",
+            help="Verify the hash-chained log of a federation.",
         ),
         Command(
             path="dashboard",
             target="sluice.cli.dashboard:dashboard",
-            help="Serve the page of a federation.",
+            help="Serve a web page that shows a federation, and Prometheus metrics.",
         ),
     )
 
@@ -85,11 +85,12 @@ EXTRAS = {
     "export": ("onnx",),
     "ray": ("ray",),
 }
-"""Which extra of the distribution brings which package."""
+"""The packages that each extra of the distribution installs."""
+INTERRUPTED = 130
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         from sluice import __version__
 
         typer.echo(f"sluice {__version__}")
@@ -99,7 +100,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _top(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """Physics-attested federated learning for critical water infrastructure."""
@@ -111,15 +112,17 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def run_app(application: typer.Typer, arguments: list[str] | None, *, name: str) -> NoReturn:
-    """Run a command line; exit 0 done, 2 bad usage or input, 3 refused, 1 a bug in Sluice."""
+    """Run a command line and exit.
+
+    Exit codes: 0 done, 2 bad usage or input, 3 refused, 130 interrupted, 1 a bug in Sluice.
+    """
     try:
         outcome = application(args=arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         error.show(file=sys.stderr)
         sys.exit(error.exit_code)
-    except click.exceptions.Abort:
-        typer.echo("stopped", err=True)
-        sys.exit(2)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        outcome = INTERRUPTED
     except SluiceError as error:
         typer.echo(f"sluice: {error}", err=True)
         sys.exit(error.exit_code)
@@ -135,16 +138,18 @@ def run_app(application: typer.Typer, arguments: list[str] | None, *, name: str)
         sys.exit(2)
     except Exception as error:  # noqa: BLE001 - no traceback reaches a user
         _report_bug(error)
+    if outcome == INTERRUPTED:  # Typer returns this code when a command raises KeyboardInterrupt
+        typer.echo("sluice: interrupted", err=True)
     sys.exit(outcome if isinstance(outcome, int) else 0)
 
 
 def _missing_extra(error: ModuleNotFoundError) -> str | None:
-    """Return which extra to install, where a package of one is missing."""
+    """Return which extra to install if it provides the missing package, else None."""
     package = (error.name or "").partition(".")[0]
     for extra, packages in EXTRAS.items():
         if package in packages:
             return (
-                f"this needs the package {package!r}, which is not installed; run "
+                f"this command needs the package {package!r}, which is not installed; run "
                 f"pip install 'sluice-fl[{extra}]'"
             )
     return None

@@ -1,4 +1,4 @@
-"""`sluice audit-log`: verify a federation's log, offline and by anyone."""
+"""`sluice audit-log`: verify a federation's log offline, with public information only."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,16 +7,16 @@ import typer
 
 from sluice.attestation.log import read_log
 from sluice.cli.console import Json, emit, out
-from sluice.cli.coordinator import told_removals, told_waivers, waiver_line
+from sluice.cli.coordinator import removal_payloads, waiver_line, waiver_payloads
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="The hash-chained log of a federation.")
+app = typer.Typer(no_args_is_help=True, help="Verify the hash-chained log of a federation.")
 
 
 @app.callback()
 def _top() -> None:
-    """Keep `verify` a word of its own, though it is the only one so far."""
+    """Keep `verify` a subcommand although it is the only one; Typer would merge it otherwise."""
 
 
 @app.command()
@@ -24,7 +24,7 @@ def verify(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log's file.")],
     json: Json = False,
 ) -> None:
-    """Check every entry: the chain of hashes, each signature, each step in its order.
+    """Verify every entry of a log: the hash chain, the signatures and the order of the steps.
 
     Example: [bold]sluice audit-log verify log.jsonl[/bold]
     """
@@ -45,26 +45,26 @@ def verify(
                 "clients": list(ledger.clients),
                 "gate": "in shadow" if exempt.shadow else "enforced",
                 "unproven": unproven,
-                "waivers": told_waivers(ledger),
-                "removed": told_removals(ledger),
+                "waivers": waiver_payloads(ledger),
+                "removed": removal_payloads(ledger),
                 "head": head.last,
             }
         )
     else:
         out.print(
             f"{log}: {ledger.size} entries of {ledger.opened.federation!r}, "
-            f"{ledger.rounds.last} rounds; its head is {head.last}",
+            f"{ledger.rounds.last} rounds; the head is {head.last}",
             markup=False,
         )
         if exempt.shadow:
-            out.print("The gate is in shadow: it keeps nobody out.")
+            out.print("The gate is in shadow: it logs refusals and does not enforce them.")
         for batch in unproven:
-            out.print(f"without a proof, by {batch['ground']}: {batch['plant']}", markup=False)
-        for waiver in told_waivers(ledger):
+            out.print(f"admitted without proof ({batch['ground']}): {batch['plant']}", markup=False)
+        for waiver in waiver_payloads(ledger):
             out.print(waiver_line(waiver), markup=False)
-        for gone in told_removals(ledger):
+        for removal in removal_payloads(ledger):
             out.print(
-                f"removed: {gone['plant']}, from round {gone['from_round']} on; back to the model "
-                f"after round {gone['model_of_round']}",
+                f"removed: {removal['plant']}, from round {removal['from_round']}; training "
+                f"continued from the model after round {removal['model_of_round']}",
                 markup=False,
             )

@@ -1,4 +1,4 @@
-"""`sluice check`: the gate on one batch, with the evidence an operator can act on."""
+"""`sluice check`: judge one batch and show the evidence behind the verdict."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -34,12 +34,16 @@ def check(
     record: RecordPath,
     rules_path: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
     policy_name: PolicyName = None,
-    rows: Annotated[str | None, typer.Option(help="Judge rows A:B only, B left out.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the worst rows.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Draw the worst stretches.")] = None,
+    rows: Annotated[str | None, typer.Option(help="Judge only rows A:B; B is excluded.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write an HTML page with the worst rows.")
+    ] = None,
+    png: Annotated[Path | None, typer.Option(help="Write a figure of the worst stretches.")] = None,
     prove: Annotated[
         Path | None,
-        typer.Option(help="Where admitted, write keys, commitment, opening and proof there."),
+        typer.Option(
+            help="If admitted, write keys, commitment, opening and proof into this folder."
+        ),
     ] = None,
     allow_empty: AllowEmpty = False,
     plant: PlantPath = None,
@@ -50,11 +54,12 @@ def check(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Judge a batch of telemetry against its plant's rules; exit 0 admitted, 3 not.
+    """Judge a batch by its plant's rules; exit 0 if admitted, 3 if refused.
 
     Example: [bold]sluice check april.csv --rules rules.json --html verdict.html[/bold]
     """
     from sluice.attestation import prove_into
+    from sluice.cli.attest import warn_if_unsafe
     from sluice.reports import write_verdict_figure, write_verdict_page
 
     quiet = quiet or json
@@ -77,7 +82,7 @@ def check(
             write_verdict_figure(verdict, png)
     if prove and verdict.admitted:
         with working(f"proving {len(batch):,} rows", quiet=quiet):
-            prove_into(prove, verdict)
+            warn_if_unsafe(prove_into(prove, verdict).plant.system.name)
     if json:
         emit(_payload(verdict))
     else:
@@ -95,16 +100,16 @@ def _payload(verdict: "Verdict") -> dict[str, object]:
         "reasons": [reason_payload(reason) for reason in verdict.reasons],
         "rules": [
             {
-                "name": found.name,
-                "kind": found.kind.value,
-                "violating_rows": found.violating_rows,
-                "violating_share": found.violating_share,
-                "inapplicable_share": found.inapplicable_share,
-                "envelope_share": found.envelope_share,
-                "limit": found.limit,
-                "sentence": found.sentence,
+                "name": finding.name,
+                "kind": finding.kind.value,
+                "violating_rows": finding.violating_rows,
+                "violating_share": finding.violating_share,
+                "inapplicable_share": finding.inapplicable_share,
+                "envelope_share": finding.envelope_share,
+                "limit": finding.limit,
+                "sentence": finding.sentence,
             }
-            for found in verdict.findings
+            for finding in verdict.findings
         ],
     }
 
@@ -119,43 +124,46 @@ def _show(verdict: "Verdict") -> None:
         f"({verdict.violating_share:.2%}) count as violating, {int(verdict.suspect.sum()):,} are "
         "part of the evidence"
         + (
-            " (a batch's first row always counts: nothing before it says how it came about)"
+            " (a batch's first row always counts, because no row before it can be checked)"
             if rules.clean
             else ""
         )
     )
     for reason in verdict.sentences:
         out.print(f"  {reason}", markup=False)
-    found = sorted(
+    broken = sorted(
         (finding for finding in verdict.findings if finding.violating_rows),
         key=lambda finding: -finding.violating_rows,
     )
-    if not found:
+    if not broken:
         return
-    drawn = table("\nWhat the rules found", "rule", "rows", "share", "limit", "in words")
-    for finding in found:
-        drawn.add_row(
+    violations = table("\nViolations by rule", "rule", "rows", "share", "limit", "in words")
+    for finding in broken:
+        violations.add_row(
             finding.name,
             f"{finding.violating_rows:,}",
             f"{finding.violating_share:.2%}",
             f"{finding.limit:.2%}",
             finding.sentence,
         )
-    out.print(drawn)
-    _show_worst(found, rules)
-    out.print(f"\nThis is evidence about the telemetry of {batch.name!r}; a fault looks the same.")
+    out.print(violations)
+    _show_worst(broken, rules)
+    out.print(
+        f"\nThis is evidence about the telemetry of {batch.name!r}; a fault and an attack look "
+        "the same."
+    )
 
 
-def _show_worst(found: "list[Finding]", rules: "RuleSet") -> None:
-    """List each rule's worst row, furthest out first; a range has no tolerance and comes last."""
+def _show_worst(broken: "list[Finding]", rules: "RuleSet") -> None:
+    """List each rule's worst row, largest excess first; ranges have no tolerance and come last."""
     from sluice.invariants import RelationKind, amount, number, unit_of
 
     units = {rule.name: unit_of(rule.relation, rules) for rule in rules.invariants}
     worst = sorted(
-        ((row, finding) for finding in found for row in finding.worst[:1]),
-        key=lambda seen: (
-            seen[1].kind is RelationKind.BOUND,
-            -abs(seen[0].residual) / seen[0].tolerance,
+        ((row, finding) for finding in broken for row in finding.worst[:1]),
+        key=lambda pair: (
+            pair[1].kind is RelationKind.BOUND,
+            -abs(pair[0].residual) / pair[0].tolerance,
         ),
     )
     if not worst:

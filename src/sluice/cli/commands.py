@@ -1,4 +1,4 @@
-"""Commands that are imported when they run, so that `sluice --help` starts at once."""
+"""Commands that are imported only when they run, so that `sluice --help` starts fast."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ ROOT = "sluice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Where a command lives, and the line of help that a list shows before it is imported."""
+    """Where a command is defined, and its line of help, which lists show without importing it."""
 
     path: str  # as it is typed: `check`, or `data make` for a command inside the group `data`
     target: str  # module:attribute; a function, or a Typer app for a group
-    help: str
+    help: str  # equal to the first line of the command's own help
 
     def load(self) -> click.Command:
         """Import the command."""
@@ -40,7 +40,7 @@ class Command:
 
 
 class Deferred(click.Command):
-    """Stands in a list for a command that has not been imported."""
+    """A placeholder for a command that is not imported yet."""
 
     def __init__(self, command: Command) -> None:
         super().__init__(command.path.rpartition(" ")[2], help=command.help)
@@ -58,7 +58,7 @@ class Deferred(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Import the command and hand over to it."""
+        """Import the command and make its context."""
         return self.load().make_context(info_name, args, parent, **extra)
 
 
@@ -90,6 +90,6 @@ class CommandGroup(TyperGroup):
 
 
 def _registered() -> Iterable[Command]:
-    """Return the commands of installed plug-ins, the lab's among them."""
+    """Return the commands of installed plug-ins, including the lab's."""
     for commands in load_all("sluice.commands").values():
         yield from commands

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, progress and notes on stderr."""
+"""Printing for commands: results on stdout, progress and notes on stderr."""
 
 import difflib
 import json
@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Do not print progress on stderr.")]
 
 
 class _Pipe(Console):
-    """A console whose reader may go away (head, less): that is no fault of the command's."""
+    """A console whose reader (head, less) may close the pipe; this is not an error."""
 
     def on_broken_pipe(self) -> None:
-        """Leave quietly; there is nobody left to tell."""
+        """Exit with code 0; nothing more can be written."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0)
 
@@ -48,14 +48,14 @@ out = _Pipe(highlight=False, soft_wrap=True)
 _progress = Console(stderr=True, highlight=False)
 
 
-def warn(what: str) -> None:
-    """Say on stderr, loudly, what nobody must overlook; --quiet and --json do not silence it."""
-    _progress.print(f"WARNING: {what}", style="bold red", markup=False, soft_wrap=True)
+def warn(message: str) -> None:
+    """Print a warning on stderr; --quiet and --json do not suppress it."""
+    _progress.print(f"WARNING: {message}", style="bold red", markup=False, soft_wrap=True)
 
 
 @contextmanager
 def working(what: str, *, quiet: bool) -> Iterator[None]:
-    """Show that something is under way: a spinner on a terminal, one plain line elsewhere."""
+    """Show what the command is doing: a spinner on a terminal, one plain line elsewhere."""
     if quiet:
         yield
     elif sys.stderr.isatty():
@@ -68,10 +68,13 @@ def working(what: str, *, quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def counted(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
-    """Give a function to call at each step: a bar on a terminal, a line each tenth elsewhere."""
+    """Yield a function to call after each step.
+
+    It moves a progress bar on a terminal and prints a line after each tenth elsewhere.
+    """
     done = 0
 
-    def tell() -> None:
+    def print_step() -> None:
         nonlocal done
         done += 1
         if done == total or done % max(1, total // 10) == 0:
@@ -84,11 +87,11 @@ def counted(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[], None
             task = bar.add_task(what, total=total)
             yield lambda: bar.advance(task)
     else:
-        yield tell
+        yield print_step
 
 
 def known(option: str, name: str, names: Iterable[str]) -> None:
-    """Refuse a name that is not known, with the nearest one that is."""
+    """Raise SettingError for an unknown name; the message suggests the nearest known one."""
     names = tuple(names)
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
@@ -97,7 +100,7 @@ def known(option: str, name: str, names: Iterable[str]) -> None:
 
 
 def emit(payload: Mapping[str, object]) -> None:
-    """Print a JSON object; NaN and infinities are no JSON and would be a bug."""
+    """Print a JSON object; NaN and infinities are not JSON and raise ValueError."""
     sys.stdout.write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
 
 
@@ -113,8 +116,8 @@ def reason_payload(reason: "Reason") -> dict[str, object]:
 
 
 def table(title: str, *columns: str) -> Table:
-    """Return an empty table in the house style."""
-    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    """Return an empty table in the style that all commands share."""
+    empty = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in columns:
-        drawn.add_column(column, overflow="fold")
-    return drawn
+        empty.add_column(column, overflow="fold")
+    return empty

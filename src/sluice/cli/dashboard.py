@@ -1,4 +1,4 @@
-"""`sluice dashboard`: the page and the figures of a running federation."""
+"""`sluice dashboard`: the web page and the metrics of a federation."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,17 +13,19 @@ __all__ = ["dashboard"]
 
 def dashboard(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The coordinator's folder.")],
-    port: Annotated[int, typer.Option(min=1, max=65_535)] = 8_080,
-    host: Annotated[str, typer.Option(help="Loopback, unless you put a login before it.")] = (
-        "127.0.0.1"
-    ),
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen on.")] = 8_080,
+    host: Annotated[
+        str,
+        typer.Option(help="Address to listen on; there is no login, so keep it on loopback."),
+    ] = "127.0.0.1",
     labelled: Annotated[
         Path | None, typer.Option(help="Measure each round's model on this labelled record.")
     ] = None,
 ) -> None:
-    """Show a federation as a web page, with its figures for Prometheus at /metrics.
+    """Serve a web page that shows a federation, and Prometheus metrics.
 
-    It reads the coordinator's folder and changes nothing.
+    The page is at / and the metrics are at /metrics. The command only reads the coordinator's
+    folder.
 
     Example: [bold]sluice dashboard water[/bold]
     """
@@ -32,7 +34,10 @@ def dashboard(
     from sluice.reports.dashboard import serve
 
     if not (folder / "terms.json").exists():
-        raise SettingError(f"{folder} is no coordinator's folder; it has no terms.json")
+        raise SettingError(
+            f"{folder} is not a coordinator's folder: it has no terms.json; make one with "
+            "'sluice coordinator init'"
+        )
     typer.echo(f"sluice: http://{host}:{port}/", err=True)
     record = open_record(labelled, every=1) if labelled else None
     uvicorn.run(serve(folder, record), host=host, port=port, log_level="warning", ws="none")

@@ -1,4 +1,4 @@
-"""`sluice data`: simulated plants, and what Sluice makes of any plant's record."""
+"""`sluice data`: list simulated plants and formats, inspect and convert records."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -27,7 +27,7 @@ from sluice.telemetry.writers import layout_for, write
 __all__ = ["app"]
 
 app = typer.Typer(
-    cls=CommandGroup, no_args_is_help=True, help="Simulated plants and plant records."
+    cls=CommandGroup, no_args_is_help=True, help="Inspect, convert and simulate plant records."
 )
 
 
@@ -47,15 +47,15 @@ def list_plants(json: Json = False) -> None:
             }
         )
         return
-    drawn = table("Simulated plants (sluice data make NAME)", "name", "days", "what it is")
+    simulated = table("Simulated plants (sluice data make NAME)", "name", "days", "description")
     for plant in plants:
-        drawn.add_row(plant.name, f"{plant.days:g}", plant.title)
-    out.print(drawn)
-    known = table("Record formats (sniffed; --format to force)", "name", "what it reads")
+        simulated.add_row(plant.name, f"{plant.days:g}", plant.title)
+    out.print(simulated)
+    formats = table("Record formats (detected; --format overrides)", "name", "description")
     for format_ in FORMATS.values():
-        known.add_row(format_.name, format_.title)
-    known.add_row("plain", "any CSV or Parquet with a time column, wide or long")
-    out.print(known)
+        formats.add_row(format_.name, format_.title)
+    formats.add_row("plain", "any CSV or Parquet with a time column, wide or long")
+    out.print(formats)
 
 
 @app.command()
@@ -67,17 +67,17 @@ def inspect(
     skip: SkipSeconds = 0.0,
     every: Every = 1,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page with every channel drawn.")
+        Path | None, typer.Option(help="Write an HTML page with a plot of every channel.")
     ] = None,
     write_plant: Annotated[
-        Path | None, typer.Option(help="Write what was inferred as a plant file to correct.")
+        Path | None, typer.Option(help="Write the inferred channels as a plant file to correct.")
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show what Sluice makes of a record: channels, roles, stride, gaps, labels, quirks met.
+    """Show how Sluice reads a record: channels, roles, stride, gaps, labels and problems.
 
-    Rows of stretches are counted from 0, first and last included.
+    Rows are counted from 0; a stretch includes its first and its last row.
 
     Example: [bold]sluice data inspect BATADAL_dataset04.csv --html page.html[/bold]
     """
@@ -92,7 +92,9 @@ def inspect(
             write_record_page(loaded, summary, html)
     if write_plant:
         if write_plant.exists():
-            raise SettingError(f"{write_plant} exists and may hold corrections; name another file")
+            raise SettingError(
+                f"{write_plant} exists and may contain corrections; name another file"
+            )
         write_plant_file(loaded, write_plant)
     if json:
         emit(_payload(summary))
@@ -103,7 +105,9 @@ def inspect(
 @app.command()
 def convert(
     record: RecordPath,
-    out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The file to write; its suffix selects the format.")
+    ],
     plant: PlantPath = None,
     format_: FormatName = None,
     fill: FillWith = None,
@@ -112,7 +116,7 @@ def convert(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write any known record as CSV, Parquet or IPAL state lines, by the suffix of --out.
+    """Convert a record to CSV, Parquet or IPAL state lines; the suffix of --out selects which.
 
     Example: [bold]sluice data convert WADI_14days_new.csv --out wadi.parquet[/bold]
     """
@@ -122,7 +126,7 @@ def convert(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )
         if out_path.exists() and out_path.samefile(record):
-            raise SettingError(f"{out_path} is the record itself; write somewhere else")
+            raise SettingError(f"{out_path} is the record itself; write another file")
         write(loaded, out_path, layout)
     if json:
         emit({"rows": len(loaded)})
@@ -139,16 +143,16 @@ def _payload(summary: Summary) -> dict[str, object]:
         "end": summary.end,
         "channels": [
             {
-                "name": seen.channel.name,
-                "role": seen.channel.role.value,
-                "unit": seen.channel.unit,
-                "why": seen.channel.why,
-                "codes": asdict(seen.channel.codes) if seen.channel.codes else None,
-                "low": seen.low,
-                "high": seen.high,
-                "missing": seen.missing,
+                "name": each.channel.name,
+                "role": each.channel.role.value,
+                "unit": each.channel.unit,
+                "why": each.channel.why,
+                "codes": asdict(each.channel.codes) if each.channel.codes else None,
+                "low": each.low,
+                "high": each.high,
+                "missing": each.missing,
             }
-            for seen in summary.channels
+            for each in summary.channels
         ],
         "roles": summary.roles,
         "gaps": [asdict(gap) for gap in summary.gaps],
@@ -167,19 +171,18 @@ def _show(summary: Summary) -> None:
         f"{summary.attack_rows:,} attack rows in {len(summary.attack_segments)} segments, "
         f"{summary.unlabelled_rows:,} unlabelled rows, {len(summary.gaps)} time jumps"
     )
-    drawn = table("\nChannels", "name", "role", "unit", "low", "high", "missing", "why")
-    for seen in summary.channels:
-        channel = seen.channel
-        drawn.add_row(
-            channel.name,
-            channel.role.value,
-            channel.unit,
-            f"{seen.low:g}",
-            f"{seen.high:g}",
-            str(seen.missing or ""),
-            channel.why,
+    channels = table("\nChannels", "name", "role", "unit", "low", "high", "missing", "why")
+    for each in summary.channels:
+        channels.add_row(
+            each.channel.name,
+            each.channel.role.value,
+            each.channel.unit,
+            f"{each.low:g}",
+            f"{each.high:g}",
+            str(each.missing or ""),
+            each.channel.why,
         )
-    out.print(drawn)
+    out.print(channels)
     for title, stretches in (("Time jumps", summary.gaps), ("Attacks", summary.attack_segments)):
         if stretches:
             listed = table(f"\n{title}", "rows", "from", "to")
@@ -187,8 +190,8 @@ def _show(summary: Summary) -> None:
                 listed.add_row(f"{run.start_row}-{run.end_row}", run.start, run.end)
             out.print(listed)
     if summary.notes:
-        quirks = table("\nMet while reading", "channel", "rows", "first", "what")
+        notes = table("\nProblems in the file", "channel", "rows", "first row", "problem")
         for note in summary.notes:
             first = "" if note.first_row is None else str(note.first_row)
-            quirks.add_row(note.channel, str(note.rows or ""), first, note.what)
-        out.print(quirks)
+            notes.add_row(note.channel, str(note.rows or ""), first, note.what)
+        out.print(notes)

@@ -1,4 +1,4 @@
-"""`sluice mine`: rules from clean rows, with tolerances calibrated on other clean rows."""
+"""`sluice mine`: fit rules to clean rows and calibrate their tolerances on other clean rows."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -38,27 +38,29 @@ from sluice.telemetry import Label, Record
 
 __all__ = ["mine"]
 
-FEWEST_ROWS = {Profile.HARDENED: 200}  # below, a batch's first row alone comes near alpha
+FEWEST_ROWS = {Profile.HARDENED: 200}  # with fewer, a batch's first row alone is close to alpha
 FEWEST_ROWS_PAPER = 20
-WORTH_SHOWING = 0.01  # smaller moves are counted, not listed
+WORTH_SHOWING = 0.01  # smaller changes are counted, not listed
 
 
 def mine(
     record: RecordPath,
     out_path: Annotated[Path, typer.Option("--out", help="The rules file to write.")],
-    profile: Annotated[Profile, typer.Option(help="How rules are mined.")] = Profile.HARDENED,
+    profile: Annotated[
+        Profile, typer.Option(help="How rules are mined: hardened, or as the paper did.")
+    ] = Profile.HARDENED,
     fit: Annotated[
-        str, typer.Option(help="Rows to mine: a share from the start, or A:B.")
+        str, typer.Option(help="Rows to fit rules to: a share from the start, or A:B.")
     ] = "0.15",
     calibrate: Annotated[
         str, typer.Option(help="Rows that set tolerances: a share after --fit, or A:B.")
     ] = "0.15",
     update: Annotated[
         Path | None,
-        typer.Option(help="Rules mined before: tell what drifted, loosen nothing."),
+        typer.Option(help="Earlier rules: report what drifted, and loosen no rule."),
     ] = None,
     widen: Annotated[
-        bool, typer.Option("--widen", help="With --update: let rules loosen.")
+        bool, typer.Option("--widen", help="With --update: allow rules to loosen.")
     ] = False,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -68,15 +70,15 @@ def mine(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Mine the rules of a plant from clean rows of its record.
+    """Mine a plant's rules from clean rows of its record.
 
-    Rows are counted from 0 after --skip-seconds and --every; B of A:B is left out.
+    Rows are counted from 0 after --skip-seconds and --every; B of A:B is excluded.
 
     Example: [bold]sluice mine march.csv --out rules.json --fit 0.4 --calibrate 0.4[/bold]
     """
     quiet = quiet or json
     if widen and not update:
-        raise SettingError("--widen lets rules be looser than those of --update; give both")
+        raise SettingError("--widen allows rules looser than those of --update; give --update too")
     old = load_rules(update) if update else None
     with working(f"reading {record}", quiet=quiet):
         loaded = open_record(
@@ -96,7 +98,7 @@ def mine(
                 mined, kept = keep_tolerances(old, mined, clean)
     digest = save_rules(mined, out_path)
     if mined.empty:
-        _say_empty(mined)
+        _warn_empty(mined)
     if json:
         emit(_payload(mined, digest, changes, kept, updated=old is not None))
         return
@@ -111,9 +113,9 @@ def _refuse_other(old: RuleSet, record: Record, profile: Profile, path: Path | N
     known = {channel.name for channel in old.channels}
     if len(known & set(record.names)) * 2 < len(known):
         raise SettingError(
-            f"{path} holds the rules of {old.plant!r}, which shares "
+            f"{path} contains the rules of {old.plant!r}, which shares "
             f"{len(known & set(record.names))} of its {len(known)} channels with record "
-            f"{record.name!r}; mine that plant without --update"
+            f"{record.name!r}; mine this record without --update"
         )
     if old.profile is not profile:
         raise SettingError(
@@ -123,7 +125,7 @@ def _refuse_other(old: RuleSet, record: Record, profile: Profile, path: Path | N
 
 
 def _slices(record: Record, fit: str, calibrate: str, profile: Profile) -> tuple[Run, Run]:
-    """Return the rows to fit and to calibrate on, and refuse what cannot be mined."""
+    """Return the rows to fit and to calibrate on; refuse rows that cannot be mined."""
     fitted = slice_of(fit, record, after=0, option="--fit")
     calibrated = slice_of(calibrate, record, after=fitted.stop, option="--calibrate")
     shared = min(fitted.stop, calibrated.stop) - max(fitted.start, calibrated.start)
@@ -137,7 +139,8 @@ def _slices(record: Record, fit: str, calibrate: str, profile: Profile) -> tuple
     for option, run in (("--fit", fitted), ("--calibrate", calibrated)):
         if run.rows < fewest:
             raise SettingError(
-                f"{option} has {run.rows} rows; {profile.value} rules need {fewest}: give more"
+                f"{option} has {run.rows} rows; {profile.value} rules need at least {fewest}: "
+                "give more"
             )
         _refuse_attacks(record, run, option)
         if profile is not Profile.HARDENED:
@@ -149,27 +152,27 @@ def _refuse_attacks(record: Record, run: Run, option: str) -> None:
     attacked = np.flatnonzero(record.labels[run.slice] == Label.ATTACK) + run.start
     if attacked.size:
         raise SettingError(
-            f"{option} rows {run.start}:{run.stop} of {record.name!r} hold {attacked.size} rows "
+            f"{option} rows {run.start}:{run.stop} of {record.name!r} contain {attacked.size} rows "
             f"labelled as attack, from row {attacked[0]} to row {attacked[-1]}; rules are mined "
-            "from clean rows: give others"
+            "from clean rows: give other rows"
         )
 
 
 def _refuse_holes(record: Record, run: Run, option: str) -> None:
     missing = record.missing[run.slice]
-    holed = np.flatnonzero(missing.any(axis=1))
-    if holed.size:
-        channel = record.names[int(missing[holed[0]].argmax())]
+    incomplete = np.flatnonzero(missing.any(axis=1))
+    if incomplete.size:
+        channel = record.names[int(missing[incomplete[0]].argmax())]
         raise SettingError(
             f"{option} rows {run.start}:{run.stop} of {record.name!r} miss readings on "
-            f"{holed.size} rows, first {channel!r} at row {holed[0] + run.start}; paper profiles "
-            "need every reading: give --fill or other rows"
+            f"{incomplete.size} rows, first {channel!r} at row {incomplete[0] + run.start}; paper "
+            "profiles need every reading: give --fill or other rows"
         )
 
 
-def _say_empty(rules: RuleSet) -> None:
+def _warn_empty(rules: RuleSet) -> None:
     typer.echo(
-        f"sluice: no physics found: nothing ties the channels of {rules.plant!r} together; every "
+        f"sluice: no physics found: no rule relates the channels of {rules.plant!r}, so every "
         "batch in range would be admitted. Mine more or other rows, or declare roles in a plant "
         "file (sluice data inspect --write-plant)",
         err=True,
@@ -187,7 +190,7 @@ def _payload(
     payload: dict[str, object] = {
         "rules": [rule_payload(rule, rules) for rule in rules.invariants],
         "hash": digest,
-        "dropped": [asdict(gone) for gone in rules.dropped],
+        "dropped": [asdict(candidate) for candidate in rules.dropped],
         "empty": rules.empty,
         "profile": rules.profile.value,
         "fit_rows": rules.fit_rows,
@@ -201,23 +204,23 @@ def _payload(
 
 
 def _show_drift(changes: tuple[Change, ...], kept: tuple[KeptRule, ...], rules: RuleSet) -> None:
-    out.print("\n[bold]Since the rules mined before[/bold]")
+    out.print("\n[bold]Changes since the earlier rules[/bold]")
     small = 0
     for change in changes:
         if isinstance(change, Moved | Redefined) and change.what in (What.CLEAN, What.SPAN):
-            continue  # other rows, other extremes; 'sluice rules diff' tells them
+            continue  # these change with the rows that are mined; 'sluice rules diff' lists them
         if isinstance(change, Moved) and abs(change.share) < WORTH_SHOWING:
             small += 1
         else:
             out.print(f"  {change.sentence}", markup=False)
     if small:
-        out.print(f"  and {small} moves of less than {WORTH_SHOWING:.0%}")
+        out.print(f"  and {small} changes of less than {WORTH_SHOWING:.0%}")
     if not kept:
         return
-    out.print("\n[bold]Kept as they were (--widen lets them loosen)[/bold]")
+    out.print("\n[bold]Kept unchanged (--widen allows these rules to loosen)[/bold]")
     for rule in kept:
         out.print(f"  {rule.sentence}", markup=False)
-    told = "Clean data of this plant may now be refused"
+    warning = "Clean data of this plant may now be refused"
     if rules.clean:
-        told += f": by the calibration rows, {rules.clean.refused_share:.1%} of clean batches"
-    out.print(f"  {told}.")
+        warning += f": {rules.clean.refused_share:.1%} of clean batches in the calibration rows"
+    out.print(f"  {warning}.")

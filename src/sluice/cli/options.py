@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they open: records, rows, gates."""
+"""Options that several commands share, and functions that open records, rows and gates."""
 
 import math
 import re
@@ -36,7 +36,7 @@ RANGE = re.compile(r"(\d*):(\d*)")
 
 
 def slice_of(text: str, record: "Record", *, after: int, option: str) -> "Run":
-    """Return the rows that an option asks for; a share begins at row `after`."""
+    """Return the rows that an option selects; a share starts at row `after`."""
     from sluice.arrays import Run
 
     if ":" in text:
@@ -48,25 +48,25 @@ def slice_of(text: str, record: "Record", *, after: int, option: str) -> "Run":
             f"{option} is {text!r}; it must be a share such as 0.15 or rows such as 0:5000"
         ) from None
     if not 0 < share <= 1:
-        raise SettingError(f"{option} is {text}; a share lies above 0 and is at most 1")
+        raise SettingError(f"{option} is {text}; a share must be above 0 and at most 1")
     rows = int(share * len(record) + 1e-9)  # 0.15 of 94,680 rows is 14,202, also in floats
     if rows < 1 or after + rows > len(record):
         raise SettingError(
-            f"{option} {text} asks for rows {after}:{after + rows}; record {record.name!r} has "
+            f"{option} {text} selects rows {after}:{after + rows}; record {record.name!r} has "
             f"rows 0:{len(record)}"
         )
     return Run(after, after + rows)
 
 
 def range_of(text: str, record: "Record", *, option: str) -> "Run":
-    """Return rows A:B, B left out, as Python slices are; either end may be left out."""
+    """Parse rows A:B as a Python slice: B is excluded, and either end may be omitted."""
     from sluice.arrays import Run
 
-    found = RANGE.fullmatch(text.strip())
-    if not found:
-        raise SettingError(f"{option} is {text!r}; rows are given as A:B, such as 0:5000")
-    start = int(found[1] or 0)
-    stop = int(found[2] or len(record))
+    match = RANGE.fullmatch(text.strip())
+    if not match:
+        raise SettingError(f"{option} is {text!r}; write rows as A:B, such as 0:5000")
+    start = int(match[1] or 0)
+    stop = int(match[2] or len(record))
     if not start < stop <= len(record):
         raise SettingError(f"{option} is {text}; record {record.name!r} has rows 0:{len(record)}")
     return Run(start, stop)
@@ -77,14 +77,18 @@ PlantPath = Annotated[
     Path | None, typer.Option("--plant", help="Plant file (TOML) that declares channels.")
 ]
 FormatName = Annotated[
-    str | None, typer.Option("--format", help="Force a format (see data list) instead of sniffing.")
+    str | None,
+    typer.Option("--format", help="Format of the record (see 'data list'); default: detected."),
 ]
 FillWith = Annotated[
     Fill | None,
-    typer.Option(help="Missing readings; default: only what the record's documentation fills."),
+    typer.Option(
+        help="How to fill missing readings; default: only where the record's documentation does."
+    ),
 ]
 SkipSeconds = Annotated[
-    float, typer.Option("--skip-seconds", min=0, help="Drop a start-up transient (SWaT: 21600).")
+    float,
+    typer.Option("--skip-seconds", min=0, help="Drop the start-up transient (SWaT: 21600)."),
 ]
 Every = Annotated[int, typer.Option(min=1, help="Keep every n-th row (SWaT and WADI: 5).")]
 
@@ -98,7 +102,7 @@ def open_record(
     skip_s: float = 0.0,
     every: int = 1,
 ) -> "Record":
-    """Read a record as the shared options say."""
+    """Read a record with the shared options."""
     from sluice.telemetry import read_plant_file, read_record
 
     declared = read_plant_file(plant) if plant else None
@@ -106,7 +110,7 @@ def open_record(
     if not math.isfinite(skip_s) or skip_s >= len(record) * record.stride_s:
         lasts = f"{len(record) * record.stride_s:g} s"
         raise SettingError(
-            f"--skip-seconds {skip_s:g} leaves nothing of {path}, which lasts {lasts}"
+            f"--skip-seconds {skip_s:g} drops all of {path}, which lasts {lasts}; give less"
         )
     if skip_s:
         record = record.without_first(skip_s)
@@ -114,7 +118,7 @@ def open_record(
 
 
 def refuse_overwriting(written: Path, *reads: Path | None) -> None:
-    """Refuse to write over a file that is read, or over one in a folder that is read."""
+    """Refuse to overwrite an input file, or a file in an input folder."""
     if not written.exists():
         return
     for read in reads:
@@ -122,28 +126,31 @@ def refuse_overwriting(written: Path, *reads: Path | None) -> None:
             continue
         inside = read.is_dir() and written.resolve().is_relative_to(read.resolve())
         if inside or written.samefile(read):
-            raise SettingError(f"{written} is what is read; write somewhere else")
+            raise SettingError(f"{written} is an input of this command; write another file")
 
 
 PolicyName = Annotated[
     str | None,
-    typer.Option("--policy", help="paper, hardened or a policy file; default: as the rules."),
+    typer.Option(
+        "--policy",
+        help="paper, hardened or a policy file; default: hardened if the rules support it.",
+    ),
 ]
 AllowEmpty = Annotated[
-    bool, typer.Option("--allow-empty", help="Go on though the rules hold no physics.")
+    bool, typer.Option("--allow-empty", help="Continue even if the rules contain no physics.")
 ]
 
 
 def open_gate(rules_path: Path, policy_name: str | None, *, allow_empty: bool) -> "Gate":
-    """Make a gate ready, by default as hard as its rules allow; say its warnings on stderr."""
+    """Open a gate, by default as strict as its rules support; print warnings on stderr."""
     from sluice.admission import Gate, default_policy, read_policy
     from sluice.invariants import load_rules
 
     rules = load_rules(rules_path)
     policy = read_policy(policy_name) if policy_name is not None else default_policy(rules)
-    with warnings.catch_warnings(record=True) as met:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gate = Gate.of(rules, policy, allow_empty=allow_empty)
-    for warning in met:
+    for warning in caught:
         typer.echo(f"sluice: warning: {warning.message}", err=True)
     return gate

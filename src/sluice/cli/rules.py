@@ -1,4 +1,4 @@
-"""`sluice rules`: rules in words, sealed, compared, and held against a coordinator's policy."""
+"""`sluice rules`: show rules in words, seal them, compare them, check them against a policy."""
 
 import math
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from sluice.invariants import (
 
 __all__ = ["app", "change_payload", "rule_payload", "show_rules"]
 
-app = typer.Typer(no_args_is_help=True, help="Rules in words, sealed, compared and accepted.")
+app = typer.Typer(no_args_is_help=True, help="Show, seal, compare and accept rules files.")
 
 RulesPath = Annotated[Path, typer.Argument(metavar="FILE", help="A rules file.")]
 
@@ -46,7 +46,7 @@ class PolicyKind(StrEnum):
 
 @app.command()
 def show(file: RulesPath, json: Json = False) -> None:
-    """Show rules in words and units, what each rests on and what it would catch.
+    """Show rules in words and units, with the evidence for each and what it detects.
 
     Example: [bold]sluice rules show rules.json[/bold]
     """
@@ -58,7 +58,7 @@ def show(file: RulesPath, json: Json = False) -> None:
                 "profile": rules.profile.value,
                 "stride_s": rules.stride_s,
                 "rules": [rule_payload(rule, rules) for rule in rules.invariants],
-                "dropped": [asdict(gone) for gone in rules.dropped],
+                "dropped": [asdict(candidate) for candidate in rules.dropped],
                 "empty": rules.empty,
                 "clean": asdict(rules.clean) if rules.clean else None,
                 "hash": rules_hash(rules),
@@ -71,15 +71,15 @@ def show(file: RulesPath, json: Json = False) -> None:
 
 @app.command()
 def seal(file: RulesPath, json: Json = False) -> None:
-    """Check an edited rules file and hash it anew, in place.
+    """Check an edited rules file and update its hash in place.
 
-    Rules that contradict themselves, or whose residuals could wrap in a proof, are refused.
+    Rules are refused if they contradict themselves, or if a residual could overflow in a proof.
 
     Example: [bold]sluice rules seal rules.json[/bold]
     """
-    wrong = unsound(load_rules(file, sealed=False))
-    if wrong:
-        sentences = "; ".join(objection.sentence for objection in wrong)
+    objections = unsound(load_rules(file, sealed=False))
+    if objections:
+        sentences = "; ".join(objection.sentence for objection in objections)
         raise RulesFileError(f"rules file {file} cannot be sealed: {sentences}")
     digest = seal_rules(file)
     if json:
@@ -91,10 +91,12 @@ def seal(file: RulesPath, json: Json = False) -> None:
 @app.command()
 def diff(
     before: Annotated[Path, typer.Argument(metavar="A", help="The older rules file.")],
-    after: Annotated[Path, typer.Argument(metavar="B", help="The newer one; it may be unsealed.")],
+    after: Annotated[
+        Path, typer.Argument(metavar="B", help="The newer rules file; it may be unsealed.")
+    ],
     json: Json = False,
 ) -> None:
-    """Tell which rules appeared, vanished or moved, and by how much.
+    """List the rules that were added, removed or changed, and by how much.
 
     Example: [bold]sluice rules diff accepted.json rules.json[/bold]
     """
@@ -116,17 +118,17 @@ def accept(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Hold a plant's rules against the coordinator's policy; exit 0 accepted, 3 not.
+    """Check a plant's rules against the coordinator's policy; exit 0 if accepted, 3 if not.
 
-    Only rules files are read, never telemetry.
+    The command reads rules files only, never telemetry.
 
     Example: [bold]sluice rules accept rules.json --policy policy.toml --last accepted.json[/bold]
     """
-    asked = read_policy(policy)
-    if not asked.integers:
-        raise SettingError("the paper policy asks nothing of rules; give a hardened one")
+    required = read_policy(policy)
+    if not required.integers:
+        raise SettingError("the paper policy requires nothing of rules; give a hardened policy")
     rules = load_rules(file)
-    objections = judge_rules(rules, asked, last=load_rules(last) if last else None)
+    objections = judge_rules(rules, required, last=load_rules(last) if last else None)
     if json:
         emit(
             {
@@ -151,10 +153,12 @@ def accept(
 @app.command()
 def policy(
     out_path: Annotated[Path, typer.Option("--out", help="The policy file to write.")],
-    kind: Annotated[PolicyKind, typer.Option(help="Which built-in one.")] = PolicyKind.HARDENED,
+    kind: Annotated[
+        PolicyKind, typer.Option(help="The built-in policy to write.")
+    ] = PolicyKind.HARDENED,
     json: Json = False,
 ) -> None:
-    """Write a built-in policy with every budget named, for editing.
+    """Write a built-in policy with all its budgets to a file that you can edit.
 
     Example: [bold]sluice rules policy --out policy.toml[/bold]
     """
@@ -180,7 +184,7 @@ def rule_payload(rule: Invariant, rules: RuleSet) -> Mapping[str, object]:
 
 
 def change_payload(change: Change) -> Mapping[str, object]:
-    """Return a change as JSON; a share of the old value where there was one."""
+    """Return a change as JSON; `share` is the change relative to the old value, if defined."""
     payload: dict[str, object] = {
         "change": type(change).__name__.lower(),
         "rule": change.rule,
@@ -195,9 +199,9 @@ def change_payload(change: Change) -> Mapping[str, object]:
 
 
 def show_rules(rules: RuleSet) -> None:
-    """Print rules in words, then what was dropped and what clean batches showed."""
+    """Print rules in words, dropped candidates, and the share of clean batches refused."""
     out.print(
-        f"[bold]{len(rules.invariants)} rules[/bold] ({rules.profile.value}), one row each "
+        f"[bold]{len(rules.invariants)} rules[/bold] ({rules.profile.value}), one row every "
         f"{duration(rules.stride_s)}; fitted to {rules.fit_rows:,} rows, calibrated on "
         f"{rules.calibration_rows:,}"
     )
@@ -206,18 +210,18 @@ def show_rules(rules: RuleSet) -> None:
         for rule in rules.of_kind(kind):
             out.print(f"  {rule_in_words(rule, rules)}", markup=False)
             if kind.physical:
-                for told in (power_in_words(rule, rules), evidence_in_words(rule)):
-                    if told:
-                        out.print(f"      {told}", markup=False, style="dim")
+                for sentence in (power_in_words(rule, rules), evidence_in_words(rule)):
+                    if sentence:
+                        out.print(f"      {sentence}", markup=False, style="dim")
     if rules.dropped:
-        drawn = table("\nNot rules", "candidate", "why")
-        for gone in rules.dropped:
-            drawn.add_row(gone.name, gone.why)
-        out.print(drawn)
+        dropped = table("\nDropped candidates", "candidate", "why")
+        for candidate in rules.dropped:
+            dropped.add_row(candidate.name, candidate.why)
+        out.print(dropped)
     if rules.clean:
         clean = rules.clean
         out.print(
             f"\n{clean.refused_share:.1%} of clean batches of {clean.batch_rows:,} rows would be "
-            f"refused; the {clean.effective_batches:.1f} batches seen cannot tell this from "
-            f"{clean.refused_upper:.1%}"
+            f"refused; with {clean.effective_batches:.1f} effective batches, up to "
+            f"{clean.refused_upper:.1%} is possible"
         )

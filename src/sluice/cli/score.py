@@ -1,4 +1,4 @@
-"""`sluice score`: a trained detector on one record."""
+"""`sluice score`: score one record with a trained detector."""
 
 from pathlib import Path
 from typing import Annotated
@@ -34,7 +34,7 @@ def score(
     model: Annotated[Path, typer.Option("--model", help="A trained detector (.safetensors).")],
     out_path: Annotated[Path, typer.Option("--out", help="The table to write: .csv or .parquet.")],
     html: Annotated[
-        Path | None, typer.Option(help="Write a page with the score against the threshold.")
+        Path | None, typer.Option(help="Write an HTML page that plots score and threshold.")
     ] = None,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -44,17 +44,21 @@ def score(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score a record with a trained detector; write time, score and alarm for each window.
+    """Score a record with a trained detector; write a score and an alarm per window.
 
-    A window is told at its last row. Rows that end no whole window (the first ones, and those
-    after a missing reading or a time jump) are not in the table.
+    The table has columns time, score and alarm. A window has the time of its last row. Rows that
+    end no whole window (the first ones, and those after a missing reading or a time jump) are not
+    in the table.
 
     Example: [bold]sluice score april.csv --model model.safetensors --out april-scores.csv[/bold]
     """
     quiet = quiet or json
     suffix = out_path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise SettingError(f"scores are a table; end {out_path.name!r} in {' or '.join(SUFFIXES)}")
+        raise SettingError(
+            f"--out is {out_path.name!r}; scores are a table, so it must end in "
+            f"{' or '.join(SUFFIXES)}"
+        )
     for written in (out_path, html or out_path):
         refuse_overwriting(written, record, model)
     detector = load_detector(model)
@@ -66,7 +70,7 @@ def score(
         scored = detector.score(loaded)
     with atomically(out_path) as draft:
         _write(scored, draft, suffix)
-        if html:  # inside, so that a page that cannot be written leaves no table either
+        if html:  # inside, so that no table is written if the page cannot be written
             with working(f"drawing {html}", quiet=quiet):
                 write_score_page(scored, loaded, detector, html)
     if json:
@@ -76,11 +80,11 @@ def score(
 
 
 def _write(scored: Scored, path: Path, suffix: str) -> None:
-    told = {"time": scored.times, "score": scored.scores, "alarm": scored.alarms}
+    windows = pl.DataFrame({"time": scored.times, "score": scored.scores, "alarm": scored.alarms})
     if suffix == ".parquet":
-        pl.DataFrame(told).write_parquet(path)
+        windows.write_parquet(path)
     else:
-        pl.DataFrame(told).write_csv(path, datetime_format="%Y-%m-%dT%H:%M:%S%.f")
+        windows.write_csv(path, datetime_format="%Y-%m-%dT%H:%M:%S%.f")
 
 
 def _payload(scored: Scored) -> dict[str, object]:
@@ -111,10 +115,13 @@ def _show(scored: Scored, name: str) -> None:
     )
     false = scored.false_alarms_per_day()
     if false is not None:
-        out.print(f"{false:.2g} false alarms a day on rows labelled normal")
+        out.print(f"{false:.2g} false alarms per day on rows labelled normal")
     if stretches:
         _show_longest(stretches)
-        out.print(f"\nThis is evidence about the telemetry of {name!r}; a fault looks the same.")
+        out.print(
+            f"\nThis is evidence about the telemetry of {name!r}; a fault and an attack look the "
+            "same."
+        )
 
 
 def _show_longest(stretches: tuple[AlarmStretch, ...]) -> None:

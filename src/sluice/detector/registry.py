@@ -14,10 +14,10 @@ from sluice.errors import SettingError
 from sluice.plugins import Registry
 from sluice.telemetry import Windows
 
-__all__ = ["SUMMED", "Summary", "SummedDetector", "demand_detector", "detector_names"]
+__all__ = ["SUMMED", "WindowSums", "SummedDetector", "demand_detector", "detector_names"]
 
 
-class Summary(Protocol):
+class WindowSums(Protocol):
     """Sums over windows; two of them add up to the summary of both sets of windows."""
 
     @property
@@ -39,7 +39,7 @@ class SummedDetector(Protocol):
         ...
 
     def summarise(self, windows: Windows) -> Any:
-        """Return the `Summary` of one client's windows."""
+        """Return the `WindowSums` of one client's windows."""
         ...
 
     def fit(self, total: Any, clean: Windows) -> Model:

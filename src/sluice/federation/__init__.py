@@ -1,4 +1,4 @@
-"""The federation runs rounds: who may take part, what goes out, what comes back, what is kept."""
+"""The federation admits clients, runs training rounds and stores checkpoints."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Who may take part: the door a client's batch has to pass, once, before the first round."""
+"""Admission of clients: decided once on each client's batch, before the first round."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,42 +20,42 @@ class Decision:
 
 
 class AdmissionCheck(Protocol):
-    """Decides on what a client shows."""
+    """Decides whether a client takes part, from what it shows."""
 
     def decide(self, client: str, shown: Reply | None) -> Decision:
-        """Admit or refuse; silence (None) is for the door to judge too."""
+        """Admit or refuse a client; `shown` is None if the client did not reply."""
         ...
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
-        """Decide on many clients as `decide` would on each."""
+        """Decide on many clients; the results are those of `decide`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AdmitAll:
-    """Admits whoever comes: the federation the paper starts from."""
+    """Admits every client: the federation that the paper starts from."""
 
-    def decide(self, client: str, shown: Reply | None) -> Decision:  # noqa: ARG002 - as every door
+    def decide(self, client: str, shown: Reply | None) -> Decision:  # noqa: ARG002 - the protocol
         """Admit."""
         return Decision(admitted=True)
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
-        """Admit them all."""
+        """Admit all clients."""
         return {client: self.decide(client, reply) for client, reply in shown.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PhysicsGate:
-    """The gate in the clear, by each client's own accepted rules."""
+    """Judges batches in the clear, by each client's own accepted rules."""
 
     gates: Mapping[str, Gate]
 
     def decide(self, client: str, shown: Reply | None) -> Decision:
-        """Judge the batch that was shown."""
+        """Judge the batch that the client shows."""
         if client not in self.gates:
             raise SettingError(
                 f"client {client!r} has no accepted rules; the gate knows "
-                f"{', '.join(sorted(self.gates)) or 'nobody'}"
+                f"{', '.join(sorted(self.gates)) or 'no client'}"
             )
         if not isinstance(shown, Shown):
             return Decision(admitted=False, reasons=("it showed no batch",))
@@ -63,5 +63,5 @@ class PhysicsGate:
         return Decision(admitted=verdict.admitted, reasons=verdict.sentences)
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
-        """Judge one batch after the other."""
+        """Judge the batches one after the other."""
         return {client: self.decide(client, reply) for client, reply in shown.items()}

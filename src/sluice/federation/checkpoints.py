@@ -1,8 +1,8 @@
-"""Checkpoints on disk: weights, the rule's memory and who was let in, one file, never half of one.
+"""Checkpoints on disk: weights, rule memory and decisions, in one file that is written atomically.
 
-The file is safetensors (nothing runs when it is loaded) with the rest as JSON in its header. It
-names the federation it belongs to by a fingerprint of everything that decides its course; another
-federation's checkpoint is refused rather than continued.
+The file is safetensors (loading it runs no code) with the rest as JSON in its header. It names its
+federation by a fingerprint of everything that decides its result; a checkpoint of another
+federation is refused.
 """
 
 import json
@@ -28,41 +28,41 @@ SCHEMA = "sluice-checkpoint/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFile:
-    """Keeps the latest checkpoint of one federation in one file."""
+    """Stores the latest checkpoint of one federation in one file."""
 
     path: Path
     fingerprint: str
 
     def load(self) -> Checkpoint | None:
-        """Return the checkpoint; None where there is no file."""
+        """Return the checkpoint; None if there is no file."""
         for left in self.path.parent.glob(f".{self.path.name}.*.draft"):
             left.unlink(missing_ok=True)  # of a run that was killed while it wrote
         if not self.path.exists():
             return None
         try:
             with safe_open(self.path, framework="numpy") as opened:
-                told = json.loads((opened.metadata() or {})["checkpoint"])
+                header = json.loads((opened.metadata() or {})["checkpoint"])
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no mapping
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise CheckpointError(
                 f"checkpoint {self.path} cannot be read ({error}); remove it to start again"
             ) from None
-        if told.get("schema") != SCHEMA:
+        if header.get("schema") != SCHEMA:
             raise CheckpointError(
-                f"checkpoint {self.path} is of schema {told.get('schema')!r}, expected {SCHEMA!r}; "
-                "finish it with the version that wrote it, or remove it"
+                f"checkpoint {self.path} is of schema {header.get('schema')!r}, expected "
+                f"{SCHEMA!r}; finish it with the version that wrote it, or remove it"
             )
-        if told["fingerprint"] != self.fingerprint:
+        if header["fingerprint"] != self.fingerprint:
             raise CheckpointError(
                 f"checkpoint {self.path} belongs to a federation with other data or settings; "
                 "choose another folder, or remove it to start again"
             )
-        return _read(told, tensors)
+        return _read(header, tensors)
 
     def keep(self, checkpoint: Checkpoint) -> None:
-        """Write the checkpoint beside the last one, make it durable, put it in its place."""
+        """Write the checkpoint to a draft, make it durable, then replace the last one."""
         tensors, memory = _state_tensors(checkpoint.state)
-        told = {
+        header = {
             "schema": SCHEMA,
             "fingerprint": self.fingerprint,
             "round": checkpoint.round,
@@ -76,7 +76,7 @@ class CheckpointFile:
         }
         payload = save(
             {"parameters": checkpoint.parameters, **tensors},
-            metadata={"checkpoint": json.dumps(told, allow_nan=False)},
+            metadata={"checkpoint": json.dumps(header, allow_nan=False)},
         )
         with atomically(self.path) as draft:
             draft.write_bytes(payload)
@@ -94,12 +94,12 @@ def _state_tensors(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
             return {}, {"kind": "fresh"}
         case _:
             raise CheckpointError(
-                f"a {type(state).__name__} serves one round and is never kept between two"
+                f"a {type(state).__name__} is for one round and cannot be stored between rounds"
             )
 
 
-def _read(told: dict[str, Any], tensors: dict[str, Any]) -> Checkpoint:
-    memory = told["state"]
+def _read(header: dict[str, Any], tensors: dict[str, Any]) -> Checkpoint:
+    memory = header["state"]
     state: State = Fresh()
     if memory["kind"] == "memory":
         state = RuleMemory(
@@ -108,13 +108,13 @@ def _read(told: dict[str, Any], tensors: dict[str, Any]) -> Checkpoint:
     elif memory["kind"] == "centre":
         state = Centre(vector=tensors["centre"])
     return Checkpoint(
-        round=told["round"],
+        round=header["round"],
         parameters=frozen(tensors["parameters"].astype(np.float32)),
         state=state,
         decisions={
-            client: Decision(admitted=found["admitted"], reasons=tuple(found["reasons"]))
-            for client, found in told["decisions"].items()
+            client: Decision(admitted=decision["admitted"], reasons=tuple(decision["reasons"]))
+            for client, decision in header["decisions"].items()
         },
-        influence={client: float.fromhex(share) for client, share in told["influence"].items()},
-        passed=told["passed"],
+        influence={client: float.fromhex(share) for client, share in header["influence"].items()},
+        passed=header["passed"],
     )

@@ -1,6 +1,6 @@
 """Proofs about drawn rows in one process: commitments are logged before rows are drawn.
 
-The folder of a federation gets the keys (keys/) and a log that `sluice audit-log verify` verifies.
+The federation's folder gets the keys (keys/) and a log that `sluice audit-log verify` verifies.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,9 +34,9 @@ KEYS = "keys"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoggedGate:
-    """A coordinator at its log: it enrols, logs commitments, draws rows, and then verifies.
+    """A coordinator with its log: it enrols, logs commitments, draws rows, and then verifies.
 
-    One process plays every part, an approver of the clients' rules among them.
+    One process has every role, including an approver of the clients' rules.
     """
 
     protocol: ProtocolCoordinator
@@ -48,7 +48,7 @@ class LoggedGate:
     def begin(
         cls, path: Path, federation: str, agreement: Agreement, *, clock: Callable[[], datetime]
     ) -> "LoggedGate":
-        """Begin a log of its own."""
+        """Create a log with new keys."""
         coordinator, approver = SigningKey.generate(), SigningKey.generate()
         opened = LogOpened(
             federation=federation, coordinator=coordinator.public, approvers=(approver.public,)
@@ -74,7 +74,7 @@ class LoggedGate:
         return received.challenge(at=self.clock())
 
     def decide(self, client: str, shown: Reply | None) -> Decision:
-        """Step 5: admit who proves the rows that were drawn of its logged commitment."""
+        """Step 5: admit a client that proves the drawn rows of its logged commitment."""
         if not isinstance(shown, Attestation):
             return Decision(admitted=False, reasons=("it sent no proof",))
         try:
@@ -86,13 +86,13 @@ class LoggedGate:
         return Decision(admitted=True)
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
-        """Verify one proof after the other: each takes milliseconds, and a place in the log."""
+        """Verify the proofs one after the other: each takes milliseconds and a log entry."""
         return {client: self.decide(client, reply) for client, reply in shown.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnRows:
-    """Proofs of `sampled` with keys and log in a folder; keys that are there are used again."""
+    """Proofs of `sampled` with keys and log in a folder; existing keys are used again."""
 
     folder: Path
     sampling: Sampling
@@ -101,7 +101,7 @@ class DrawnRows:
     def sides(
         self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
     ) -> tuple[Attestor, AdmissionCheck]:
-        """Make keys, as the coordinator, and begin a log."""
+        """Make keys, as the coordinator, and create a log."""
         folder = self._keys(rules, policy, rows_max=rows_max)
         system, circuit = folder.system, folder.circuit
         agreement = Agreement(system=system, circuit=circuit)
@@ -116,12 +116,12 @@ class DrawnRows:
         if not path.exists():
             system = make_sampled(path, rules, policy, self.sampling, rows_max=rows_max)
             return KeyFolder.create(path, system, rules, policy, rows_max=rows_max)
-        held = KeyFolder.open(path)
-        if not self._fits(held.circuit, rules, policy, rows_max):
+        keys = KeyFolder.open(path)
+        if not self._fits(keys.circuit, rules, policy, rows_max):
             raise SettingError(
                 f"{path} is for other rules, another policy, or other draws; choose another folder"
             )
-        return held
+        return keys
 
     def _fits(self, circuit: Circuit, rules: RuleSet, policy: Policy, rows_max: int) -> bool:
         parameters = dict(circuit.parameters)
@@ -134,6 +134,6 @@ class DrawnRows:
         )
 
     def _log(self) -> Path:
-        """Return where the next log goes: one for each time the gate is opened."""
+        """Return the path of the next log; each call of `sides` gets its own."""
         taken = len(list(self.folder.glob("log*.jsonl")))
         return self.folder / (f"log-{taken + 1}.jsonl" if taken else "log.jsonl")

@@ -51,7 +51,7 @@ class Federated:
     @property
     def admitted(self) -> tuple[str, ...]:
         """The clients that took part."""
-        return tuple(client for client, found in self.decisions.items() if found.admitted)
+        return tuple(c for c, decision in self.decisions.items() if decision.admitted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,11 +97,11 @@ class Recipe:
         self, windows: Mapping[str, Windows], *, decisions: Mapping[str, Decision]
     ) -> Federated:
         """Learn the detector from the clients' summed windows, in one exchange."""
-        made = SUMMED[self.detector]
-        sums = {client: made.summarise(own) for client, own in windows.items()}
+        kind = SUMMED[self.detector]
+        sums = {client: kind.summarise(own) for client, own in windows.items()}
         total = reduce(operator.add, sums.values())
         return Federated(
-            detector=self._calibrated(made.fit(total, self.validation), windows),
+            detector=self._calibrated(kind.fit(total, self.validation), windows),
             decisions=decisions,
             influence={client: own.count / total.count for client, own in sums.items()},
             passed=dict.fromkeys(windows, 1.0),
@@ -192,15 +192,15 @@ def _check(settings: FederationSettings) -> None:
     demand_detector(settings.detector)
     if settings.detector != DetectorKind.AUTOENCODER and settings.rule != "fedavg":
         raise SettingError(
-            f"the detector {settings.detector!r} adds sums up, as fedavg does; rule "
-            f"{settings.rule!r} has no updates to weigh"
+            f"the detector {settings.detector!r} adds clients' sums, so rule {settings.rule!r} has "
+            "no updates to weigh; use rule 'fedavg'"
         )
     if settings.proofs is not None and settings.gate is None:
         raise SettingError("proofs need rules to prove; give a gate")
 
 
 def _own_windows(record: Record, framing: Framing, settings: FederationSettings) -> Windows:
-    """Return a client's windows, without those that hold a row which the gate finds violating."""
+    """Return a client's windows, without those that contain a violating row."""
     windows = framing.windows(record)
     if settings.gate is None or not settings.gate.policy.integers:
         return windows

@@ -21,7 +21,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """Asks for the batch a client will train on, or for its attestation where proofs are taken."""
+    """Asks for the batch a client will train on, or for its attestation if proofs are used."""
 
     round: int = 0  # before which round; 0 is before the first
 
@@ -35,7 +35,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attestation:
-    """A commitment to that batch and the proof that it keeps the rules, as documents."""
+    """A commitment to that batch and the proof that it obeys the rules, as documents."""
 
     commit: bytes = field(repr=False)
     proof: bytes = field(repr=False)
@@ -50,7 +50,7 @@ class CommitmentOnly:
 
 @dataclass(frozen=True, slots=True)
 class NothingShown:
-    """An answer that is no batch, commitment or attestation."""
+    """A reply without a batch, commitment or attestation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

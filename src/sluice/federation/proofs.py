@@ -1,4 +1,4 @@
-"""The gate by proof: clients show a commitment and a proof, and no reading."""
+"""The gate that verifies proofs: clients send a commitment and a proof, and no reading."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,8 +28,8 @@ __all__ = ["Attestor", "Keyless", "ProofGate", "Proofs"]
 class Attestor:
     """The clients' side in one process: each has a key of its own and proves its own batch.
 
-    Where rows are drawn, `challenge` hands a commitment in and brings the nonce back; a commitment
-    that is not taken (`VerificationError`) is not proven.
+    If the system draws rows, `challenge` submits a commitment and returns the nonce. A commitment
+    that is refused (`VerificationError`) is not proven.
     """
 
     federation: str
@@ -39,7 +39,7 @@ class Attestor:
     challenge: Callable[[Committed], Challenge] | None = None
 
     def __call__(self, client: str, batch: Record) -> Attestation | None:
-        """Commit and prove; what the circuit refuses cannot be proven, and nothing is sent."""
+        """Commit and prove; return None if the batch or its commitment is refused."""
         registered = Registered(
             federation=self.federation,
             client=client,
@@ -62,10 +62,10 @@ class Attestor:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProofGate:
-    """Verifies attestations; of a client it refuses it learns the step that failed, and no more.
+    """Verifies attestations; it learns only the failed step of a client that it refuses.
 
-    Without a log nothing says that a commitment was made before, or is used once (steps 5.3, 5.4):
-    one process has no need of it, a coordinator between sites has.
+    Without a log it cannot check that a commitment was made before its challenge and is used once
+    (steps 5.3, 5.4). One process does not need these checks; a coordinator between sites does.
     """
 
     federation: str
@@ -73,11 +73,11 @@ class ProofGate:
     circuit: Circuit
 
     def decide(self, client: str, shown: Reply | None) -> Decision:
-        """Admit who proves."""
+        """Admit a client whose proof is valid."""
         return self.decide_all({client: shown})[client]
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
-        """Admit who proves; all proofs are verified in one call."""
+        """Admit the clients whose proofs are valid; all proofs are verified in one call."""
         verifier = Verifier(
             system=self.system, circuit=self.circuit, pinned=Pinned.of(self.circuit)
         )
@@ -91,8 +91,8 @@ class ProofGate:
                 examined[client] = verifier.examine(reply.proof, reply.commit)
             except VerificationError as refused:
                 decided[client] = _failing(refused.step)
-        found = verify_together(tuple(examined.values()))
-        for (client, each), outcome in zip(examined.items(), found, strict=True):
+        outcomes = verify_together(tuple(examined.values()))
+        for (client, each), outcome in zip(examined.items(), outcomes, strict=True):
             if isinstance(outcome, VerificationError):
                 decided[client] = _failing(outcome.step)
             elif (each.commit.client, each.commit.federation) != (client, self.federation):
@@ -107,12 +107,12 @@ def _failing(step: str) -> Decision:
 
 
 class Proofs(Protocol):
-    """How batches are proven at a gate: both sides, once the longest batch is known."""
+    """How batches are proven: makes both sides of a gate once the longest batch is known."""
 
     def sides(
         self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
     ) -> tuple[Attestor, AdmissionCheck]:
-        """Return what clients prove with, and the door that verifies it."""
+        """Return the clients' side, and the admission check that verifies its proofs."""
         ...
 
 
@@ -125,7 +125,7 @@ class Keyless:
     def sides(
         self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
     ) -> tuple[Attestor, AdmissionCheck]:
-        """Derive the circuit; there is nothing else to agree on."""
+        """Derive the circuit; nothing else has to be agreed on."""
         circuit = circuit_for(self.system, rules, policy, rows_max=rows_max)
         attest = Attestor(federation=federation, system=self.system, circuit=circuit)
         return attest, ProofGate(federation=federation, system=self.system, circuit=circuit)

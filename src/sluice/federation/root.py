@@ -15,7 +15,7 @@ SERVER = "server"
 
 
 class RootSlice:
-    """Trains as a client would, on rows the server vouches for.
+    """Trains as a client does, on the server's own clean rows.
 
     The paper calls the root small; its code gives it as many rows as a client has.
     """

@@ -1,8 +1,8 @@
-"""Rounds: the weights go out, updates come back, one rule makes them one, and again.
+"""Rounds: clients get the weights and return updates, and one rule aggregates the updates.
 
-Everything a round needs from the ones before it is in a `Checkpoint`; the random numbers of a round
-depend on its number alone. So a federation that was stopped goes on from its last checkpoint and
-ends with the very same weights.
+A `Checkpoint` has everything that a round needs from the rounds before it. The random numbers of a
+round depend on its number alone. Therefore a federation that was stopped continues from its last
+checkpoint and ends with the same weights.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,28 +42,30 @@ class Checkpoint:
     state: State
     decisions: Mapping[str, Decision]
     influence: Mapping[str, float]  # summed over rounds
-    passed: Mapping[str, int]  # rounds in which the rule let a client through, as the paper counts
+    passed: Mapping[
+        str, int
+    ]  # rounds in which the rule used a client's update, as the paper counts
 
     @property
     def admitted(self) -> tuple[str, ...]:
-        """Clients the door let in, by name."""
+        """Admitted clients, by name."""
         return tuple(sorted(c for c, decision in self.decisions.items() if decision.admitted))
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """Clients the door kept out, by name."""
+        """Refused clients, by name."""
         return tuple(sorted(c for c, decision in self.decisions.items() if not decision.admitted))
 
 
 class Keeper(Protocol):
-    """Keeps the latest checkpoint where a kill cannot reach it."""
+    """Stores the latest checkpoint, so that it survives the end of the process."""
 
     def load(self) -> Checkpoint | None:
-        """Return the last one kept; None before the first."""
+        """Return the stored checkpoint; None if there is none."""
         ...
 
     def keep(self, checkpoint: Checkpoint) -> None:
-        """Put this one in its place."""
+        """Store this checkpoint in place of the last one."""
         ...
 
 
@@ -94,7 +96,7 @@ def begin(parameters: Parameters, decisions: Mapping[str, Decision]) -> Checkpoi
 def take_round(
     before: Checkpoint, transport: Transport, rule: Rule, root: RootTrainer | None
 ) -> Checkpoint:
-    """Take one round; a client that stays silent, or sends what is no update, sits it out."""
+    """Run one round without the clients that send no update, or one that does not fit."""
     number = before.round + 1
     request = Train(round=number, parameters=before.parameters)
     replies = transport.exchange(dict.fromkeys(before.admitted, request))
@@ -104,12 +106,12 @@ def take_round(
         if isinstance(reply := replies.get(client), Trained) and _fits(reply.update, client, before)
     ]
     if not updates:
-        raise RefusedError(f"round {number} brought no update; the weights stay as they were")
+        raise RefusedError(f"round {number} received no update; the weights are unchanged")
     state = _with_root(before, rule, root, number)
     aggregate, after = rule(updates, state)
     moved = (before.parameters + aggregate.update).astype(np.float32)
     if not np.isfinite(moved).all():
-        raise SettingError(f"round {number} took the weights beyond float32; the rule let it pass")
+        raise SettingError(f"round {number} gave weights beyond float32; the rule did not stop it")
     return replace(
         before,
         round=number,
@@ -130,9 +132,9 @@ def run(  # noqa: PLR0913 - a federation is these parts
     keeper: Keeper | None = None,
     on_round: Sequence[Callable[[Checkpoint], None]] = (),
 ) -> Checkpoint:
-    """Run rounds to the given number, from the last kept checkpoint or from the start.
+    """Run rounds up to the given number, from the stored checkpoint or from the start.
 
-    Whoever listens (`on_round`) hears of the checkpoint it starts from and of each round after it.
+    Each listener in `on_round` gets the first checkpoint and the checkpoint after each round.
     """
     if rounds < 1:
         raise SettingError(f"a federation takes at least 1 round, got {rounds}")
@@ -150,7 +152,7 @@ def run(  # noqa: PLR0913 - a federation is these parts
 
 
 def _fits(update: Update, client: str, before: Checkpoint) -> bool:
-    """Whether an update is its sender's own and of the model's size."""
+    """Whether an update names its sender and has the model's size."""
     return update.client == client and update.vector.shape == before.parameters.shape
 
 

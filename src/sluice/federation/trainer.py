@@ -1,8 +1,8 @@
 """All clients of a federation train in one process: rows laid out once, rounds run compiled.
 
 Each client's local epochs are one compiled call, the one that `sluice.detector.training.train`
-makes, so that a client learns the very same numbers here, alone, or beside others. Several clients
-train at once, a thread each, because products of this size gain little from a second core.
+makes. Therefore a client learns the same numbers here, alone, or with other clients. Several
+clients train at once, a thread each, because products of this size gain little from a second core.
 """
 
 import os
@@ -24,7 +24,7 @@ __all__ = ["Fleet"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Shard:
-    """One client's windows where the compiled round reads them."""
+    """One client's windows, as the compiled round reads them."""
 
     rows: Any  # jax, padded
     starts: Ints
@@ -39,8 +39,8 @@ class Fleet:
         shuffles = {client: stream(seed, "shuffle", client, 1) for client in ("north", "south")}
         updates = fleet.train(parameters, shuffles=shuffles)
 
-    What a client learns depends on its own windows, its generator and the parameters alone: bit by
-    bit the same whoever else takes part, and again on the same cores.
+    What a client learns depends only on its own windows, its generator and the parameters. It is
+    the same bit by bit whichever other clients take part, and in a repeated run on the same cores.
     """
 
     shards: Mapping[str, _Shard]
@@ -48,7 +48,7 @@ class Fleet:
 
     @classmethod
     def of(cls, windows: Mapping[str, Windows], *, descent: Descent) -> "Fleet":
-        """Lay out each client's windows; clients may hold different numbers of them."""
+        """Lay out each client's windows; clients may have different numbers of them."""
         return cls(
             shards={
                 client: _Shard(
@@ -68,8 +68,8 @@ class Fleet:
     ) -> dict[str, Parameters]:
         """Return the parameters of each client after its local epochs of one round.
 
-        Adam starts afresh. `shuffles` orders each client's windows: give every client and round a
-        generator of its own. Without `clients`, all train.
+        Adam starts with a new state. `shuffles` orders each client's windows: give every client and
+        round a generator of its own. Without `clients`, all train.
         """
         chosen = tuple(self.shards if clients is None else clients)
         self._demand_known(chosen, shuffles)
@@ -100,12 +100,12 @@ class Fleet:
         for client in clients:
             if client not in self.shards:
                 known = ", ".join(sorted(self.shards))
-                raise SettingError(f"no client {client!r} was laid out to train; there is {known}")
+                raise SettingError(f"no client {client!r} in this fleet; known are {known}")
             if client not in shuffles:
-                raise SettingError(f"client {client!r} has no generator to order its windows by")
+                raise SettingError(f"client {client!r} has no generator in `shuffles`; give one")
 
 
 def _workers() -> int:
-    """Return one more than the cores this process may use: it works while another one waits."""
-    affinity = getattr(os, "sched_getaffinity", None)  # where the system tells
+    """Return one thread more than the usable cores: it works while another one waits."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
     return 1 + (len(affinity(0)) if affinity else os.cpu_count() or 1)

@@ -1,4 +1,4 @@
-"""The seam between a server and its clients: one method, two backends."""
+"""The interface between a server and its clients: one method, two backends."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -16,20 +16,20 @@ __all__ = ["InProcess", "Transport"]
 
 
 class Transport(Protocol):
-    """Carries requests to clients and brings back the answers that came in time."""
+    """Sends requests to clients and returns the replies that arrive in time."""
 
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
-        """Ask each named client; one that stays silent is absent from the answer."""
+        """Send each client its request; a client that does not reply is absent from the result."""
         ...
 
 
 class InProcess:
     """All clients in this process: they show their batches and train in one compiled call.
 
-    Each client's shuffles come from the stream `("shuffle", client, round)` of the seed, so that
-    what it trains in a round depends on nobody else's presence. What each trains on is given apart
-    from what it shows: here as elsewhere, nothing ties the one to the other but the client's word.
-    With `attest` clients answer by proof in place of the batch; who cannot prove stays silent.
+    Each client's shuffles come from the stream `("shuffle", client, round)` of the seed, so its
+    training in a round does not depend on other clients. The rows it trains on (`windows`) and the
+    rows it shows (`batches`) are separate: nothing proves that they are the same. With `attest`,
+    clients reply with a proof instead of the batch; a client that cannot prove does not reply.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class InProcess:
         self._fleet: Fleet | None = None  # laid out when the first round opens
 
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
-        """Answer for every client at once."""
+        """Return the replies of all clients."""
         replies: dict[str, Reply] = {}
         opened: dict[str, Train] = {}
         for client, request in requests.items():

@@ -1,7 +1,7 @@
-"""Budgets: how much of what a batch may show, from a policy's margins and clean data.
+"""Budgets: the limits for a batch, computed from a policy's margins and from clean data.
 
-Margins and clean facts are shares and plant units; what comes out are integers, so that the gate
-and the proof circuit compare the same numbers.
+Margins and clean facts are shares and plant units. Budgets are integers, so that the gate and the
+proof circuit compare the same numbers.
 """
 
 import math
@@ -16,20 +16,20 @@ __all__ = ["Budgets", "Margins", "budgets_for"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margins:
-    """Every number a coordinator may set; the defaults are the hardened policy."""
+    """The numbers from which budgets are computed; the defaults are the hardened policy's."""
 
     alpha: float = 0.01  # share of rows that may violate
-    severe_multiple: float = 1.0  # of the tolerance, where clean data stayed well inside it
-    severe_factor: float = 1.5  # over the largest clean excess, where that is more
+    severe_multiple: float = 1.0  # of the tolerance, where clean data stayed well within it
+    severe_factor: float = 1.5  # times the largest clean excess, where that is larger
     severe_rows: int = 0  # rows that may be severe
-    envelope_factor: float = 1.25  # over the largest clean share of rows under a settle envelope
-    envelope_points: float = 0.01
-    anchor_factor: float = 2.0  # over the largest clean share of violating anchors
-    anchor_extra: int = 1  # anchors a batch may break beyond that share
+    envelope_factor: float = 1.25  # times the largest clean share of rows in transition
+    envelope_points: float = 0.01  # added to that share
+    anchor_factor: float = 2.0  # times the largest clean share of violating anchors
+    anchor_extra: int = 1  # violating anchors allowed beyond that share
     liveness_share: float = 0.5  # of the smallest clean range over a block
-    repeat_factor: float = 2.0  # over the largest clean share of rows in stretches that stand twice
-    repeat_rows: int = 0  # and so many rows more
-    segments_extra: int = 0  # time jumps beyond what clean data showed
+    repeat_factor: float = 2.0  # times the largest clean share of repeated rows
+    repeat_rows: int = 0  # repeated rows allowed beyond that share
+    segments_extra: int = 0  # time jumps allowed beyond those of clean data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Budgets:
     severe: dict[str, int]  # per rule: the largest residual that is not severe
     envelope_rows: dict[str, int]  # per coupling
     anchors: dict[str, int]  # per window rule
-    quietest: dict[tuple[str, int], int]  # per level and block rows: the least range, in registers
+    quietest: dict[tuple[str, int], int]  # per level and block length: smallest range, in registers
     repeated_rows: dict[str, int]  # per level
 
     @classmethod
@@ -66,7 +66,7 @@ class Budgets:
 
 
 def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: int) -> Budgets:
-    """Return what a batch of `rows` rows may show."""
+    """Return the budgets of a batch of `rows` rows."""
     excess = {share.rule: share.share for share in facts.severe}
     windows = {
         rule.name: rule.relation.rows

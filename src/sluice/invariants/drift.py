@@ -1,4 +1,4 @@
-"""Drift: what moved between two rule sets of one plant, and what that may mean for the plant."""
+"""Drift: the differences between two rule sets of one plant, and what may have caused them."""
 
 import math
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ from sluice.invariants.words import amount, number, rule_in_words, unit_of
 
 __all__ = ["Appeared", "Change", "Moved", "Redefined", "Vanished", "What", "drift"]
 
-NOTABLE = 0.05  # a smaller move means nothing to an operator
+NOTABLE = 0.05  # no cause is suggested for a smaller relative change
 SHARES = {
     "severe": "largest residual in tolerances",
     "envelope": "largest share of rows in transition",
     "anchors": "share of windows that do not balance",
-    "repeats": "largest share of rows that stand twice",
+    "repeats": "largest share of repeated rows",
 }
 
 
 class What(StrEnum):
-    """What can change."""
+    """The part of a rule set that changed."""
 
     COEFFICIENT = "coefficient"
     NOMINAL = "nominal"
@@ -37,26 +37,26 @@ class What(StrEnum):
     TOLERANCE = "tolerance"
     SETTLE = "settle"
     BOUND = "bound"
-    DEFINITION = "definition"  # what a rule reads, what a channel is
+    DEFINITION = "definition"  # the channels of a rule; a channel's role, unit or codes
     SPAN = "span"
-    CLEAN = "clean"  # what clean rows are said to have shown, from which budgets follow
+    CLEAN = "clean"  # what the file states about clean rows; budgets follow from it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A number of a rule that both sets hold."""
+    """A number that differs between the two sets."""
 
     rule: str
     what: What
     before: float
     after: float
-    share: float  # the move over where it started; for a constant over the tolerance
+    share: float  # change relative to `before`; for a constant, to the tolerance
     sentence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redefined:
-    """Something other than one number changed; the rule is empty where it is the plant."""
+    """A change of something other than a number; `rule` is empty if it concerns the plant."""
 
     rule: str
     what: What
@@ -65,7 +65,7 @@ class Redefined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appeared:
-    """A rule that only the new set holds."""
+    """A rule that is only in the new set."""
 
     rule: str
     sentence: str
@@ -73,7 +73,7 @@ class Appeared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vanished:
-    """A rule that only the old set holds."""
+    """A rule that is only in the old set."""
 
     rule: str
     sentence: str
@@ -83,24 +83,23 @@ Change = Moved | Redefined | Appeared | Vanished
 
 
 def drift(old: RuleSet, new: RuleSet) -> tuple[Change, ...]:
-    """Return everything that changed, matched by rule name: rule by rule, then the plant's."""
+    """Return all changes: of rules, matched by name, then of the plant and its clean facts."""
     before = {rule.name: rule for rule in old.invariants}
     after = {rule.name: rule for rule in new.invariants}
-    found: list[Change] = []
+    changes: list[Change] = []
     for name, rule in after.items():
         if name not in before:
             sentence = f"{name} is new: {rule_in_words(rule, new)}"
-            found.append(Appeared(rule=name, sentence=sentence))
+            changes.append(Appeared(rule=name, sentence=sentence))
         else:
-            found += _changes(
-                before[name], rule, new, told=_told(rule, new) and _told(before[name], old)
-            )
+            reported = _repeats_balance(rule, new) and _repeats_balance(before[name], old)
+            changes += _changes(before[name], rule, new, reported=reported)
     why = {gone.name: gone.why for gone in new.dropped}
     for name, rule in before.items():
         if name not in after:
-            told = why.get(name) or f"it said: {rule_in_words(rule, old)}"
-            found.append(Vanished(rule=name, sentence=f"{name} is gone: {told}"))
-    return (*found, *_plant(old, new), *_clean(old, new))
+            reason = why.get(name) or f"it was: {rule_in_words(rule, old)}"
+            changes.append(Vanished(rule=name, sentence=f"{name} was removed: {reason}"))
+    return (*changes, *_plant(old, new), *_clean(old, new))
 
 
 def _moved(rule: str, what: What, before: float, after: float, sentence: str) -> Moved:
@@ -108,8 +107,8 @@ def _moved(rule: str, what: What, before: float, after: float, sentence: str) ->
     return Moved(rule=rule, what=what, before=before, after=after, share=share, sentence=sentence)
 
 
-def _told(rule: Invariant, rules: RuleSet) -> bool:
-    """Whether a window's numbers are those of its tank's balance, where they are told once."""
+def _repeats_balance(rule: Invariant, rules: RuleSet) -> bool:
+    """Whether a window has the numbers of its tank's balance, where they are reported once."""
     window = rule.relation
     return isinstance(window, Window) and any(
         isinstance(other.relation, Balance)
@@ -119,7 +118,7 @@ def _told(rule: Invariant, rules: RuleSet) -> bool:
     )
 
 
-def _changes(old: Invariant, new: Invariant, rules: RuleSet, *, told: bool) -> Iterator[Change]:
+def _changes(old: Invariant, new: Invariant, rules: RuleSet, *, reported: bool) -> Iterator[Change]:
     name, unit = new.name, unit_of(new.relation, rules)
     match old.relation, new.relation:
         case Coupling() as before, Coupling() as after:
@@ -127,22 +126,22 @@ def _changes(old: Invariant, new: Invariant, rules: RuleSet, *, told: bool) -> I
         case (Balance() as before, Balance() as after) | (
             Window() as before,
             Window() as after,
-        ) if not told:
+        ) if not reported:
             yield from _balance(before, after, new.tolerance, unit)
         case Bound() as before, Bound() as after:
             for end in ("low", "high"):
                 was, now = getattr(before, end), getattr(after, end)
                 if was != now:
-                    sentence = f"{name}: {end} moved {_from_to(was, now, unit)}"
+                    sentence = f"{name}: the {end} limit changed {_from_to(was, now, unit)}"
                     yield _moved(name, What.BOUND, was, now, sentence)
     if _frame(old.relation) != _frame(new.relation):
-        sentence = f"{name} reads otherwise: {rule_in_words(new, rules)}"
+        sentence = f"{name} is defined differently: {rule_in_words(new, rules)}"
         yield Redefined(rule=name, what=What.DEFINITION, sentence=sentence)
     if old.tolerance != new.tolerance and new.kind is not RelationKind.BOUND:
-        sees = "it sees less" if new.tolerance > old.tolerance else "it sees more"
+        effect = "it detects less" if new.tolerance > old.tolerance else "it detects more"
         sentence = (
-            f"{name}'s tolerance went {_from_to(old.tolerance, new.tolerance, unit)} "
-            f"({_percent(old.tolerance, new.tolerance)}): {sees}"
+            f"{name}'s tolerance changed {_from_to(old.tolerance, new.tolerance, unit)} "
+            f"({_percent(old.tolerance, new.tolerance)}): {effect}"
         )
         yield _moved(name, What.TOLERANCE, old.tolerance, new.tolerance, sentence)
 
@@ -157,14 +156,14 @@ def _coupling(old: Coupling, new: Coupling, unit: str) -> Iterator[Change]:
         verb = "rose" if now > was else "fell"
         guess = ""
         if abs(moved) >= NOTABLE:
-            guess = ": a new pump?" if now > was else ": wear, or a valve that no longer opens?"
+            guess = ": a new pump?" if now > was else ": wear, or a valve that does not open fully?"
         sentence = (
             f"{new.actuator}'s nominal flow {verb} by {_size(moved)}, "
             f"{_from_to(was, now, unit)}{guess}"
         )
         yield _moved(new.name, What.NOMINAL, was, now, sentence)
     if old.settle != new.settle:
-        sentence = f"{new.actuator} settles in {new.settle} rows; it was {old.settle}"
+        sentence = f"{new.actuator} settles in {new.settle} rows; before, in {old.settle}"
         yield _moved(new.name, What.SETTLE, old.settle, new.settle, sentence)
 
 
@@ -185,9 +184,9 @@ def _balance(
             sentence = f"{new.level} no longer depends on {channel}"
         else:
             notable = abs(now / was - 1) >= NOTABLE if was else True
-            guess = ": a meter that drifts, or another tank area?" if notable else ""
+            guess = ": meter drift, or a different tank area?" if notable else ""
             sentence = (
-                f"{new.level}'s coefficient of {channel} moved {_from_to(was, now, unit)} "
+                f"{new.level}'s coefficient of {channel} changed {_from_to(was, now, unit)} "
                 f"per unit and row ({_percent(was, now)}){guess}"
             )
         yield _moved(new.name, What.COEFFICIENT, was, now, sentence)
@@ -197,20 +196,20 @@ def _balance(
         share = (new.constant - old.constant) * rows / tolerance
         if abs(share) >= NOTABLE:
             verb = "loses" if new.constant < old.constant else "gains"
-            guess = f": the tank {verb} water that no meter shows"
+            guess = f": the tank {verb} water that no meter measures"
         yield Moved(
             rule=new.name,
             what=What.CONSTANT,
             before=old.constant,
             after=new.constant,
             share=share,
-            sentence=f"{new.level}'s constant moved "
+            sentence=f"{new.level}'s constant changed "
             f"{_from_to(old.constant, new.constant, unit)} per row{guess}",
         )
 
 
 def _frame(relation: Relation) -> object:
-    """Return what is left of a relation once the numbers that may move are taken out."""
+    """Return a relation without the numbers that are compared one by one."""
     match relation:
         case Coupling():
             codes = tuple(state.code for state in relation.states)
@@ -233,24 +232,24 @@ def _frame(relation: Relation) -> object:
 
 
 def _plant(old: RuleSet, new: RuleSet) -> Iterator[Change]:
-    """Compare what the two sets say of the plant itself."""
+    """Compare what the two sets state about the plant itself."""
     if (old.profile, old.stride_s) != (new.profile, new.stride_s):
-        mined = [f"{r.profile.value}, a row each {r.stride_s:g} s" for r in (old, new)]
-        yield _redefined(f"mined as {mined[1]}; it was {mined[0]}")
+        mined = [f"{r.profile.value}, one row every {r.stride_s:g} s" for r in (old, new)]
+        yield _redefined(f"mined as {mined[1]}; before, as {mined[0]}")
     before = {channel.name: channel for channel in old.channels}
     after = {channel.name: channel for channel in new.channels}
     for name in dict.fromkeys((*before, *after)):
         if name not in after:
-            yield _redefined(f"channel {name} is gone")
+            yield _redefined(f"channel {name} was removed")
         elif name not in before:
             yield _redefined(f"channel {name} is new")
         else:
             was, now = before[name], after[name]
             if (was.role, was.unit, was.codes) != (now.role, now.unit, now.codes):
-                yield _redefined(f"channel {name} has another role, unit or codes")
+                yield _redefined(f"channel {name} has a different role, unit or codes")
             if was.span != now.span:
-                told = [f"{s.low:g} to {s.high:g}" if s else "none" for s in (was.span, now.span)]
-                sentence = f"channel {name}'s span went from {told[0]} to {told[1]}"
+                spans = [f"[{s.low:g}, {s.high:g}]" if s else "none" for s in (was.span, now.span)]
+                sentence = f"channel {name}'s span changed from {spans[0]} to {spans[1]}"
                 yield Redefined(rule="", what=What.SPAN, sentence=sentence)
 
 
@@ -259,36 +258,36 @@ def _redefined(sentence: str) -> Redefined:
 
 
 def _clean(old: RuleSet, new: RuleSet) -> Iterator[Change]:
-    """Compare what clean rows are said to have shown: every budget of the gate follows from it."""
+    """Compare the facts about clean rows: every budget of the gate follows from them."""
     if old.clean is None or new.clean is None:
         return
     before, after = _facts(old.clean), _facts(new.clean)
-    for (rule, told), was in before.items():
-        whose = f"{rule}: clean rows' {told}" if rule else f"clean rows' {told}"
-        if (rule, told) not in after:
-            sentence = f"{whose} is no longer stated"
+    for (rule, name), was in before.items():
+        fact = f"{rule}: in clean rows, {name}" if rule else f"in clean rows, {name}"
+        if (rule, name) not in after:
+            sentence = f"{fact} is no longer stated"
             yield Redefined(rule=rule, what=What.CLEAN, sentence=sentence)
             continue
-        now = after[rule, told]
+        now = after[rule, name]
         if was != now:
-            sentence = f"{whose} went {_from_to(was, now, '')}"
+            sentence = f"{fact} changed {_from_to(was, now, '')}"
             yield _moved(rule, What.CLEAN, was, now, sentence)
 
 
 def _facts(clean: CleanFacts) -> dict[tuple[str, str], float]:
-    """Return every stated fact under the rule or level it is about."""
-    found: dict[tuple[str, str], float] = {}
+    """Return every fact, keyed by the rule or level it concerns and by its name in words."""
+    facts: dict[tuple[str, str], float] = {}
     for item in fields(clean):
-        told, value = item.name.replace("_", " "), getattr(clean, item.name)
+        name, value = item.name.replace("_", " "), getattr(clean, item.name)
         if isinstance(value, int | float):
-            found["", told] = float(value)
+            facts["", name] = float(value)
             continue
         for fact in value:
             if isinstance(fact, Liveness):
-                found[fact.level, f"smallest range over {fact.rows} rows"] = fact.smallest_range
+                facts[fact.level, f"smallest range over {fact.rows} rows"] = fact.smallest_range
             else:
-                found[fact.rule, SHARES.get(item.name, f"largest {told}")] = fact.share
-    return found
+                facts[fact.rule, SHARES.get(item.name, f"largest {name}")] = fact.share
+    return facts
 
 
 def _from_to(was: float, now: float, unit: str) -> str:
@@ -299,7 +298,7 @@ def _from_to(was: float, now: float, unit: str) -> str:
 
 def _percent(was: float, now: float) -> str:
     if not was:
-        return "from nothing"
+        return "from 0"
     share = now / was - 1
     return f"{'+' if share >= 0 else '-'}{_size(share)}"
 

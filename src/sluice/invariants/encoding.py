@@ -1,4 +1,4 @@
-"""Rules as integers: derived once from a rule set, and handed to the circuit as they are.
+"""Rules as integers: derived once from a rule set and passed unchanged to the circuit.
 
 Readings are quantised over each channel's instrument span with headroom, saturating as a
 transmitter does. Every residual is scaled so that its tolerance is exactly `TOLERANCE`.
@@ -32,7 +32,7 @@ __all__ = [
 
 REGISTER_BITS = 16
 REGISTER_TOP = (1 << REGISTER_BITS) - 1
-HEADROOM = 1 / 16  # of the span, on either side, so that a reading beyond its span can be seen
+HEADROOM = 1 / 16  # of the span, on either side, so that a reading beyond its span is visible
 TOLERANCE = 1 << 30
 LARGEST_RESIDUAL = 1 << 62
 """Half the order of the Goldilocks field, less a margin: beyond it residuals could wrap."""
@@ -47,7 +47,7 @@ class Register:
     step: float
 
     def quantise(self, readings: Floats) -> Ints:
-        """Return registers; where a reading is missing the last one is held."""
+        """Return registers; a missing reading takes the value of the last one."""
         scaled = (held(readings, empty=self.low) - self.low) / self.step
         return np.clip(np.rint(scaled), 0, REGISTER_TOP).astype(np.int64)
 
@@ -78,7 +78,7 @@ class IntegerCoupling:
         return np.asarray(flow * self.weight + offset)
 
     def envelope(self, flow: Ints) -> Ints:
-        """Return how far flow registers lie outside what a moving actuator may let through."""
+        """Return how far flow registers lie outside the range allowed in transition."""
         below = np.minimum(flow * self.weight + self.off_offset, 0)
         above = np.maximum(flow * self.weight + self.envelope_offset, 0)
         return np.asarray(below + above)
@@ -129,14 +129,13 @@ class Encoding:
 
     def register(self, channel: str) -> Register:
         """Return a channel's register."""
-        return next(found for found in self.registers if found.channel == channel)
+        return next(register for register in self.registers if register.channel == channel)
 
 
 def held(readings: Floats, *, empty: float) -> Floats:
-    """Hold the last reading where one is missing, the first before it; `empty` where there is none.
+    """Fill a missing reading with the last one, at the start with the first, or with `empty`.
 
-    The row counts as violating all the same; holding keeps one missing reading from looking like a
-    jump to its neighbours.
+    The row still counts as violating; filling it avoids a false jump at the rows next to it.
     """
     missing = np.isnan(readings)
     if not missing.any():
@@ -149,7 +148,7 @@ def held(readings: Floats, *, empty: float) -> Floats:
 
 
 def encode(rules: RuleSet) -> Encoding:
-    """Derive the integers of a rule set, once; refuse residuals that could wrap in a proof."""
+    """Derive the integers of a rule set; refuse residuals that could wrap in a proof."""
     registers = {
         channel.name: register_of(channel)
         for channel in rules.channels
@@ -168,8 +167,8 @@ def register_of(channel: Channel) -> Register:
     """Return how a channel's readings become integers; a channel without a span has no register."""
     if channel.span is None:
         raise RulesFileError(
-            f"channel {channel.name!r} has no instrument span, without which its readings cannot "
-            "become integers; give it one in the plant file"
+            f"channel {channel.name!r} has no instrument span, which the conversion of its "
+            "readings to integers needs; state one in the plant file"
         )
     width = channel.span.high - channel.span.low
     low = channel.span.low - HEADROOM * width
@@ -181,10 +180,10 @@ def _encode(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
     needed = [name for name in relation.channels if name not in registers]
     quantum = rule.tolerance / TOLERANCE  # one integer unit of the residual
 
-    def register(name: str) -> Register:
+    def register_for(name: str) -> Register:
         if name in needed:
             raise RulesFileError(
-                f"rule {rule.name!r} reads {name!r}, which has no instrument span; give it one in "
+                f"rule {rule.name!r} reads {name!r}, which has no instrument span; state one in "
                 "the plant file"
             )
         return registers[name]
@@ -192,20 +191,20 @@ def _encode(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
     match relation:
         case Coupling():
             encoded: IntegerRule = _encode_coupling(
-                rule, relation, register(relation.flow), quantum
+                rule, relation, register_for(relation.flow), quantum
             )
         case Balance() | Window():
-            encoded = _encode_balance(rule, relation, register, quantum)
+            encoded = _encode_balance(rule, relation, register_for, quantum)
         case Bound():
-            held = register(relation.channel)
+            register = register_for(relation.channel)
             encoded = IntegerBound(
                 rule=rule,
                 channel=relation.channel,
-                low=max(round((relation.low - held.low) / held.step), 1),
-                high=min(round((relation.high - held.low) / held.step), REGISTER_TOP - 1),
+                low=max(round((relation.low - register.low) / register.step), 1),
+                high=min(round((relation.high - register.low) / register.step), REGISTER_TOP - 1),
             )
         case Rate():
-            weight = round(register(relation.channel).step / quantum)
+            weight = round(register_for(relation.channel).step / quantum)
             encoded = IntegerRate(rule=rule, channel=relation.channel, weight=weight)
     reach = largest_residual(encoded)
     if reach >= LARGEST_RESIDUAL:
@@ -234,7 +233,7 @@ def _encode_coupling(
 def _encode_balance(
     rule: Invariant,
     relation: Balance | Window,
-    register: Callable[[str], Register],
+    register_for: Callable[[str], Register],
     quantum: float,
 ) -> IntegerBalance:
     rows = relation.rows if isinstance(relation, Window) else 1
@@ -244,14 +243,14 @@ def _encode_balance(
         if term.on:
             weight = round(term.coefficient / share / quantum)
         else:
-            held = register(term.channel)
-            weight = round(term.coefficient * held.step / share / quantum)
-            constant += term.coefficient * held.low
+            register = register_for(term.channel)
+            weight = round(term.coefficient * register.step / share / quantum)
+            constant += term.coefficient * register.low
         terms.append(IntegerTerm(channel=term.channel, weight=weight, on=term.on))
     return IntegerBalance(
         rule=rule,
         level=relation.level,
-        level_weight=round(register(relation.level).step / quantum),
+        level_weight=round(register_for(relation.level).step / quantum),
         terms=tuple(terms),
         constant=round(constant / quantum),
         rows=rows,
@@ -260,7 +259,7 @@ def _encode_balance(
 
 
 def largest_residual(rule: IntegerRule) -> int:
-    """Return the largest residual that any registers could give."""
+    """Return the largest residual that any register values can give."""
     match rule:
         case IntegerCoupling():
             offsets = (rule.off_offset, rule.envelope_offset, *(at for _, at in rule.on_offsets))

@@ -1,7 +1,7 @@
-"""The integer evaluator: normative for the hardened policy, and the twin of the proof circuit.
+"""The integer evaluator: normative for the hardened policy, and mirrored by the proof circuit.
 
-What this module computes *is* the verdict's arithmetic: the circuit is handed the same integers
-(`encoding`) and derives nothing.
+The verdict is defined by what this module computes. The circuit receives the same integers
+(`encoding`) and derives none of its own.
 """
 
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ __all__ = ["Judged", "evaluate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One rule on every row: its residual's size, beyond tolerance or not, under the envelope."""
+    """One rule on every row: size of its residual, whether it violates, whether in transition."""
 
     rule: Invariant
-    size: Ints  # |residual|, of which `TOLERANCE` makes the tolerance; 0 where not judged
+    size: Ints  # |residual|, scaled so that the tolerance is `TOLERANCE`; 0 where not judged
     violating: Bools
     envelope: Bools
     anchors: Ints  # rows at which a window rule is judged; empty otherwise
@@ -104,11 +104,11 @@ def _judge_coupling(rule: IntegerCoupling, reader: _Reader) -> Judged:
         steady |= there
     settling = transition_rows(states, relation.settle, reader.starts) | ~steady
     residual = np.where(settling, rule.envelope(flow), residual)
-    fed = np.zeros(reader.rows, bool)
+    standby_runs = np.zeros(reader.rows, bool)
     for pump, off in relation.standby:
-        fed |= reader.states(pump, rule.rule) != off
-    residual[fed] = 0
-    return _judged(rule.rule, residual, envelope=settling | fed)
+        standby_runs |= reader.states(pump, rule.rule) != off
+    residual[standby_runs] = 0
+    return _judged(rule.rule, residual, envelope=settling | standby_runs)
 
 
 def _judge_balance(rule: IntegerBalance, reader: _Reader) -> Judged:
@@ -132,7 +132,7 @@ def _judge_balance(rule: IntegerBalance, reader: _Reader) -> Judged:
     residual = np.zeros(reader.rows, np.int64)
     risen = (level[at] - level[at - rule.rows]) * rule.level_weight
     residual[at] = risen - (total[at] - total[at - rule.rows])
-    # A window that reaches back over a segment start is violated: declaring jumps buys nothing.
+    # A window across a segment start violates, so that declaring time jumps does not evade it.
     segment = np.searchsorted(reader.starts, np.arange(reader.rows), side="right")
     residual[at[segment[at] != segment[at - rule.rows]]] = TOLERANCE + 1
     return _judged(rule.rule, residual, anchors_=at)

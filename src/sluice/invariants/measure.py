@@ -1,4 +1,4 @@
-"""What a batch shows under a rule set, in integers: the quantities that every budget is about."""
+"""Measurement of a batch under a rule set, in integers: the quantities that budgets limit."""
 
 from dataclasses import dataclass
 
@@ -27,16 +27,16 @@ HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A batch, measured."""
+    """The measured quantities of a batch."""
 
     rows: int
     segments: int
     judged: tuple[Judged, ...]  # every rule on every row; window rules at their anchors
     missing: Bools  # rows in which a rule's reading is missing or of bad quality
     illegal: Bools  # rows in which an actuator shows a code it does not have
-    violating: Bools  # rows that break a rule, plus the three kinds above and segment starts
+    violating: Bools  # rows that break a row rule, are missing or illegal, or start a segment
     quietest: tuple[tuple[Liveness, Ints], ...]  # a level's range over each block, in registers
-    repeated: tuple[tuple[str, Bools], ...]  # per level: rows of stretches that stand twice
+    repeated: tuple[tuple[str, Bools], ...]  # per level: rows of repeated stretches
 
 
 def measure(rules: RuleSet, record: Record, *, encoding: Encoding | None = None) -> Measurement:
@@ -77,7 +77,7 @@ def block_starts(rows: int, block: int) -> Ints:
 
 
 def block_ranges(readings: Floats, block: int) -> Floats:
-    """Return max - min over each block of rows; a missing reading does not move."""
+    """Return max - min over each block of rows; missing readings are ignored."""
     starts = block_starts(len(readings), block)
     if starts.size == 0:
         return np.empty(0)
@@ -92,10 +92,10 @@ def _register_ranges(rules: RuleSet, fact: Liveness, record: Record) -> Ints:
 
 
 def repeated_rows(readings: Floats) -> Bools:
-    """Mark rows of a stretch of readings that stands earlier in the batch, digit by digit.
+    """Mark rows of a stretch of readings that repeats an earlier one, digit by digit.
 
-    A replayed sensor looks like this; a live one never shows the same dozen readings twice.
-    Stretches in which the reading hardly changes say nothing and are passed over.
+    A replayed sensor does this; a live one never shows the same dozen readings twice.
+    Stretches in which the reading hardly changes are skipped, because they repeat by chance.
     """
     rows = len(readings)
     marked = np.zeros(rows, bool)
@@ -111,7 +111,7 @@ def repeated_rows(readings: Floats) -> Bools:
     at = np.flatnonzero(lively)
     order = at[np.argsort(hashed[at], kind="stable")]
     same = hashed[order[1:]] == hashed[order[:-1]]
-    for start in order[1:][same]:  # the later copy: the first may be the original
+    for start in order[1:][same]:  # only the later copy: the first may be the original
         marked[start : start + REPEAT_ROWS] = True
     return marked
 

@@ -1,4 +1,4 @@
-"""A relation with the tolerance calibrated for it, and why it is believed."""
+"""Relations between channels; a relation with its tolerance and evidence is an invariant."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class RelationKind(StrEnum):
-    """The families, as rules files name them."""
+    """The kinds of relation, by their names in rules files."""
 
     COUPLING = "coupling"
     BALANCE = "balance"
@@ -33,20 +33,20 @@ class RelationKind(StrEnum):
 
     @property
     def physical(self) -> bool:
-        """Whether it ties channels together; bounds and rates alone are no physics."""
+        """Whether it relates channels to each other; bounds and rates do not."""
         return self in (RelationKind.COUPLING, RelationKind.BALANCE, RelationKind.WINDOW)
 
 
 class Transition(StrEnum):
-    """What holds while an actuator moves and for `settle` rows after it switched."""
+    """What a coupling checks while its actuator moves and for `settle` rows from a switch."""
 
-    SILENT = "silent"  # nothing (the paper)
-    ENVELOPE = "envelope"  # the flow lies between none and nominal, give or take the tolerance
+    SILENT = "silent"  # nothing (as in the paper)
+    ENVELOPE = "envelope"  # the flow lies between 0 and nominal, ± the tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActuatorState:
-    """A steady on state of an actuator and the flow that goes with it."""
+    """A steady on state of an actuator and its flow."""
 
     code: int
     nominal: float
@@ -63,18 +63,16 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coupling:
-    """An actuator's state fixes the flow past it."""
+    """An actuator's state determines the flow past it."""
 
     name: str
     actuator: str
     flow: str
     off: int
     states: tuple[ActuatorState, ...]
-    settle: int  # rows after a switch that count as transition
+    settle: int  # rows from a switch that count as transition
     transition: Transition
-    standby: tuple[
-        tuple[str, int], ...
-    ] = ()  # (pump, its off code): silent while one feeds the meter
+    standby: tuple[tuple[str, int], ...] = ()  # (pump, its off code): not checked while one runs
 
     kind: Literal[RelationKind.COUPLING] = RelationKind.COUPLING
 
@@ -145,7 +143,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A reading moves only so far from one row to the next."""
+    """The change of a reading from one row to the next is limited."""
 
     name: str
     channel: str
@@ -163,17 +161,17 @@ Relation = Annotated[Coupling | Balance | Window | Bound | Rate, Field(discrimin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a rule rests on. Numbers that a profile does not measure are absent, not zero."""
+    """Why a rule is trusted. Numbers that a profile does not measure are `None`, not zero."""
 
-    r2: float | None = None  # on the rows it was fitted to
-    r2_held_out: float | None = None  # on rows it never saw
+    r2: float | None = None  # on the rows used for the fit
+    r2_held_out: float | None = None  # on held-out rows
     support: float | None = None  # share of rows in the rarer state
     variation: float | None = None  # spread over mean of the flow while on
     judged_rows: int | None = None  # clean hold-out rows that set the tolerance
     few_rows: bool = False  # too few of them for a 99.9th percentile
-    smallest_offset: float | None = None  # power: constant offset it would catch, in its unit
-    smallest_freeze_rows: int | None = None  # power: shortest freeze it would catch
-    sees_contradiction: bool | None = None  # power: on read as off, and the reverse
+    smallest_offset: float | None = None  # power: smallest offset it detects, in its unit
+    smallest_freeze_rows: int | None = None  # power: shortest freeze it detects
+    sees_contradiction: bool | None = None  # power: detects on reported as off, and the reverse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,5 +189,5 @@ class Invariant:
 
     @property
     def kind(self) -> RelationKind:
-        """The relation's family."""
+        """The relation's kind."""
         return self.relation.kind

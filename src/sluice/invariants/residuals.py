@@ -27,8 +27,8 @@ __all__ = ["Residuals", "anchors", "residuals", "transition_rows"]
 class Residuals:
     """One residual per row, in the relation's unit, and whether it is judged on that row.
 
-    Where the settle envelope stands in for a coupling the residual is how far the flow lies outside
-    it; it is zero inside.
+    In transition, a coupling's residual is how far the flow lies outside the settle envelope; it is
+    zero inside.
     """
 
     values: Floats
@@ -57,7 +57,7 @@ def residuals(relation: Relation, record: Record) -> Residuals:
 
 
 def transition_rows(states: Floats, settle: int, starts: Ints) -> Bools:
-    """Tell the rows within `settle` rows after a switch, or after the record or a segment began."""
+    """Mark `settle` rows from each switch and from the start of each segment."""
     rows = len(states)
     switched = np.zeros(rows, bool)
     switched[1:] = states[1:] != states[:-1]
@@ -72,8 +72,8 @@ def transition_rows(states: Floats, settle: int, starts: Ints) -> Bools:
 def anchors(rows: int, window: int) -> Ints:
     """Return the rows at which a window rule is judged: two chains, half a window apart.
 
-    A window that reaches back over a segment start is an anchor all the same: under the hardened
-    policy it counts as violating, so that declaring time jumps buys nothing.
+    A window across a segment start also has its anchor: under the hardened policy it counts as
+    violating, so that declaring time jumps does not evade the rule.
     """
     first = np.arange(window, rows, window)
     second = np.arange(window + window // 2, rows, window)
@@ -88,15 +88,16 @@ def _coupling(relation: Coupling, record: Record) -> Residuals:
     for state in relation.states:
         expected[states == state.code] = state.nominal
     settling = transition_rows(states, relation.settle, record.segment_starts) | np.isnan(expected)
-    silent = np.zeros(len(record), bool)
+    standby_runs = np.zeros(len(record), bool)
     for pump, off in relation.standby:
-        silent |= np.rint(_column(pump, relation.name, record)) != off
+        standby_runs |= np.rint(_column(pump, relation.name, record)) != off
     steady = flow - expected
     if relation.transition is Transition.SILENT:
-        return _where(steady, ~settling & ~silent)
+        return _where(steady, ~settling & ~standby_runs)
     outside = np.minimum(flow, 0.0) + np.maximum(flow - relation.nominal, 0.0)
-    judged = _where(np.where(settling, outside, steady), ~silent)
-    return Residuals(values=judged.values, applies=judged.applies, envelope=settling & ~silent)
+    judged = _where(np.where(settling, outside, steady), ~standby_runs)
+    in_transition = settling & ~standby_runs
+    return Residuals(values=judged.values, applies=judged.applies, envelope=in_transition)
 
 
 def _window(relation: Window, record: Record) -> Residuals:
@@ -104,7 +105,7 @@ def _window(relation: Window, record: Record) -> Residuals:
     level = _column(relation.level, relation.name, record)
     flow = _flow(relation.terms, relation.name, record, averaged=relation.averaged)
     unknown = np.isnan(flow)
-    flow[unknown] = 0.0  # so that one missing reading does not spoil every later total
+    flow[unknown] = 0.0  # one missing reading must not make every later total NaN
     total = np.concatenate(([0.0], np.cumsum(flow)))
     missing = np.concatenate(([0], np.cumsum(unknown)))
     at = anchors(rows, span)

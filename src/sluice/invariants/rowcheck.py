@@ -1,13 +1,13 @@
-"""Which rows break which rule, in the paper's arithmetic, close to the speed of memory.
+"""Finds the rows that break each rule, in the paper's arithmetic, close to memory bandwidth.
 
-`residuals` says the same relation by relation and is the reference. The two kinds of rule that the
-paper's profiles consist of are judged faster here; any other, and a short record, is left to it.
+`residuals` is the reference. This module evaluates the two kinds of rule of the paper's profiles
+faster; for other rules and for short records it uses `residuals`.
 
-A coupling is judged by stretches: an actuator shows one code for a long time, and where the largest
-and the smallest flow meanwhile are within tolerance, so is every flow between, since rounding is
-monotone. Only the rows of other stretches are looked at. A balance is judged by blocks of rows, so
-that a channel which several balances read comes from memory once. Operations and their order are
-those of `residuals`: both name the same rows to the last bit.
+A coupling is judged by stretches with one actuator code. Where the largest and the smallest flow of
+a stretch are within tolerance, so is every flow between, since rounding is monotone. Only the rows
+of the other stretches are evaluated. A balance is judged by blocks of rows, so that a channel which
+several balances read is loaded from memory once. Operations and their order are those of
+`residuals`: both mark the same rows to the last bit.
 """
 
 import os
@@ -28,18 +28,18 @@ from sluice.telemetry import Record
 __all__ = ["RowCheck", "RuleRows", "violations"]
 
 SHORT_ROWS = 8_192
-"""A record of fewer rows is in the cache anyway, and the fewer calls the better."""
+"""A record of fewer rows fits in the cache; there, fewer calls are faster."""
 
 STRETCH_ROWS = 256
-"""The most rows that are looked at again for one violation among them."""
+"""The most rows that one violation among them causes to be evaluated."""
 
 LONG_ROWS = 262_144
-"""From here on threads are worth starting."""
+"""With this many rows or more, threads save time."""
 
 THREADS = os.cpu_count() or 1
 
 BLOCK_ROWS = 262_144
-"""2 MiB a buffer: with smaller blocks the threads wait for the interpreter's lock."""
+"""2 MiB per buffer: with smaller blocks the threads wait for the interpreter lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +55,14 @@ class RuleRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCheck:
-    """Every rule on every row, and the rows that break any."""
+    """Every rule on every row, and the rows that break at least one."""
 
     violating: Bools
     rules: tuple[RuleRows, ...]
 
 
 def violations(rules: RuleSet, record: Record) -> RowCheck:
-    """Tell the rows beyond tolerance; where a reading is missing a rule is not judged."""
+    """Mark the rows beyond tolerance; a rule is not judged where a reading is missing."""
     rules.demand(record)
     violating, *masks = np.zeros((1 + len(rules.invariants), len(record)), bool)
     tallies = tuple(map(_Tally, rules.invariants, masks))
@@ -84,14 +84,14 @@ def violations(rules: RuleSet, record: Record) -> RowCheck:
             partial(_judge_balances, balances, record, range(at, min(at + share, len(record))))
             for at in range(0, len(record), share)
         ]
-    _do(work, threads=THREADS if len(record) >= LONG_ROWS else 1)
+    _run(work, threads=THREADS if len(record) >= LONG_ROWS else 1)
     for tally in tallies:
         np.logical_or(violating, tally.broken, out=violating)
     return RowCheck(violating=violating, rules=tuple(tally.result() for tally in tallies))
 
 
-def _do(work: list[Callable[[], None]], *, threads: int) -> None:
-    """Do it all; NumPy lets go of the interpreter in long operations, so threads do help there."""
+def _run(work: list[Callable[[], None]], *, threads: int) -> None:
+    """Run all parts; threads help because NumPy's long operations release the interpreter lock."""
     if threads == 1:
         for part in work:
             part()
@@ -102,7 +102,7 @@ def _do(work: list[Callable[[], None]], *, threads: int) -> None:
 
 
 class _Tally:
-    """What one rule has found so far."""
+    """The result of one rule so far."""
 
     def __init__(self, rule: Invariant, broken: Bools) -> None:
         self.rule = rule
@@ -112,7 +112,7 @@ class _Tally:
         self._counting = Lock()
 
     def judged(self, rows: int) -> None:
-        """Count rows on which the rule was judged, from whichever thread judged them."""
+        """Count rows on which the rule was judged; several threads may call this."""
         with self._counting:
             self.applicable += rows
 
@@ -138,7 +138,7 @@ def _judge_as_reference(record: Record, tally: _Tally) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Codes:
-    """A record cut into stretches of one actuator code each, one after the other."""
+    """A record cut into consecutive stretches of one actuator code each."""
 
     starts: Ints
     stops: Ints
@@ -148,7 +148,7 @@ class _Codes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steady:
-    """The stretches on which a coupling is judged, and the flow that goes with each."""
+    """The stretches on which a coupling is judged, and the flow expected on each."""
 
     starts: Ints
     stops: Ints
@@ -156,7 +156,7 @@ class _Steady:
 
 
 def _codes(actuator: str, record: Record) -> _Codes:
-    """Cut the record wherever the actuator may have switched, and often enough in between."""
+    """Cut the record where the actuator may have switched, and every `STRETCH_ROWS` rows."""
     readings = record.column(actuator)
     cut = np.empty(len(record), bool)
     np.not_equal(readings[1:], readings[:-1], out=cut[1:])
@@ -174,14 +174,14 @@ def _codes(actuator: str, record: Record) -> _Codes:
     )
 
 
-def _steady(coupling: Coupling, shown: _Codes) -> _Steady:
-    expected = np.full(len(shown.codes), np.nan)
-    expected[shown.codes == coupling.off] = 0.0
+def _steady(coupling: Coupling, cut: _Codes) -> _Steady:
+    expected = np.full(len(cut.codes), np.nan)
+    expected[cut.codes == coupling.off] = 0.0
     for state in coupling.states:
-        expected[shown.codes == state.code] = state.nominal
-    starts = np.maximum(shown.starts, shown.since + coupling.settle)
-    judged = (starts < shown.stops) & ~np.isnan(expected)
-    return _Steady(starts=starts[judged], stops=shown.stops[judged], expected=expected[judged])
+        expected[cut.codes == state.code] = state.nominal
+    starts = np.maximum(cut.starts, cut.since + coupling.settle)
+    judged = (starts < cut.stops) & ~np.isnan(expected)
+    return _Steady(starts=starts[judged], stops=cut.stops[judged], expected=expected[judged])
 
 
 def _judge_coupling(coupling: Coupling, record: Record, tally: _Tally) -> None:
@@ -197,7 +197,7 @@ def _judge_coupling(coupling: Coupling, record: Record, tally: _Tally) -> None:
 
 
 def _doubtful(steady: _Steady, flow: Floats, tolerance: float) -> Bools:
-    """Tell the stretches on which a flow is beyond tolerance or missing."""
+    """Mark the stretches on which a flow is beyond tolerance or missing."""
     passing = np.ones(len(steady.starts), bool)
     edges = np.column_stack([steady.starts, steady.stops]).ravel()
     for extreme in (np.maximum, np.minimum) if edges.size else ():
@@ -214,7 +214,7 @@ def _plain(balance: Balance) -> bool:
 
 
 def _judge_balances(balances: list[tuple[_Tally, Balance]], record: Record, span: range) -> None:
-    """Judge every balance on a block of rows before the next block comes from memory."""
+    """Judge every balance on a block of rows before loading the next block."""
     size = min(BLOCK_ROWS, len(span))
     flow, part, known = np.empty(size), np.empty(size), np.empty(size, bool)
     for start in range(span.start, span.stop, size):
@@ -235,7 +235,7 @@ def _judge_balances(balances: list[tuple[_Tally, Balance]], record: Record, span
 
 
 def _flow(balance: Balance, record: Record, rows: slice, total: Floats, part: Floats) -> Floats:
-    """Return what the terms say the level should do, in `total`; `part` is spent."""
+    """Return the change of level that the terms predict, in `total`; `part` is overwritten."""
     if not balance.terms:
         total[:] = 0.0
     for index, term in enumerate(balance.terms):
@@ -248,7 +248,7 @@ def _flow(balance: Balance, record: Record, rows: slice, total: Floats, part: Fl
 
 
 def _step(level: Floats, rows: slice, out: Floats) -> Floats:
-    """Return the change since the row before; the record's first row has none before it."""
+    """Return the change since the previous row; the record's first row has none and is not set."""
     first = 1 if rows.start == 0 else 0
     later = level[rows.start + first : rows.stop]
     np.subtract(later, level[rows.start + first - 1 : rows.stop - 1], out=out[first:])

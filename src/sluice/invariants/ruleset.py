@@ -1,4 +1,4 @@
-"""A plant's rules as one document: what was mined, from what, and what clean data showed."""
+"""A plant's rules as one document: what was mined, from which rows, and what clean data showed."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,7 +38,7 @@ class Liveness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanShare:
-    """The largest share of a clean batch that one rule had, under whatever is counted."""
+    """The largest share of one rule or level in clean data; `CleanFacts` says of what."""
 
     rule: str
     share: float
@@ -50,25 +50,21 @@ class CleanFacts:
 
     batch_rows: int
     batches: int  # bootstrap draws
-    effective_batches: float  # how many disjoint batches the hold-out holds
+    effective_batches: float  # number of disjoint batches in the hold-out rows
     refused_share: float  # estimated share of honest batches that would be refused
-    refused_upper: float  # 3/n with n effective batches where none was refused
+    refused_upper: float  # its upper bound: at least 3/n with n effective batches
     violating_share: float  # mean share of violating rows
     segments_per_row: float
     severe: tuple[CleanShare, ...]  # per rule: largest residual over tolerance
-    envelope: tuple[
-        CleanShare, ...
-    ]  # per coupling: largest share of rows under the settle envelope
+    envelope: tuple[CleanShare, ...]  # per coupling: largest share of rows in transition
     anchors: tuple[CleanShare, ...]  # per window rule: largest share of violating anchors
     liveness: tuple[Liveness, ...]
-    repeats: tuple[
-        CleanShare, ...
-    ]  # per level: largest share of rows in stretches that stand twice
+    repeats: tuple[CleanShare, ...]  # per level: largest share of repeated rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """The rules of one plant: all that gate, projection, report and circuit read."""
+    """The rules of one plant, as gate, projection, reports and circuit use them."""
 
     plant: str
     profile: Profile
@@ -82,15 +78,15 @@ class RuleSet:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing ties channels together: bounds alone admit any fabrication in range."""
+        """Whether no rule relates channels: bounds alone admit any fabrication in range."""
         return not any(invariant.kind.physical for invariant in self.invariants)
 
     def of_kind(self, *kinds: RelationKind) -> tuple[Invariant, ...]:
-        """Return the rules of the given families."""
+        """Return the rules of the given kinds."""
         return tuple(invariant for invariant in self.invariants if invariant.kind in kinds)
 
     def channel(self, name: str) -> Channel:
-        """Return what a channel is; rules only name channels that are there."""
+        """Return a channel by its name, which must be in the set."""
         return next(channel for channel in self.channels if channel.name == name)
 
     def demand(self, record: Record) -> None:

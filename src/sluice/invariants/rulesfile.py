@@ -1,6 +1,6 @@
 """Rules files: JSON with a schema version and a hash over the canonical form (RFC 8785).
 
-An edited file is refused until `seal_rules` updates the hash, so no tolerance widens unnoticed.
+An edited file is refused until `seal_rules` updates the hash, so no edit remains unnoticed.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ def load_rules(path: Path, *, sealed: bool = True) -> RuleSet:
 
 
 def parse_rules(text: str, *, name: str, sealed: bool = True) -> RuleSet:
-    """Read rules from JSON text; `name` is what errors call it."""
+    """Read rules from JSON text; errors refer to it by `name`."""
     document = _parsed(text, name)
     stated = document.pop("hash", None)
     if sealed and stated != _hash(document):
@@ -83,7 +83,7 @@ def _parsed(text: str, name: str) -> dict[str, object]:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         schema = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise RulesFileError(
-            f"{name} is not a rules file of schema {SCHEMA} (found {schema!r}); mine it again"
+            f"{name} is not a rules file of schema {SCHEMA} (got {schema!r}); mine the rules again"
         )
     try:
         rfc8785.dumps(document)

@@ -1,4 +1,4 @@
-"""Rules in words: one plain sentence each, in the plant's own units."""
+"""Rules in words: one sentence each, in the plant's units."""
 
 import math
 
@@ -30,21 +30,21 @@ WORTH_SAYING = 0.01  # of the tolerance: a smaller constant is rounding
 
 
 def rule_in_words(rule: Invariant, rules: RuleSet) -> str:
-    """Say what clean rows keep to, and how closely."""
+    """Return the rule and its tolerance as a sentence."""
     relation = rule.relation
-    give = f"give or take {amount(rule.tolerance, unit_of(relation, rules))}"
+    tolerance = f"± {amount(rule.tolerance, unit_of(relation, rules))}"
     match relation:
         case Coupling():
             return _coupling(relation, rule.tolerance, rules)
         case Balance():
             moves = _moves(relation.level, relation.terms, relation.constant, rule, rules)
-            return f"{relation.level} {moves} each {duration(rules.stride_s)}, {give}"
+            return f"in {duration(rules.stride_s)}, {relation.level} {moves}, {tolerance}"
         case Window():
             moves = _moves(relation.level, relation.terms, relation.constant, rule, rules)
             span = f"{relation.rows} rows ({duration(relation.rows * rules.stride_s)})"
             ramp = amount(rule.tolerance / relation.rows, unit_of(relation, rules))
-            shows = f"a ramp of {ramp} per row shows"
-            return f"over {span} {relation.level} {moves} per row, {give}: {shows}"
+            power = f"detects a ramp of {ramp} per row"
+            return f"over {span}, {relation.level} {moves} per row, {tolerance} in total: {power}"
         case Bound():
             unit = unit_of(relation, rules)
             return (
@@ -53,49 +53,52 @@ def rule_in_words(rule: Invariant, rules: RuleSet) -> str:
             )
         case Rate():
             step = amount(rule.tolerance, unit_of(relation, rules))
-            return f"{relation.channel} moves by at most {step} in {duration(rules.stride_s)}"
+            return f"{relation.channel} changes by at most {step} in {duration(rules.stride_s)}"
 
 
 def power_in_words(rule: Invariant, rules: RuleSet) -> str:
-    """Say what the rule would catch; nothing where its profile never measured that."""
-    known, unit = rule.evidence, unit_of(rule.relation, rules)
-    said = []
-    if known.smallest_offset is not None:
-        offset = amount(known.smallest_offset, unit)
+    """Return what the rule detects; empty where its profile does not measure that."""
+    evidence, unit = rule.evidence, unit_of(rule.relation, rules)
+    parts = []
+    if evidence.smallest_offset is not None:
+        offset = amount(evidence.smallest_offset, unit)
         match rule.relation:
             case Coupling() as coupling:
-                share = known.smallest_offset / coupling.nominal
-                said.append(f"sees an offset of {offset} ({share:.0%} of nominal)")
+                share = evidence.smallest_offset / coupling.nominal
+                parts.append(f"detects an offset of {offset} ({share:.0%} of nominal)")
             case Window():
-                said.append(f"sees a ramp of {offset} per row")
+                parts.append(f"detects a ramp of {offset} per row")
             case _:
-                said.append(f"sees a jump of {offset}")
-    if known.sees_contradiction is not None:
-        sees = "sees" if known.sees_contradiction else "does not see"
-        said.append(f"{sees} on read as off")
-    if known.smallest_freeze_rows is not None:
-        rows = known.smallest_freeze_rows
-        said.append(f"sees a freeze of {rows} row{'' if rows == 1 else 's'}")
-    elif isinstance(rule.relation, Balance | Window) and known.smallest_offset is not None:
-        said.append("sees no freeze by itself")
-    return "; ".join(said)
+                parts.append(f"detects a jump of {offset}")
+    if evidence.sees_contradiction is not None:
+        detects = "detects" if evidence.sees_contradiction else "does not detect"
+        parts.append(f"{detects} on reported as off")
+    if evidence.smallest_freeze_rows is not None:
+        rows = evidence.smallest_freeze_rows
+        parts.append(f"detects a freeze of {rows} row{'' if rows == 1 else 's'}")
+    elif isinstance(rule.relation, Balance | Window) and evidence.smallest_offset is not None:
+        parts.append("does not detect a freeze by itself")
+    return "; ".join(parts)
 
 
 def evidence_in_words(rule: Invariant) -> str:
-    """Say what the rule rests on."""
-    known = rule.evidence
-    said = []
-    if known.r2 is not None:
-        held = "" if known.r2_held_out is None else f" ({known.r2_held_out:.3f} on rows never seen)"
-        said.append(f"R2 {known.r2:.3f}{held}")
-    if known.support is not None:
-        said.append(f"rarer state on {known.support:.1%} of rows")
-    if known.variation is not None:
-        said.append(f"flow varies by {known.variation:.1%} while on")
-    if known.judged_rows is not None:
-        few = ", too few for a percentile: the tolerance is a maximum" if known.few_rows else ""
-        said.append(f"tolerance set on {known.judged_rows:,} clean rows{few}")
-    return "; ".join(said)
+    """Return why the rule is trusted."""
+    evidence = rule.evidence
+    parts = []
+    if evidence.r2 is not None:
+        held_out = evidence.r2_held_out
+        on_held_out = "" if held_out is None else f" ({held_out:.3f} on held-out rows)"
+        parts.append(f"R2 {evidence.r2:.3f}{on_held_out}")
+    if evidence.support is not None:
+        parts.append(f"rarer state on {evidence.support:.1%} of rows")
+    if evidence.variation is not None:
+        parts.append(f"flow varies by {evidence.variation:.1%} while on")
+    if evidence.judged_rows is not None:
+        few = (
+            ", too few for a percentile: the largest residuals set it" if evidence.few_rows else ""
+        )
+        parts.append(f"tolerance set on {evidence.judged_rows:,} clean rows{few}")
+    return "; ".join(parts)
 
 
 def unit_of(relation: Relation, rules: RuleSet) -> str:
@@ -110,7 +113,7 @@ def unit_of(relation: Relation, rules: RuleSet) -> str:
 
 
 def number(value: float, digits: int = DIGITS) -> str:
-    """Write few significant digits, without an exponent where a person would write none."""
+    """Return a few significant digits, without an exponent for numbers of usual size."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     size = math.floor(math.log10(abs(value)))
@@ -122,12 +125,12 @@ def number(value: float, digits: int = DIGITS) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """Write a number with its unit, if it has one."""
+    """Return a number with its unit, if it has one."""
     return f"{number(value)} {unit}" if unit else number(value)
 
 
 def duration(seconds: float) -> str:
-    """Write a duration in the largest unit that leaves a short number."""
+    """Return a duration in the largest unit of which it is a whole multiple."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:g} {unit}"
@@ -139,41 +142,41 @@ def _coupling(relation: Coupling, tolerance: float, rules: RuleSet) -> str:
     several = len(relation.states) > 1
     on = "; ".join(
         f"{f'at {state.code}' if several else 'on'}: {relation.flow} reads "
-        f"{amount(state.nominal, unit)} give or take {number(tolerance)}"
+        f"{number(state.nominal)} ± {amount(tolerance, unit)}"
         for state in relation.states
     )
-    said = [f"{relation.actuator} {on}; off: 0"]
+    parts = [f"{relation.actuator} {on}; off: 0"]
     if relation.settle and relation.transition is Transition.ENVELOPE:
         rows = f"{relation.settle} row{'' if relation.settle == 1 else 's'}"
-        said.append(f"from a switch for {rows}: between 0 and {number(relation.nominal)}")
+        parts.append(f"for {rows} from a switch: between 0 and {number(relation.nominal)}")
     elif relation.settle:
-        said.append("nothing is said on the row of a switch")
+        parts.append("not checked on the row of a switch")
     if relation.standby:
         pumps = " or ".join(pump for pump, _ in relation.standby)
-        said.append(f"silent while {pumps} runs")
-    return "; ".join(said)
+        parts.append(f"not checked while {pumps} runs")
+    return "; ".join(parts)
 
 
 def _moves(
     level: str, terms: tuple[Term, ...], constant: float, rule: Invariant, rules: RuleSet
 ) -> str:
     unit = _unit(level, rules)
-    said = []
+    parts = []
     for term in terms:
         verb = "rises" if term.coefficient > 0 else "falls"
         step = amount(abs(term.coefficient), unit)
         if term.on:
-            said.append(f"{verb} {step} while {term.channel} is on")
+            parts.append(f"{verb} {step} while {term.channel} is on")
         else:
             flow = _unit(term.channel, rules) or "unit"
-            said.append(f"{verb} {step} per {flow} of {term.channel}")
+            parts.append(f"{verb} {step} per {flow} of {term.channel}")
     if abs(constant) > WORTH_SAYING * rule.tolerance:
         verb = "gains" if constant > 0 else "loses"
-        said.append(f"{verb} {amount(abs(constant), unit)} that no meter shows")
-    if not said:
-        return "stays where it is"
-    return " and ".join(said) if len(said) < 3 else f"{', '.join(said[:-1])} and {said[-1]}"
+        parts.append(f"{verb} {amount(abs(constant), unit)} that no meter measures")
+    if not parts:
+        return "does not change"
+    return " and ".join(parts) if len(parts) < 3 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _unit(channel: str, rules: RuleSet) -> str:
-    return next((found.unit for found in rules.channels if found.name == channel), "")
+    return next((known.unit for known in rules.channels if known.name == channel), "")

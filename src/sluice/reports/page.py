@@ -1,4 +1,4 @@
-"""What all pages share: one self-contained skeleton, shaded attacks, drawings thinned with care."""
+"""What all pages share: a self-contained skeleton, shaded attacks, drawings with fewer points."""
 
 import html
 from itertools import pairwise
@@ -47,23 +47,22 @@ def page(title: str, body: str) -> str:
 
 
 def drawing(figure: go.Figure, *, first: bool = True, tools: bool = True) -> str:
-    """Return a figure as HTML that needs no network; the first of a page carries the library.
+    """Return a figure as HTML that needs no network; the first of a page includes the library.
 
-    Without tools there is nothing to zoom: a picture to look at.
+    Without `tools` the figure has no buttons for zooming and saving.
     """
     config = {
         "responsive": True,
         "displaylogo": False,
         **({} if tools else {"displayModeBar": False}),
     }
-    drawn = figure.to_html(full_html=False, include_plotlyjs=first, config=config)
-    return str(drawn)
+    return str(figure.to_html(full_html=False, include_plotlyjs=first, config=config))
 
 
 def attack_shapes(record: Record) -> list[dict[str, object]]:
-    """Return one rectangle an attack, through all rows of a figure.
+    """Return one rectangle per attack, across all rows of a figure.
 
-    Plotly's own `add_vrect` draws one per row and takes minutes over fifty channels.
+    Plotly's own `add_vrect` draws one per row and takes minutes for fifty channels.
     """
     return [
         {
@@ -82,13 +81,13 @@ def attack_shapes(record: Record) -> list[dict[str, object]]:
 
 
 def thinned(readings: Floats, most: int) -> Ints:
-    """Keep the lowest and highest reading of each of many stretches, in time order."""
+    """Return about `most` rows to draw: the lowest and the highest reading of each stretch."""
     if len(readings) <= most:
         return np.arange(len(readings))
     edges = np.linspace(0, len(readings), most // 2 + 1).astype(np.int64)
-    kept = {0, len(readings) - 1}
+    rows = {0, len(readings) - 1}
     for start, stop in pairwise(edges):
         stretch = readings[start:stop]
         if not np.isnan(stretch).all():
-            kept |= {int(start + np.nanargmin(stretch)), int(start + np.nanargmax(stretch))}
-    return np.array(sorted(kept), dtype=np.int64)
+            rows |= {int(start + np.nanargmin(stretch)), int(start + np.nanargmax(stretch))}
+    return np.array(sorted(rows), dtype=np.int64)

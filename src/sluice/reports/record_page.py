@@ -28,13 +28,14 @@ BODY = """<p>{facts}</p>
 {figure}
 <h2>Channels</h2>
 <div class="scroll"><table>
-<tr><th>name</th><th>role</th><th>unit</th><th>low</th><th>high</th><th>missing</th><th>why</th></tr>
+<tr><th>name</th><th>role</th><th>unit</th><th>low</th><th>high</th><th>missing</th>
+<th>why this role</th></tr>
 {channels}</table></div>
 {notes}"""
 
 
 def write_record_page(record: Record, summary: Summary, path: Path) -> None:
-    """Write the page; drawings are thinned so that no peak is lost."""
+    """Write the page; drawings have fewer points than rows but keep every peak."""
     body = BODY.format(
         facts=_facts(summary),
         figure=drawing(_figure(record)),
@@ -58,11 +59,11 @@ def _facts(summary: Summary) -> str:
 
 def _channel_rows(summary: Summary) -> list[str]:
     return [
-        f"<tr><td>{html.escape(seen.channel.name)}</td><td>{seen.channel.role.value}</td>"
-        f"<td>{html.escape(seen.channel.unit)}</td><td class=n>{seen.low:g}</td>"
-        f"<td class=n>{seen.high:g}</td><td class=n>{seen.missing or ''}</td>"
-        f"<td>{html.escape(seen.channel.why)}</td></tr>"
-        for seen in summary.channels
+        f"<tr><td>{html.escape(row.channel.name)}</td><td>{row.channel.role.value}</td>"
+        f"<td>{html.escape(row.channel.unit)}</td><td class=n>{row.low:g}</td>"
+        f"<td class=n>{row.high:g}</td><td class=n>{row.missing or ''}</td>"
+        f"<td>{html.escape(row.channel.why)}</td></tr>"
+        for row in summary.channels
     ]
 
 
@@ -74,7 +75,7 @@ def _notes(summary: Summary) -> str:
         f"{f' ({note.rows:,} rows)' if note.rows else ''}</li>"
         for note in summary.notes
     )
-    return f"<h2>Met while reading</h2><ul>{items}</ul>"
+    return f"<h2>Notes from reading the file</h2><ul>{items}</ul>"
 
 
 def _figure(record: Record) -> go.Figure:
@@ -88,14 +89,14 @@ def _figure(record: Record) -> go.Figure:
         vertical_spacing=0.35 / max(len(channels), 2),
     )
     for row, channel in enumerate(channels, start=1):
-        kept = thinned(record.column(channel.name), MOST_POINTS)
+        points = thinned(record.column(channel.name), MOST_POINTS)
         line = {"color": COLOURS[channel.role], "width": 1}
         if channel.role.discrete:
             line["shape"] = "hv"
         figure.add_trace(
-            go.Scatter(  # not Scattergl: its one canvas is too tall for a browser here
-                x=record.times[kept].astype("datetime64[ms]"),
-                y=record.column(channel.name)[kept],
+            go.Scatter(  # not Scattergl: browsers limit the height of its canvas
+                x=record.times[points].astype("datetime64[ms]"),
+                y=record.column(channel.name)[points],
                 mode="lines",
                 line=line,
                 name=channel.name,

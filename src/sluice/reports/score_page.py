@@ -15,7 +15,7 @@ __all__ = ["write_score_page"]
 
 MOST_POINTS = 6_000
 MOST_STRETCHES = 50
-FLOOR = 1e-12  # a perfect window has no place on a logarithmic axis
+FLOOR = 1e-12  # a score of 0 has no place on a logarithmic axis
 SCORE_COLOUR = "#066091"
 ALARM_COLOUR = "#e8710a"
 THRESHOLD_COLOUR = "#444444"
@@ -24,11 +24,11 @@ BODY = """<p>{facts}</p>
 {figure}
 {stretches}
 <p>This is evidence about telemetry, not about people: a failed sensor, a valve opened by hand and
-an edited record look the same from here.</p>"""
+an edited record look the same.</p>"""
 
 
 def write_score_page(scored: Scored, record: Record, detector: Detector, path: Path) -> None:
-    """Write the page; the line is thinned so that no peak is lost."""
+    """Write the page; the line has fewer points than windows but keeps every peak."""
     body = BODY.format(
         facts=_facts(scored, record, detector),
         figure=drawing(_figure(scored, record)),
@@ -42,52 +42,52 @@ def write_score_page(scored: Scored, record: Record, detector: Detector, path: P
 def _facts(scored: Scored, record: Record, detector: Detector) -> str:
     threshold = scored.threshold
     framing = detector.framing
-    told = (
-        f"{len(scored):,} windows of {framing.window_rows} rows, told at the last row; a row every "
-        f"{scored.stride_s:g} s. Model: {detector.model.kind} over "
+    facts = (
+        f"{len(scored):,} windows of {framing.window_rows} rows, each scored at its last row; one "
+        f"row every {scored.stride_s:g} s. Model: {detector.model.kind} over "
         f"{len(framing.scaler.names)} channels; an alarm is a score above {threshold.score:.4g}, "
         f"the {threshold.quantile:.1%} quantile of {threshold.clean_windows:,} clean windows."
     )
     false = scored.false_alarms_per_day()
     if false is not None:
-        told += f" {false:.2g} false alarms a day on rows labelled normal."
+        facts += f" {false:.2g} false alarms per day on rows labelled normal."
     if record.attack_segments:
         attacked = scored.labels == Label.ATTACK
-        met = int((scored.alarms & attacked).sum())
-        told += (
+        detected = int((scored.alarms & attacked).sum())
+        facts += (
             f' <span class="key"></span> {len(record.attack_segments)} labelled '
             f"attack{'' if len(record.attack_segments) == 1 else 's'}; "
-            f"{met:,} of {int(attacked.sum()):,} windows that hold attack rows alarm."
+            f"{detected:,} of {int(attacked.sum()):,} windows with attack rows raise an alarm."
         )
-    return told
+    return facts
 
 
 def _stretches(scored: Scored) -> str:
-    found = sorted(scored.stretches(), key=lambda stretch: -stretch.rows)
-    if not found:
-        return "<p>No window alarms.</p>"
+    stretches = sorted(scored.stretches(), key=lambda stretch: -stretch.rows)
+    if not stretches:
+        return "<p>No window raises an alarm.</p>"
     rows = "\n".join(
         f"<tr><td>{_clock(stretch.start)}</td><td>{_clock(stretch.end)}</td>"
         f"<td class=n>{stretch.first_row}-{stretch.last_row}</td>"
         f"<td class=n>{stretch.rows:,}</td><td class=n>{stretch.peak:.4g}</td></tr>"
-        for stretch in found[:MOST_STRETCHES]
+        for stretch in stretches[:MOST_STRETCHES]
     )
-    shown = f"the {MOST_STRETCHES} " if len(found) > MOST_STRETCHES else ""
+    shown = f"the {MOST_STRETCHES} " if len(stretches) > MOST_STRETCHES else ""
     return (
-        f"<h2>{len(found):,} alarm stretches, {shown}longest first</h2>"
+        f"<h2>{len(stretches):,} alarm stretches, {shown}longest first</h2>"
         '<div class="scroll"><table><tr><th>from</th><th>to</th><th>rows</th><th>windows</th>'
         f"<th>peak score</th></tr>\n{rows}</table></div>"
     )
 
 
 def _figure(scored: Scored, record: Record) -> go.Figure:
-    kept = thinned(scored.scores, MOST_POINTS)
-    # A point without a score lifts the pen where a missing reading or a time jump lies between.
+    points = thinned(scored.scores, MOST_POINTS)
+    # A NaN breaks the line where a missing reading or a time jump lies between two windows.
     segment = np.concatenate(([0], np.cumsum(np.diff(scored.last_rows) != 1)))
-    breaks = np.flatnonzero(np.diff(segment[kept])) + 1
-    stamps = scored.times[kept].astype("datetime64[ms]")
+    breaks = np.flatnonzero(np.diff(segment[points])) + 1
+    stamps = scored.times[points].astype("datetime64[ms]")
     times = np.insert(stamps, breaks, stamps[breaks])
-    drawn = np.insert(np.maximum(scored.scores[kept], FLOOR), breaks, np.nan)
+    drawn = np.insert(np.maximum(scored.scores[points], FLOOR), breaks, np.nan)
     figure = go.Figure()
     figure.add_trace(_line("score", times, drawn, SCORE_COLOUR))
     above = np.where(drawn > scored.threshold.score, drawn, np.nan)
@@ -115,7 +115,7 @@ def _figure(scored: Scored, record: Record) -> go.Figure:
 
 
 def _line(name: str, times: Times, drawn: Floats, colour: str) -> go.Scatter:
-    # Markers too: an alarm of one window has no length.
+    # With markers, because a line through one window has no length.
     return go.Scatter(
         x=times,
         y=drawn,

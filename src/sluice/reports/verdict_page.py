@@ -1,4 +1,4 @@
-"""The evidence of a verdict, drawn: residuals against their bands where they stray most."""
+"""The evidence of a verdict, drawn: residuals and tolerances where a rule is broken most."""
 
 import html
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from sluice.invariants import (
 from sluice.reports.page import drawing, page
 from sluice.telemetry import Channel, Record
 
-if TYPE_CHECKING:  # matplotlib takes a while to import, which commands without a figure spare
+if TYPE_CHECKING:  # matplotlib is slow to import, and few commands draw
     from matplotlib.axes import Axes
 
 __all__ = ["write_verdict_figure", "write_verdict_page"]
@@ -31,8 +31,8 @@ __all__ = ["write_verdict_figure", "write_verdict_page"]
 MOST_PANELS = 4
 MOST_CHANNELS = 4
 STRETCH_ROWS = 200
-USUAL = 0.9  # of the violating rows of a stretch fit on the axis
-STRETCH_WINDOWS = 8  # a window rule speaks only at its anchors; show several of them
+USUAL = 0.9  # share of a stretch's violating rows that fit on the axis
+STRETCH_WINDOWS = 8  # a window rule is judged only at its anchors; show several of them
 RESIDUAL_COLOUR = "#066091"
 CHANNEL_COLOUR = "#1b9e77"
 STATE_COLOUR = "#6b4fa0"
@@ -45,21 +45,21 @@ BODY = """<p>{facts}</p>
 <h2>Every rule</h2>
 <div class="scroll"><table>
 <tr><th>rule</th><th>kind</th><th>violating rows</th><th>share</th><th>limit</th>
-<th>in transition</th><th>the rule, and what it found</th></tr>
+<th>in transition</th><th>the rule, and how it is broken</th></tr>
 {findings}</table></div>
 <p>This is evidence about telemetry, not about people: a failed sensor, a valve opened by hand and
-an edited record look the same from here.</p>"""
+an edited record look the same.</p>"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictPanel:
-    """One rule around the stretch in which it was broken most."""
+    """One rule over the stretch in which it is broken most."""
 
     rule: Invariant
     unit: str
     sentence: str
     run: Run
-    residual: Floats  # over the stretch; NaN where the rule says nothing
+    residual: Floats  # over the stretch; NaN where the rule is not judged
     violating: Bools  # over the stretch
     channels: tuple[Channel, ...]
 
@@ -68,7 +68,7 @@ def write_verdict_page(verdict: Verdict, path: Path) -> None:
     """Write one self-contained page: verdict, reasons, drawings, every rule."""
     batch, rules = verdict.measured.record, verdict.measured.rules
     panels = _panels(verdict, batch, rules)
-    nothing = "<p>No rule found anything to draw.</p>"
+    nothing = "<p>No rule is broken: there is nothing to draw.</p>"
     reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in verdict.sentences)
     body = BODY.format(
         facts=html.escape(_facts(verdict, batch)),
@@ -119,29 +119,29 @@ def _facts(verdict: Verdict, batch: Record) -> str:
 
 
 def _finding_rows(verdict: Verdict, rules: RuleSet) -> list[str]:
-    said = {rule.name: rule_in_words(rule, rules) for rule in rules.invariants}
-    ordered = sorted(verdict.findings, key=lambda found: -found.violating_rows)
+    sentences = {rule.name: rule_in_words(rule, rules) for rule in rules.invariants}
+    ordered = sorted(verdict.findings, key=lambda finding: -finding.violating_rows)
     return [
-        f"<tr><td>{html.escape(found.name)}</td><td>{found.kind.value}</td>"
-        f"<td class=n>{found.violating_rows:,}</td><td class=n>{found.violating_share:.2%}</td>"
-        f"<td class=n>{found.limit:.2%}</td><td class=n>{found.envelope_share:.1%}</td>"
-        f"<td>{html.escape(said[found.name])}"
-        f"{f'<br><b>{html.escape(found.sentence)}</b>' if found.sentence else ''}</td></tr>"
-        for found in ordered
+        f"<tr><td>{html.escape(finding.name)}</td><td>{finding.kind.value}</td>"
+        f"<td class=n>{finding.violating_rows:,}</td><td class=n>{finding.violating_share:.2%}</td>"
+        f"<td class=n>{finding.limit:.2%}</td><td class=n>{finding.envelope_share:.1%}</td>"
+        f"<td>{html.escape(sentences[finding.name])}"
+        f"{f'<br><b>{html.escape(finding.sentence)}</b>' if finding.sentence else ''}</td></tr>"
+        for finding in ordered
     ]
 
 
 def _panels(verdict: Verdict, batch: Record, rules: RuleSet) -> tuple[VerdictPanel, ...]:
-    """Choose the rules that found most, at first one per channel they speak about."""
-    found = sorted(
+    """Choose the rules with the most violating rows, first one per channel."""
+    broken = sorted(
         (finding for finding in verdict.findings if finding.violating_rows),
         key=lambda finding: -finding.violating_rows,
     )
     by_name = {rule.name: rule for rule in rules.invariants}
     first: dict[str, Finding] = {}
-    for finding in found:
+    for finding in broken:
         first.setdefault(by_name[finding.name].relation.channels[0], finding)
-    ranked = [*first.values(), *(f for f in found if f not in first.values())]
+    ranked = [*first.values(), *(f for f in broken if f not in first.values())]
     levels = [
         _panel(by_name[f"{reason.rule} rate"], reason.sentence, reason.rows, batch, rules)
         for reason in verdict.reasons
@@ -163,8 +163,8 @@ def _panel(
     if isinstance(relation, Window):
         rows = max(rows, STRETCH_WINDOWS * relation.rows)
     run = _worst_stretch(broken, rows)
-    found = residuals(relation, batch)
-    residual = np.where(found.applies, found.values, np.nan)
+    evaluated = residuals(relation, batch)
+    residual = np.where(evaluated.applies, evaluated.values, np.nan)
     return VerdictPanel(
         rule=rule,
         unit=unit_of(relation, rules),
@@ -179,7 +179,7 @@ def _panel(
 
 
 def _worst_stretch(broken: Bools, rows: int) -> Run:
-    """Return the stretch with most violating rows, and how it came to that where there is room."""
+    """Return the stretch with the most violating rows, and rows before it where there is room."""
     if len(broken) <= rows:
         return Run(0, len(broken))
     total = np.concatenate(([0], np.cumsum(broken)))
@@ -192,7 +192,7 @@ def _worst_stretch(broken: Bools, rows: int) -> Run:
 
 
 def _limits(panel: VerdictPanel) -> tuple[float, float]:
-    """Return a residual axis for the band and what is beyond it; one spike does not set it."""
+    """Return the limits of the residual axis; a single spike does not set them."""
     beyond = np.abs(panel.residual[panel.violating & ~np.isnan(panel.residual)])
     usual = float(np.quantile(beyond, USUAL)) if beyond.size else 0.0
     reach = max(1.3 * usual, 2 * panel.rule.tolerance)
@@ -200,7 +200,7 @@ def _limits(panel: VerdictPanel) -> tuple[float, float]:
 
 
 def _label(panel: VerdictPanel) -> str:
-    return f"{panel.rule.name} off by{f' ({panel.unit})' if panel.unit else ''}"
+    return f"Residual of {panel.rule.name}{f' ({panel.unit})' if panel.unit else ''}"
 
 
 def _figure(panels: tuple[VerdictPanel, ...], batch: Record) -> go.Figure:
@@ -233,7 +233,7 @@ def _figure(panels: tuple[VerdictPanel, ...], batch: Record) -> go.Figure:
 
 
 def _add(figure: go.Figure, panel: VerdictPanel, batch: Record, row: int) -> dict[str, object]:
-    """Add one rule and its channels; return the band that its residual should stay in."""
+    """Add one rule and its channels; return its tolerance band."""
     times = batch.times[panel.run.slice].astype("datetime64[ms]")
     low, high = _limits(panel)
     known = ~np.isnan(panel.residual)

@@ -108,7 +108,10 @@ def test_mined_rules_are_accepted_and_again_after_themselves(rules: RuleSet) -> 
         (without("S_PU1~F_PU1"), "no coupling or balance reads S_PU1; mine other rows, or declare"),
         (
             silenced,
-            "S_PU1~F_PU1 is silent while S_PU2 runs, and nothing states that S_PU2 is on standby",
+            (
+                "S_PU1~F_PU1 is not checked while S_PU2 runs, and nothing states that S_PU2 is on "
+                "standby"
+            ),
         ),
         (boasting(refused_share=0.4), "40.0% of clean batches would be refused; .* 5.0%"),
         (exaggerated("severe", 1e6), "S_PU1~F_PU1: the file claims clean residuals up to"),
@@ -128,7 +131,7 @@ def test_a_tank_is_seen_only_by_a_rule_tighter_than_its_flows(rules: RuleSet) ->
     only_blunt = replace(
         blunt, invariants=tuple(r for r in blunt.invariants if not isinstance(r.relation, Window))
     )
-    pattern = "L_T1 has no balance or window tight enough to see 50%"
+    pattern = "L_T1 has no balance or window tight enough to detect 50% of the change"
     assert said(pattern, accept(only_blunt, HardenedPolicy()))
 
 
@@ -142,7 +145,7 @@ def test_empty_rules_are_never_accepted(rules: RuleSet) -> None:
 
 def test_a_minimum_of_rules_is_asked_for(rules: RuleSet) -> None:
     policy = HardenedPolicy(acceptance=Acceptance(rules_min=99))
-    assert "the policy asks for 99" in accept(rules, policy)[0].sentence
+    assert "the policy requires 99" in accept(rules, policy)[0].sentence
 
 
 def test_paper_rules_say_nothing_of_clean_batches(rules: RuleSet) -> None:

@@ -55,10 +55,10 @@ def marked(batch: Record, start: int, stop: int) -> Bools:
     ("name", "channel", "value", "sentence"),
     [
         ("S_PU1~F_PU1", "F_PU1", 2.4, "S_PU1 reads {state} while F_PU1 shows 2.4 m3/h"),
-        ("S_PU1~F_PU1", "F_PU1", np.nan, "S_PU1 reads {state} while F_PU1 shows nothing"),
+        ("S_PU1~F_PU1", "F_PU1", np.nan, "S_PU1 reads {state} while F_PU1 shows no value"),
         ("S_PU1~F_PU1", "S_PU1", 7.0, "S_PU1 reads moving while F_PU1 shows {flow} m3/h"),
-        ("S_PU1~F_PU1", "S_PU1", np.nan, "S_PU1 reads nothing while F_PU1 shows {flow} m3/h"),
-        ("dL_T1", "L_T1", 5.0, "L_T1 does not move as its flows say"),
+        ("S_PU1~F_PU1", "S_PU1", np.nan, "S_PU1 reads no value while F_PU1 shows {flow} m3/h"),
+        ("dL_T1", "L_T1", 5.0, "L_T1 does not change as its flows predict"),
         ("L_T1 in range", "L_T1", 99.0, "L_T1 shows 99 m, outside"),
         ("L_T1 rate", "L_T1", 9.0, "L_T1 jumps by more than"),
     ],

@@ -216,7 +216,7 @@ def test_5_8_rows_that_break_the_rules(told: Told, monkeypatch: pytest.MonkeyPat
     committed = told.plant.commit(forged)
     with monkeypatch.context() as taken_out:
         taken_out.setattr(
-            "sluice.attestation.protocol.plant.refuse_unless_admitted", lambda *_: None
+            "sluice.attestation.protocol.plant.refuse_unless_admitted", lambda *_, **__: None
         )
         taken_out.setattr("sluice.attestation.systems.unsafe._broken", lambda *_: iter(()))
         proven = committed.prove(forged)

@@ -41,7 +41,9 @@ def test_from_nothing_to_a_plant_that_has_joined(
     run("coordinator", "waive", "water", "north", *window, "--reason", "tank 2 is painted")
     run("coordinator", "waive", "water", "south", *window, "--reason", "no such plant", expect=3)
     run("coordinator", "waive", "water", "north", *window[:3], "noon", "--reason", "w", expect=2)
-    run("coordinator", "readmit", "water", "north")
+    run("coordinator", "reinstate", "water", "north")
+    run("coordinator", "reinstate", "water", "south", expect=2)
+    run("coordinator", "readmit", "water", "north")  # the old name, a hidden alias
     run("coordinator", "readmit", "water", "south", expect=2)
     run("plant", "renew", "north", "--rows", "9240:9840")
     run("coordinator", "remove", "water", "north", "--from", "1", expect=2)
@@ -66,3 +68,12 @@ def test_from_nothing_to_a_plant_that_has_joined(
     changed = Path("log.jsonl").read_bytes().replace(b"north", b"nerth", 1)
     Path("log.jsonl").write_bytes(changed)
     run("audit-log", "verify", "log.jsonl", expect=3)
+
+
+def test_help_lists_reinstate_and_hides_its_old_name(capsys: pytest.CaptureFixture[str]) -> None:
+    run("coordinator", "--help")
+    listed = capsys.readouterr().out
+    assert "reinstate" in listed
+    assert "readmit" not in listed
+    run("coordinator", "readmit", "--help")
+    assert "End a plant's suspension" in capsys.readouterr().out

@@ -61,8 +61,8 @@ def test_says_rules_in_words_and_why_candidates_were_dropped(
     sluice: Run, march: Path, tmp_path: Path
 ) -> None:
     seen = sluice("mine", march, "--out", tmp_path / "rules.json", *HALVES)
-    assert "S_PU1 on: F_PU1 reads 132 m3/h give or take" in seen.out
-    assert "a ramp of" in seen.out
+    assert "S_PU1 on: F_PU1 reads 132 ± " in seen.out
+    assert "detects a ramp of" in seen.out
     assert "it hardly ever switched in the clean record" in seen.out
     assert "mining 3,600 rows" in seen.err
 

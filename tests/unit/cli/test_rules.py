@@ -46,8 +46,8 @@ def test_show_says_rules_power_and_evidence(sluice: Run, file: Path, mined: Rule
     seen = sluice("rules", "show", file)
     assert seen.code == 0
     assert "L_T1 rises 0.00139 m per m3/h of F_PU1" in seen.out
-    assert "sees on read as off" in seen.out
-    assert "on rows never seen" in seen.out
+    assert "detects on reported as off" in seen.out
+    assert "on held-out rows" in seen.out
     told = sluice("rules", "show", file, "--json").json
     assert told["hash"] == rules_hash(mined)
     assert len(cast("list[object]", told["rules"])) == len(mined.invariants)
@@ -62,8 +62,8 @@ def test_an_edit_is_refused_shown_by_diff_and_sealed(
     assert sluice("rules", "show", file).code == 2
     told = sluice("rules", "diff", before, file)
     assert told.code == 0
-    assert "S_PU1~F_PU1's tolerance went from" in told.out
-    assert "(+100 %): it sees less" in told.out
+    assert "S_PU1~F_PU1's tolerance changed from" in told.out
+    assert "(+100 %): it detects less" in told.out
     (change,) = cast(
         "list[dict[str, object]]", sluice("rules", "diff", before, file, "--json").json["changes"]
     )
@@ -79,7 +79,7 @@ def test_diff_of_the_same_rules_says_so(sluice: Run, file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("factor", "message"),
-    [(0, "must be more than 0"), (-3, "must be more than 0"), (1e-15, "half the proof field")],
+    [(0, "must be above 0"), (-3, "must be above 0"), (1e-15, "half the proof field")],
 )
 def test_rules_that_cannot_work_are_not_sealed(
     sluice: Run, file: Path, factor: float, message: str
@@ -106,7 +106,7 @@ def test_accept_exits_0_or_3(sluice: Run, file: Path, tmp_path: Path, mined: Rul
     last = tmp_path / "last.json"
     save_rules(mined, last)
     seen = sluice("rules", "accept", file, "--policy", "hardened", "--last", last, "--json")
-    assert (seen.code, seen.json) == (0, {"accepted": True, "reasons": []})
+    assert (seen.code, seen.json) == (0, {"accepted": True, "objections": [], "reasons": []})
     set_tolerance(file, 1.5)
     sluice("rules", "seal", file)
     assert sluice("rules", "accept", file, "--policy", "hardened").code == 0
@@ -114,6 +114,11 @@ def test_accept_exits_0_or_3(sluice: Run, file: Path, tmp_path: Path, mined: Rul
     assert (seen.code, seen.json["accepted"]) == (3, False)
     (reason,) = cast("list[str]", seen.json["reasons"])
     assert reason.startswith("S_PU1~F_PU1: tolerance")
+    (objection,) = cast("list[dict[str, str]]", seen.json["objections"])
+    assert objection["kind"] == "looser-than-last"
+    assert objection["subject"] == "S_PU1~F_PU1"
+    assert objection["sentence"] == reason
+    assert objection["found"] and objection["allowed"] and objection["remedy"]  # noqa: PT018
     shown = sluice("rules", "accept", file, "--policy", "hardened", "--last", last)
     assert shown.code == 3
     assert reason in shown.out
@@ -127,7 +132,7 @@ def test_accept_reads_a_policy_file(sluice: Run, file: Path, tmp_path: Path) -> 
     policy.write_text(policy.read_text().replace("rules_min = 3", "rules_min = 99"))
     seen = sluice("rules", "accept", file, "--policy", policy)
     assert seen.code == 3
-    assert "the policy asks for 99" in seen.out
+    assert "the policy requires 99" in seen.out
 
 
 @pytest.mark.parametrize(

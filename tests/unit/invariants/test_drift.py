@@ -72,7 +72,9 @@ def test_a_leak_shows_in_the_constant(rules: RuleSet) -> None:
     change = only(drift(rules, with_rule(rules, leaking)))
     assert isinstance(change, Moved)
     assert change.what is What.CONSTANT
-    assert change.sentence.endswith("to -0.41 m per row: the tank loses water that no meter shows")
+    assert change.sentence.endswith(
+        "to -0.41 m per row: the tank loses water that no meter measures"
+    )
 
 
 def test_a_coefficient_and_a_tolerance_move_by_percentages(rules: RuleSet) -> None:
@@ -82,9 +84,9 @@ def test_a_coefficient_and_a_tolerance_move_by_percentages(rules: RuleSet) -> No
     terms = (replace(first, coefficient=first.coefficient * 0.8), *rest)
     new = replace(old, relation=replace(old.relation, terms=terms), tolerance=old.tolerance * 1.5)
     coefficient, tolerance = drift(rules, with_rule(rules, new))
-    assert "coefficient of F_PU1 moved" in coefficient.sentence
-    assert "(-20 %): a meter that drifts, or another tank area?" in coefficient.sentence
-    assert "(+50 %): it sees less" in tolerance.sentence
+    assert "coefficient of F_PU1 changed from" in coefficient.sentence
+    assert "(-20 %): meter drift, or a different tank area?" in coefficient.sentence
+    assert "(+50 %): it detects less" in tolerance.sentence
 
 
 def test_terms_that_come_and_go_are_named(rules: RuleSet) -> None:
@@ -117,7 +119,7 @@ def test_new_and_vanished_rules_are_listed(rules: RuleSet) -> None:
     assert isinstance(gone, Vanished)
     assert isinstance(come, Appeared)
     assert gone.rule == come.rule == "S_PU1~F_PU1"
-    assert "is gone: it said: S_PU1 on: F_PU1 reads" in gone.sentence
+    assert "S_PU1~F_PU1 was removed: it was: S_PU1 on: F_PU1 reads" in gone.sentence
 
 
 def test_what_a_rule_reads_is_not_a_number(rules: RuleSet) -> None:
@@ -126,17 +128,18 @@ def test_what_a_rule_reads_is_not_a_number(rules: RuleSet) -> None:
     silenced = replace(old, relation=replace(old.relation, standby=(("S_PU4", 0),)))
     change = only(drift(rules, with_rule(rules, silenced)))
     assert isinstance(change, Redefined)
-    assert change.sentence.endswith("silent while S_PU4 runs")
+    assert change.sentence.endswith("not checked while S_PU4 runs")
 
 
 def test_spans_and_clean_facts_show_too(rules: RuleSet) -> None:
     assert rules.clean is not None
     level = replace(rules.channels[0], span=Span(low=0, high=99))
     wider = replace(rules, channels=(level, *rules.channels[1:]))
-    assert only(drift(rules, wider)).sentence == "channel L_T1's span went from 0 to 13 to 0 to 99"
+    sentence = "channel L_T1's span changed from [0, 13] to [0, 99]"
+    assert only(drift(rules, wider)).sentence == sentence
     jumpy = replace(rules, clean=replace(rules.clean, segments_per_row=0.5))
     change = only(drift(rules, jumpy))
-    assert change.sentence == "clean rows' segments per row went from 0 to 0.5"
+    assert change.sentence == "in clean rows, segments per row changed from 0 to 0.5"
     still = replace(rules, clean=replace(rules.clean, liveness=()))
     assert all("no longer stated" in change.sentence for change in drift(rules, still))
 
@@ -176,7 +179,7 @@ def test_ranges_and_spans_do_not_grow(rules: RuleSet, clean: Record) -> None:
     wide = with_rule(rules, replace(old, relation=replace(bound, high=13.0)))
     held, kept = keep_tolerances(narrow, wide, clean)
     assert [k.sentence for k in kept] == [
-        "L_T1 in range: kept 0 to 2 m; new rows ask for 0 to 13 m",
+        "L_T1 in range: kept 0 to 2 m; new rows need 0 to 13 m",
         "L_T1: kept the span 0 to 9 m",
     ]
     assert rule(held, "L_T1 in range").relation == bound

@@ -154,7 +154,7 @@ def test_the_hash_does_not_depend_on_key_order_or_spacing(rules: RuleSet, file: 
     ("changes", "message"),
     [
         ({"schema": 99}, "not a rules file of schema"),
-        ({"tolerence": 1.0}, "keys that no rule knows"),
+        ({"tolerence": 1.0}, "keys that are not part of a rule"),
         ({"stride_s": "five"}, "stride_s"),
         ({"profile": "paper-huge"}, "profile"),
     ],
@@ -173,7 +173,7 @@ def test_an_unknown_key_deep_inside_is_refused(file: Path) -> None:
     document = json.loads(file.read_text())
     document["invariants"][0]["relation"]["wiggle"] = 1
     file.write_text(json.dumps(document))
-    with pytest.raises(RulesFileError, match="keys that no rule knows"):
+    with pytest.raises(RulesFileError, match="keys that are not part of a rule"):
         seal_rules(file)
 
 

@@ -1,4 +1,4 @@
-"""Rules read as a plant engineer would say them."""
+"""Rules in words: tags, units, tolerances and what each rule detects."""
 
 import pytest
 
@@ -83,8 +83,8 @@ def window(rows: int = 32) -> Window:
             coupling(),
             0.18,
             (
-                "MV101 on: FIT101 reads 2.56 m3/h give or take 0.18; off: 0; "
-                "from a switch for 7 rows: between 0 and 2.56"
+                "MV101 on: FIT101 reads 2.56 ± 0.18 m3/h; off: 0; "
+                "for 7 rows from a switch: between 0 and 2.56"
             ),
         ),
         (
@@ -93,34 +93,31 @@ def window(rows: int = 32) -> Window:
                 settle=0,
             ),
             0.18,
-            (
-                "MV101 at 2: FIT101 reads 2.5 m3/h give or take 0.18; at 3: FIT101 reads 4 m3/h "
-                "give or take 0.18; off: 0"
-            ),
+            ("MV101 at 2: FIT101 reads 2.5 ± 0.18 m3/h; at 3: FIT101 reads 4 ± 0.18 m3/h; off: 0"),
         ),
         (
             balance(RAISE, DRAIN),
             4.6,
             (
-                "LIT101 rises 0.95 mm per m3/h of FIT101 and falls 0.95 mm per unit of FIT201 "
-                "each 5 s, give or take 4.6 mm"
+                "in 5 s, LIT101 rises 0.95 mm per m3/h of FIT101 and falls 0.95 mm per unit of "
+                "FIT201, ± 4.6 mm"
             ),
         ),
         (
             balance(RAISE, Term(channel="P101", coefficient=-2.0, on=(2,)), constant=-0.41),
             4.6,
             (
-                "LIT101 rises 0.95 mm per m3/h of FIT101, falls 2 mm while P101 is on and loses "
-                "0.41 mm that no meter shows each 5 s, give or take 4.6 mm"
+                "in 5 s, LIT101 rises 0.95 mm per m3/h of FIT101, falls 2 mm while P101 is on and "
+                "loses 0.41 mm that no meter measures, ± 4.6 mm"
             ),
         ),
-        (balance(), 4.6, "LIT101 stays where it is each 5 s, give or take 4.6 mm"),
+        (balance(), 4.6, "in 5 s, LIT101 does not change, ± 4.6 mm"),
         (
             window(),
             4.8,
             (
-                "over 32 rows (160 s) LIT101 rises 0.95 mm per m3/h of FIT101 per row, "
-                "give or take 4.8 mm: a ramp of 0.15 mm per row shows"
+                "over 32 rows (160 s), LIT101 rises 0.95 mm per m3/h of FIT101 per row, "
+                "± 4.8 mm in total: detects a ramp of 0.15 mm per row"
             ),
         ),
         (
@@ -131,7 +128,7 @@ def window(rows: int = 32) -> Window:
         (
             Rate(name="LIT101 rate", channel="LIT101"),
             12.5,
-            "LIT101 moves by at most 12.5 mm in 5 s",
+            "LIT101 changes by at most 12.5 mm in 5 s",
         ),
     ],
 )
@@ -140,7 +137,7 @@ def test_every_kind_has_its_sentence(relation: Relation, tolerance: float, sente
     assert rule_in_words(rule, stage_one(rule)) == sentence
 
 
-def test_a_standby_pump_is_said_to_silence_a_coupling() -> None:
+def test_a_coupling_says_that_it_is_not_checked_while_a_standby_pump_runs() -> None:
     relation = Coupling(
         name="P101~FIT201",
         actuator="P101",
@@ -152,8 +149,8 @@ def test_a_standby_pump_is_said_to_silence_a_coupling() -> None:
         standby=(("P102", 1),),
     )
     rule = Invariant(relation=relation, tolerance=0.1)
-    told = rule_in_words(rule, stage_one(rule))
-    assert told.endswith("nothing is said on the row of a switch; silent while P102 runs")
+    sentence = rule_in_words(rule, stage_one(rule))
+    assert sentence.endswith("not checked on the row of a switch; not checked while P102 runs")
     assert unit_of(relation, stage_one(rule)) == ""
 
 
@@ -163,32 +160,32 @@ def test_a_standby_pump_is_said_to_silence_a_coupling() -> None:
         (
             coupling(),
             Evidence(smallest_offset=0.18, sees_contradiction=True),
-            "sees an offset of 0.18 m3/h (7% of nominal); sees on read as off",
+            "detects an offset of 0.18 m3/h (7% of nominal); detects on reported as off",
         ),
         (
             coupling(),
             Evidence(smallest_offset=2.8, sees_contradiction=False),
-            "sees an offset of 2.8 m3/h (109% of nominal); does not see on read as off",
+            "detects an offset of 2.8 m3/h (109% of nominal); does not detect on reported as off",
         ),
         (
             balance(RAISE),
             Evidence(smallest_offset=4.6, smallest_freeze_rows=1),
-            "sees a jump of 4.6 mm; sees a freeze of 1 row",
+            "detects a jump of 4.6 mm; detects a freeze of 1 row",
         ),
         (
             window(),
             Evidence(smallest_offset=0.15, smallest_freeze_rows=32),
-            "sees a ramp of 0.15 mm per row; sees a freeze of 32 rows",
+            "detects a ramp of 0.15 mm per row; detects a freeze of 32 rows",
         ),
         (
             balance(RAISE),
             Evidence(smallest_offset=4.6),
-            "sees a jump of 4.6 mm; sees no freeze by itself",
+            "detects a jump of 4.6 mm; does not detect a freeze by itself",
         ),
         (balance(RAISE), Evidence(), ""),
     ],
 )
-def test_power_is_what_a_rule_would_catch(
+def test_power_is_what_a_rule_detects(
     relation: Relation, evidence: Evidence, sentence: str
 ) -> None:
     rule = Invariant(relation=relation, tolerance=1.0, evidence=evidence)
@@ -197,10 +194,10 @@ def test_power_is_what_a_rule_would_catch(
 
 def test_evidence_says_where_rows_were_few() -> None:
     known = Evidence(r2=0.9, r2_held_out=0.85, support=0.25, judged_rows=312, few_rows=True)
-    told = evidence_in_words(Invariant(relation=balance(RAISE), tolerance=1.0, evidence=known))
-    assert told == (
-        "R2 0.900 (0.850 on rows never seen); rarer state on 25.0% of rows; tolerance set on 312 "
-        "clean rows, too few for a percentile: the tolerance is a maximum"
+    reasons = evidence_in_words(Invariant(relation=balance(RAISE), tolerance=1.0, evidence=known))
+    assert reasons == (
+        "R2 0.900 (0.850 on held-out rows); rarer state on 25.0% of rows; tolerance set on 312 "
+        "clean rows, too few for a percentile: the largest residuals set it"
     )
 
 

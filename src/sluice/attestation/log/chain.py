@@ -1,8 +1,8 @@
 """The log: append-only, hash-chained JSON lines, which anyone can verify offline.
 
-One line is one `Entry` in canonical form. An append is on the disk before it is believed. A crash
-in the middle of one leaves a torn last line, which is reported and never dropped in silence:
-`mend` puts it aside for a person to see.
+One line is one `Entry` in canonical form. An append returns after its line is on disk. A crash
+during an append leaves a torn last line, which is reported and never dropped silently: `mend` moves
+it to a file of its own.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ STEP = "7"
 
 
 class Log:
-    """A log that can be appended to, by the one coordinator whose key it names."""
+    """A log that can be appended to, by the coordinator whose key its first entry names."""
 
     def __init__(self, path: Path, ledger: Ledger, length: int, key: SigningKey) -> None:
         self._path = path
@@ -34,52 +34,59 @@ class Log:
 
     @classmethod
     def create(cls, path: Path, opened: LogOpened, key: SigningKey, *, at: datetime) -> "Log":
-        """Begin a log; an existing file is not touched."""
+        """Create a log; an existing file is not changed."""
         if opened.coordinator != key.public:
-            raise SettingError("a log is opened by the coordinator whose key it names")
+            raise SettingError(
+                f"the log names coordinator key {opened.coordinator[:12]}..., the key given is "
+                f"{key.public[:12]}...; create a log with the key that it names"
+            )
         try:
             path.touch(exist_ok=False)
             _sync_folder(path.parent)
         except OSError as error:
-            raise SettingError(f"cannot begin the log {path}: {error.strerror}") from None
+            raise SettingError(f"cannot create the log {path}: {error.strerror}") from None
         log = cls(path, Ledger(), 0, key)
         log.append(opened, at=at)
         return log
 
     @classmethod
     def open(cls, path: Path, key: SigningKey) -> "Log":
-        """Verify a log from its first entry to its last, and go on with it."""
+        """Verify a log from its first entry to its last and open it for appending."""
         ledger, length = _read(path)
         if ledger.opened.coordinator != key.public:
-            raise SettingError(f"the log {path} is another coordinator's")
+            raise SettingError(
+                f"the log {path} belongs to another coordinator; give the key that it names"
+            )
         return cls(path, ledger, length, key)
 
     def append(self, body: Body, *, at: datetime) -> Entry:
-        """Check an entry against all before it, write it, and return it once it is on the disk."""
+        """Check an entry against all earlier ones, write it, and return it once it is on disk."""
         with _locked(self._path) as handle:
             self._catch_up(os.fstat(handle).st_size)
             entry = self.check(body, at=at)
             line = ENTRIES.write(entry)
-            ENTRIES.read(line)  # what is in the log can be read
+            ENTRIES.read(line)  # an entry that cannot be read back is not written
             _write(handle, line + b"\n", self._path, length=self._length)
             self._noted(entry, line)
         return entry
 
     def check(self, body: Body, *, at: datetime) -> Entry:
-        """Raise a `VerificationError` where this may not be the next entry; write nothing."""
+        """Raise a `VerificationError` if this cannot be the next entry; write nothing."""
         last = self.ledger.head(COORDINATOR).last if self.ledger.size else EMPTY_LOG
         entry = Entry(index=self.ledger.size, previous=last, time=instant(at), body=body)
         self.ledger.check(entry)
         return entry
 
     def catch_up(self) -> None:
-        """Verify what another process of this coordinator has appended, such as a waiver."""
+        """Verify entries that another process of this coordinator appended, such as a waiver."""
         with _locked(self._path) as handle:
             self._catch_up(os.fstat(handle).st_size)
 
     def _catch_up(self, size: int) -> None:
         if size < self._length:
-            raise SettingError(f"{self._path} was cut short by somebody else; open it anew")
+            raise SettingError(
+                f"the log {self._path} was truncated by another process; open it again"
+            )
         if size == self._length:
             return
         with self._path.open("rb") as opened:
@@ -96,20 +103,20 @@ class Log:
         self.ledger.note(entry, entry_digest(line))
 
     def signed_head(self) -> Signed[Head]:
-        """Return the head under the coordinator's signature, for plants to countersign."""
+        """Return the head, signed by the coordinator, for plants to countersign."""
         return sign(self.ledger.head(COORDINATOR), self._key)
 
 
 def read_log(path: Path) -> Ledger:
-    """Verify a whole log offline and return what it says."""
+    """Verify a whole log offline and return its ledger."""
     return _read(path)[0]
 
 
 def extended(head: Head, lines: Iterable[bytes]) -> Head:
     """Return the head after these lines; each must follow the one before, from `head` on.
 
-    So a plant that keeps the last head it signed sees whether the log it is shown now is that one
-    with entries added, and not another.
+    A plant keeps the last head that it signed. With it, the plant checks that the log it sees now
+    is the same log with entries added.
     """
     size, last = head.size, head.last
     for line in lines:
@@ -154,7 +161,9 @@ def _read(path: Path) -> tuple[Ledger, int]:
     except OSError as error:
         raise SettingError(f"the log {path} cannot be read: {error.strerror}") from None
     if ledger.size == 0:
-        raise VerificationError(STEP, f"the log {path} is empty; its first entry says whose it is")
+        raise VerificationError(
+            STEP, f"the log {path} is empty; its first entry must name its coordinator"
+        )
     return ledger, length
 
 
@@ -162,9 +171,9 @@ def _unfinished(path: Path, line: bytes, index: int) -> str:
     if len(line) > ENTRIES.largest:
         return f"entry {index} has more than {ENTRIES.largest:,} bytes"
     return (
-        f"the last line of {path} is torn: {len(line)} bytes after entry {index - 1} that are no "
-        "whole entry. An append was cut short, or bytes were lost: put them aside with "
-        "sluice.attestation.log.mend and see whether the message came again"
+        f"the last line of {path} is torn: the {len(line)} bytes after entry {index - 1} are not a "
+        "whole entry. An append was interrupted, or bytes were lost. Move them to another file "
+        "with sluice.attestation.log.mend, then check whether the message arrived again"
     )
 
 
@@ -177,7 +186,7 @@ def _entry(line: bytes, index: int) -> Entry:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """Give the log's file, held against other processes."""
+    """Open the log's file, locked against other processes."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_APPEND)
     except OSError as error:
@@ -190,7 +199,7 @@ def _locked(path: Path) -> Iterator[int]:
 
 
 def _write(handle: int, line: bytes, path: Path, *, length: int) -> None:
-    """Write a line whole or take it back, and leave it on the disk."""
+    """Write a whole line to disk, or restore the previous length."""
     rest = memoryview(line)
     try:
         while rest:

@@ -55,12 +55,12 @@ __all__ = [
 ]
 
 Reason = Annotated[str, StringConstraints(pattern=r"^[ -~]{4,200}$")]
-"""Why an operator does something, in printable ASCII."""
+"""An operator's reason for an action, in printable ASCII."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSet:
-    """From here on the gate keeps plants out, or it is in shadow and only says whom it would."""
+    """From this entry on, the gate refuses plants, or it is in shadow and only logs refusals."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -72,7 +72,7 @@ class GateSet:
 class Waiver:
     """A maintenance window: batches of this client within the interval need no proof.
 
-    It waives step 4 and nothing else, and a batch takes part under it until it expires.
+    It waives step 4 only. A batch takes part under it until the waiver expires.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -82,7 +82,7 @@ class Waiver:
     protocol: Literal[1] = 1
     federation: Name
     client: Name
-    interval: Interval  # on the plant's own clock, as batches have it
+    interval: Interval  # on the plant's own clock, like a batch's interval
     expires: Instant
     reason: Reason
 
@@ -102,21 +102,21 @@ class WaiverGranted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchExcused:
-    """A committed batch that takes part without a proof; enforced, step 4 would have refused it."""
+    """A committed batch that takes part without a proof. If enforced, step 4 would refuse it."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["excused"] = "excused"
     client: Name
     commitment: Commitment
-    attestation: Hex32  # what tokens name in the place of one
+    attestation: Hex32  # the id that tokens use in place of an attestation
     step: Literal["4"] = "4"
-    waiver: Hex32 | None  # its digest; none where the gate is in shadow
+    waiver: Hex32 | None  # its digest; None if the gate is in shadow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRemoved:
-    """A client found compromised: it has no part from here on, and rounds are given up.
+    """A compromised client: it is excluded from this entry on, and rounds are discarded.
 
     The next round is opened on the model that the federation had after round `model_of`.
     """
@@ -134,7 +134,7 @@ Act = GateSet | WaiverGranted | BatchExcused | ClientRemoved
 
 
 def unproven_id(commit: Commit) -> str:
-    """Return what tokens name where a batch takes part without a proof; no proof has this name."""
+    """Return the id that tokens use for a batch without a proof; no proof has this id."""
     return digest("unproven", bytes.fromhex(content_digest(commit))).hex()
 
 
@@ -145,7 +145,7 @@ Step = Annotated[str, StringConstraints(pattern=r"^[1-7](\.[1-8])?$")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOpened:
-    """The first entry: whose log this is, and whose approval counts."""
+    """The first entry: the federation, the coordinator's key and the approvers' keys."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -180,7 +180,7 @@ class BatchCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchChallenged:
-    """Step 3: the nonce that decides which rows of a commitment are opened; there is one only."""
+    """Step 3: the nonce that decides which rows of a commitment are opened; each has only one."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -202,7 +202,7 @@ class BatchAttested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundOpened:
-    """Step 6: a round, the model it starts from, and until when pledges are taken."""
+    """Step 6: a round, the model it starts from, and the deadline for pledges."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -224,7 +224,7 @@ class UpdatePledged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PledgesClosed:
-    """Step 6: from here on updates are revealed, and no token is taken."""
+    """Step 6: from this entry on, updates are revealed and no token is accepted."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -246,7 +246,7 @@ class UpdateRevealed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientExcluded:
-    """Step 6: a client that has no part in the round, and the step at which that was decided."""
+    """Step 6: a client that is excluded from the round, and the step that excluded it."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -258,7 +258,7 @@ class ClientExcluded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAggregated:
-    """Step 6: the model that the revealed updates of these clients gave."""
+    """Step 6: the model aggregated from the revealed updates of these clients."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -270,7 +270,7 @@ class ModelAggregated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadCountersigned:
-    """Step 7: a client has seen the log up to here."""
+    """Step 7: a client confirms that it has seen the log up to this head."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 

@@ -1,4 +1,4 @@
-"""Exemptions, as the log tells them: the gate in shadow, waivers, and batches without a proof."""
+"""Exemptions recorded in the log: the gate in shadow, waivers, and batches without a proof."""
 
 from dataclasses import dataclass
 
@@ -20,23 +20,23 @@ STEP = "4"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excused:
-    """A batch that takes part without a proof, and by which waiver; none: the gate in shadow."""
+    """A batch that takes part without a proof, under a waiver or a gate in shadow."""
 
     client: str
     commitment: str
     attestation: str
-    waiver: str | None
+    waiver: str | None  # None: the gate is in shadow
 
 
 class Exemptions:
-    """Who takes part without a proof, and until when."""
+    """The batches that take part without a proof, and until when."""
 
     def __init__(self) -> None:
         self.shadow = False
         self._waivers: dict[str, Waiver] = {}  # by digest
         self._excused: dict[str, Excused] = {}  # by commitment
 
-    # -- what they say ------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------
 
     @property
     def waivers(self) -> tuple[Waiver, ...]:
@@ -49,29 +49,29 @@ class Exemptions:
         return tuple(self._excused.values())
 
     def covering(self, commit: Commit, *, at: str) -> str | None:
-        """Return the digest of a waiver for this batch; None where there is none."""
-        found = (d for d, w in self._waivers.items() if not _objection(w, commit, at=at))
-        return next(found, None)
+        """Return the digest of a waiver that covers this batch; None if there is none."""
+        digests = (d for d, w in self._waivers.items() if not _objection(w, commit, at=at))
+        return next(digests, None)
 
     def open_to(self, client: str, *, at: str) -> bool:
-        """Whether a batch of this client could do without a proof."""
+        """Whether a batch of this client may take part without a proof."""
         waived = (w.client == client and at <= w.expires for w in self._waivers.values())
         return self.shadow or any(waived)
 
     def holds(self, excused: Excused, *, at: str) -> bool:
-        """Whether a batch may take part still: shadows end, and waivers expire."""
+        """Whether the batch is still excused: shadow mode ends, and waivers expire."""
         if excused.waiver is None:
             return self.shadow
         return at <= self._waivers[excused.waiver].expires
 
-    # -- what they refuse ---------------------------------------------------------------------
+    # -- checks -------------------------------------------------------------------------------
 
     def check_gate(self, body: GateSet, *, between: bool) -> None:
-        """The gate is set to what it was not, and never within a round."""
+        """The gate changes between rounds only, and to the other setting."""
         if body.enforced != self.shadow:
-            raise VerificationError("7", "the gate is set to what it is already")
+            raise VerificationError("7", "the gate already has this setting")
         if not between:
-            raise VerificationError("7", "the gate is set between rounds, not within one")
+            raise VerificationError("7", "the gate can change between rounds only")
 
     def check_waiver(self, body: WaiverGranted, opened: LogOpened, *, at: str) -> None:
         """A waiver is of this federation, signed by its coordinator, and has not expired."""
@@ -83,23 +83,25 @@ class Exemptions:
             raise VerificationError(STEP, f"the waiver expired on {waiver.expires}")
 
     def check_excused(self, body: BatchExcused, commit: Commit, *, at: str) -> None:
-        """A batch is excused once at a time, under its own name, by shadow or a waiver for it."""
-        held = self._excused.get(body.commitment)
-        again = held is not None and self.holds(held, at=at)
-        if again or body.attestation != unproven_id(commit):
-            raise VerificationError(STEP, "the batch is excused already, or under another name")
+        """A batch is excused once at a time, under its own id, by shadow mode or its waiver."""
+        earlier = self._excused.get(body.commitment)
+        already = earlier is not None and self.holds(earlier, at=at)
+        if already or body.attestation != unproven_id(commit):
+            raise VerificationError(STEP, "the batch is already excused, or has another id")
         if body.waiver is None:
             if not self.shadow:
-                raise VerificationError(STEP, f"{body.client!r} sends no proof; the gate is on")
+                raise VerificationError(
+                    STEP, f"{body.client!r} sends no proof; the gate is enforced"
+                )
             return
         if body.waiver not in self._waivers:
-            raise VerificationError(STEP, "the log holds no such waiver")
-        wrong = _objection(self._waivers[body.waiver], commit, at=at)
-        if wrong:
-            raise VerificationError(STEP, wrong)
+            raise VerificationError(STEP, "the log has no such waiver")
+        objection = _objection(self._waivers[body.waiver], commit, at=at)
+        if objection:
+            raise VerificationError(STEP, objection)
 
     def note(self, body: GateSet | WaiverGranted | BatchExcused) -> None:
-        """Remember an entry that was checked."""
+        """Record an entry that was checked."""
         match body:
             case GateSet(enforced=enforced):
                 self.shadow = not enforced
@@ -115,7 +117,7 @@ class Exemptions:
 
 
 def _objection(waiver: Waiver, commit: Commit, *, at: str) -> str:
-    """Say why a waiver does not serve for a batch; nothing where it does."""
+    """Return why a waiver does not cover a batch; empty if it does."""
     if waiver.client != commit.client:
         return f"the waiver is for {waiver.client!r}, not for {commit.client!r}"
     if at > waiver.expires:
@@ -123,7 +125,7 @@ def _objection(waiver: Waiver, commit: Commit, *, at: str) -> str:
     window, batch = waiver.interval, commit.interval
     if not window.start <= batch.start <= batch.end <= window.end:
         return (
-            f"the waiver of {waiver.client!r} is for {window.start} to {window.end}, the batch "
-            f"goes from {batch.start} to {batch.end}"
+            f"the waiver of {waiver.client!r} covers {window.start} to {window.end}; the batch "
+            f"covers {batch.start} to {batch.end}"
         )
     return ""

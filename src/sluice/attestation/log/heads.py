@@ -1,4 +1,4 @@
-"""Heads of the log: what a plant signs each round, so that all plants are shown one log."""
+"""Heads of the log. Plants sign them each round, so that all plants see the same log."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -18,7 +18,7 @@ EMPTY_LOG = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """How long the log of a federation was, and the hash of its last entry, as `signer` saw it."""
+    """The length of a federation's log and the hash of its last entry, as `signer` saw them."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     TAG: ClassVar[str] = "head"
@@ -35,13 +35,13 @@ HEADS: Form[Signed[Head]] = Form.of(Signed[Head], "head", largest=2_048)
 
 
 def refuse_fork(one: Head, other: Head) -> None:
-    """Raise where two heads of equal length differ: somebody was shown another log.
+    """Raise a `VerificationError` if two heads of equal length differ: the log is forked.
 
     Heads of different lengths are compared by the entries between them, with `extended`.
     """
     if one.federation != other.federation:
         raise VerificationError(
-            "7", f"heads of two federations, {one.federation!r} and {other.federation!r}"
+            "7", f"the heads are of two federations, {one.federation!r} and {other.federation!r}"
         )
     if one.size == other.size and one.last != other.last:
         raise VerificationError(

@@ -1,7 +1,7 @@
-"""The ledger: what a log says, and the memory by which messages are refused.
+"""The ledger: the state that a log's entries give, and the checks on the next entry.
 
-The coordinator asks it before an entry is written and anyone asks it again when reading the log:
-one text decides in both cases, so a log that verifies holds nothing that had to be refused.
+The coordinator runs the checks before it writes an entry. A reader of the log runs the same checks
+again. Therefore a log that verifies contains no entry that had to be refused.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ __all__ = ["Ledger", "Logged", "check_challenged", "check_registered", "needs_ch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """A commitment in the log: its place, and the registration that was in force there."""
+    """A commitment in the log: its index, and the registration in force at that entry."""
 
     index: int
     registration: Registration
@@ -49,7 +49,7 @@ class Logged:
 
 
 def under(commit: Commit, registration: Registration) -> bool:
-    """Whether a commitment is for what its client is registered with."""
+    """Whether a commitment matches its client's registration."""
     return (
         commit.client == registration.client
         and commit.federation == registration.federation
@@ -62,7 +62,7 @@ def under(commit: Commit, registration: Registration) -> bool:
 
 CHALLENGING = "3"
 CHALLENGED = ("sampled",)
-"""Systems by name whose commitments are challenged before they are attested."""
+"""Names of the systems whose commitments are challenged before they are attested."""
 
 
 def needs_challenge(commit: Commit) -> bool:
@@ -73,12 +73,14 @@ def needs_challenge(commit: Commit) -> bool:
 def check_challenged(challenge: Challenge, commit: Commit, *, again: bool) -> None:
     """Raise a `VerificationError` unless the nonce may follow this logged commitment.
 
-    A commitment has one nonce: who dislikes the rows gets no others.
+    A commitment has one nonce: a plant cannot request another draw.
     """
     if not challenge.answers(commit) or not needs_challenge(commit):
-        raise VerificationError(CHALLENGING, f"{commit.client!r} awaits no such challenge")
+        raise VerificationError(
+            CHALLENGING, f"the challenge is not for this commitment of {commit.client!r}"
+        )
     if again:
-        raise VerificationError(CHALLENGING, "the commitment has its challenge already")
+        raise VerificationError(CHALLENGING, "the commitment already has a challenge")
 
 
 REGISTERING = "1"
@@ -87,7 +89,7 @@ REGISTERING = "1"
 def check_registered(
     body: ClientRegistered, opened: LogOpened, clients: Iterable[Registration]
 ) -> None:
-    """Raise a `VerificationError` unless the client may stand in the log with these rules."""
+    """Raise a `VerificationError` unless the client may register with these rules."""
     registration = body.registration.content
     body.registration.verify(registration.key, step=REGISTERING)
     if registration.federation != opened.federation or registration.client == COORDINATOR:
@@ -100,7 +102,7 @@ def check_registered(
         if (other.client == registration.client) != (other.key == registration.key):
             raise VerificationError(
                 REGISTERING,
-                f"client {other.client!r} is registered; a name has one key and a key one name",
+                f"client {other.client!r} is registered; a name has one key and a key has one name",
             )
     known, needed = len(_approvers(body, opened)), 2 if body.looser else 1
     if known < needed:
@@ -112,19 +114,19 @@ def check_registered(
 
 
 def _approvers(body: ClientRegistered, opened: LogOpened) -> set[str]:
-    """Return the known approvers who signed this very registration, as loose as it is."""
-    found = set()
+    """Return the known approvers that signed this registration with this `looser` flag."""
+    approvers = set()
     for signed in body.approvals:
         approval = signed.content
         signed.verify(approval.approver, step=REGISTERING)
-        told = (approval.registration, approval.looser)
-        if told == (content_digest(body.registration.content), body.looser):
-            found.add(approval.approver)
-    return found & set(opened.approvers)
+        approved = (approval.registration, approval.looser)
+        if approved == (content_digest(body.registration.content), body.looser):
+            approvers.add(approval.approver)
+    return approvers & set(opened.approvers)
 
 
 class Ledger:
-    """Clients, commitments, attestations and rounds, as the entries so far tell them."""
+    """Clients, commitments, attestations and rounds, according to the entries so far."""
 
     def __init__(self) -> None:
         self._digests: list[str] = []
@@ -136,22 +138,24 @@ class Ledger:
         self.exemptions = Exemptions()
         self.rounds = Rounds()
 
-    # -- what it says -------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------
 
     @property
     def opened(self) -> LogOpened:
-        """Whose log this is."""
+        """The first entry: federation, coordinator and approvers."""
         if self._opened is None:
-            raise VerificationError("7", "the log is empty; its first entry says whose it is")
+            raise VerificationError(
+                "7", "the log is empty; its first entry must name its coordinator"
+            )
         return self._opened
 
     @property
     def size(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return len(self._digests)
 
     def head(self, signer: str, *, size: int | None = None) -> Head:
-        """Return the head, now or when the log had `size` entries, for somebody to sign."""
+        """Return the head, now or when the log had `size` entries, for `signer` to sign."""
         size = self.size if size is None else size
         if size > self.size:
             raise VerificationError("7", f"the log has {self.size} entries, not {size}")
@@ -166,9 +170,9 @@ class Ledger:
 
     def registration_for(self, commit: Commit, *, step: str) -> Registration:
         """Return the registration under which a commitment was logged, or would be now."""
-        found = self._commits.get(commit.commitment)
-        if found and found.commit.content == commit:
-            return found.registration
+        logged = self._commits.get(commit.commitment)
+        if logged and logged.commit.content == commit:
+            return logged.registration
         return self.client(commit.client, step=step)
 
     @property
@@ -181,7 +185,7 @@ class Ledger:
         return self._clients[client].rules if client in self._clients else None
 
     def commit_of(self, commitment: str) -> Signed[Commit] | None:
-        """Return the message that holds a commitment, if it is in the log."""
+        """Return the signed message of a commitment, if it is in the log."""
         return self._commits[commitment].commit if commitment in self._commits else None
 
     def committed(self, commitment: str, *, step: str) -> Logged:
@@ -191,37 +195,37 @@ class Ledger:
         return self._commits[commitment]
 
     def challenge(self, commitment: str) -> Challenge | None:
-        """Return the challenge that a commitment got, if it got one."""
+        """Return the challenge of a commitment, if there is one."""
         return self._challenges.get(commitment)
 
     def attestation(self, commitment: str) -> str | None:
-        """Return the attestation that a commitment has, if it has one."""
+        """Return the attestation of a commitment, if there is one."""
         return self._attestations.get(commitment)
 
     def attestations(self, client: str, *, step: str, at: str) -> tuple[str, ...]:
         """Return the attestations of a client under the rules that are in force for it.
 
-        Batches that are excused from proving at this time are among them.
+        They include batches that are excused from proving at this time.
         """
         registration, exempt = self.client(client, step=step), self.exemptions
-        held = dict(self._attestations)
-        held |= {e.commitment: e.attestation for e in exempt.excused if exempt.holds(e, at=at)}
+        attested = dict(self._attestations)
+        attested |= {e.commitment: e.attestation for e in exempt.excused if exempt.holds(e, at=at)}
         return tuple(
             attestation
-            for commitment, attestation in held.items()
+            for commitment, attestation in attested.items()
             if under(self._commits[commitment].commit.content, registration)
         )
 
-    # -- what it refuses ----------------------------------------------------------------------
+    # -- checks -------------------------------------------------------------------------------
 
     def check(self, entry: Entry) -> None:
-        """Raise a `VerificationError` where the entry may not follow those so far."""
+        """Raise a `VerificationError` if the entry may not follow the entries so far."""
         if entry.index != self.size or entry.previous != (self._digests or [EMPTY_LOG])[-1]:
             raise VerificationError(
                 "7", f"entry {entry.index} does not follow entry {self.size - 1} of the log"
             )
         if (self.size == 0) != isinstance(entry.body, LogOpened):
-            raise VerificationError("7", "a log is opened by its first entry, and only by that")
+            raise VerificationError("7", "the first entry of a log, and no other, must open it")
         match entry.body:
             case LogOpened():
                 pass
@@ -244,7 +248,7 @@ class Ledger:
                 self._check_round(body, at=entry.time)
 
     def note(self, entry: Entry, digest: str) -> None:
-        """Remember an entry that was checked, and written."""
+        """Record an entry that was checked and written."""
         match entry.body:
             case LogOpened() as body:
                 self._opened = body
@@ -271,7 +275,7 @@ class Ledger:
         self._digests.append(digest)
 
     def check_committed(self, signed: Signed[Commit]) -> None:
-        """Step 2: a commitment of a known client, new, of the right size, over fresh time."""
+        """Step 2: check that a commitment is new, of a known client, with allowed rows and time."""
         commit = signed.content
         registration = self.client(commit.client, step="2")
         signed.verify(registration.key, step="2")
@@ -282,15 +286,15 @@ class Ledger:
                 f"the commitment of {commit.client!r} is for other rules, another policy, circuit, "
                 "key or federation than it is registered with",
             )
-        found = self._commits.get(commit.commitment)
-        if found:
-            whose = found.commit.content.client
+        logged = self._commits.get(commit.commitment)
+        if logged:
+            owner = logged.commit.content.client
             raise VerificationError(
-                "2", f"this commitment is in the log already, as {whose!r} made it"
+                "2", f"this commitment is already in the log, from client {owner!r}"
             )
-        wrong = registration.terms.objection(commit.rows, commit.interval)
-        if wrong:
-            raise VerificationError("2", f"the batch of {commit.client!r} is refused: {wrong}")
+        objection = registration.terms.objection(commit.rows, commit.interval)
+        if objection:
+            raise VerificationError("2", f"the batch of {commit.client!r} is refused: {objection}")
         if not registration.terms.overlaps:
             self._refuse_overlap(commit)
 
@@ -304,20 +308,20 @@ class Ledger:
             if earlier.client == commit.client and earlier.interval.overlaps(commit.interval):
                 raise VerificationError(
                     "2",
-                    f"{commit.client!r} committed to {earlier.interval.start} to "
-                    f"{earlier.interval.end} before (entry {logged.index}), which overlaps "
+                    f"{commit.client!r} already committed to {earlier.interval.start} to "
+                    f"{earlier.interval.end} (entry {logged.index}), which overlaps "
                     f"{commit.interval.start} to {commit.interval.end}",
                 )
 
     def _check_attested(self, body: BatchAttested) -> None:
         logged = self.committed(body.commitment, step="5.3")
         if logged.commit.content.client != body.client:
-            raise VerificationError("5.3", f"the commitment is not one of {body.client!r}")
+            raise VerificationError("5.3", f"the commitment is not from {body.client!r}")
         challenged = body.commitment in self._challenges
         if needs_challenge(logged.commit.content) and not challenged:
-            raise VerificationError("5.3", "the commitment got no challenge")
+            raise VerificationError("5.3", "the commitment has no challenge")
         if body.commitment in self._attestations:
-            raise VerificationError("5.4", "the commitment is attested already")
+            raise VerificationError("5.4", "the commitment is already attested")
 
     def _check_act(
         self, body: GateSet | WaiverGranted | BatchExcused | ClientRemoved, *, at: str
@@ -331,7 +335,7 @@ class Ledger:
             case BatchExcused(client=client, commitment=commitment):
                 logged = self.committed(commitment, step="5.3").commit.content
                 if logged.client != client or commitment in self._attestations:
-                    raise VerificationError("5.3", "the batch is another's, or has a proof")
+                    raise VerificationError("5.3", "the batch is of another client, or has a proof")
                 self.exemptions.check_excused(body, logged, at=at)
             case ClientRemoved(client=client):
                 self.client(client, step="6")

@@ -1,4 +1,4 @@
-"""Rounds as the log tells them: opened, pledged, closed, revealed, aggregated, in that order."""
+"""Rounds recorded in the log: opened, pledged, closed, revealed, aggregated, in that order."""
 
 from dataclasses import dataclass, field
 
@@ -28,13 +28,13 @@ class _Round:
     revealed: set[str] = field(default_factory=set)
     excluded: dict[str, str] = field(default_factory=dict)
     aggregated: bool = False
-    model: str = ""  # that the federation has after it
-    counted: int = 0  # rounds that this model is made of, those given up left out
+    model: str = ""  # the federation's model after the round
+    counted: int = 0  # rounds that this model includes, without discarded ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How far the last round has come: what a coordinator goes on from after a restart."""
+    """The progress of the last round; a coordinator continues from it after a restart."""
 
     opened: RoundOpened
     closed: bool  # to tokens
@@ -44,7 +44,7 @@ class Standing:
 
 
 class Rounds:
-    """Every round so far; what comes out of order is refused."""
+    """Every round so far; entries out of order are refused."""
 
     def __init__(self) -> None:
         self._rounds: list[_Round] = []
@@ -52,27 +52,27 @@ class Rounds:
 
     @property
     def last(self) -> int:
-        """The number of the last round; 0 where none was opened. Rounds count from 1."""
+        """The number of the last round; 0 if none was opened. Rounds count from 1."""
         return len(self._rounds)
 
     @property
     def between(self) -> bool:
-        """Whether no round is going on."""
+        """Whether no round is in progress."""
         return not self._rounds or self._rounds[-1].aggregated
 
     @property
     def counted(self) -> int:
-        """How many finished rounds the model is made of; those that were given up do not count."""
+        """How many finished rounds the model includes; discarded rounds do not count."""
         return next((each.counted for each in reversed(self._rounds) if each.aggregated), 0)
 
     @property
     def model(self) -> str | None:
-        """The model that the federation has between rounds; None before the first was finished."""
+        """The federation's model between rounds; None during a round and before the first."""
         return self._rounds[-1].model if self._rounds and self._rounds[-1].aggregated else None
 
     @property
     def removals(self) -> tuple[ClientRemoved, ...]:
-        """The clients that were removed, and where the federation went back to."""
+        """The removed clients, each with the model that the federation went back to."""
         return tuple(self._removed.values())
 
     def removed(self, client: str) -> bool:
@@ -81,7 +81,7 @@ class Rounds:
 
     @property
     def standing(self) -> Standing | None:
-        """How far the last round has come; None where none was opened."""
+        """The progress of the last round; None if none was opened."""
         if not self._rounds:
             return None
         current = self._rounds[-1]
@@ -94,12 +94,12 @@ class Rounds:
         )
 
     def token(self, round_: int, client: str) -> Token | None:
-        """Return what a client pledged in a round."""
+        """Return a client's token in a round, if there is one."""
         known = 1 <= round_ <= len(self._rounds)
         return self._rounds[round_ - 1].pledges.get(client) if known else None
 
     def revealed(self, body: UpdateRevealed) -> bool:
-        """Whether this very update was revealed in the last round."""
+        """Whether exactly this update was revealed in the last round."""
         if body.round != self.last or body.client not in self._rounds[-1].revealed:
             return False
         return self._rounds[-1].pledges[body.client].update == body.update
@@ -111,13 +111,13 @@ class Rounds:
         return tuple(sorted(current.revealed - set(current.excluded)))
 
     def silent(self, clients: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those who neither revealed an update in the last round nor were excluded."""
+        """Return clients that revealed no update in the last round and were not excluded."""
         current = self._rounds[-1]
-        heard = current.revealed | set(current.excluded) | set(self._removed)
-        return tuple(client for client in clients if client not in heard)
+        accounted = current.revealed | set(current.excluded) | set(self._removed)
+        return tuple(client for client in clients if client not in accounted)
 
     def check(self, body: RoundBody, *, at: str) -> None:
-        """Raise a `VerificationError` where the entry comes out of order."""
+        """Raise a `VerificationError` if the entry is out of order."""
         match body:
             case RoundOpened():
                 self._check_opened(body)
@@ -125,24 +125,26 @@ class Rounds:
                 self._check_pledged(token.content, at=at)
             case PledgesClosed(round=number):
                 if self._current(number, "closing").closed:
-                    raise VerificationError(STEP, f"round {number} is closed to tokens already")
+                    raise VerificationError(STEP, f"round {number} is already closed to tokens")
             case UpdateRevealed():
                 self._check_revealed(body)
             case ClientExcluded(round=number):
                 if self._current(number, "an exclusion").aggregated:
-                    raise VerificationError(STEP, f"round {number} is over")
+                    raise VerificationError(STEP, f"round {number} is finished")
             case ModelAggregated():
                 self._check_aggregated(body)
 
     def check_removed(self, body: ClientRemoved) -> None:
-        """A client is removed once, between rounds, and back to a model that there was."""
+        """A client is removed once, between rounds, and back to an earlier model."""
         if body.client in self._removed or not self.between:
             raise VerificationError(
-                STEP, f"{body.client!r} is removed already, or a round is going on"
+                STEP, f"{body.client!r} is already removed, or a round is in progress"
             )
         if not body.model_of < body.since <= self.last:
             raise VerificationError(
-                STEP, f"from round {body.since} on, after round {self.last}: there is nothing"
+                STEP,
+                f"cannot discard rounds from {body.since} on and go back to {body.model_of}; the "
+                f"last round is {self.last}",
             )
         if body.model != self._model_after(body.model_of):
             raise VerificationError(
@@ -150,13 +152,13 @@ class Rounds:
             )
 
     def _check_opened(self, body: RoundOpened) -> None:
-        """Rounds follow each other, each on the model that the federation has."""
+        """Rounds are numbered in sequence; each starts from the federation's model."""
         if body.round != self.last + 1 or not self.between:
-            raise VerificationError(STEP, f"round {body.round} cannot follow {self.last}")
+            raise VerificationError(STEP, f"round {body.round} cannot follow round {self.last}")
         if self._rounds and body.model != self._rounds[-1].model:
             raise VerificationError(
                 STEP,
-                f"round {body.round} is opened on {body.model[:12]}..., the federation's model is "
+                f"round {body.round} is opened on {body.model[:12]}...; the federation's model is "
                 f"{self._rounds[-1].model[:12]}...",
             )
 
@@ -164,56 +166,60 @@ class Rounds:
         return self._rounds[round_ - 1].model if round_ else self._rounds[0].opened.model
 
     def _check_pledged(self, token: Token, *, at: str) -> None:
-        """A token is of the open round and its model, in time, and the client's only one."""
+        """A token is for the open round and its model, in time, and the client's only one."""
         current = self._current(token.round, "a token")
         if current.closed:
-            raise VerificationError(STEP, f"round {token.round} takes no more tokens")
+            raise VerificationError(STEP, f"round {token.round} accepts no more tokens")
         if at > current.opened.deadline:
             raise VerificationError(
-                STEP, f"the token of {token.client!r} came after {current.opened.deadline}"
+                STEP, f"the token of {token.client!r} arrived after {current.opened.deadline}"
             )
         if token.model != current.opened.model:
             raise VerificationError(
                 STEP,
-                f"the token of {token.client!r} is for model {token.model[:12]}..., round "
+                f"the token of {token.client!r} is for model {token.model[:12]}...; round "
                 f"{token.round} has {current.opened.model[:12]}...",
             )
         self._refuse_excluded(current, token.client)
         if self.removed(token.client):
             raise VerificationError(STEP, f"{token.client!r} was removed")
         if token.client in current.pledges:
-            raise VerificationError(STEP, f"{token.client!r} has a token in round {token.round}")
+            raise VerificationError(
+                STEP, f"{token.client!r} already has a token in round {token.round}"
+            )
 
     def _check_revealed(self, body: UpdateRevealed) -> None:
-        """No update is revealed while tokens are taken, and each only as it was pledged."""
+        """An update is revealed once, after tokens are closed, and matches its pledge."""
         current = self._current(body.round, "an update")
         if not current.closed:
             raise VerificationError(
-                STEP, f"round {body.round} still takes tokens: updates are revealed after that"
+                STEP, f"round {body.round} still accepts tokens; close it before updates"
             )
         if current.aggregated or body.client in current.revealed:
-            raise VerificationError(STEP, f"the update of {body.client!r} comes too often or late")
+            raise VerificationError(
+                STEP, f"the update of {body.client!r} is already revealed, or the round is finished"
+            )
         self._refuse_excluded(current, body.client)
         token = current.pledges.get(body.client)
         if token is None or token.update != body.update:
             raise VerificationError(
                 STEP,
-                f"the update of {body.client!r} is {body.update[:12]}..., pledged was "
-                f"{token.update[:12] + '...' if token else 'none'}",
+                f"the update of {body.client!r} is {body.update[:12]}...; it pledged "
+                f"{token.update[:12] + '...' if token else 'no update'}",
             )
 
     def _check_aggregated(self, body: ModelAggregated) -> None:
-        """The model is made of every update that was revealed and of no other."""
+        """The model includes every revealed update and no other."""
         current = self._current(body.round, "a model")
         if current.aggregated or not current.closed or body.clients != self.members:
             raise VerificationError(
                 STEP,
-                f"the model of round {body.round} is said to be made by {list(body.clients)}; "
+                f"the model of round {body.round} names clients {list(body.clients)}; "
                 f"revealed and not excluded are {list(self.members)}",
             )
 
     def note(self, body: RoundBody) -> None:
-        """Remember an entry that was checked."""
+        """Record an entry that was checked."""
         match body:
             case RoundOpened():
                 self._rounds.append(_Round(opened=body))
@@ -231,7 +237,7 @@ class Rounds:
                 current.aggregated, current.model, current.counted = True, model, before + 1
 
     def note_removed(self, body: ClientRemoved) -> None:
-        """Remember a removal: the federation has an earlier model again."""
+        """Record a removal; the federation goes back to an earlier model."""
         self._removed[body.client] = body
         self._rounds[-1].model = body.model
         counted = self._rounds[body.model_of - 1].counted if body.model_of else 0
@@ -239,7 +245,9 @@ class Rounds:
 
     def _current(self, round_: int, what: str) -> _Round:
         if round_ != self.last or not self._rounds:
-            raise VerificationError(STEP, f"{what} for round {round_}; the last is {self.last}")
+            raise VerificationError(
+                STEP, f"{what} for round {round_}; the last round is {self.last}"
+            )
         return self._rounds[-1]
 
     def _refuse_excluded(self, current: _Round, client: str) -> None:

@@ -1,7 +1,7 @@
-"""The context: everything a proof is about besides the readings, hashed for the proof to absorb.
+"""The context: everything a proof is about besides the readings. The proof absorbs its hash.
 
-A proof verifies under one context only. Whoever copies it to another client, federation, rule set,
-policy, circuit, batch, interval or version of the protocol finds that it no longer holds.
+A proof verifies under one context only. It fails for another client, federation, rule set, policy,
+circuit, batch, interval or protocol version.
 """
 
 from dataclasses import dataclass
@@ -31,28 +31,30 @@ class Interval:
 
     def __post_init__(self) -> None:
         if self.start > self.end:
-            raise ValueError(f"an interval ends after it starts, not {self.start} to {self.end}")
+            raise ValueError(
+                f"an interval must not end before it starts, got {self.start} to {self.end}"
+            )
 
     @classmethod
     def of(cls, batch: Record) -> "Interval":
-        """Return the time a batch covers."""
+        """Return the interval of a batch."""
         first, last = (np.datetime_as_string(batch.times[row], unit="us") for row in (0, -1))
         return cls(start=str(first), end=str(last))
 
     def overlaps(self, other: "Interval") -> bool:
-        """Whether a moment is in both; both ends belong to an interval."""
+        """Whether the intervals share a moment; both ends belong to an interval."""
         return self.start <= other.end and other.start <= self.end
 
     @property
     def microseconds(self) -> int:
-        """From the first row to the last."""
-        lasts = datetime.fromisoformat(self.end) - datetime.fromisoformat(self.start)
-        return (lasts.days * 86_400 + lasts.seconds) * 1_000_000 + lasts.microseconds
+        """Duration from the first row to the last."""
+        duration = datetime.fromisoformat(self.end) - datetime.fromisoformat(self.start)
+        return (duration.days * 86_400 + duration.seconds) * 1_000_000 + duration.microseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a batch attestation speaks of. There is no round in it: one proof serves many rounds."""
+    """What a batch attestation is about. It names no round: one proof serves many rounds."""
 
     system: str
     federation: str
@@ -65,7 +67,7 @@ class Context:
     commitment: bytes
     rows: int
     interval: Interval
-    nonce: bytes = b""  # systems that sample rows; the others have none
+    nonce: bytes = b""  # for systems that sample rows; empty for the others
     protocol: int = PROTOCOL
 
     def digest(self) -> bytes:

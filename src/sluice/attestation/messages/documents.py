@@ -1,8 +1,8 @@
-"""Documents of the protocol: JSON in its one canonical form (RFC 8785), and nothing looser.
+"""Documents of the protocol: JSON in canonical form (RFC 8785) only.
 
-A document is read by parsing it strictly (no unknown field, no float, no number for a string) and
-writing it again: bytes that differ are refused. So white space, doubled keys, other escapes,
-upper-case hex and padded base64 have no second reading.
+The reader parses a document strictly (no unknown field, no float, no number for a string) and
+writes it again. It refuses the document if the bytes differ. This rules out white space, duplicate
+keys, other escapes, upper-case hex and extra base64 padding.
 """
 
 import base64
@@ -48,7 +48,7 @@ Document = TypeVar("Document")
 
 def _decoded(text: object) -> bytes:
     if not isinstance(text, str):
-        raise ValueError("bytes are written as a base64 string")  # noqa: TRY004 - pydantic's way
+        raise ValueError("bytes are written as a base64 string")  # noqa: TRY004 - for pydantic
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
@@ -78,15 +78,15 @@ Instant = Annotated[str, StringConstraints(pattern=f"^{_CLOCK}Z$"), AfterValidat
 
 
 def instant(at: datetime) -> Instant:
-    """Write a time that knows its zone in UTC."""
+    """Return a time with a time zone as text in UTC."""
     if at.tzinfo is None:
-        raise SettingError(f"{at} says no time zone; give one, such as datetime.now(UTC)")
+        raise SettingError(f"time {at} has no time zone; give one, such as datetime.now(UTC)")
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form(Generic[Document]):
-    """One kind of document: what it is called, how long it may be, how it is written and read."""
+    """One kind of document: its name and its size limit; writes and reads it."""
 
     name: str
     kind: Any  # the dataclass, with its parameter where it has one
@@ -94,7 +94,7 @@ class Form(Generic[Document]):
 
     @classmethod
     def of(cls, kind: Any, name: str, *, largest: int) -> "Form[Document]":
-        """Name the form of a dataclass."""
+        """Return the form of a dataclass."""
         return cls(name=name, kind=kind, largest=largest)
 
     def write(self, document: Document) -> bytes:
@@ -102,10 +102,10 @@ class Form(Generic[Document]):
         return rfc8785.dumps(_adapter(self.kind).dump_python(document, mode="json"))
 
     def read(self, raw: bytes, *, largest: int | None = None) -> Document:
-        """Read a document; anything but the canonical bytes of one is refused."""
-        most = self.largest if largest is None else largest
-        if len(raw) > most:
-            raise DocumentError(f"the {self.name} has {len(raw):,} bytes; {most:,} is the most")
+        """Read a document; bytes that are not its canonical form are refused."""
+        limit = self.largest if largest is None else largest
+        if len(raw) > limit:
+            raise DocumentError(f"the {self.name} has {len(raw):,} bytes; the limit is {limit:,}")
         try:
             document: Document = _adapter(self.kind).validate_json(raw, strict=True)
         except ValidationError as error:
@@ -116,8 +116,8 @@ class Form(Generic[Document]):
             ) from None
         if self.write(document) != raw:
             raise DocumentError(
-                f"the {self.name} is not in canonical form (RFC 8785): white space, doubled keys "
-                "and second spellings are refused"
+                f"the {self.name} is not in canonical form (RFC 8785): white space, duplicate "
+                "keys and alternative spellings are refused"
             )
         return document
 
@@ -129,5 +129,5 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _printable(text: str) -> str:
-    """Make text that a stranger chose fit for a terminal: no escapes, and not without end."""
+    """Make untrusted text safe for a terminal: no escapes, at most 80 characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:80])

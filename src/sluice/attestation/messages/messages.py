@@ -1,6 +1,6 @@
-"""What plant and coordinator say to each other, each as a signed document of one kind.
+"""The messages between plant and coordinator. Each is a document; all but the challenge are signed.
 
-Nothing here has room for a reading, a residual or a reason: what is said of a batch is its
+No message has a field for a reading, a residual or a reason. A message describes a batch by its
 commitment, its number of rows, the time it covers, and the proof.
 """
 
@@ -44,23 +44,23 @@ __all__ = [
 ]
 
 ENVELOPE = 4_096
-"""Bytes that a proof's document may have besides the proof."""
+"""Maximum bytes of a proof document besides the proof."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrationTerms:
-    """What the coordinator demands of a client's commitments."""
+    """What the coordinator requires of a client's commitments."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     rows_min: Count
     rows_max: Count
     stride_us: Count  # microseconds from row to row
-    overlaps: bool  # whether one stretch of time may be attested twice
+    overlaps: bool  # whether the same time may be attested twice
 
     @classmethod
     def of(cls, circuit: Circuit, *, overlaps: bool = False) -> "RegistrationTerms":
-        """Return what a circuit and its policy demand."""
+        """Return what a circuit and its policy require."""
         return cls(
             rows_min=circuit.policy.rows_min,
             rows_max=min(circuit.policy.rows_max, circuit.rows_max),
@@ -69,9 +69,9 @@ class RegistrationTerms:
         )
 
     def objection(self, rows: int, interval: Interval) -> str:
-        """Say why a batch of so many rows over this interval is refused; nothing where it is not.
+        """Return why a batch of this size and interval is refused; empty if it is not refused.
 
-        Rows are half a stride apart at the very least, or they would not be rows of one record.
+        Rows are at least half a stride apart; closer rows are not rows of one record.
         """
         if not self.rows_min <= rows <= self.rows_max:
             return f"it has {rows:,} rows; the policy takes {self.rows_min:,} to {self.rows_max:,}"
@@ -85,7 +85,7 @@ class RegistrationTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """Step 1: a client, its key, and the rules and circuit by which its batches are proven."""
+    """Step 1: a client, its key, and the rules and circuit that its batches are proven with."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     TAG: ClassVar[str] = "registration"
@@ -104,7 +104,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """An approver's word on a registration: these rules may gate this plant."""
+    """An approver's consent to a registration: these rules may gate this plant."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     TAG: ClassVar[str] = "approval"
@@ -113,7 +113,7 @@ class Approval:
     protocol: Literal[1] = 1
     approver: Hex32
     registration: Hex32  # its digest
-    looser: bool  # than the last accepted rules; then it takes two approvers
+    looser: bool  # than the last accepted rules; then two approvers are needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
-    """Step 3: a nonce drawn after the commitment was logged. The log, not a signature, holds it."""
+    """Step 3: a nonce drawn after the commitment was logged. It is logged too, and not signed."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -152,13 +152,13 @@ class Challenge:
 
     def answers(self, commit: Commit) -> bool:
         """Whether it was drawn for this commitment."""
-        told = (self.federation, self.client, self.commitment)
-        return told == (commit.federation, commit.client, commit.commitment)
+        named = (self.federation, self.client, self.commitment)
+        return named == (commit.federation, commit.client, commit.commitment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Step 4: the proof, and which commitment it answers. The context is not in it."""
+    """Step 4: the proof and the commitment it answers. It does not contain the context."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     TAG: ClassVar[str] = "proof"
@@ -195,7 +195,7 @@ def draw_challenge(commit: Commit) -> Challenge:
 def approve(
     registration: Signed[Registration], key: SigningKey, *, looser: bool = False
 ) -> Signed[Approval]:
-    """Say, as an approver, that these rules may gate this plant, looser than its last or not."""
+    """Sign an approval; `looser` means that the rules are looser than the plant's last ones."""
     content = Approval(
         approver=key.public, registration=content_digest(registration.content), looser=looser
     )
@@ -203,12 +203,12 @@ def approve(
 
 
 def largest_proof_document(proof_bytes: int) -> int:
-    """Return how long a proof's document may be where the proof may have so many bytes."""
+    """Return the size limit of a proof document whose proof has at most `proof_bytes` bytes."""
     return ENVELOPE + 4 * (proof_bytes // 3 + 1)
 
 
 def context_of(commit: Commit, circuit: Circuit, challenge: Challenge | None = None) -> Context:
-    """Recompute the context from what was committed to, the nonce, and the pinned circuit."""
+    """Recompute the context from the commitment message, the nonce and the pinned circuit."""
     return Context(
         protocol=commit.protocol,
         system=circuit.system,
@@ -227,5 +227,5 @@ def context_of(commit: Commit, circuit: Circuit, challenge: Challenge | None = N
 
 
 def attestation_id(commit: Commit, proof: bytes) -> str:
-    """Return the name of a batch attestation in tokens and log."""
+    """Return the identifier of a batch attestation in tokens and log."""
     return digest("attestation", bytes.fromhex(content_digest(commit)), proof).hex()

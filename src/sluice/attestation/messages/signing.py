@@ -28,7 +28,7 @@ LARGEST_PRIVATE = 1 << 16
 
 @final
 class SigningKey:
-    """A private key. It signs messages of a named kind and shows nothing of itself."""
+    """A private key. It signs messages of a named kind; its repr shows the public key only."""
 
     __slots__ = ("_key",)
 
@@ -42,7 +42,7 @@ class SigningKey:
 
     @classmethod
     def load(cls, path: Path) -> "SigningKey":
-        """Read a private key; one that others can read is refused."""
+        """Read a private key; a file that other users can read is refused."""
         try:
             key = load_pem_private_key(read_private(path, "private key"), password=None)
         except (ValueError, TypeError):
@@ -54,14 +54,16 @@ class SigningKey:
     def save(self, path: Path) -> None:
         """Write the key with mode 0600; an existing file is never replaced."""
         if path.exists():
-            raise SettingError(f"{path} exists; a private key is not written over")
+            raise SettingError(
+                f"{path} exists; a private key is never overwritten, choose another path"
+            )
         pem = self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         with atomically(path, private=True) as draft:
             draft.write_bytes(pem)
 
     @property
     def public(self) -> str:
-        """The public key, as 64 hex digits: the name under which a signer is known."""
+        """The public key, as 64 hex digits; it identifies the signer."""
         return self._key.public_key().public_bytes_raw().hex()
 
     def sign(self, tag: str, message: bytes) -> str:
@@ -73,13 +75,13 @@ class SigningKey:
 
 
 def check_signature(key: str, signature: str, tag: str, message: bytes, *, step: str) -> None:
-    """Raise a `VerificationError` of the given step unless the key signed this very message."""
+    """Raise a `VerificationError` of the given step unless the key signed this message."""
     try:
         public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
         public.verify(bytes.fromhex(signature), _signed_bytes(tag, message))
     except (InvalidSignature, ValueError):
         raise VerificationError(
-            step, f"the signature of the {tag} is not one of key {key[:12]}..."
+            step, f"the signature of the {tag} was not made with key {key[:12]}..."
         ) from None
 
 
@@ -103,7 +105,7 @@ def _signed_bytes(tag: str, message: bytes) -> bytes:
 
 
 class Content(Protocol):
-    """What can be signed: a document that names its kind, so that no other kind passes for it."""
+    """A document that can be signed. It names its kind, so it cannot pass for another kind."""
 
     TAG: ClassVar[str]
 
@@ -113,7 +115,7 @@ SomeContent = TypeVar("SomeContent", bound=Content)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed(Generic[SomeContent]):
-    """A content and a signature over it; that it could be read does not mean that it holds."""
+    """A content and a signature over it. Reading it does not verify the signature."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -127,7 +129,7 @@ class Signed(Generic[SomeContent]):
 
 
 def sign(content: SomeContent, key: SigningKey) -> Signed[SomeContent]:
-    """Sign a content, after making sure that others will be able to read it."""
+    """Sign a content after checking that it can be read back."""
     form = _form(type(content))
     raw = form.write(content)
     form.read(raw, largest=len(raw))
@@ -135,7 +137,7 @@ def sign(content: SomeContent, key: SigningKey) -> Signed[SomeContent]:
 
 
 def content_digest(content: Content) -> str:
-    """Return the hash that names a content in other documents."""
+    """Return the hash by which other documents refer to a content."""
     return digest(content.TAG, _form(type(content)).write(content)).hex()
 
 

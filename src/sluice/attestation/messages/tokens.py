@@ -1,4 +1,4 @@
-"""Round tokens: a client says by hash which update it will send, before any update is seen."""
+"""Round tokens: a client commits by hash to its update before any update is revealed."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -16,7 +16,7 @@ __all__ = ["TOKENS", "Token", "update_digest"]
 class Token:
     """One client in one round: the model it starts from, its attestation, the hash of its update.
 
-    It does not say that the update was computed from the attested batch: nothing proves that.
+    It does not prove that the update was computed from the attested batch; nothing does.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -38,7 +38,7 @@ TOKENS: Form[Signed[Token]] = Form.of(Signed[Token], "token", largest=4_096)
 def update_digest(federation: str, client: str, round_: int, update: bytes) -> str:
     """Return the hash of an update.
 
-    It names the client and the round, so that nobody can pledge another's hash and send the same
-    update once that one has been revealed.
+    It covers the client and the round. Otherwise a client could pledge another client's hash and
+    send the same update after that client reveals it.
     """
     return digest("update", federation.encode(), client.encode(), number(round_), update).hex()

@@ -22,9 +22,9 @@ FEDERATION, CLIENT = "local", "plant"
 def commit(
     batch: Record, keys: KeyFolder, *, federation: str = FEDERATION, client: str = CLIENT
 ) -> Committed:
-    """Commit to a batch: a hiding commitment to its rows, its time and its length, signed.
+    """Commit to a batch: a hiding commitment to its rows, signed with its time and its length.
 
-    The first commitment makes the plant's signing key in the key folder. `Committed.save` writes
+    The first commitment creates the plant's signing key in the key folder. `Committed.save` writes
     the commitment and, beside it, the private opening that proving needs.
     """
     registered = Registered(
@@ -44,9 +44,9 @@ def prove(
     challenge: bytes | None = None,
     verdict: Verdict | None = None,
 ) -> Proven:
-    """Prove that a committed batch obeys the rules; raise `RefusedError` where it does not.
+    """Prove that a committed batch obeys the rules; raise `RefusedError` if it does not.
 
-    `challenge` is the coordinator's document for a system that draws rows. A `verdict` on this
+    `challenge` is the coordinator's document, for a system that draws rows. A `verdict` on this
     batch that the caller already has saves judging it again.
     """
     if challenge is None:
@@ -74,7 +74,7 @@ def verify(
 def prove_into(folder: Path, verdict: Verdict) -> Proven:
     """Prove the batch of a verdict; write keys, commitment, opening (mode 0600) and proof.
 
-    Keys that are in the folder are used if they belong to these rules and this policy. The batch
+    Keys already in the folder are used if they belong to these rules and this policy. The batch
     is not measured again.
     """
     batch, rules, policy = verdict.measured.record, verdict.measured.rules, verdict.policy

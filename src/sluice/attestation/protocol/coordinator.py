@@ -5,11 +5,11 @@
 
 A batch of a system that draws rows is challenged (`ReceivedBatch.challenge`) before it is attested.
 
-
-A commitment is taken from an enrolled client only, a proof for a logged commitment only, a token
-from an attested client only, an update for a token only, and none before pledges are closed. Each
-step is in the log before the next state exists. After a restart, `ProtocolCoordinator.enrolled`,
-`Enrolled.received` and `ReceivedBatch.attested` find the states again from the log.
+The coordinator accepts a commitment only from an enrolled client, a proof only for a logged
+commitment, a token only from an attested client, an update only for a token, and no update before
+pledges are closed. Each step is in the log before the next state exists. After a restart,
+`ProtocolCoordinator.enrolled`, `Enrolled.received` and `ReceivedBatch.attested` restore the states
+from the log.
 """
 
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ class LoggedPledge:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revealed:
-    """An update that is the pledged one; only these are aggregated."""
+    """An update that matches its pledge; only these are aggregated."""
 
     client: str
     update: bytes = field(repr=False)
@@ -117,7 +117,7 @@ class Revealed:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pledging:
-    """A round that takes tokens. No update can be handed to it."""
+    """A round that accepts tokens and no updates."""
 
     log: Log
     round: int
@@ -127,7 +127,7 @@ class Pledging:
         demand_transition(self, self.transition)
 
     def pledge(self, attested: Attested, raw: bytes, *, at: datetime) -> LoggedPledge:
-        """Log the token of an attested client; the same one twice is one entry."""
+        """Log the token of an attested client; a repeated token is logged once."""
         try:
             signed = TOKENS.read(raw)
         except DocumentError as error:
@@ -136,17 +136,19 @@ class Pledging:
         if (token.client, token.attestation) != (attested.client, attested.attestation):
             raise VerificationError(STEP, f"the token is not for this batch of {attested.client!r}")
         if token.round != self.round:
-            raise VerificationError(STEP, f"a token for round {token.round} in {self.round}")
+            raise VerificationError(
+                STEP, f"the token is for round {token.round}, expected {self.round}"
+            )
         if self.log.ledger.rounds.token(self.round, token.client) != token:
             self.log.append(UpdatePledged(token=signed), at=at)
         return LoggedPledge(client=token.client, round=self.round, transition=TRANSITION)
 
     def exclude(self, client: str, step: str, *, at: datetime) -> None:
-        """Log that a client has no part in this round, with the step as the reason."""
+        """Log that a client is excluded from this round, with the step as the reason."""
         self.log.append(ClientExcluded(round=self.round, client=client, step=step), at=at)
 
     def close(self, *, at: datetime) -> "Revealing":
-        """Take no more tokens; from now on updates are revealed."""
+        """Accept no more tokens; updates are revealed from now on."""
         self.log.append(PledgesClosed(round=self.round), at=at)
         return Revealing(log=self.log, round=self.round, transition=TRANSITION)
 
@@ -154,7 +156,7 @@ class Pledging:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revealing:
-    """A round that takes updates. No token can be handed to it."""
+    """A round that accepts updates and no tokens."""
 
     log: Log
     round: int
@@ -164,9 +166,11 @@ class Revealing:
         demand_transition(self, self.transition)
 
     def reveal(self, pledge: LoggedPledge, update: bytes, *, at: datetime) -> Revealed:
-        """Take an update whose hash is the pledged one; the same one twice is one entry."""
+        """Accept an update that has the pledged hash; a repeated update is logged once."""
         if pledge.round != self.round:
-            raise VerificationError(STEP, f"a pledge of round {pledge.round} in {self.round}")
+            raise VerificationError(
+                STEP, f"the pledge is for round {pledge.round}, expected {self.round}"
+            )
         federation = self.log.ledger.opened.federation
         hashed = update_digest(federation, pledge.client, self.round, update)
         body = UpdateRevealed(round=self.round, client=pledge.client, update=hashed)
@@ -175,11 +179,11 @@ class Revealing:
         return Revealed(client=pledge.client, update=update, transition=TRANSITION)
 
     def exclude(self, client: str, step: str, *, at: datetime) -> None:
-        """Log that a client has no part in this round, with the step as the reason."""
+        """Log that a client is excluded from this round, with the step as the reason."""
         self.log.append(ClientExcluded(round=self.round, client=client, step=step), at=at)
 
     def finish(self, model: str, *, at: datetime) -> tuple[str, ...]:
-        """Log the model that the revealed updates gave; who was silent is excluded."""
+        """Exclude clients without an update, then log the model of the revealed updates."""
         ledger = self.log.ledger
         for client in ledger.rounds.silent(ledger.clients):
             self.exclude(client, STEP, at=at)
@@ -194,17 +198,17 @@ Document = TypeVar("Document")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """What the coordinator holds a client to: a circuit it derived itself from rules and policy."""
+    """A client's proof system and circuit; the coordinator derives it from rules and policy."""
 
     system: System
     circuit: Circuit
-    overlaps: bool = False  # whether one stretch of time may be attested twice
+    overlaps: bool = False  # whether the same time may be attested twice
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolCoordinator:
-    """The coordinator at its log."""
+    """The coordinator with its log."""
 
     log: Log
 
@@ -219,7 +223,7 @@ class ProtocolCoordinator:
     ) -> "Enrolled":
         """Step 1: enrol a client whose rules the policy accepts and approvers have signed.
 
-        `last` are the rules accepted for it before, if there are any: looser ones need two
+        `last` is the rule set accepted for it before, if there is one: looser rules need two
         approvers.
         """
         signed = _read(REGISTRATIONS, raw, step="1")
@@ -234,7 +238,7 @@ class ProtocolCoordinator:
         return self.enrolled(signed.content.client, agreement)
 
     def enrolled(self, client: str, agreement: Agreement) -> "Enrolled":
-        """Return a client that is in the log under this very agreement."""
+        """Return a client that is registered in the log under this agreement."""
         _refuse_other_terms(self.log.ledger.client(client, step="1"), agreement)
         return Enrolled(log=self.log, client=client, agreement=agreement, transition=TRANSITION)
 
@@ -250,42 +254,43 @@ class ProtocolCoordinator:
         return Pledging(log=self.log, round=number, transition=TRANSITION)
 
     def pledging(self, round_: int) -> Pledging:
-        """Return a round that is open for tokens, as the log has it."""
+        """Return the round, which must be open for tokens in the log."""
         standing = self._standing(round_)
         if standing.closed:
             raise VerificationError(STEP, f"round {round_} is closed to tokens")
         return Pledging(log=self.log, round=round_, transition=TRANSITION)
 
     def revealing(self, round_: int) -> Revealing:
-        """Return a round that takes updates, as the log has it."""
+        """Return the round, which must be closed to tokens in the log."""
         if not self._standing(round_).closed:
-            raise VerificationError(STEP, f"round {round_} still takes tokens")
+            raise VerificationError(STEP, f"round {round_} still accepts tokens")
         return Revealing(log=self.log, round=round_, transition=TRANSITION)
 
     def attested(self, client: str, attestation: str, *, at: datetime) -> Attested:
-        """Return a client whose batch has this attestation in the log, or is excused from one."""
+        """Return a client whose batch has this attestation in the log, or is excused."""
         if attestation not in self.log.ledger.attestations(client, step=STEP, at=instant(at)):
             raise VerificationError(STEP, f"{client!r} has no attestation {attestation[:12]}...")
         return Attested(client=client, attestation=attestation, transition=TRANSITION)
 
     def pledge(self, client: str, round_: int) -> LoggedPledge:
-        """Return a client's pledge that is in the log."""
+        """Return a client's logged pledge."""
         if self.log.ledger.rounds.token(round_, client) is None:
-            raise VerificationError(STEP, f"{client!r} has pledged nothing in round {round_}")
+            raise VerificationError(STEP, f"{client!r} has no pledge in round {round_}")
         return LoggedPledge(client=client, round=round_, transition=TRANSITION)
 
     def _standing(self, round_: int) -> Standing:
         standing = self.log.ledger.rounds.standing
         if standing is None or standing.opened.round != round_ or standing.aggregated:
-            raise VerificationError(STEP, f"round {round_} is not going on")
+            raise VerificationError(STEP, f"round {round_} is not in progress")
         return standing
 
     def _looser(self, client: str, circuit: Circuit, last: RuleSet | None) -> bool:
-        """Hold the rules against the policy, then against those accepted before."""
-        held = self.log.ledger.rules_of(client)
-        if held != (rules_hash(last) if last else None):
+        """Check the rules against the policy; return whether they are looser than `last`."""
+        accepted = self.log.ledger.rules_of(client)
+        if accepted != (rules_hash(last) if last else None):
             raise SettingError(
-                f"give the rules last accepted for {client!r} ({held or 'there are none'})"
+                f"the log has other rules for {client!r}; give the rules last accepted "
+                f"({accepted or 'none'})"
             )
         objections = accept(circuit.rules, circuit.policy)
         if objections:
@@ -298,7 +303,7 @@ class ProtocolCoordinator:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolled:
-    """A registered client with the circuit its batches are held to."""
+    """A registered client with the circuit of its batches."""
 
     log: Log
     client: str
@@ -309,10 +314,13 @@ class Enrolled:
         demand_transition(self, self.transition)
 
     def receive(self, raw: bytes, *, at: datetime) -> "ReceivedBatch":
-        """Step 2: log a commitment; the same message twice (networks do that) is one entry."""
+        """Step 2: log a commitment; a message that arrives twice is logged once."""
         signed = _read(COMMITS, raw, step="2")
         if signed.content.client != self.client:
-            raise VerificationError("2", f"a commitment of {signed.content.client!r} came instead")
+            raise VerificationError(
+                "2",
+                f"the commitment is from {signed.content.client!r}, expected {self.client!r}",
+            )
         if self.log.ledger.commit_of(signed.content.commitment) != signed:
             self.log.append(BatchCommitted(commit=signed), at=at)
         return ReceivedBatch(enrolled=self, commit=signed, transition=TRANSITION)
@@ -321,7 +329,7 @@ class Enrolled:
         """Return a commitment of this client that is in the log."""
         logged = self.log.ledger.committed(commitment, step="5.3")
         if logged.commit.content.client != self.client:
-            raise VerificationError("5.3", f"the commitment is not one of {self.client!r}")
+            raise VerificationError("5.3", f"the commitment is not from {self.client!r}")
         return ReceivedBatch(enrolled=self, commit=logged.commit, transition=TRANSITION)
 
 
@@ -338,31 +346,35 @@ class ReceivedBatch:
         demand_transition(self, self.transition)
 
     def challenge(self, *, at: datetime) -> Challenge:
-        """Step 3: draw the nonce and log it; who asks again is told the same one."""
+        """Step 3: draw the nonce and log it; a repeated call returns the same nonce."""
         log, commit = self.enrolled.log, self.commit.content
-        held = log.ledger.challenge(commit.commitment)
-        if held is None:
-            held = draw_challenge(commit)
-            log.append(BatchChallenged(challenge=held), at=at)
-        return held
+        challenge = log.ledger.challenge(commit.commitment)
+        if challenge is None:
+            challenge = draw_challenge(commit)
+            log.append(BatchChallenged(challenge=challenge), at=at)
+        return challenge
 
     def attest(self, raw: bytes, *, at: datetime) -> Attested:
         """Step 5: verify a proof and log the attestation, or raise and log nothing."""
-        return self.conclude(self._verifier.verify(raw, *self._said), at=at)
+        return self.conclude(self._verifier.verify(raw, *self._documents), at=at)
 
     def examine(self, raw: bytes) -> Examined:
         """Check every part of step 5 that comes before the proof itself."""
-        return self._verifier.examine(raw, *self._said)
+        return self._verifier.examine(raw, *self._documents)
 
-    def conclude(self, found: Verification, *, at: datetime) -> Attested:
-        """Log an attestation that holds; the same one twice is one entry."""
+    def conclude(self, verified: Verification, *, at: datetime) -> Attested:
+        """Log a verified attestation; a repeated one is logged once."""
         log = self.enrolled.log
-        if log.ledger.attestation(found.commitment) is None:
+        if log.ledger.attestation(verified.commitment) is None:
             body = BatchAttested(
-                client=found.client, commitment=found.commitment, attestation=found.attestation
+                client=verified.client,
+                commitment=verified.commitment,
+                attestation=verified.attestation,
             )
             log.append(body, at=at)
-        return Attested(client=found.client, attestation=found.attestation, transition=TRANSITION)
+        return Attested(
+            client=verified.client, attestation=verified.attestation, transition=TRANSITION
+        )
 
     @property
     def _verifier(self) -> Verifier:
@@ -375,30 +387,32 @@ class ReceivedBatch:
         )
 
     @property
-    def _said(self) -> tuple[bytes, bytes | None]:
+    def _documents(self) -> tuple[bytes, bytes | None]:
         """The commitment, and its challenge if one was drawn."""
-        held = self.enrolled.log.ledger.challenge(self.commit.content.commitment)
-        return COMMITS.write(self.commit), CHALLENGES.write(held) if held else None
+        challenge = self.enrolled.log.ledger.challenge(self.commit.content.commitment)
+        return COMMITS.write(self.commit), CHALLENGES.write(challenge) if challenge else None
 
     def attested(self) -> Attested:
-        """Return the attestation that the log has of this commitment."""
+        """Return this commitment's attestation from the log."""
         commit = self.commit.content
-        held = self.enrolled.log.ledger.attestation(commit.commitment)
-        if held is None:
+        attestation = self.enrolled.log.ledger.attestation(commit.commitment)
+        if attestation is None:
             raise VerificationError("5.8", f"no proof of this batch of {commit.client!r} is logged")
-        return Attested(client=commit.client, attestation=held, transition=TRANSITION)
+        return Attested(client=commit.client, attestation=attestation, transition=TRANSITION)
 
 
 def _refuse_other_terms(registration: Registration, agreement: Agreement) -> None:
-    """The registration names what the coordinator derives itself, and nothing else."""
+    """Refuse a registration that differs from what the coordinator derives itself."""
     pinned = Pinned.of(agreement.circuit)
-    told = (registration.system, registration.circuit, registration.rules, registration.policy)
-    if told != (pinned.system, pinned.circuit, pinned.rules, pinned.policy):
+    named = (registration.system, registration.circuit, registration.rules, registration.policy)
+    if named != (pinned.system, pinned.circuit, pinned.rules, pinned.policy):
         raise VerificationError(
-            "1", f"{registration.client!r} registers another circuit than its rules give"
+            "1", f"{registration.client!r} registers another circuit than the derived one"
         )
     if registration.terms != RegistrationTerms.of(agreement.circuit, overlaps=agreement.overlaps):
-        raise VerificationError("1", f"{registration.client!r} registers with other terms")
+        raise VerificationError(
+            "1", f"{registration.client!r} registers with other terms than the derived ones"
+        )
 
 
 def _read(form: Form[Document], raw: bytes, *, step: str) -> Document:

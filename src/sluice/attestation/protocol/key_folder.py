@@ -1,12 +1,12 @@
 """The folder behind `--keys`: the circuit that plant and coordinator have agreed on.
 
-    keys/circuit.json          system, identity, parameters; pinned: proofs of no other one verify
+    keys/circuit.json          system, identity, parameters; only proofs of this circuit verify
     keys/rules.json            the rules and
     keys/policy.toml           the policy it is derived from
     keys/private/client.key    the plant's signing key, mode 0600; never leaves the plant
 
-All but `private` is public. `full` has no trusted set-up, so nothing else is secret; `sampled` has
-keys of its own (sampled_keys.py).
+Everything except `private` is public. `full` has no trusted set-up, so nothing else is secret;
+`sampled` has keys of its own (systems/sampled/keys.py).
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ CIRCUIT, RULES, POLICY = "circuit.json", "rules.json", "policy.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
-    """What circuit.json says: the circuit that was agreed on, by its hashes."""
+    """The content of circuit.json: the agreed circuit, by its hashes."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -62,7 +62,7 @@ class Pinned:
         )
 
     def names(self, circuit: Circuit) -> bool:
-        """Whether this is what pins a circuit: all that decides which proofs verify."""
+        """Whether this pins the circuit: compares everything that decides which proofs verify."""
         derived = Pinned.of(circuit)
         return (
             self.system == derived.system
@@ -79,7 +79,7 @@ PINNED: Form[Pinned] = Form.of(Pinned, "circuit file", largest=65_536)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFolder:
-    """A key folder that was read: what is pinned, and the circuit derived from its rules."""
+    """A key folder: the pinned circuit, and the circuit derived from its rules and policy."""
 
     path: Path
     pinned: Pinned
@@ -90,11 +90,11 @@ class KeyFolder:
     def create(
         cls, path: Path, system: System, rules: RuleSet, policy: Policy, *, rows_max: int
     ) -> "KeyFolder":
-        """Derive a circuit and write the public part; another circuit is not written over."""
+        """Derive a circuit and write the public part; another circuit is not overwritten."""
         circuit = circuit_for(system, rules, policy, rows_max=rows_max)
         pinned = Pinned.of(circuit)
-        held = path / CIRCUIT
-        if held.exists() and held.read_bytes() != PINNED.write(pinned):
+        circuit_file = path / CIRCUIT
+        if circuit_file.exists() and circuit_file.read_bytes() != PINNED.write(pinned):
             raise SettingError(f"{path} holds another circuit; choose an empty folder")
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -102,25 +102,25 @@ class KeyFolder:
             raise SettingError(f"cannot make the folder {path}: {error.strerror}") from None
         save_rules(rules, path / RULES)
         write_policy(policy, path / POLICY)
-        with atomically(held) as draft:
+        with atomically(circuit_file) as draft:
             draft.write_bytes(PINNED.write(pinned))
         return cls(path=path, pinned=pinned, system=system, circuit=circuit)
 
     @classmethod
     def open(cls, path: Path) -> "KeyFolder":
-        """Read the public part and derive the circuit anew from rules and policy."""
+        """Read the public part and derive the circuit again from rules and policy."""
         try:
             raw = (path / CIRCUIT).read_bytes()
         except OSError as error:
             raise SettingError(
-                f"{path} is no key folder ({CIRCUIT}: {error.strerror}); make one with "
+                f"{path} is not a key folder ({CIRCUIT}: {error.strerror}); make one with "
                 "'sluice attest setup'"
             ) from None
         pinned = PINNED.read(raw)
         rules, policy = load_rules(path / RULES), read_policy(str(path / POLICY))
         if (rules_hash(rules), policy_hash(policy)) != (pinned.rules, pinned.policy):
             raise DocumentError(
-                f"{path}: {CIRCUIT} is for other rules or another policy than lie beside it; run "
+                f"{path}: {CIRCUIT} is for other rules or another policy than those beside it; run "
                 "'sluice attest setup' into an empty folder"
             )
         system = _system(path, pinned)
@@ -128,7 +128,7 @@ class KeyFolder:
         return cls(path=path, pinned=pinned, system=system, circuit=circuit)
 
     def demand_same_circuit(self) -> None:
-        """Refuse to go on where this version derives another circuit than the pinned one."""
+        """Raise a `DocumentError` if this version derives another circuit than the pinned one."""
         if not self.pinned.names(self.circuit):
             raise DocumentError(
                 f"{self.path / CIRCUIT} pins circuit {self.pinned.circuit[:12]}..., this version "
@@ -138,13 +138,13 @@ class KeyFolder:
 
     @property
     def public_bytes(self) -> int:
-        """How many bytes a verifier needs."""
+        """The number of bytes that a verifier needs."""
         names = (CIRCUIT, RULES, POLICY, VERIFYING)
-        held = (self.path / name for name in names)
-        return sum(file.stat().st_size for file in held if file.exists())
+        files = (self.path / name for name in names)
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def client_key(self) -> SigningKey:
-        """Return the plant's signing key, which its first commitment made."""
+        """Return the plant's signing key, which its first commitment created."""
         return SigningKey.load(self._key_path)
 
     def ensure_client_key(self) -> SigningKey:
@@ -167,5 +167,5 @@ class KeyFolder:
 def _system(path: Path, pinned: Pinned) -> System:
     if pinned.system == SystemName.SAMPLED:
         return open_sampled(path, pinned.parameters)
-    # The folder was made by somebody who asked for this very system.
+    # The user who made the folder chose this system by name.
     return find_system(pinned.system, reveal_rows=True)

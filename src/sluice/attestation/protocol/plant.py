@@ -4,9 +4,9 @@
                            Committed --challenged--> Challenged --prove--> Proven
                            Committed --unproven--> Unproven --pledge--> Pledged
 
-Systems that draw rows take the second way, and batches that the coordinator's log excuses from
-proving the third. Each state has the one method that leads on, so that
-proving before committing, or pledging an update before a proof, cannot be written down.
+The second line is for systems that draw rows, the third for batches that the coordinator's log
+excuses from proving. Each state has only the methods that lead to the next state. Code that proves
+before committing, or pledges an update before a proof, does not type-check.
 """
 
 import secrets
@@ -69,7 +69,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """The salt of one commitment. Whoever has it can try guesses of the batch against it."""
+    """The salt of one commitment. With it, guesses of the batch can be tested."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -87,7 +87,7 @@ def fresh_salt() -> bytes:
 
 
 def beside(commit: Path) -> Path:
-    """Return where the opening of a commitment lies: commit.json, commit.opening."""
+    """Return the path of a commitment's opening: commit.opening for commit.json."""
     return commit.with_suffix(".opening")
 
 
@@ -98,16 +98,16 @@ def save_opening(opening: Opening, path: Path) -> None:
 
 
 def load_opening(path: Path) -> Opening:
-    """Read an opening; one that others can read is refused."""
+    """Read an opening; a file that other users can read is refused."""
     return _FORM.read(read_private(path, "opening"))
 
 
 def refuse_unless_admitted(
     batch: Record, circuit: Circuit, *, verdict: Verdict | None = None
 ) -> None:
-    """Raise a `RefusedError`, in the plant's words, where the gate does not admit the batch.
+    """Raise a `RefusedError` with the gate's reasons if the gate does not admit the batch.
 
-    A verdict on this very batch under these very rules and this policy is used; with any other, or
+    A verdict on this batch under these rules and this policy is used. With any other verdict, or
     with none, the batch is judged.
     """
     if verdict is None or not verdict.is_about(batch, circuit.rules, circuit.policy):
@@ -121,19 +121,19 @@ def refuse_unless_admitted(
 
 
 def explanation(verdict: Verdict) -> str:
-    """Say why a batch is refused: the budgets it breaks, then what the rules found."""
-    found = sorted(
+    """Return why a batch is refused: the budgets it breaks, then the findings of the rules."""
+    findings = sorted(
         (finding for finding in verdict.findings if finding.sentence),
         key=lambda finding: -finding.violating_rows,
     )
-    sentences = [*verdict.sentences, *(finding.sentence for finding in found)]
+    sentences = [*verdict.sentences, *(finding.sentence for finding in findings)]
     return " ".join(f"{sentence}." for sentence in sentences)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """A plant with its key and the circuit by which its batches are proven."""
+    """A plant with its key and the circuit that its batches are proven with."""
 
     federation: str
     client: str
@@ -164,14 +164,14 @@ class Registered:
                 f"batch {batch.name!r} has a stride of {batch.stride_s:g} s, the rules of "
                 f"{rules.plant!r} one of {rules.stride_s:g} s"
             )
-        wrong = RegistrationTerms.of(self.circuit).objection(len(batch), interval)
-        if wrong:
-            raise RecordError(f"batch {batch.name!r} cannot be committed to: {wrong}")
+        objection = RegistrationTerms.of(self.circuit).objection(len(batch), interval)
+        if objection:
+            raise RecordError(f"batch {batch.name!r} cannot be committed to: {objection}")
         salt = fresh_salt()
         try:
             commitment = self.system.commit(batch, self.circuit, salt=salt).hex()
         except RefusedError:
-            # A batch that its circuit cannot even hold: say why in the plant's words.
+            # The circuit cannot represent this batch: prefer the gate's reasons to the circuit's.
             refuse_unless_admitted(batch, self.circuit)
             raise
         content = Commit(
@@ -198,7 +198,7 @@ class Registered:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """A plant that has committed to a batch, and holds the opening."""
+    """A plant that has committed to a batch and has the opening."""
 
     plant: Registered
     message: Signed[Commit]
@@ -211,17 +211,19 @@ class Committed:
     def save(self, path: Path) -> None:
         """Write the message, and beside it the opening, which only the plant may read.
 
-        A commitment that is there stays: whoever has it can be answered with its opening only.
+        An existing commitment is not overwritten: only its own opening can prove it.
         """
         if path.exists():
-            raise SettingError(f"{path} exists, and its opening with it; write somewhere else")
+            raise SettingError(
+                f"{path} and its opening exist and are not overwritten; choose another path"
+            )
         save_opening(self.opening, beside(path))
         with atomically(path) as draft:
             draft.write_bytes(COMMITS.write(self.message))
 
     @classmethod
     def load(cls, path: Path, key: SigningKey, system: System, circuit: Circuit) -> "Committed":
-        """Go on from what `save` wrote."""
+        """Load the state that `save` wrote."""
         try:
             message = COMMITS.read(path.read_bytes())
         except OSError as error:
@@ -241,7 +243,7 @@ class Committed:
         return cls(plant=plant, message=message, opening=opening, transition=TRANSITION)
 
     def challenged(self, challenge: Challenge) -> "Challenged":
-        """Step 3: take the coordinator's nonce for this commitment."""
+        """Step 3: accept the coordinator's nonce for this commitment."""
         if not self.plant.system.challenged or not challenge.answers(self.message.content):
             raise SettingError(
                 f"the challenge is not for this commitment, or system {self.plant.system.name!r} "
@@ -262,11 +264,11 @@ class Committed:
         return self._prove(batch, None, verdict)
 
     def unproven(self) -> "Unproven":
-        """Go on without a proof, where a waiver or a gate in shadow lets it."""
+        """Continue without a proof, if a waiver or a gate in shadow allows it."""
         return Unproven(plant=self.plant, message=self.message, transition=TRANSITION)
 
     def proven(self, message: Signed[Proof]) -> "Proven":
-        """Return the state after a proof of this commitment that was made before."""
+        """Return the state after an earlier proof of this commitment."""
         proof, commit = message.content, self.message.content
         message.verify(self.plant.key.public, step="4")
         if proof.commitment != commit.commitment:
@@ -283,8 +285,8 @@ class Committed:
     ) -> "Proven":
         plant, commit = self.plant, self.message.content
         salt = bytes.fromhex(self.opening.salt)
-        again = plant.system.commit(batch, plant.circuit, salt=salt).hex()
-        if (again, Interval.of(batch)) != (commit.commitment, commit.interval):
+        recomputed = plant.system.commit(batch, plant.circuit, salt=salt).hex()
+        if (recomputed, Interval.of(batch)) != (commit.commitment, commit.interval):
             raise SettingError(
                 f"batch {batch.name!r} is not the one that was committed to ({commit.rows:,} rows "
                 f"from {commit.interval.start}); give the same rows, or commit to these"
@@ -328,7 +330,7 @@ class Challenged:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """A plant with a proof of its batch; it takes part in rounds by naming it."""
+    """A plant with a proof of its batch; its tokens name the attestation."""
 
     plant: Registered
     message: Signed[Proof] = field(repr=False)
@@ -339,14 +341,14 @@ class Proven:
         demand_transition(self, self.transition)
 
     def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
-        """Step 6: say by hash which update will be sent, before any update is seen."""
+        """Step 6: commit by hash to an update, before any update is revealed."""
         return _pledged(self.plant, self.attestation, round_, model, update)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unproven:
-    """A plant whose committed batch is excused from proving; enforced, step 4 would refuse it."""
+    """A plant whose committed batch is excused from proving; step 4 would refuse it if enforced."""
 
     plant: Registered
     message: Signed[Commit]
@@ -357,7 +359,7 @@ class Unproven:
 
     @property
     def attestation(self) -> str:
-        """What its tokens name in the place of an attestation."""
+        """The id that its tokens use in place of an attestation."""
         return unproven_id(self.message.content)
 
     def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
@@ -368,7 +370,7 @@ class Unproven:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pledged:
-    """A plant that has pledged; the update is sent once pledges are closed."""
+    """A plant that has pledged; the update is sent after pledges are closed."""
 
     message: Signed[Token]
     update: bytes = field(repr=False)

@@ -1,6 +1,6 @@
 """Many attestations at once: the proofs of one circuit are verified in one call.
 
-Each client is told the step and the reason that it would have been told alone.
+Each client gets the same step and reason as when its proof is verified alone.
 """
 
 from collections.abc import Sequence
@@ -18,28 +18,28 @@ __all__ = ["Brought", "attest_together", "verify_together"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """A proof that came for a logged commitment."""
+    """A proof received for a logged commitment."""
 
     received: ReceivedBatch
     proof: bytes = field(repr=False)
 
     @property
     def commitment(self) -> str:
-        """The commitment that the proof is to answer."""
+        """The commitment that the proof must answer."""
         return self.received.commit.content.commitment
 
 
 def verify_together(examined: Sequence[Examined]) -> tuple[Verification | VerificationError, ...]:
-    """Steps 5.7 and 5.8 of attestations that hold so far: what `Verifier.verify` would say."""
+    """Run steps 5.7 and 5.8 of examined attestations; the results are those of `verify`."""
     answers: dict[int, Verification | VerificationError] = {}
     waiting = list(range(len(examined)))
     while waiting:
         first = examined[waiting[0]].verifier
-        alike = [at for at in waiting if _alike(examined[at].verifier, first)]
-        claims = [examined[at].claim for at in alike]
+        group = [at for at in waiting if _same_circuit(examined[at].verifier, first)]
+        claims = [examined[at].claim for at in group]
         # 5.7 Each proof has the shape the circuit demands. 5.8 Each proof itself.
-        found = first.system.verify_many(first.circuit, claims)
-        for at, refused in zip(alike, found, strict=True):
+        refusals = first.system.verify_many(first.circuit, claims)
+        for at, refused in zip(group, refusals, strict=True):
             answers[at] = refused or examined[at].proven()
         waiting = [at for at in waiting if at not in answers]
     return tuple(answers[at] for at in range(len(examined)))
@@ -48,10 +48,10 @@ def verify_together(examined: Sequence[Examined]) -> tuple[Verification | Verifi
 def attest_together(
     brought: Sequence[Brought], *, at: datetime
 ) -> tuple[Attested | VerificationError, ...]:
-    """Step 5 for many: log each attestation that holds, and say of the others why not."""
+    """Step 5 for many: log each valid attestation; return the error for each other one."""
     answers: dict[int, Attested | VerificationError] = {}
     while len(answers) < len(brought):
-        # A second proof of one commitment waits for what the log says of the first (5.4).
+        # A second proof of one commitment waits for the result of the first (5.4).
         firsts = {
             each.commitment: index
             for index, each in reversed(list(enumerate(brought)))
@@ -72,8 +72,8 @@ def _attested(
             examined[index] = each.received.examine(each.proof)
         except VerificationError as refused:
             answers[index] = refused
-    found = verify_together(tuple(examined.values()))
-    for index, outcome in zip(examined, found, strict=True):
+    outcomes = verify_together(tuple(examined.values()))
+    for index, outcome in zip(examined, outcomes, strict=True):
         if isinstance(outcome, VerificationError):
             answers[index] = outcome
         else:
@@ -81,6 +81,6 @@ def _attested(
     return answers
 
 
-def _alike(one: Verifier, other: Verifier) -> bool:
-    """Whether the proofs of both are held to the same circuit."""
+def _same_circuit(one: Verifier, other: Verifier) -> bool:
+    """Whether both verify proofs of the same circuit."""
     return one.circuit.identity == other.circuit.identity and one.system == other.system

@@ -1,6 +1,6 @@
-"""The key to a state's constructor: a state is reached from the one before it, and no other way.
+"""Protects the constructors of states: a state is reached only from the one before it.
 
-Each state of the protocol takes a `StateTransition`. Only this package holds one, so a type checker
+Each state of the protocol takes a `StateTransition`. Only this package has one, so a type checker
 rejects a state that other code constructs, and the constructor rejects it when it runs.
 """
 
@@ -20,7 +20,7 @@ TRANSITION = StateTransition()
 
 
 def demand_transition(state: object, transition: object) -> None:
-    """Raise a `TypeError` where a state is constructed by other code than its package's."""
+    """Raise a `TypeError` if code outside this package constructs a state."""
     if transition is not TRANSITION:
         name = type(state).__name__
         raise TypeError(f"a {name} is returned by the step before it and cannot be constructed")

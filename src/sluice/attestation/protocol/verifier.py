@@ -1,6 +1,6 @@
 """The verifier of batch attestations. Its blocks carry the numbers of docs/protocol.md, step 5.
 
-Verifying returns where every step that could be checked holds, and raises otherwise.
+Verifying returns if every step that can be checked holds, and raises otherwise.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ NEED_A_LOG = ("5.2", "5.3", "5.4")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """A batch attestation that holds, as far as it was checked."""
+    """A batch attestation that passed every checked step."""
 
     client: str
     commitment: str
@@ -45,7 +45,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """A batch attestation that holds as far as step 5.6: what is left is the proof itself."""
+    """A batch attestation that passed steps 5.1 to 5.6; the proof itself is not yet verified."""
 
     verifier: "Verifier"
     commit: Commit
@@ -53,7 +53,7 @@ class Examined:
     claim: ProofClaim
 
     def proven(self) -> Verification:
-        """Say what holds, once the proof does."""
+        """Return the result; call it after the proof is verified."""
         unchecked = self.verifier.steps_unchecked
         return Verification(
             client=self.commit.client,
@@ -67,7 +67,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verifier:
-    """One circuit, as pinned and as derived from rules and policy, and the log if there is one."""
+    """Verifies proofs of one circuit, both pinned and derived, with the log if there is one."""
 
     system: System
     circuit: Circuit
@@ -76,7 +76,7 @@ class Verifier:
 
     @property
     def steps_unchecked(self) -> tuple[str, ...]:
-        """The steps that cannot be checked without a log: who the client is, and what it did."""
+        """The steps that cannot be checked without a log: the client and its earlier messages."""
         return NEED_A_LOG if self.ledger is None else ()
 
     def examine(
@@ -99,15 +99,17 @@ class Verifier:
 
         # 5.4 The first attestation of this commitment.
         attestation = attestation_id(commit, proof.proof)
-        held = self.ledger.attestation(commit.commitment) if self.ledger else None
-        if held is not None and held != attestation:
-            raise VerificationError("5.4", f"the commitment has attestation {held[:12]}... already")
+        logged = self.ledger.attestation(commit.commitment) if self.ledger else None
+        if logged is not None and logged != attestation:
+            raise VerificationError(
+                "5.4", f"the commitment already has attestation {logged[:12]}..."
+            )
 
         # 5.5 Context recomputed, never read from the proof; public inputs in range.
         context = context_of(commit, self.circuit, challenge).digest()
-        wrong = RegistrationTerms.of(self.circuit).objection(commit.rows, commit.interval)
-        if wrong:
-            raise VerificationError("5.5", f"the batch is out of range: {wrong}")
+        objection = RegistrationTerms.of(self.circuit).objection(commit.rows, commit.interval)
+        if objection:
+            raise VerificationError("5.5", f"the batch is out of range: {objection}")
 
         # 5.6 The circuit is the pinned one.
         self._refuse_other_circuit(proof, commit)
@@ -141,9 +143,9 @@ class Verifier:
         return examined.proven()
 
     def _read(self, proof: bytes, commit: bytes) -> tuple[Signed[Proof], Signed[Commit]]:
-        most = largest_proof_document(self.system.largest_proof)
+        limit = largest_proof_document(self.system.largest_proof)
         try:
-            return PROOFS.read(proof, largest=most), COMMITS.read(commit)
+            return PROOFS.read(proof, largest=limit), COMMITS.read(commit)
         except DocumentError as error:
             raise VerificationError("5.1", str(error)) from None
 
@@ -182,7 +184,7 @@ class Verifier:
         logged = self.ledger.committed(commit.commitment, step="5.3")
         if logged.commit != signed_commit:
             raise VerificationError(
-                "5.3", f"entry {logged.index} of the log says otherwise of this commitment"
+                "5.3", f"entry {logged.index} of the log has another message for this commitment"
             )
 
     def _refuse_other_challenge(self, challenge: Challenge | None, commit: Commit) -> None:
@@ -190,19 +192,19 @@ class Verifier:
             return
         if not challenge.answers(commit):
             raise VerificationError("5.3", "the challenge is for another commitment")
-        # The ledger takes a challenge for a logged commitment only, so the order is right.
+        # The ledger accepts a challenge only after its commitment, so the order is right.
         if self.ledger and self.ledger.challenge(commit.commitment) != challenge:
-            raise VerificationError("5.3", "the log holds no such challenge of this commitment")
+            raise VerificationError("5.3", "the log has no such challenge for this commitment")
 
     def _refuse_other_circuit(self, proof: Proof, commit: Commit) -> None:
         if not self.pinned.names(self.circuit):
-            raise VerificationError("5.6", "rules and policy do not give the circuit pinned here")
+            raise VerificationError("5.6", "rules and policy do not derive the pinned circuit")
         pinned = (self.pinned.system, self.pinned.circuit)
         if pinned != (commit.system, commit.circuit) or pinned != (proof.system, proof.circuit):
             raise VerificationError("5.6", "commitment or proof names another circuit or system")
 
 
 def steps_before(step: str, unchecked: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the steps that held before one failed; none where the failure is not of step 5."""
+    """Return the steps that passed before `step` failed; none if it is not part of step 5."""
     passed = STEPS[: STEPS.index(step)] if step in STEPS else ()
     return tuple(each for each in passed if each not in unchecked)

@@ -1,6 +1,6 @@
-"""The proof systems by name. `full` is the default; `unsafe` must be asked for, by name.
+"""The proof systems by name. `full` is the default; `unsafe` must be requested by name.
 
-`sampled` comes with keys of its own: sampled_keys.py.
+`sampled` needs keys: sampled/keys.py opens it.
 """
 
 from enum import StrEnum
@@ -15,11 +15,11 @@ from sluice.invariants import RuleSet
 __all__ = ["DEFAULT_ROWS", "SystemName", "circuit_for", "find_system"]
 
 DEFAULT_ROWS = 8_192
-"""The largest batch, where nobody says otherwise."""
+"""Default for the largest batch."""
 
 
 class SystemName(StrEnum):
-    """What `--system` takes."""
+    """The values of `--system`."""
 
     FULL = "full"
     SAMPLED = "sampled"
@@ -27,21 +27,21 @@ class SystemName(StrEnum):
 
 
 def find_system(name: str, *, reveal_rows: bool = False) -> System:
-    """Return a proof system; the one that reveals rows only to who says so twice."""
+    """Return a proof system; `unsafe` also requires `reveal_rows`."""
     if name == SystemName.UNSAFE:
         return Unsafe(reveal_rows=reveal_rows)
     if name == SystemName.FULL:
         return Full()
     if name == SystemName.SAMPLED:
-        raise SettingError("the system 'sampled' goes with keys; open the folder that holds them")
+        raise SettingError("the system 'sampled' needs keys; open its key folder")
     raise SettingError(f"there is no proof system {name!r}; known are {', '.join(SystemName)}")
 
 
 def circuit_for(system: System, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
-    """Derive a circuit; empty rules and batches that the policy never takes are refused."""
+    """Derive a circuit; refuse empty rules and a largest batch outside the policy."""
     if rules.empty:
         raise EmptyRulesError(
-            f"the rules of {rules.plant!r} hold no coupling, balance or window: a proof of them "
+            f"the rules of {rules.plant!r} hold no coupling, balance or window, so a proof "
             "would say nothing; mine other rows"
         )
     if not policy.rows_min <= rows_max <= policy.rows_max:

@@ -1,7 +1,7 @@
-"""The seam behind which proof systems stand: commit, prove, verify.
+"""The interface of proof systems: commit, prove, verify.
 
-A system holds no secrets and no state. The protocol around it (clients, signatures, log, context)
-is the same for all of them; a system sees a batch, a salt and a context, and nobody's name.
+A system has no secrets and no state. The protocol around it (clients, signatures, log, context) is
+the same for all systems. A system gets a batch, a salt and a context, and no client name.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ SALT_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
-    """What is proven of a batch: the statement that rules, policy and largest batch fix.
+    """What is proven about a batch: the statement that rules, policy and largest batch define.
 
     `identity` is a SHA-256, as hex, over everything that decides which proofs verify: the derived
     integers, the constraints and every parameter. A verifier derives it from rules and policy and
@@ -40,7 +40,7 @@ class Circuit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofClaim:
-    """A proof, and the committed batch that it is to hold for."""
+    """A proof, and the committed batch that it must verify for."""
 
     commitment: bytes
     rows: int
@@ -49,58 +49,58 @@ class ProofClaim:
 
 
 class System(Protocol):
-    """A proof system: what it commits to, proves and verifies is one batch under one circuit."""
+    """A proof system: it commits to, proves and verifies one batch under one circuit."""
 
     @property
     def name(self) -> str:
-        """What `--system` calls it."""
+        """Its value for `--system`."""
         ...
 
     @property
     def challenged(self) -> bool:
-        """Whether a nonce, drawn after the commitment, decides what is proven of the batch."""
+        """Whether a nonce, drawn after the commitment, decides what is proven about the batch."""
         ...
 
     @property
     def largest_proof(self) -> int:
-        """No proof of this system has more bytes; a longer one is refused unread."""
+        """The largest proof, in bytes; a longer one is refused unread."""
         ...
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
-        """Derive the circuit; rules or policies it cannot state are an `InputError`."""
+        """Derive the circuit; raise `InputError` for rules or policies that it cannot state."""
         ...
 
     def commit(self, batch: Record, circuit: Circuit, *, salt: bytes) -> bytes:
         """Return the hiding commitment: a function of the encoded batch and the 32-byte salt.
 
-        A batch that could never satisfy the circuit may be a `RefusedError` here already.
+        It may raise `RefusedError` for a batch that can never satisfy the circuit.
         """
         ...
 
     def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
         """Prove that the batch in `commit(batch, circuit, salt=salt)` satisfies the circuit.
 
-        The 32-byte context is absorbed, so that the proof verifies under no other one. A batch
-        that does not satisfy the circuit is a `RefusedError`.
+        The proof absorbs the 32-byte context and verifies under no other one. A batch that does
+        not satisfy the circuit raises `RefusedError`.
         """
         ...
 
     def verify(
         self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
     ) -> None:
-        """Return where the proof holds, and raise `VerificationError` otherwise.
+        """Return if the proof is valid; raise `VerificationError` otherwise.
 
-        Step "5.7" is a proof that has not the shape the circuit demands, "5.8" one that fails.
-        Whatever the bytes are, nothing else is raised.
+        Step "5.7" means that the proof does not have the shape the circuit demands, "5.8" that it
+        is invalid. No bytes raise any other exception.
         """
         ...
 
     def verify_many(
         self, circuit: Circuit, claims: Sequence[ProofClaim]
     ) -> tuple[VerificationError | None, ...]:
-        """Verify the proofs of one circuit: for each none, or the refusal that `verify` raises.
+        """Verify the proofs of one circuit; return for each None or the error of `verify`.
 
-        Every proof is answered for by itself: one that fails changes nothing about the others.
+        Each proof has its own result: an invalid proof does not affect the others.
         """
         ...
 
@@ -108,7 +108,7 @@ class System(Protocol):
 def each_alone(
     system: System, circuit: Circuit, claims: Sequence[ProofClaim]
 ) -> tuple[VerificationError | None, ...]:
-    """Verify proofs one after the other, for systems that gain nothing by taking them together."""
+    """Verify proofs one after the other, for systems that gain nothing from one call."""
     return tuple(_refusal(system, circuit, claim) for claim in claims)
 
 

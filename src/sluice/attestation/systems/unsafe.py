@@ -1,7 +1,7 @@
-"""A transparent system: its "proof" is the encoded rows themselves. For tests and for nothing else.
+"""A transparent system: its "proof" is the encoded rows themselves. For tests only.
 
-It shows every register of the batch to whoever reads the proof, so it must be asked for by name.
-What it verifies is what `full` proves: the integer evaluator is run again on the revealed rows.
+A proof shows every register of the batch to its readers, so the system must be requested by name.
+It verifies what `full` proves: it runs the integer evaluator again on the revealed rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ __all__ = ["RevealedRows", "RevealedTable", "Unsafe"]
 FINE, MISSING, ILLEGAL = 0, 1, 2
 BYTES_PER_REGISTER = 3  # register and mark
 BYTES_PER_CODE = 5  # code and mark
-JUMP_ROWS = 10  # how many strides a rebuilt time jump lasts; any jump is one
+JUMP_ROWS = 10  # strides that a rebuilt time jump lasts; the length does not matter
 LARGEST_CODE = (1 << 31) - 1
 
 
@@ -47,7 +47,7 @@ class RevealedTable:
         """Take every channel that a rule or a liveness fact reads."""
         read = {name for rule in rules.invariants for name in rule.relation.channels}
         read |= {fact.level for fact in rules.clean.liveness} if rules.clean else set()
-        registers = tuple(found for found in encoding.registers if found.channel in read)
+        registers = tuple(each for each in encoding.registers if each.channel in read)
         known = {r.channel for r in registers} | {a.name for a in encoding.actuators}
         if not read <= known:
             raise RulesFileError(
@@ -58,7 +58,7 @@ class RevealedTable:
 
     @property
     def columns(self) -> int:
-        """How many channels a row has, and one for the time jumps."""
+        """The number of channels in a row, and one for the time jumps."""
         return len(self.registers) + len(self.actuators) + 1
 
     def reveal(self, batch: Record) -> RevealedRows:
@@ -81,7 +81,7 @@ class RevealedTable:
         return revealed
 
     def read(self, raw: bytes, rows: int) -> RevealedRows | None:
-        """Read encoded rows; nothing where the bytes are not those of so many rows."""
+        """Read encoded rows; return None if the bytes do not encode `rows` rows."""
         each = BYTES_PER_REGISTER * len(self.registers) + BYTES_PER_CODE * len(self.actuators) + 1
         if rows < 1 or len(raw) != each * rows:
             return None
@@ -113,19 +113,19 @@ class RevealedTable:
 
 
 class _Planes:
-    """The planes of a table, one after the other."""
+    """Reads the planes of a table, one after the other."""
 
     def __init__(self, raw: bytes, rows: int) -> None:
         self._raw, self._rows, self._at = raw, rows, 0
         self.wrong = False
 
     def take(self, kind: str) -> Ints:
-        found = np.frombuffer(self._raw, kind, self._rows, self._at)
-        self._at += found.nbytes
-        return found.astype(np.int64)
+        plane = np.frombuffer(self._raw, kind, self._rows, self._at)
+        self._at += plane.nbytes
+        return plane.astype(np.int64)
 
     def marked(self, readings: Floats) -> Floats:
-        """Put back what is no reading: a missing one, and one that is no code."""
+        """Restore missing readings, and readings that are not a code."""
         marks = self.take("u1")
         self.wrong |= bool(marks.max() > ILLEGAL)
         marked = np.where(marks == ILLEGAL, readings + 0.25, readings)  # rounds to the same code
@@ -146,7 +146,7 @@ CONTEXT_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsafe:
-    """The system that hides nothing; `reveal_rows=True` says that this is known and meant."""
+    """The system that hides nothing; `reveal_rows=True` confirms that this is intended."""
 
     reveal_rows: bool
 
@@ -156,17 +156,17 @@ class Unsafe:
 
     @property
     def name(self) -> str:
-        """What `--system` calls it."""
+        """Its value for `--system`."""
         return "unsafe"
 
     @property
     def challenged(self) -> bool:
-        """Every row is looked at, so none is drawn."""
+        """Every row is checked, so none is drawn."""
         return False
 
     @property
     def largest_proof(self) -> int:
-        """No proof has more bytes."""
+        """The largest proof, in bytes."""
         return 1 << 28
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
@@ -212,7 +212,7 @@ class Unsafe:
         self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
     ) -> None:
         """Evaluate the revealed rows again, in integers."""
-        salt, told, raw = (
+        salt, proof_context, raw = (
             proof[:SALT_BYTES],
             proof[SALT_BYTES : SALT_BYTES + CONTEXT_BYTES],
             proof[SALT_BYTES + CONTEXT_BYTES :],
@@ -220,7 +220,7 @@ class Unsafe:
         revealed = _table(circuit).read(raw, rows)
         if revealed is None or not 1 <= rows <= circuit.rows_max:
             raise VerificationError("5.7", f"the proof does not have the shape of {rows:,} rows")
-        if told != context:
+        if proof_context != context:
             raise VerificationError("5.8", "the proof was made for another context")
         if _commitment(circuit, salt, raw) != commitment:
             raise VerificationError("5.8", "the revealed rows are not the committed ones")
@@ -230,7 +230,7 @@ class Unsafe:
     def verify_many(
         self, circuit: Circuit, claims: Sequence[ProofClaim]
     ) -> tuple[VerificationError | None, ...]:
-        """Verify one after the other."""
+        """Verify the proofs one after the other."""
         return each_alone(self, circuit, claims)
 
 
@@ -243,7 +243,7 @@ def _commitment(circuit: Circuit, salt: bytes, raw: bytes) -> bytes:
 
 
 def _broken(circuit: Circuit, rows: RevealedRows) -> Iterator[str]:
-    """Tell the budgets that the rows break: those of the statement, as docs/protocol.md has it."""
+    """Yield the budgets of the statement (docs/protocol.md) that the rows break."""
     measured = measure(circuit.rules, rows.record)
     budgets = circuit.policy.budgets(circuit.rules, rows=measured.rows)
     if measured.segments > budgets.segments:
@@ -251,15 +251,15 @@ def _broken(circuit: Circuit, rows: RevealedRows) -> Iterator[str]:
     if int(measured.violating.sum()) > budgets.violating_rows:
         yield "violating rows"
     severe = np.zeros(measured.rows, bool)
-    for found in measured.judged:
-        name = found.rule.name
-        if found.anchors.size:
-            if int(found.violating[found.anchors].sum()) > budgets.anchors[name]:
+    for judged in measured.judged:
+        name = judged.rule.name
+        if judged.anchors.size:
+            if int(judged.violating[judged.anchors].sum()) > budgets.anchors[name]:
                 yield f"windows of {name}"
             continue
-        severe |= found.size > budgets.severe[name]
+        severe |= judged.size > budgets.severe[name]
         most = budgets.envelope_rows.get(name, measured.rows)
-        if int(found.envelope.sum()) > most:
+        if int(judged.envelope.sum()) > most:
             yield f"transitions of {name}"
     if int(severe.sum()) > budgets.severe_rows:
         yield "severe rows"

@@ -1,4 +1,4 @@
-"""`sluice attest`: commit to a batch, prove that it keeps the rules, verify such a proof."""
+"""`sluice attest`: commit to a batch, prove that it satisfies the rules, verify such a proof."""
 
 import time
 from pathlib import Path
@@ -48,43 +48,54 @@ from sluice.errors import VerificationError
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="Prove a batch's verdict without showing readings.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Prove that a batch satisfies its plant's rules without showing readings.",
+)
 
 BatchPath = Annotated[Path, typer.Argument(metavar="BATCH", help="The batch's file or folder.")]
-KeysPath = Annotated[Path, typer.Option("--keys", help="The folder that 'attest setup' made.")]
-CommitPath = Annotated[Path, typer.Option("--commit", help="The commitment that is answered.")]
-Rows = Annotated[str | None, typer.Option("--rows", help="Take rows A:B only, B left out.")]
+KeysPath = Annotated[Path, typer.Option("--keys", help="The folder written by 'attest setup'.")]
+CommitPath = Annotated[Path, typer.Option("--commit", help="The commitment to the batch.")]
+Rows = Annotated[str | None, typer.Option("--rows", help="Use only rows A:B; B is excluded.")]
 
 
 @app.command()
 def setup(
     rules: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
-    out_path: Annotated[Path, typer.Option("--out", help="The key folder to make.")],
+    out_path: Annotated[Path, typer.Option("--out", help="The key folder to write.")],
     policy: PolicyName = None,
     system: Annotated[
         SystemName,
-        typer.Option(help="full; sampled, the paper's; unsafe reveals every row: for tests only."),
+        typer.Option(
+            help="full proves every row; sampled proves drawn rows, as in the paper; unsafe "
+            "reveals every row and is for tests only."
+        ),
     ] = SystemName.FULL,
     rows: Annotated[
         int | None,
-        typer.Option(min=1, help="The largest batch, in rows (full 8192, sampled 1024)."),
+        typer.Option(
+            min=1,
+            help="Rows of the largest batch.",
+            show_default="8192 for full, 1024 for sampled",
+        ),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Rows that are drawn (sampled).")] = 32,
+    samples: Annotated[int, typer.Option(min=1, help="Rows to draw (sampled).")] = 32,
     violations: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Drawn rows that may violate (sampled; the paper: 1).",
-            show_default="2, or more where clean batches need it",
+            help="Drawn rows that may violate a rule (sampled; the paper: 1).",
+            show_default="2, or more if clean batches need it",
         ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Derive the circuit of rules and policy, and write what plant and coordinator pin.
+    """Derive the circuit from rules and policy; write the keys for plant and coordinator.
 
-    full has no trusted set-up: whoever has rules and policy derives the same circuit. The keys of
-    sampled are made here, by one party, whom the coordinator must be or trust.
+    full has no trusted set-up: everyone with the same rules and policy derives the same circuit.
+    For sampled, this command generates the keys; the party that runs it must be the coordinator,
+    or a party that the coordinator trusts.
 
     Example: [bold]sluice attest setup --rules rules.json --out keys/[/bold]
     """
@@ -93,13 +104,15 @@ def setup(
         if system is SystemName.SAMPLED:
             most = rows or SAMPLED_ROWS
             sampling = sampling_of(gate.rules, samples, violations)
-            found: System = make_sampled(out_path, gate.rules, gate.policy, sampling, rows_max=most)
+            proofs: System = make_sampled(
+                out_path, gate.rules, gate.policy, sampling, rows_max=most
+            )
             typer.echo(f"sluice: NOTE: {SINGLE_PARTY}", err=True)
         else:
             most = rows or DEFAULT_ROWS
-            found = find_system(system, reveal_rows=system is SystemName.UNSAFE)
-            warn_if_unsafe(found.name)
-        folder = KeyFolder.create(out_path, found, gate.rules, gate.policy, rows_max=most)
+            proofs = find_system(system, reveal_rows=system is SystemName.UNSAFE)
+            warn_if_unsafe(proofs.name)
+        folder = KeyFolder.create(out_path, proofs, gate.rules, gate.policy, rows_max=most)
     circuit = folder.circuit
     if json:
         emit(
@@ -128,7 +141,7 @@ def commit(
     keys: KeysPath,
     out_path: Annotated[Path, typer.Option("--out", help="The commitment to write.")],
     federation: Annotated[str, typer.Option(help="The federation's id.")] = FEDERATION,
-    client: Annotated[str, typer.Option(help="This plant's id there.")] = CLIENT,
+    client: Annotated[str, typer.Option(help="This plant's id in the federation.")] = CLIENT,
     rows: Rows = None,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -138,10 +151,11 @@ def commit(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Commit to a batch: a hiding commitment, its rows and its time, signed.
+    """Commit to a batch: sign a hiding commitment, the number of rows and the time interval.
 
-    The private opening is written beside it (commit.opening, mode 0600): proving needs it, and it
-    must not leave the plant. So must keys/private, where the plant's signing key is made.
+    The command also writes the private opening (commit.opening, mode 0600), which proving needs.
+    The opening must not leave the plant. Neither must keys/private, which contains the plant's
+    signing key.
 
     Example: [bold]sluice attest commit april.csv --keys keys/ --out commit.json[/bold]
     """
@@ -153,19 +167,19 @@ def commit(
     with working(f"committing to {len(loaded):,} rows", quiet=quiet or json):
         committed = commit_batch(loaded, folder, federation=federation, client=client)
     committed.save(out_path)
-    told = committed.message.content
+    content = committed.message.content
     if json:
         emit(
             {
-                "commitment": told.commitment,
-                "rows": told.rows,
-                "interval": {"start": told.interval.start, "end": told.interval.end},
+                "commitment": content.commitment,
+                "rows": content.rows,
+                "interval": {"start": content.interval.start, "end": content.interval.end},
             }
         )
     else:
         out.print(
-            f"{out_path}: commitment {told.commitment[:16]}... to {told.rows:,} rows, "
-            f"{told.interval.start[:19]} to {told.interval.end[:19]}",
+            f"{out_path}: commitment {content.commitment[:16]}... to {content.rows:,} rows, "
+            f"{content.interval.start[:19]} to {content.interval.end[:19]}",
             markup=False,
         )
 
@@ -186,7 +200,7 @@ def prove(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Prove that the committed batch keeps the rules; exit 3 where it does not, and say why here.
+    """Prove that the committed batch satisfies the rules; if it does not, print why and exit 3.
 
     Example:
     [bold]sluice attest prove april.csv --keys keys --commit commit.json --out proof.json[/bold]
@@ -209,7 +223,7 @@ def prove(
         emit({"seconds": seconds, "bytes": size, "peak_mb": peak_mb()})
     else:
         out.print(
-            f"{out_path}: {size:,} bytes in {seconds:.2f} s, {peak_mb():.0f} MB at most",
+            f"{out_path}: {size:,} bytes in {seconds:.2f} s, peak memory {peak_mb():.0f} MB",
             markup=False,
         )
         out.print(PUBLIC)
@@ -224,10 +238,10 @@ def verify(
     log: Annotated[Path | None, typer.Option(help="The federation's log.")] = None,
     json: Json = False,
 ) -> None:
-    """Verify a proof against its commitment; exit 0 where it holds, 3 where it does not.
+    """Verify a proof against its commitment; exit 0 if it is valid, 3 if it is not.
 
-    Needs only the public part of keys/ and the commitment. Without the log it says which steps of
-    docs/protocol.md it could not check.
+    The command needs only the commitment and the public part of keys/. Without --log it names the
+    steps of docs/protocol.md that it could not check.
 
     Example: [bold]sluice attest verify proof.json --keys keys/ --commit commit.json[/bold]
     """
@@ -241,18 +255,21 @@ def verify(
     try:
         ledger = read_log(log) if log else None
         unchecked = () if ledger else NEED_A_LOG
-        found = verify_proof(raw_proof, raw_commit, folder, challenge=raw_challenge, ledger=ledger)
+        verified = verify_proof(
+            raw_proof, raw_commit, folder, challenge=raw_challenge, ledger=ledger
+        )
     except VerificationError as refused:
         if json:
-            payload = _told(started, steps_before(refused.step, unchecked), unchecked)
+            payload = _payload(started, steps_before(refused.step, unchecked), unchecked)
             emit({"verified": False, **payload, "step": refused.step, "reason": refused.why})
         typer.echo(f"sluice: not verified: {refused}", err=True)
         raise typer.Exit(3) from None
     if json:
-        emit({"verified": True, **_told(started, found.steps_checked, found.steps_unchecked)})
+        payload = _payload(started, verified.steps_checked, verified.steps_unchecked)
+        emit({"verified": True, **payload})
     else:
-        _show(found, started)
-        show_guarantee(folder, found)
+        _show(verified, started)
+        show_guarantee(folder, verified)
 
 
 app.command()(challenge)
@@ -260,7 +277,7 @@ app.command(name="guarantee")(guarantee_of)
 app.command(name="export")(export_proof)
 
 
-def _told(
+def _payload(
     started: float, checked: tuple[str, ...], unchecked: tuple[str, ...]
 ) -> dict[str, object]:
     return {
@@ -270,15 +287,15 @@ def _told(
     }
 
 
-def _show(found: Verification, started: float) -> None:
+def _show(verified: Verification, started: float) -> None:
     out.print(
         f"[bold]verified[/bold] in {(time.perf_counter() - started) * 1e3:.0f} ms: the committed "
-        f"batch of {found.client!r}, {found.rows:,} rows, keeps the rules"
+        f"batch of {verified.client!r}, {verified.rows:,} rows, satisfies the rules"
     )
-    if found.steps_unchecked:
+    if verified.steps_unchecked:
         out.print(
-            f"not checked, for want of a log: steps {', '.join(found.steps_unchecked)} (a known "
-            "client, a logged commitment, its first attestation)"
+            f"Not checked: steps {', '.join(verified.steps_unchecked)} (client is registered, "
+            "commitment is logged, no earlier attestation), because no --log was given."
         )
     out.print(PUBLIC)
-    out.print("It speaks of the committed batch; that a model was trained on it is not proven.")
+    out.print("The proof does not show that a model was trained on the committed batch.")

@@ -1,4 +1,4 @@
-"""`sluice attest guarantee`: what drawn rows promise, and how often they exclude a clean plant."""
+"""`sluice attest guarantee`: how often sampling admits a bad batch and excludes a clean one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,14 +34,14 @@ CLEAN_SHARE = 0.0032
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnBudgets:
-    """What follows from a rules file: budgets of silence by coupling, and false exclusions."""
+    """Derived from a rules file: drawn rows on which a coupling may be silent, false exclusions."""
 
     silent: tuple[tuple[str, int], ...]
     exclusion: Exclusion
 
 
 def sampling_of(rules: RuleSet, samples: int, violations: int | None) -> Sampling:
-    """Return how rows are drawn; the budget follows from the rules where nobody says one."""
+    """Return the sampling; without `violations`, the budget follows from the rules."""
     if violations is None:
         violations = violation_budget(rules, samples=samples)
     return Sampling(samples=samples, violations=violations)
@@ -49,13 +49,13 @@ def sampling_of(rules: RuleSet, samples: int, violations: int | None) -> Samplin
 
 def guarantee_of(
     rows: Annotated[int, typer.Option(min=2, help="Rows of the batch.")] = SAMPLED_ROWS,
-    samples: Annotated[int, typer.Option(min=1, help="Rows that are drawn.")] = 32,
+    samples: Annotated[int, typer.Option(min=1, help="Rows to draw.")] = 32,
     violations: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Of which so many may violate (the paper: 1).",
-            show_default="2, or more where clean batches of the rules need it",
+            help="Drawn rows that may violate a rule (the paper: 1).",
+            show_default="2, or more if clean batches under --rules need it",
         ),
     ] = None,
     rules_path: Annotated[
@@ -66,13 +66,13 @@ def guarantee_of(
         typer.Option(
             "--clean-share",
             help="Share of violating rows in a clean batch.",
-            show_default="the most that the rules leave; 0.0032 without them",
+            show_default="the largest that --rules leave; 0.0032 without --rules",
         ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a run.")] = ROUNDS,
     json: Json = False,
 ) -> None:
-    """Say exactly what sampling promises: how likely a bad batch passes and a clean one does not.
+    """Compute exactly how often sampling admits a bad batch and excludes a clean one.
 
     Example: [bold]sluice attest guarantee --rows 1024 --samples 32 --violations 2[/bold]
     """
@@ -84,29 +84,29 @@ def guarantee_of(
         allowed = sampling.violations
     else:
         allowed = min(LEAST_VIOLATIONS, samples - 1) if violations is None else violations
-    found = guarantee(
+    chances = guarantee(
         rows, samples, allowed, clean_share=share if clean is None else clean, rounds=rounds
     )
     if json:
-        emit(_payload(found, budgets))
+        emit(_payload(chances, budgets))
     else:
-        _show(found, budgets)
+        _show(chances, budgets)
 
 
-def show_guarantee(folder: KeyFolder, found: Verification) -> None:
-    """Say what a proof about drawn rows leaves open; nothing where every row was proven."""
+def show_guarantee(folder: KeyFolder, verified: Verification) -> None:
+    """Print how often a bad batch passes a sampled proof; print nothing for other systems."""
     if not isinstance(folder.system, Sampled):
         return
     sampling = folder.system.sampling
-    chances = guarantee(
-        found.rows, sampling.samples, sampling.violations, clean_share=CLEAN_SHARE
+    passes = guarantee(
+        verified.rows, sampling.samples, sampling.violations, clean_share=CLEAN_SHARE
     ).passes
-    told = ", ".join(
-        f"{each.share:.0%}: {each.probability:.3f}" for each in chances if each.share >= 0.01
+    probabilities = ", ".join(
+        f"{each.share:.0%}: {each.probability:.3f}" for each in passes if each.share >= 0.01
     )
     out.print(
-        f"It looked at {sampling.samples} of {found.rows:,} rows. A batch of which this share "
-        f"violates passes with probability {told}."
+        f"The proof covers {sampling.samples} of {verified.rows:,} rows. A batch with this share "
+        f"of violating rows passes with this probability: {probabilities}."
     )
 
 
@@ -119,41 +119,45 @@ def _budgets(rules: RuleSet, sampling: Sampling, *, rows: int, rounds: int) -> D
     )
 
 
-def _payload(found: Guarantee, budgets: DrawnBudgets | None) -> dict[str, object]:
-    told: dict[str, object] = {
-        "pass": [{"share": each.share, "probability": each.probability} for each in found.passes],
-        "violations": found.violations,
-        "clean_share": found.clean_share,
-        "excluded_per_round": found.excluded_per_round,
-        "excluded_per_run": found.excluded_per_run,
-        "rounds": found.rounds,
+def _payload(chances: Guarantee, budgets: DrawnBudgets | None) -> dict[str, object]:
+    payload: dict[str, object] = {
+        "pass": [{"share": each.share, "probability": each.probability} for each in chances.passes],
+        "violations": chances.violations,
+        "clean_share": chances.clean_share,
+        "excluded_per_round": chances.excluded_per_round,
+        "excluded_per_run": chances.excluded_per_run,
+        "rounds": chances.rounds,
     }
     if budgets:
-        told["silent"] = [{"rule": name, "budget": most} for name, most in budgets.silent]
-        told["excluded_per_round_at_most"] = budgets.exclusion.per_round
-        told["excluded_per_run_at_most"] = budgets.exclusion.per_run
-    return told
+        payload["silent"] = [{"rule": name, "budget": most} for name, most in budgets.silent]
+        payload["excluded_per_round_at_most"] = budgets.exclusion.per_round
+        payload["excluded_per_run_at_most"] = budgets.exclusion.per_run
+    return payload
 
 
-def _show(found: Guarantee, budgets: DrawnBudgets | None) -> None:
-    drawn = table(
-        f"{found.samples} of {found.rows:,} rows drawn, at most {found.violations} violating",
+def _show(chances: Guarantee, budgets: DrawnBudgets | None) -> None:
+    passes = table(
+        f"{chances.samples} of {chances.rows:,} rows drawn, at most {chances.violations} violating",
         "violating rows",
-        "passes",
+        "probability to pass",
     )
-    for each in found.passes:
-        drawn.add_row(f"{each.share:.1%}", f"{each.probability:.4f}")
-    out.print(drawn)
-    once = f", once in {1 / found.excluded_per_round:,.0f}" if found.excluded_per_round else ""
+    for each in chances.passes:
+        passes.add_row(f"{each.share:.1%}", f"{each.probability:.4f}")
+    out.print(passes)
+    often = chances.excluded_per_round
+    once = f" (once in {1 / often:,.0f} rounds)" if often else ""
     out.print(
-        f"A clean batch with {found.clean_share:.2%} violating rows is excluded with "
-        f"{found.excluded_per_round:.4%} per round{once}; {found.excluded_per_run:.2%} per run of "
-        f"{found.rounds} rounds with fresh draws."
+        f"A clean batch with {chances.clean_share:.2%} violating rows is excluded with probability "
+        f"{often:.4%} per round{once}, and {chances.excluded_per_run:.2%} per run of "
+        f"{chances.rounds} rounds with fresh draws."
     )
     if budgets:
         silent = ", ".join(f"{name} {most}" for name, most in budgets.silent)
-        out.print(f"Drawn rows on which a coupling may be silent: {silent or 'there is none'}.")
         out.print(
-            f"For violating rows or silence a clean batch of these rules is excluded with at most "
-            f"{budgets.exclusion.per_round:.3%} per round, {budgets.exclusion.per_run:.2%} per run."
+            f"Drawn rows on which each coupling may be silent: {silent or 'there is no coupling'}."
+        )
+        out.print(
+            "Counting violating rows and silent couplings, a clean batch under these rules is "
+            f"excluded with probability at most {budgets.exclusion.per_round:.3%} per round and "
+            f"{budgets.exclusion.per_run:.2%} per run."
         )

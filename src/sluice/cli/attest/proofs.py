@@ -1,4 +1,4 @@
-"""Key folders and proofs, as `sluice attest` and `sluice check --prove` share them."""
+"""Helpers of the `sluice attest` commands: open key folders, read batches and documents."""
 
 import resource
 import sys
@@ -23,13 +23,13 @@ __all__ = [
 ]
 
 PUBLIC = (
-    "What it shows: that the batch keeps the rules, its number of rows and the time it covers; the "
-    "rules and the policy are public too."
+    "Public: that the batch satisfies the rules, its number of rows, the time it covers, the rules "
+    "and the policy."
 )
 
 
 def open_keys(path: Path) -> KeyFolder:
-    """Open a key folder whose circuit is the one this version derives."""
+    """Open a key folder; refuse it if this version derives another circuit."""
     folder = KeyFolder.open(path)
     warn_if_unsafe(folder.system.name)
     folder.demand_same_circuit()
@@ -47,7 +47,7 @@ def read_batch(
     every: int,
     quiet: bool,
 ) -> Record:
-    """Read the rows of a record that the options of a command name."""
+    """Read the rows of a record that a command's options select."""
     with working(f"reading {path}", quiet=quiet):
         record = open_record(
             path, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
@@ -56,7 +56,7 @@ def read_batch(
 
 
 def read_bounded(path: Path, most: int) -> bytes:
-    """Read a document, and no more of it than shows that it is too long."""
+    """Read at most `most` + 1 bytes of a document; the last one shows that it is too long."""
     try:
         with path.open("rb") as opened:
             return opened.read(most + 1)
@@ -65,17 +65,17 @@ def read_bounded(path: Path, most: int) -> bytes:
 
 
 def warn_if_unsafe(system: str) -> None:
-    """Say aloud, whatever was asked to be quiet, that a system hides nothing."""
+    """Warn on stderr, even with --quiet, that the unsafe system reveals every reading."""
     if system == SystemName.UNSAFE:
         typer.echo(
-            "sluice: WARNING: system 'unsafe' HIDES NOTHING: its proof shows every reading that "
-            "the rules look at. It is for tests; use --system full.",
+            "sluice: WARNING: system 'unsafe' HIDES NOTHING: its proof reveals every reading that "
+            "the rules use. It is for tests only; use --system full.",
             err=True,
         )
 
 
 def peak_mb() -> float:
-    """Return the most memory this process, or one it waited for, has held."""
+    """Return the peak memory in MB of this process or of a child it has waited for."""
     unit = 1 if sys.platform == "darwin" else 1_024
-    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return max(resource.getrusage(who).ru_maxrss for who in whose) * unit / 1e6
+    processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(resource.getrusage(process).ru_maxrss for process in processes) * unit / 1e6

@@ -1,4 +1,4 @@
-"""`sluice attest challenge | export`: what the sampled system has besides."""
+"""`sluice attest challenge` and `sluice attest export`: commands for the sampled system only."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -32,32 +32,35 @@ __all__ = [
 ]
 
 ChallengePath = Annotated[
-    Path | None, typer.Option("--challenge", help="The coordinator's nonce (sampled only).")
+    Path | None, typer.Option("--challenge", help="The coordinator's challenge (sampled only).")
 ]
 
 
 class ExportFormat(StrEnum):
-    """What `--format` takes."""
+    """The values of `--format`."""
 
     SNARKJS = "snarkjs"
 
 
 def challenge(
     commit: Annotated[Path, typer.Argument(metavar="COMMIT", help="The commitment.")],
-    keys: Annotated[Path, typer.Option("--keys", help="The folder that 'attest setup' made.")],
+    keys: Annotated[Path, typer.Option("--keys", help="The folder written by 'attest setup'.")],
     out_path: Annotated[Path, typer.Option("--out", help="The challenge to write.")],
     json: Json = False,
 ) -> None:
-    """Draw a nonce for a commitment, as its coordinator; it decides which rows are proven.
+    """Draw a coordinator's nonce for a commitment; the nonce decides which rows are proven.
 
-    Draw it after the commitment is on record, and once: who may ask again may choose its rows.
+    Draw it after the commitment is on record, and only once: a plant that can request another draw
+    can choose its rows.
 
     Example: [bold]sluice attest challenge commit.json --keys keys --out challenge.json[/bold]
     """
     folder = open_keys(keys)
     refuse_overwriting(out_path, commit)
     if out_path.exists():
-        raise SettingError(f"{out_path} exists; a commitment is challenged once")
+        raise SettingError(
+            f"{out_path} exists; a commitment is challenged only once: use the existing challenge"
+        )
     signed = COMMITS.read(read_bounded(commit, COMMITS.largest))
     signed.verify(signed.content.key, step="2")
     drawn = draw_challenge(signed.content)
@@ -76,16 +79,16 @@ def challenge(
 
 def export_proof(
     proof: Annotated[Path, typer.Argument(metavar="PROOF", help="The proof.")],
-    keys: Annotated[Path, typer.Option("--keys", help="The folder that 'attest setup' made.")],
-    commit: Annotated[Path, typer.Option("--commit", help="The commitment it answers.")],
-    challenge: Annotated[Path, typer.Option("--challenge", help="The coordinator's nonce.")],
+    keys: Annotated[Path, typer.Option("--keys", help="The folder written by 'attest setup'.")],
+    commit: Annotated[Path, typer.Option("--commit", help="The commitment to the batch.")],
+    challenge: Annotated[Path, typer.Option("--challenge", help="The coordinator's challenge.")],
     out_path: Annotated[Path, typer.Option("--out", help="The folder to write.")],
     format_: Annotated[
-        ExportFormat, typer.Option("--format", help="snarkjs.")
+        ExportFormat, typer.Option("--format", help="The format of the exported files.")
     ] = ExportFormat.SNARKJS,
     json: Json = False,
 ) -> None:
-    """Write a verified proof as stock snarkjs reads it: proof, public signals, verification key.
+    """Verify a sampled proof and write it for snarkjs: proof, public signals, verification key.
 
     Example: [bold]sluice attest export proof.json --keys keys --commit commit.json
     --challenge challenge.json --format snarkjs --out exported[/bold]
@@ -107,7 +110,7 @@ def export_proof(
 
 
 def read_challenge(folder: KeyFolder, path: Path | None) -> bytes | None:
-    """Read the challenge that a system needs, or see that none is given where it takes none."""
+    """Read the challenge; refuse a missing one that the system needs, or one that it does not."""
     if folder.system.challenged == (path is None):
         word = "needs" if path is None else "takes no"
         raise SettingError(f"system {folder.system.name!r} {word} --challenge")
@@ -123,7 +126,7 @@ def _claim(folder: KeyFolder, commit: Commit, drawn: Challenge) -> SampledClaim:
 def _sampled(folder: KeyFolder) -> Sampled:
     if not isinstance(folder.system, Sampled):
         raise SettingError(
-            f"{folder.path} is of system {folder.system.name!r}, which draws no rows; make keys "
-            "with --system sampled"
+            f"{folder.path} is for system {folder.system.name!r}, which draws no rows; make keys "
+            "with 'sluice attest setup --system sampled'"
         )
     return folder.system

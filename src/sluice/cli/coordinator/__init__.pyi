@@ -1,4 +1,4 @@
 from .operations import app
-from .waivers import told_removals, told_waivers, waiver_line
+from .waivers import removal_payloads, waiver_line, waiver_payloads
 
-__all__ = ["app", "told_removals", "told_waivers", "waiver_line"]
+__all__ = ["app", "removal_payloads", "waiver_line", "waiver_payloads"]

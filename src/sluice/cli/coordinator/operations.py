@@ -1,4 +1,4 @@
-"""`sluice coordinator status | remove | export-log`: look after a federation."""
+"""`sluice coordinator`: show and maintain a federation."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from sluice.attestation.log import read_log
 from sluice.cli.console import Json, emit, out, table
 from sluice.cli.coordinator.setup import Folder, app
-from sluice.cli.coordinator.waivers import interval_of, told_waivers, waiver_line
+from sluice.cli.coordinator.waivers import interval_of, waiver_line, waiver_payloads
 from sluice.errors import SettingError
 
 __all__ = ["app"]
@@ -17,7 +17,7 @@ __all__ = ["app"]
 
 @app.command()
 def status(folder: Folder, json: Json = False) -> None:
-    """Say where the federation stands: the round, and each plant's part in it.
+    """Show the state of the federation: its round, its gate and each plant's state.
 
     Example: [bold]sluice coordinator status water[/bold]
     """
@@ -29,7 +29,7 @@ def status(folder: Folder, json: Json = False) -> None:
     store.close()
     standing = ledger.rounds.standing
     gate = "in shadow" if ledger.exemptions.shadow else "enforced"
-    waivers = told_waivers(ledger)
+    waivers = waiver_payloads(ledger)
     if json:
         emit(
             {
@@ -42,8 +42,13 @@ def status(folder: Folder, json: Json = False) -> None:
                 "finished": standing is not None and standing.aggregated,
                 "entries": ledger.size,
                 "plants": [
-                    {"plant": m.name, "state": m.state, "failed": m.failed, "seen": m.seen}
-                    for m in members
+                    {
+                        "plant": member.name,
+                        "state": member.state,
+                        "failed": member.failed,
+                        "seen": member.seen,
+                    }
+                    for member in members
                 ],
             }
         )
@@ -52,11 +57,14 @@ def status(folder: Folder, json: Json = False) -> None:
         f"{ledger.rounds.counted} of {site.terms.rounds} rounds done (the last is round "
         f"{ledger.rounds.last}), {ledger.size} log entries; the gate is {gate}"
     )
-    drawn = table("", "plant", "state", "rounds failed in a row", "malformed", "log seen")
-    for m in members:
-        malformed = counts.get((m.name, "malformed"), 0)
-        drawn.add_row(m.name, m.state, str(m.failed), str(malformed), str(m.seen))
-    out.print(drawn)
+    columns = ("plant", "state", "failed rounds in a row", "malformed messages", "log entries seen")
+    plants = table("", *columns)
+    for member in members:
+        malformed = counts.get((member.name, "malformed"), 0)
+        plants.add_row(
+            member.name, member.state, str(member.failed), str(malformed), str(member.seen)
+        )
+    out.print(plants)
     for waiver in waivers:
         out.print(waiver_line(waiver), markup=False)
 
@@ -64,11 +72,13 @@ def status(folder: Folder, json: Json = False) -> None:
 @app.command()
 def remove(
     folder: Folder,
-    plant: Annotated[str, typer.Argument(help="The plant found compromised.")],
-    from_: Annotated[int, typer.Option("--from", min=1, help="The first round in doubt.")],
+    plant: Annotated[str, typer.Argument(help="The compromised plant.")],
+    from_: Annotated[
+        int, typer.Option("--from", min=1, help="The first round that may be compromised.")
+    ],
     json: Json = False,
 ) -> None:
-    """Go back to before a round and on without a plant; the log keeps the rounds given up.
+    """Remove a plant and return to the model before a round; the log keeps discarded rounds.
 
     Example: [bold]sluice coordinator remove water north --from 7[/bold]
     """
@@ -79,7 +89,7 @@ def remove(
         emit({"plant": plant, "model_of_round": back.model_of, "rounds_given_up": back.given_up})
     else:
         out.print(
-            f"{plant} is removed; the next round starts from the model of round {back.model_of}",
+            f"{plant} is removed; the next round starts from the model after round {back.model_of}",
             markup=False,
         )
 
@@ -88,16 +98,20 @@ def remove(
 def waive(
     folder: Folder,
     plant: Annotated[str, typer.Argument(help="The plant under maintenance.")],
-    start: Annotated[str, typer.Option("--from", help="On the plant's own clock, ISO 8601.")],
-    end: Annotated[str, typer.Option("--to", help="The window's end, likewise.")],
-    reason: Annotated[str, typer.Option(help="Why; everyone who reads the log reads it.")],
-    days: Annotated[float, typer.Option(min=0, help="It expires after so many days.")] = 30,
+    start: Annotated[
+        str, typer.Option("--from", help="Start of the window on the plant's clock, ISO 8601.")
+    ],
+    end: Annotated[
+        str, typer.Option("--to", help="End of the window on the plant's clock, ISO 8601.")
+    ],
+    reason: Annotated[str, typer.Option(help="Why; every reader of the log can see it.")],
+    days: Annotated[float, typer.Option(min=0, help="Days until the waiver expires.")] = 30,
     json: Json = False,
 ) -> None:
-    """Let a plant's batches of a maintenance window take part without a proof.
+    """Admit a plant's batches from a maintenance window without a proof.
 
-    It waives step 4, the physics, for batches that lie within the window, and nothing else. Signed
-    and in the log, until it expires.
+    The waiver replaces step 4 (the proof) only, and only for batches within the window. It is
+    signed and logged, and it ends when it expires.
 
     Example: [bold]sluice coordinator waive water north --from 2026-04-01T08:00 --to
     2026-04-02T18:00 --reason "tank 2 is being painted"[/bold]
@@ -112,22 +126,25 @@ def waive(
         expires=now + timedelta(days=days),
         reason=reason,
     )
-    named = grant(folder, window, at=now)
+    waiver = grant(folder, window, at=now)
     if json:
-        emit({"plant": plant, "waiver": named})
+        emit({"plant": plant, "waiver": waiver})
     else:
-        out.print(f"waiver {named[:12]} for {plant} is in the log", markup=False)
+        out.print(f"waiver {waiver[:12]} for {plant} is in the log", markup=False)
 
 
+@app.command(name="readmit", hidden=True)  # the old name, kept for one release
 @app.command()
-def readmit(
+def reinstate(
     folder: Folder,
-    plant: Annotated[str, typer.Argument(help="A plant that was suspended.")],
+    plant: Annotated[str, typer.Argument(help="The suspended plant.")],
     json: Json = False,
 ) -> None:
-    """End a plant's suspension; a federation that runs asks it again from the next round on.
+    """End a plant's suspension; the plant takes part again from the next round.
 
-    Example: [bold]sluice coordinator readmit water north[/bold]
+    The command also works while the federation runs.
+
+    Example: [bold]sluice coordinator reinstate water north[/bold]
     """
     from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
 
@@ -139,7 +156,7 @@ def readmit(
     if json:
         emit({"plant": plant})
     else:
-        out.print(f"{plant} is asked again from the next round on", markup=False)
+        out.print(f"{plant} takes part again from the next round", markup=False)
 
 
 @app.command(name="export-log")
@@ -148,7 +165,7 @@ def export_log(
     out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
     json: Json = False,
 ) -> None:
-    """Verify the log from its first entry on and write a copy for others to verify.
+    """Verify the whole log and write a copy that others can verify.
 
     Example: [bold]sluice coordinator export-log water --out log.jsonl[/bold]
     """
@@ -157,7 +174,7 @@ def export_log(
 
     path = CoordinatorFolder(folder).log
     if out_path.exists() and out_path.samefile(path):
-        raise SettingError(f"{out_path} is the log itself; write somewhere else")
+        raise SettingError(f"{out_path} is the log itself; write another file")
     raw = path.read_bytes()
     with atomically(out_path) as draft:
         draft.write_bytes(raw)

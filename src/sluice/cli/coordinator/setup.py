@@ -1,4 +1,4 @@
-"""`sluice coordinator`: found a federation, invite plants, run its rounds, look after it."""
+"""`sluice coordinator`: create a federation, invite plants, run its rounds."""
 
 import signal
 import sys
@@ -15,18 +15,21 @@ from sluice.cli.options import open_record, range_of
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="A federation between sites: the coordinator's side.")
+app = typer.Typer(
+    no_args_is_help=True, help="Run a federation between sites: the coordinator's commands."
+)
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The coordinator's folder.")]
 NoProxy = Annotated[
-    bool, typer.Option("--no-proxy", help="nginx is run by somebody else, as proxy/ says.")
+    bool,
+    typer.Option("--no-proxy", help="Do not start nginx; you run it with the files in proxy/."),
 ]
-Wait = Annotated[float, typer.Option(min=0, help="Seconds to wait for plants to come.")]
+Wait = Annotated[float, typer.Option(min=0, help="Seconds to wait for plants to connect.")]
 Shadow = Annotated[
     bool | None,
     typer.Option(
         "--shadow/--enforce",
-        help="Only log whom the gate would keep out, or keep them out. Neither: as before.",
+        help="Log refusals without enforcing them, or enforce them. Default: unchanged.",
     ),
 ]
 
@@ -34,29 +37,43 @@ Shadow = Annotated[
 @app.command()
 def init(
     folder: Folder,
-    reference: Annotated[Path, typer.Option(help="A clean record of the coordinator's own.")],
+    reference: Annotated[
+        Path,
+        typer.Option(help="The coordinator's own clean record; it sets scaling and threshold."),
+    ],
     name: Annotated[str, typer.Option(help="The federation's name.")] = "federation",
-    rows: Annotated[str | None, typer.Option(help="Take rows A:B of it only.")] = None,
-    every: Annotated[int, typer.Option(min=1, help="Keep every n-th row.")] = 1,
-    host: Annotated[str, typer.Option(help="Where plants reach this machine.")] = "127.0.0.1",
+    rows: Annotated[
+        str | None, typer.Option(help="Use only rows A:B of --reference; B is excluded.")
+    ] = None,
+    every: Annotated[int, typer.Option(min=1, help="Keep every n-th row of --reference.")] = 1,
+    host: Annotated[
+        str, typer.Option(help="Name or address at which plants reach this machine.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535, help="The proxy's port.")] = 8_443,
     link_port: Annotated[
         int, typer.Option(min=1, max=65_535, help="Flower's port, on loopback.")
     ] = 8_000,
     policy: Annotated[str, typer.Option(help="paper, hardened or a policy file.")] = "hardened",
-    system: Annotated[SystemName, typer.Option(help="full; unsafe shows every row.")] = (
-        SystemName.FULL
-    ),
-    largest: Annotated[int, typer.Option(min=1, help="The largest batch, in rows.")] = 8_192,
-    rule: Annotated[str, typer.Option(help="How updates are joined.")] = "fedavg",
-    rounds: Annotated[int, typer.Option(min=1)] = 10,
-    epochs: Annotated[int, typer.Option(min=1, help="Of each plant in each round.")] = 2,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    deadline: Annotated[float, typer.Option(min=1, help="Seconds for each phase.")] = 900,
-    suspend_after: Annotated[int, typer.Option(min=1, help="Rounds failed in a row.")] = 5,
+    system: Annotated[
+        SystemName,
+        typer.Option(help="Proof system; unsafe reveals every row and is for tests only."),
+    ] = SystemName.FULL,
+    largest: Annotated[int, typer.Option(min=1, help="Rows of the largest batch.")] = 8_192,
+    rule: Annotated[
+        str, typer.Option(help="Aggregation rule: fedavg, median, krum and others.")
+    ] = "fedavg",
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Local epochs per plant and round.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    deadline: Annotated[
+        float, typer.Option(min=1, help="Seconds that plants have for each phase.")
+    ] = 900,
+    suspend_after: Annotated[
+        int, typer.Option(min=1, help="Suspend a plant after this many failed rounds in a row.")
+    ] = 5,
     json: Json = False,
 ) -> None:
-    """Begin a federation: keys, certificates, log, store and the proxy's configuration.
+    """Create a federation: keys, certificates, log, store and the proxy's configuration.
 
     Example: [bold]sluice coordinator init water --reference line.parquet --rows 0:8640[/bold]
     """
@@ -97,8 +114,8 @@ def init(
         emit({"federation": name, "folder": str(folder), "coordinator": site.terms.coordinator})
     else:
         out.print(
-            f"{folder}: federation {name!r} is founded. Move private/approver.key to who approves "
-            "rules, and invite plants with 'sluice coordinator invite'.",
+            f"{folder}: federation {name!r} is created. Move private/approver.key to the person "
+            "who approves rules, and invite plants with 'sluice coordinator invite'.",
             markup=False,
         )
 
@@ -110,7 +127,7 @@ def invite(
     out_path: Annotated[Path, typer.Option("--out", help="The invitation's file.")],
     json: Json = False,
 ) -> None:
-    """Write an invitation for one plant. It holds a secret and serves once.
+    """Write an invitation for one plant; it contains a secret and is valid once.
 
     Example: [bold]sluice coordinator invite water north --out north.invitation[/bold]
     """
@@ -122,7 +139,7 @@ def invite(
     if json:
         emit({"plant": plant, "invitation": str(out_path)})
     else:
-        out.print(f"{out_path}: hand it to {plant} by a way you trust", markup=False)
+        out.print(f"{out_path}: send it to {plant} over a channel that you trust", markup=False)
 
 
 @app.command(name="import")
@@ -131,7 +148,7 @@ def import_(
     file: Annotated[Path, typer.Argument(help="A plant's request.json or exported attestation.")],
     json: Json = False,
 ) -> None:
-    """Take in what a plant sent as a file: its request to join, or an attestation.
+    """Import a file from a plant: its request to join, or an exported attestation.
 
     Example: [bold]sluice coordinator import water north/request.json[/bold]
     """
@@ -153,14 +170,14 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run the federation: Flower on loopback, the proxy before it, rounds to the agreed number.
+    """Run the federation: start Flower on loopback and the proxy, then train the agreed rounds.
 
-    It refuses to run while Flower's control interface can be reached from outside. A federation
-    that was stopped or killed goes on where it was.
+    The command refuses to run while Flower's control interface can be reached from outside. A
+    federation that was stopped or killed continues from its last state.
 
-    In shadow, plants that cannot prove their batch take part; log and status name the step at which
-    they would have been refused. Whoever breaks the protocol is kept out all the same. The log says
-    from which entry on the gate is in shadow, and it stays so until a run with --enforce.
+    With --shadow, plants that cannot prove their batch take part; log and status name the step at
+    which they would be refused. A plant that breaks the protocol is still refused. The log records
+    the entry from which the gate is in shadow; only a run with --enforce ends it.
 
     Example: [bold]sluice coordinator run water --shadow[/bold]
     """
@@ -177,18 +194,18 @@ def run(
     signal.signal(signal.SIGTERM, _stop)
     site = CoordinatorFolder(folder)
     terms, store = site.terms, CoordinatorStore(site.base)
-    say = _Teller(quiet=quiet or json)
-    say(f"starting Flower and the proxy at {terms.host}:{terms.port}")
+    report = _Progress(quiet=quiet or json)
+    report(f"starting Flower and the proxy at {terms.host}:{terms.port}")
     with site.alone(), hosted(site, store, proxy=not no_proxy) as wire:
-        say("the control interface is out of reach; waiting for plants")
-        present = wait_for_plants(wire, store, seconds=wait)
-        say(f"{len(present)} plants are there: {', '.join(sorted(present)) or 'none'}")
-        held = coordinator_service(
+        report("the control interface cannot be reached from outside; waiting for plants")
+        connected = wait_for_plants(wire, store, seconds=wait)
+        report(f"{len(connected)} plants are connected: {', '.join(sorted(connected)) or 'none'}")
+        service = coordinator_service(
             site, store, wire, clock=lambda: datetime.now(UTC), shadow=shadow
         )
-        done = held.run(
+        done = service.run(
             rounds=terms.rounds,
-            on_round=lambda after: say(
+            on_round=lambda after: report(
                 f"round {after.round} of {terms.rounds}: {', '.join(after.admitted)}"
             ),
         )
@@ -217,7 +234,7 @@ def run(
 def resume(
     folder: Folder,
     reinstate: Annotated[
-        list[str] | None, typer.Option(help="End the suspension of this plant; may be repeated.")
+        list[str] | None, typer.Option(help="End this plant's suspension; may be repeated.")
     ] = None,
     shadow: Shadow = None,
     no_proxy: NoProxy = False,
@@ -225,7 +242,9 @@ def resume(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a federation that was stopped, after putting a torn end of its log aside.
+    """Continue a federation that was stopped; repair its log first if its last line is incomplete.
+
+    The incomplete line is moved to a file of its own.
 
     Example: [bold]sluice coordinator resume water --reinstate north[/bold]
     """
@@ -235,7 +254,9 @@ def resume(
     site = CoordinatorFolder(folder)
     torn = mend(site.log)
     if torn is not None:
-        typer.echo(f"sluice: the log ended in a torn line; it is in {torn}", err=True)
+        typer.echo(
+            f"sluice: the last line of the log was incomplete; it was moved to {torn}", err=True
+        )
     store = CoordinatorStore(site.base)
     for plant in reinstate or []:
         store.reinstate(plant)
@@ -243,15 +264,15 @@ def resume(
     run(folder, shadow=shadow, no_proxy=no_proxy, wait=wait, json=json, quiet=quiet)
 
 
-class _Teller:
-    """Tells on stderr what goes on."""
+class _Progress:
+    """Prints progress on stderr, unless quiet."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
 
-    def __call__(self, what: str) -> None:
+    def __call__(self, message: str) -> None:
         if not self._quiet:
-            typer.echo(f"sluice: {what}", err=True)
+            typer.echo(f"sluice: {message}", err=True)
 
 
 def _stop(*_: object) -> NoReturn:

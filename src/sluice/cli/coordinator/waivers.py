@@ -1,4 +1,4 @@
-"""Waivers and removals of a log, as commands tell them."""
+"""The waivers and removals of a log, as commands print them."""
 
 from datetime import datetime
 
@@ -6,29 +6,34 @@ from sluice.attestation.log import Ledger
 from sluice.attestation.messages import Interval
 from sluice.errors import SettingError
 
-__all__ = ["interval_of", "told_removals", "told_waivers", "waiver_line"]
+__all__ = ["interval_of", "removal_payloads", "waiver_line", "waiver_payloads"]
 
 
 def interval_of(start: str, end: str) -> Interval:
-    """Read a window on a plant's own clock, which knows no time zone."""
-    first, last = _moment(start), _moment(end)
+    """Parse a window on the plant's own clock, which has no time zone."""
+    first, last = _plant_time(start), _plant_time(end)
     if first > last:
-        raise SettingError(f"the window ends ({end}) before it starts ({start})")
+        raise SettingError(
+            f"the window ends ({end}) before it starts ({start}); give --to a later time"
+        )
     return Interval(start=first, end=last)
 
 
-def _moment(text: str) -> str:
+def _plant_time(text: str) -> str:
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
-        found = None
-    if found is None or found.tzinfo is not None:
-        raise SettingError(f"{text!r} is no time on a plant's clock; write 2026-04-01T08:00")
-    return found.isoformat(timespec="microseconds")
+        time = None
+    if time is None or time.tzinfo is not None:
+        raise SettingError(
+            f"{text!r} is not a time on the plant's clock, which has no time zone; write "
+            "2026-04-01T08:00"
+        )
+    return time.isoformat(timespec="microseconds")
 
 
-def told_waivers(ledger: Ledger) -> list[dict[str, str]]:
-    """Return every waiver of a log."""
+def waiver_payloads(ledger: Ledger) -> list[dict[str, str]]:
+    """Return every waiver of a log as JSON."""
     return [
         {
             "plant": waiver.client,
@@ -41,16 +46,16 @@ def told_waivers(ledger: Ledger) -> list[dict[str, str]]:
     ]
 
 
-def waiver_line(told: dict[str, str]) -> str:
-    """Say a waiver in one line."""
+def waiver_line(waiver: dict[str, str]) -> str:
+    """Format one of `waiver_payloads` as a line of text."""
     return (
-        f"waiver: {told['plant']} from {told['start'][:16]} to {told['end'][:16]} needs no proof "
-        f"until {told['expires'][:16]}Z: {told['reason']}"
+        f"waiver: batches of {waiver['plant']} from {waiver['start'][:16]} to "
+        f"{waiver['end'][:16]} need no proof until {waiver['expires'][:16]}Z: {waiver['reason']}"
     )
 
 
-def told_removals(ledger: Ledger) -> list[dict[str, str | int]]:
-    """Return every removal of a log."""
+def removal_payloads(ledger: Ledger) -> list[dict[str, str | int]]:
+    """Return every removal of a log as JSON."""
     return [
         {
             "plant": removed.client,

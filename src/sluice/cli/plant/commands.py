@@ -1,4 +1,4 @@
-"""`sluice plant`: join a federation, check one's own data, take part, look at one's own state."""
+"""`sluice plant`: join a federation, check the plant's data, take part, show the plant's state."""
 
 import logging
 import signal
@@ -18,22 +18,24 @@ from sluice.plugins import load_one
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="A federation between sites: a plant's side.")
+app = typer.Typer(
+    no_args_is_help=True, help="Take part in a federation between sites: a plant's commands."
+)
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The plant's folder.")]
 
 
 @app.command()
 def join(
-    invitation: Annotated[Path, typer.Argument(help="What the coordinator sent.")],
+    invitation: Annotated[Path, typer.Argument(help="The coordinator's invitation.")],
     record: Annotated[Path, typer.Option(help="The plant's record; it never leaves the plant.")],
     rules: Annotated[Path, typer.Option(help="The plant's own rules file.")],
-    out_path: Annotated[Path, typer.Option("--out", help="The plant's folder to make.")],
-    rows: Annotated[str | None, typer.Option(help="Train on rows A:B only.")] = None,
+    out_path: Annotated[Path, typer.Option("--out", help="The plant's folder to create.")],
+    rows: Annotated[str | None, typer.Option(help="Train only on rows A:B; B is excluded.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Keep every n-th row.")] = 1,
     json: Json = False,
 ) -> None:
-    """Answer an invitation: make keys, derive the circuit, write request.json.
+    """Accept an invitation: make keys, derive the circuit, write request.json.
 
     Example: [bold]sluice plant join north.invitation --record n.parquet --rules rules.json
     --out north[/bold]
@@ -41,18 +43,19 @@ def join(
     from sluice.network import Invitation, TrainingRows, read_document
     from sluice.network.plant import PlantFolder
 
-    told = read_document(Invitation, invitation, private=True)
-    warn_if_unsafe(told.terms.system)
-    found = open_record(record, every=every)
-    start, stop = range_of(rows, found, option="--rows") if rows else (0, len(found))
+    document = read_document(Invitation, invitation, private=True)
+    terms = document.terms
+    warn_if_unsafe(terms.system)
+    loaded = open_record(record, every=every)
+    start, stop = range_of(rows, loaded, option="--rows") if rows else (0, len(loaded))
     share = TrainingRows(record=str(record.resolve()), start=start, stop=stop, every=every)
     text = rules.read_text(encoding="utf-8")
-    held = PlantFolder.create(out_path, told, load_rules(rules), text, share)
-    request = held.folder / "request.json"
+    plant = PlantFolder.create(out_path, document, load_rules(rules), text, share)
+    request = plant.folder / "request.json"
     if json:
-        emit({"plant": told.plant, "federation": told.terms.federation, "request": str(request)})
+        emit({"plant": document.plant, "federation": terms.federation, "request": str(request)})
     else:
-        out.print(f"{request}: send it back to the coordinator; it holds a secret", markup=False)
+        out.print(f"{request}: send it to the coordinator; it contains a secret", markup=False)
 
 
 @app.command()
@@ -60,21 +63,27 @@ def check(
     folder: Folder,
     clean: Annotated[
         str | None,
-        typer.Option(help="Clean rows A:B to compare models on; those after its own unless given."),
+        typer.Option(
+            help="Clean rows A:B to compare models on; default: the rows after the training rows."
+        ),
     ] = None,
     attacks: Annotated[
-        Path | None, typer.Option(help="A record of the plant's own with labelled attacks.")
+        Path | None, typer.Option(help="A record of this plant with labelled attacks.")
     ] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Show what a simulated consortium gains (a minute).")
+        bool,
+        typer.Option(
+            "--simulate", help="Also show the gain of a simulated consortium (takes a minute)."
+        ),
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say whether this plant's own rows would be admitted, why not, and what it would gain.
+    """Check whether this plant's rows would be admitted, and what it gains over training alone.
 
-    The gain is over training alone: the federation's model as it came last beside one trained on
-    this plant's rows only, both on rows that it does not train on. Nothing is sent.
+    The gain compares the last model received from the federation with a model trained on this
+    plant's rows only. Both are measured on rows that the plant does not train on. Nothing is sent.
+    Exit 0 if the rows would be admitted, 3 if not.
 
     Example: [bold]sluice plant check north --attacks north-attacks.csv[/bold]
     """
@@ -82,14 +91,14 @@ def check(
     from sluice.attestation.protocol import explanation
     from sluice.network.plant import PlantFolder
 
-    held = PlantFolder(folder)
-    keys, batch = held.keys, held.share.read()
+    plant = PlantFolder(folder)
+    keys, batch = plant.keys, plant.share.read()
     verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
-    windows = len(held.invitation.terms.framing.windows(batch))
-    gain = gain_of(held, clean=clean, attacks=attacks, quiet=quiet or json)
+    windows = len(plant.invitation.terms.framing.windows(batch))
+    gain = gain_of(plant, clean=clean, attacks=attacks, quiet=quiet or json)
     simulated = None
     if simulate:
-        with working("simulating a consortium, and its plants alone", quiet=quiet or json):
+        with working("simulating a consortium and its plants alone", quiet=quiet or json):
             simulated = load_one("sluice.simulations", "gain")()
     if json:
         emit(
@@ -119,17 +128,18 @@ def check(
 def run(
     folder: Folder,
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Of the node, on loopback; 0: any.")
+        int,
+        typer.Option(min=0, max=65_535, help="Port of the node on loopback; 0: any free port."),
     ] = 0,
     for_: Annotated[
-        float | None, typer.Option("--for", min=0, help="Stop after so many seconds.")
+        float | None, typer.Option("--for", min=0, help="Stop after this many seconds.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Take part: prove the batch once, then train and answer, until stopped.
+    """Take part in the federation: prove the batch once, then train each round, until stopped.
 
-    The plant connects out to the coordinator; nothing connects in. No code that came over the
-    network is run here.
+    The plant opens connections to the coordinator; nothing connects to the plant. No code that is
+    received over the network is executed.
 
     Example: [bold]sluice plant run north[/bold]
     """
@@ -137,8 +147,8 @@ def run(
 
     signal.signal(signal.SIGTERM, _stop)
     logging.basicConfig(format="sluice: %(message)s", level=logging.WARNING)
-    held = PlantFolder(folder)
-    agent, node = held.agent(), node_of(held, port=port)
+    plant = PlantFolder(folder)
+    agent, node = plant.agent(), node_of(plant, port=port)
     if not quiet:
         typer.echo(f"sluice: {agent.name} connects to {node.proxy}", err=True)
     take_part(node, agent, seconds=for_)
@@ -147,59 +157,60 @@ def run(
 @app.command()
 def renew(
     folder: Folder,
-    rows: Annotated[str, typer.Option(help="Rows A:B to attest and train on from now on.")],
+    rows: Annotated[str, typer.Option(help="The new rows A:B to attest and train on.")],
     record: Annotated[
-        Path | None, typer.Option(help="Their record; the one it has unless given.")
+        Path | None, typer.Option(help="The record of these rows; default: the current one.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Name other rows to train on; a plant that runs attests them before the next round.
+    """Select new rows to train on; a running plant attests them before the next round.
 
-    They must cover another time than any batch that was committed to. Until the coordinator has
-    taken them, the plant goes on with the batch it has.
+    The new rows must not overlap in time with any batch committed before. The plant keeps its
+    current batch until the coordinator accepts the new one.
 
     Example: [bold]sluice plant renew north --rows 9240:9840[/bold]
     """
     from sluice.network.plant import PlantFolder
 
-    held = PlantFolder(folder)
-    last = held.share
+    plant = PlantFolder(folder)
+    last = plant.share
     path = Path(last.record) if record is None else record.resolve()
     start, stop = range_of(rows, open_record(path, every=last.every), option="--rows")
-    held.renew(replace(last, record=str(path), start=start, stop=stop))
+    plant.renew(replace(last, record=str(path), start=start, stop=stop))
     if json:
-        emit({"plant": held.invitation.plant, "rows": [start, stop]})
+        emit({"plant": plant.invitation.plant, "rows": [start, stop]})
     else:
-        out.print(f"rows {start}:{stop} of {path} are attested before the next round", markup=False)
+        out.print(
+            f"rows {start}:{stop} of {path} will be attested before the next round", markup=False
+        )
 
 
 @app.command()
 def status(folder: Folder, json: Json = False) -> None:
-    """Say what this plant has attested and pledged, and how much of the log it has seen.
+    """Show how many batches this plant attested, rounds it pledged and log entries it saw.
 
     Example: [bold]sluice plant status north[/bold]
     """
     from sluice.attestation.log import HEADS
     from sluice.network.plant import PlantFolder
 
-    held = PlantFolder(folder)
-    invitation = held.invitation
+    invitation = PlantFolder(folder).invitation
     proofs = sorted((folder / "batches").glob("*/proof.json"))
     pledged = sorted((folder / "rounds").glob("*.token"))
     head = folder / "head.json"
-    seen = HEADS.read(head.read_bytes()).content.size if head.exists() else 0
-    told = {
+    entries = HEADS.read(head.read_bytes()).content.size if head.exists() else 0
+    state = {
         "plant": invitation.plant,
         "federation": invitation.terms.federation,
         "batches": len(proofs),
         "rounds": len(pledged),
-        "log_entries_seen": seen,
+        "log_entries_seen": entries,
     }
     if json:
-        emit(told)
+        emit(state)
     else:
-        for name, value in told.items():
-            out.print(f"{name}: {value}", markup=False)
+        for name, value in state.items():
+            out.print(f"{name.replace('_', ' ')}: {value}", markup=False)
 
 
 @app.command()
@@ -208,7 +219,7 @@ def export(
     out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
     json: Json = False,
 ) -> None:
-    """Write the batch's attestation as a file, for a one-way gateway.
+    """Export the batch's attestation as a file, to carry it through a one-way gateway.
 
     Example: [bold]sluice plant export north --out north.attestation[/bold]
     """
@@ -224,7 +235,10 @@ def export(
     if json:
         emit({"plant": agent.name, "attestation": str(out_path)})
     else:
-        out.print(f"{out_path}: carry it to 'sluice coordinator import'", markup=False)
+        out.print(
+            f"{out_path}: import it at the coordinator with 'sluice coordinator import'",
+            markup=False,
+        )
 
 
 def _stop(*_: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What `sluice plant check` says of the gain over training alone."""
+"""The gain over training alone, which `sluice plant check` measures and prints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ __all__ = ["UnknownGain", "gain_of", "show_gain", "show_simulated"]
 
 
 class GainFigures(Protocol):
-    """What a simulated consortium came to: each figure by name, alone and together."""
+    """The result of a simulated consortium: each figure by name, for plants alone and together."""
 
     clients: int
     rounds: int
@@ -26,92 +26,92 @@ class GainFigures(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownGain:
-    """The gain cannot be told, for a reason."""
+    """The gain cannot be measured, for this reason."""
 
     reason: str
 
 
 NO_MODEL = UnknownGain(
-    reason="No model of the federation has come here yet, so what you would gain over training "
-    "alone cannot be told; --simulate shows what a simulated consortium gains."
+    reason="The plant has received no model from the federation yet, so the gain over training "
+    "alone cannot be measured; --simulate shows the gain of a simulated consortium."
 )
 
 
 def gain_of(
-    held: "PlantFolder", *, clean: str | None, attacks: Path | None, quiet: bool
+    plant: "PlantFolder", *, clean: str | None, attacks: Path | None, quiet: bool
 ) -> "Gain | UnknownGain":
-    """Hold the federation's model against one of the plant's own, where there is one."""
+    """Compare the federation's last model with one trained on the plant's rows alone."""
     from sluice.network.plant import Own, last_model, measured_gain
 
-    terms, share = held.invitation.terms, held.share
-    seen = last_model(held.folder, count=terms.weights)
-    if seen is None:
+    terms, share = plant.invitation.terms, plant.share
+    received = last_model(plant.folder, count=terms.weights)
+    if received is None:
         return NO_MODEL
     whole = share.whole()
     if clean is None and len(whole) == share.stop:
         return UnknownGain(
-            reason="The plant trains on the last rows of its record; give --clean A:B, other rows "
-            "of it, to be told what you gain over training alone."
+            reason="The plant trains on the last rows of its record, so no later rows are left to "
+            "measure the gain over training alone; give --clean A:B, other rows of the record."
         )
     start, stop = range_of(clean, whole, option="--clean") if clean else (share.stop, len(whole))
     if start < share.stop and share.start < stop:
         raise SettingError(
-            f"rows {start}:{stop} overlap {share.start}:{share.stop}, which the plant trains on; "
-            "give --clean other rows of its record"
+            f"rows {start}:{stop} overlap rows {share.start}:{share.stop}, which the plant trains "
+            "on; give --clean other rows of its record"
         )
     attacked = None if attacks is None else open_record(attacks, every=share.every)
-    with counted("rounds alone", seen.round, quiet=quiet) as tick:
+    with counted("rounds alone", received.round, quiet=quiet) as tick:
         own = Own(
-            plant=held.invitation.plant,
+            plant=plant.invitation.plant,
             batch=share.read(),
             clean=whole.rows(start, stop),
             attacks=attacked,
         )
-        return measured_gain(terms, seen, own, on_round=tick)
+        return measured_gain(terms, received, own, on_round=tick)
 
 
 def show_gain(gain: "Gain | UnknownGain") -> None:
-    """Print both models side by side, and what the figures do not say."""
+    """Print the figures of both models side by side, and what they do not show."""
     if isinstance(gain, UnknownGain):
         out.print(gain.reason, markup=False)
         return
-    drawn = table(
-        f"\nAfter {gain.rounds} rounds, on {gain.windows:,} clean windows of your own",
+    figures = table(
+        f"\nAfter {gain.rounds} rounds, on {gain.windows:,} clean windows of this plant",
         "figure",
         "trained alone",
         "federation",
     )
     alone, joint = gain.alone, gain.federation
-    drawn.add_row("mean error of clean windows", f"{alone.error:.4g}", f"{joint.error:.4g}")
-    drawn.add_row(
-        "false alarms a day",
+    figures.add_row("mean error of clean windows", f"{alone.error:.4g}", f"{joint.error:.4g}")
+    figures.add_row(
+        "false alarms per day",
         f"{alone.false_alarms_per_day:.2g}",
         f"{joint.false_alarms_per_day:.2g}",
     )
     if alone.recall is not None and joint.recall is not None:
-        drawn.add_row(
+        figures.add_row(
             f"recall on {gain.attacked:,} attack windows",
             f"{alone.recall:.3f}",
             f"{joint.recall:.3f}",
         )
-    out.print(drawn)
+    out.print(figures)
     if alone.recall is None:
         out.print(
-            "Clean rows show how well a model fits, not what it finds: a record of your own with "
-            "labelled attacks (--attacks) would.",
+            "Clean rows show how well a model fits, not which attacks it detects. To measure that, "
+            "give --attacks, a record of this plant with labelled attacks.",
             markup=False,
         )
 
 
 def show_simulated(gain: GainFigures) -> None:
-    """Print what a simulated consortium came to."""
-    drawn = table(
+    """Print the result of a simulated consortium."""
+    figures = table(
         f"\n{gain.clients} simulated plants of one kind, {gain.rounds} rounds, none malicious",
         "figure",
         "each alone",
         "federation",
     )
     for name, alone in gain.alone.items():
-        drawn.add_row(name.replace("_", " "), f"{alone:.3g}", f"{gain.federation[name]:.3g}")
-    out.print(drawn)
-    out.print("This is a simulation; your plant, and who joins, decide what you gain.")
+        figures.add_row(name.replace("_", " "), f"{alone:.3g}", f"{gain.federation[name]:.3g}")
+    out.print(figures)
+    out.print("This is a simulation; the real gain depends on your plant and on who joins.")

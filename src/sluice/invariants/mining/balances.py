@@ -1,8 +1,8 @@
-"""Hardened balances: sparse, chosen by fit on rows they never saw, true to the plant's pipes.
+"""Hardened balances: sparse, chosen by their fit on held-out rows, consistent with the pipes.
 
-Water in a pipe leaves at most one tank and enters at most one: a meter that seems to raise two
-tanks is a proxy for one of them and stays with the tank that needs it more. A pipe without a meter
-may be told by the on-time of its pump or valve.
+Water in a pipe leaves at most one tank and enters at most one. A meter that seems to raise two
+tanks is therefore a proxy for one of them; only the tank that needs it more keeps it. For a pipe
+without a meter, the on-time of its pump or valve may serve as a term.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from sluice.telemetry import Record, Role
 __all__ = ["BalanceFind", "mine_balances"]
 
 MOST_TERMS = 6
-LEAST_GAIN = 0.01  # of held-out R2, for one term more
+LEAST_GAIN = 0.01  # of held-out R2, for each further term
 METER_BONUS = 0.01  # an on-time must beat a meter by this much
 LEAST_R2 = 0.6
 HELD_OUT = 0.4  # of the fit slice
@@ -27,7 +27,7 @@ MOST_PASSES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceFind:
-    """A balance and how well it fits rows it was and was not fitted to."""
+    """A balance and its R2 on fitted and on held-out rows."""
 
     relation: Balance
     r2: float
@@ -40,7 +40,7 @@ class Pipe:
 
     channel: str
     on: tuple[int, ...]
-    moved: Floats  # through it from each row to the next
+    moved: Floats  # the flow through it from each row to the next
     identity: str  # a meter and the actuator coupled to it are one pipe
 
 
@@ -67,7 +67,7 @@ def mine_balances(
         if not step.std() > 0
     ]
     moving = {name: step for name, step in steps.items() if step.std() > 0}
-    kept = []
+    finds = []
     for level, (fit, pipes, averaged) in _better_timed(record, couplings, moving, whole).items():
         if fit.held_out < LEAST_R2:
             why = f"held-out R2 {fit.held_out:.2f} is below {LEAST_R2}: unmetered flow dominates"
@@ -84,8 +84,8 @@ def mine_balances(
             constant=float(fit.weights[-1]),
             averaged=averaged,
         )
-        kept.append(BalanceFind(relation=relation, r2=fit.r2, r2_held_out=fit.held_out))
-    return tuple(kept), tuple(dropped)
+        finds.append(BalanceFind(relation=relation, r2=fit.r2, r2_held_out=fit.held_out))
+    return tuple(finds), tuple(dropped)
 
 
 def _better_timed(
@@ -93,7 +93,7 @@ def _better_timed(
 ) -> dict[str, tuple["_Fit", tuple[Pipe, ...], bool]]:
     """Fit each tank with flows averaged over both rows and with flows at the later row.
 
-    Snapshots want the average; a meter that already reports the mean over its row does not.
+    Snapshots need the average; a meter that already reports the mean over its row does not.
     """
     best: dict[str, tuple[_Fit, tuple[Pipe, ...], bool]] = {}
     for averaged in (True, False):
@@ -109,7 +109,7 @@ def _pipes(
     record: Record, couplings: tuple[CouplingFind, ...], *, averaged: bool
 ) -> tuple[Pipe, ...]:
     metered = {find.relation.actuator: find.relation.flow for find in couplings}
-    found = []
+    pipes = []
     for channel in record.of_role(Role.FLOW, Role.ACTUATOR):
         readings = record.column(channel.name)
         on = channel.codes.on if channel.codes else ()
@@ -117,16 +117,16 @@ def _pipes(
         through = (moved[1:] + moved[:-1]) / 2 if averaged else moved[1:]
         if np.nanstd(through) > 0:
             identity = metered.get(channel.name, channel.name)
-            found.append(Pipe(channel=channel.name, on=on, moved=through, identity=identity))
-    return tuple(found)
+            pipes.append(Pipe(channel=channel.name, on=on, moved=through, identity=identity))
+    return tuple(pipes)
 
 
 def _whole_steps(record: Record) -> Bools:
-    """Tell the steps from row to row that cross no time jump and miss no reading."""
+    """Mark the steps from row to row that cross no time jump and miss no reading."""
     needed = [c.name for c in record.of_role(Role.LEVEL, Role.FLOW, Role.ACTUATOR)]
     readings = record.values[:, [record.index(name) for name in needed]]
-    holed = np.asarray(np.isnan(readings).any(axis=1))
-    whole: Bools = np.logical_not(holed[1:] | holed[:-1])
+    incomplete = np.asarray(np.isnan(readings).any(axis=1))
+    whole: Bools = np.logical_not(incomplete[1:] | incomplete[:-1])
     whole[record.segment_starts[1:] - 1] = False
     return whole
 
@@ -134,7 +134,7 @@ def _whole_steps(record: Record) -> Bools:
 def _consistent(
     steps: dict[str, Floats], design: Floats, pipes: tuple[Pipe, ...]
 ) -> dict[str, _Fit]:
-    """Fit all tanks; where two claim one pipe in one direction, the needier keeps it."""
+    """Fit all tanks; of two that claim a pipe in one direction, the one with more need keeps it."""
     forbidden: dict[str, set[tuple[str, bool]]] = {level: set() for level in steps}
     fits = {level: _select(step, design, pipes, forbidden[level]) for level, step in steps.items()}
     for _ in range(MOST_PASSES):

@@ -1,4 +1,4 @@
-"""Equation 3: a tolerance from what clean hold-out rows showed."""
+"""Equation 3: a tolerance from the residuals of clean hold-out rows."""
 
 import numpy as np
 
@@ -13,13 +13,13 @@ QUANTILE = 0.999
 NEVER_APPLIED = 1e-6
 PAPER_FLOOR = 1e-9
 ROWS_FOR_PERCENTILE = 1_000
-"""Fewer rows than this hold no 99.9th percentile, only a maximum."""
+"""With fewer rows, the 99.9th percentile is hardly more than the maximum."""
 
 
 def calibrate_as_paper(relation: Relation, evidence: Evidence, clean: Record) -> Invariant:
     """Return the invariant with 1.5 times the 99.9th percentile of its clean residuals."""
-    found = residuals(relation, clean)
-    size = np.abs(found.values[found.applies])
+    on_clean = residuals(relation, clean)
+    size = np.abs(on_clean.values[on_clean.applies])
     tolerance = SAFETY * float(np.quantile(size, QUANTILE)) if size.size else NEVER_APPLIED
     known = Evidence(
         r2=evidence.r2,

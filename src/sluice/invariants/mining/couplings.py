@@ -1,4 +1,4 @@
-"""Hardened couplings: settle time mined per actuator, several on states, none that sees nothing."""
+"""Hardened couplings: a mined settle time per actuator, several on states, none vacuous."""
 
 import re
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from sluice.telemetry import Channel, Record, Role
 
 __all__ = ["CouplingFind", "mine_couplings"]
 
-LEAST_ROWS = 12  # steady rows in a state before anything is said of it
-LONGEST_SETTLE_S = 60.0  # what takes longer is another actuator's doing
+LEAST_ROWS = 12  # steady rows that a state needs to be used
+LONGEST_SETTLE_S = 60.0  # a longer transient is caused by another actuator
 SETTLED = 1.1  # settled when waiting longer shrinks the spread by less than this factor
 LARGEST_LEAK = 0.15  # of nominal, in the off state
 CLOSE = 0.999
 RARE = 0.05  # of rows: a pump that runs less often may be a standby
-EXPLAINS = 1.3  # a standby's running must explain this much of the spread
+EXPLAINS = 1.3  # without the rows of a standby, the spread must fall by this factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CouplingFind:
-    """A coupling, how tight it is, and how often its rarer state is seen."""
+    """A coupling, how tight it is, and how often its rarer state occurs."""
 
     relation: Coupling
     spread: float  # 99.9th percentile of the steady residual over nominal
@@ -33,7 +33,7 @@ class CouplingFind:
 
 
 def mine_couplings(record: Record) -> tuple[tuple[CouplingFind, ...], tuple[Dropped, ...]]:
-    """Find for each actuator the one flow that its state fixes best."""
+    """Find for each actuator the one flow that its state determines best."""
     flows = record.of_role(Role.FLOW)
     kept: list[CouplingFind] = []
     dropped: list[Dropped] = []
@@ -86,7 +86,7 @@ def _coupling(record: Record, actuator: Channel, flow: Channel) -> CouplingFind 
     residual = np.where(steady, _residual(states, readings, off, nominal), np.nan)
     standby = _standby(record, actuator, residual)
     spread = _spread(residual, _running(record, standby)) / largest
-    if spread > 1 / 3:  # 1.5 times this is the tolerance: half of nominal and it sees nothing
+    if spread > 1 / 3:  # the tolerance is 1.5 times this; at half of nominal, on looks like off
         return "vacuous: the flow varies too much to tell on from off"
     on = np.isin(states, [state.code for state in nominal])
     return CouplingFind(
@@ -109,31 +109,31 @@ def _coupling(record: Record, actuator: Channel, flow: Channel) -> CouplingFind 
 def _nominals(
     states: Floats, readings: Floats, steady: Bools, codes: list[int]
 ) -> tuple[ActuatorState, ...]:
-    found = []
+    nominals = []
     for code in codes:
         there = steady & (states == code)
         if there.sum() >= LEAST_ROWS:
-            found.append(ActuatorState(code=code, nominal=float(np.median(readings[there]))))
-    return tuple(found)
+            nominals.append(ActuatorState(code=code, nominal=float(np.median(readings[there]))))
+    return tuple(nominals)
 
 
 def _residual(
     states: Floats, readings: Floats, off: Bools, nominal: tuple[ActuatorState, ...]
 ) -> Floats:
-    """Return the flow less what the state lets expect, NaN in states that expect nothing."""
+    """Return the flow minus the nominal flow of the state; NaN in states without one."""
     expected = np.where(off, 0.0, np.nan)
     for state in nominal:
         expected[states == state.code] = state.nominal
     return np.asarray(readings - expected)
 
 
-def _spread(residual: Floats, passed_over: Bools) -> float:
-    judged = residual[~np.isnan(residual) & ~passed_over]
+def _spread(residual: Floats, skipped: Bools) -> float:
+    judged = residual[~np.isnan(residual) & ~skipped]
     return float(np.quantile(np.abs(judged), CLOSE)) if judged.size else np.inf
 
 
 def _settle(states: Floats, readings: Floats, off: Bools, codes: list[int], record: Record) -> int:
-    """Return the fewest rows after a switch beyond which waiting longer hardly helps."""
+    """Return the fewest rows from a switch after which waiting longer hardly reduces the spread."""
     spreads = []
     longest = max(1, round(LONGEST_SETTLE_S / record.stride_s))
     for settle in range(longest + 1):
@@ -142,7 +142,7 @@ def _settle(states: Floats, readings: Floats, off: Bools, codes: list[int], reco
         if (steady & off).sum() < LEAST_ROWS or not nominal:
             break
         residual = _residual(states, readings, off, nominal)
-        # Rows that wait are rows not judged: a spread counts for more the fewer it is held to.
+        # Rows in transition are not judged, so a spread over fewer rows weighs more.
         spreads.append(_spread(residual, ~steady) / steady.mean())
     if not spreads:
         return 0
@@ -151,10 +151,10 @@ def _settle(states: Floats, readings: Floats, off: Bools, codes: list[int], reco
 
 
 def _standby(record: Record, actuator: Channel, residual: Floats) -> tuple[tuple[str, int], ...]:
-    """Return the pumps beside which the coupling is silent.
+    """Return the standby pumps: the coupling is not checked while one of them runs.
 
-    Neighbours by number that never ran (P102 stands by for P101), and pumps that ran rarely and
-    whose running explains where the flow was not nominal.
+    These are neighbours by number that never ran (P102 is the standby of P101), and pumps that ran
+    rarely and whose running explains where the flow was not nominal.
     """
     chosen: list[tuple[str, int]] = []
     rare: list[tuple[str, int]] = []
@@ -184,7 +184,7 @@ def _running(record: Record, pumps: tuple[tuple[str, int], ...]) -> Bools:
 
 
 def _are_neighbours(one: str, other: str) -> bool:
-    """P101 and P102, 1_P_005_STATUS and 1_P_006_STATUS."""
+    """Whether two names differ by 1: P101 and P102, 1_P_005_STATUS and 1_P_006_STATUS."""
     first, second = (re.fullmatch(r"(.*?)(\d+)(\D*)", name) for name in (one, other))
     return bool(
         first

@@ -1,4 +1,4 @@
-"""The hardened profile: rules an engineer believes, tolerances that whole clean batches keep."""
+"""The hardened profile: plausible rules, with tolerances within which whole clean batches stay."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ __all__ = ["mine_hardened", "with_power"]
 
 
 def with_power(rules: RuleSet, clean: Record) -> RuleSet:
-    """Return the rules, each with the smallest offset, freeze and contradiction it would catch."""
+    """Return the rules, each with the smallest offset, freeze and contradiction it detects."""
     return replace(rules, invariants=tuple(_powered(rule, clean) for rule in rules.invariants))
 
 
@@ -50,11 +50,11 @@ def _powered(rule: Invariant, clean: Record) -> Invariant:
                 else None,
             )
         case Window() as window:
-            seen = _moves(window.level, window.rows, clean) > rule.tolerance
+            detects_freeze = _moves(window.level, window.rows, clean) > rule.tolerance
             evidence = replace(
                 rule.evidence,
                 smallest_offset=rule.tolerance / window.rows,
-                smallest_freeze_rows=window.rows if seen else None,
+                smallest_freeze_rows=window.rows if detects_freeze else None,
             )
         case Rate():
             evidence = replace(rule.evidence, smallest_offset=rule.tolerance)
@@ -64,13 +64,13 @@ def _powered(rule: Invariant, clean: Record) -> Invariant:
 
 
 def _moves(level: str, rows: int, clean: Record) -> float:
-    """Return how far the level usually moves over so many rows (the median)."""
+    """Return the median change of the level over `rows` rows."""
     readings = clean.column(level)
     return float(np.nanmedian(np.abs(readings[rows:] - readings[:-rows])))
 
 
 DRIFT_BLOCKS = 20
-ROWS_FOR_MAXIMUM = 500  # enough for the largest value to stand in for the percentile
+ROWS_FOR_MAXIMUM = 500  # enough to use the largest value as the percentile
 
 
 def mine_hardened(fit: Record, calibration: Record) -> RuleSet:
@@ -93,8 +93,8 @@ def mine_hardened(fit: Record, calibration: Record) -> RuleSet:
             dropped.append(Dropped(name=rule.name, why=why))
         else:
             kept.append(rule)
-    for found in balances:
-        kept += _balance(found, calibration)
+    for balance in balances:
+        kept += _balance(balance, calibration)
     kept += _bounds_and_rates(fit, calibration)
     rules = RuleSet(
         plant=fit.name,
@@ -110,17 +110,17 @@ def mine_hardened(fit: Record, calibration: Record) -> RuleSet:
 
 
 def _coupling(relation: Coupling, clean: Record, evidence: Evidence) -> Invariant:
-    found = residuals(relation, clean)
-    steady = found.values[found.applies & ~found.envelope]
+    on_clean = residuals(relation, clean)
+    steady = on_clean.values[on_clean.applies & ~on_clean.envelope]
     rule = _calibrated(relation, np.abs(steady), resolution(clean.column(relation.flow)), evidence)
     return replace(rule, tolerance=max(rule.tolerance, _drifting(steady)))
 
 
 def _drifting(residual: Floats) -> float:
-    """Return the tolerance that a flow needs whose steady value wanders from hour to hour.
+    """Return the tolerance for a flow whose steady value drifts from hour to hour.
 
-    A percentile over one slice knows only the hours in it; the spread of block medians tells how
-    far other hours may lie.
+    A percentile over one slice covers only the hours in it; the spread of block medians shows how
+    far other hours may deviate.
     """
     if residual.size < DRIFT_BLOCKS * 8:
         return 0.0
@@ -129,8 +129,8 @@ def _drifting(residual: Floats) -> float:
     within = np.concatenate(
         [np.abs(block - median) for block, median in zip(blocks, medians, strict=True)]
     )
-    wander = abs(float(medians.mean())) + 3 * float(medians.std(ddof=1))
-    return wander + float(np.quantile(within, QUANTILE))
+    drift = abs(float(medians.mean())) + 3 * float(medians.std(ddof=1))
+    return drift + float(np.quantile(within, QUANTILE))
 
 
 def _balance(find: BalanceFind, clean: Record) -> list[Invariant]:
@@ -169,7 +169,7 @@ def _bounds_and_rates(fit: Record, clean: Record) -> list[Invariant]:
 
 
 def _calibrated(relation: Relation, size: Floats, floor: float, evidence: Evidence) -> Invariant:
-    """Equation 3 with a floor of one quantisation step, and a word where rows are few."""
+    """Apply equation 3 with a floor of one quantisation step; mark rules with few rows."""
     tolerance = SAFETY * _high(size) if size.size else floor
     known = replace(evidence, judged_rows=int(size.size), few_rows=size.size < ROWS_FOR_PERCENTILE)
     return Invariant(relation=relation, tolerance=max(tolerance, floor, 1e-12), evidence=known)
@@ -178,13 +178,13 @@ def _calibrated(relation: Relation, size: Floats, floor: float, evidence: Eviden
 def _high(size: Floats) -> float:
     """Return the 99.9th percentile, extrapolated from the upper tenth where rows are too few.
 
-    Over a few hundred rows the percentile is the largest value seen, which the next few hundred
-    exceed; an exponential tail over the 90th percentile says where it would lie.
+    Over a few hundred rows the percentile is the largest value, which the next few hundred exceed.
+    An exponential tail above the 90th percentile estimates where it would lie.
     """
-    seen = float(np.quantile(size, QUANTILE))
+    percentile = float(np.quantile(size, QUANTILE))
     if size.size >= ROWS_FOR_MAXIMUM:
-        return seen
+        return percentile
     base = float(np.quantile(size, 0.9))
     tail = size[size > base] - base
     mean = float(tail.mean()) if tail.size else 0.0
-    return max(seen, base + mean * float(np.log(0.1 / (1 - QUANTILE))))
+    return max(percentile, base + mean * float(np.log(0.1 / (1 - QUANTILE))))

@@ -1,8 +1,8 @@
-"""Joint calibration: many rules at 0.04 % each add up past 1 %, so whole batches are what counts.
+"""Joint calibration: widens tolerances until few whole clean batches would be refused.
 
-The share of clean batches that would be refused is estimated on hold-out rows by a block bootstrap
-and brought under a target by widening the worst rule, again and again, or dropping it once it sees
-nothing.
+Many rules at 0.04 % each add up to more than 1 %. The share of clean batches that would be refused
+is estimated on hold-out rows by a block bootstrap. While it is above a target, the worst rule is
+widened, or dropped once it would be vacuous.
 """
 
 from dataclasses import replace
@@ -25,17 +25,17 @@ TARGET = 0.01
 DRAWS = 400
 BATCH_ROWS = 1_000
 LEAST_BATCHES = 4
-LEAST_ROWS = 200  # below, the first row alone comes near alpha
+LEAST_ROWS = 200  # in a shorter batch, the first row alone comes close to alpha
 WIDEN = 1.25
 MOST_ROUNDS = 60
 VACUOUS = 0.5  # of nominal flow: a looser coupling cannot tell on from off
 FEWEST_BLOCKS = 20
 SHORTEST_BLOCK = 8
-LIVELY = (0.5, 3.0)  # a block's smallest range, in multiples of what noise alone shows
+LIVELY = (0.5, 3.0)  # a block's smallest range, in multiples of the range of noise alone
 
 
 def calibrate_jointly(rules: RuleSet, clean: Record, *, fit: Record) -> RuleSet:
-    """Return rules with tolerances that refuse few clean batches, and what clean rows showed."""
+    """Return rules that refuse few clean batches, with the facts about clean rows."""
     batch, starts = _draws(clean)
     for _ in range(MOST_ROUNDS):
         judged = [found for found in evaluate(encode(rules), clean) if not found.anchors.size]
@@ -65,9 +65,9 @@ def _counts(marked: Bools, starts: Ints, batch: int) -> Ints:
 
 
 def _refused(violating: Bools, starts: Ints, batch: int) -> Bools:
-    """Tell which batches break alpha; a batch's first row always counts against it.
+    """Mark the batches with more violating rows than alpha allows; the first row always counts.
 
-    A slice too short for alpha to allow a second row is not read as saying that none may be.
+    Two rows are allowed even in a batch so short that alpha allows fewer.
     """
     counted = _counts(violating, starts, batch) + 1
     return np.asarray(counted > max(ALPHA * batch, 2))
@@ -94,12 +94,12 @@ def _draws(clean: Record) -> tuple[int, Ints]:
 
 
 def clean_facts(rules: RuleSet, clean: Record, *, liveness: tuple[Liveness, ...]) -> CleanFacts:
-    """State what clean hold-out rows show under the rules."""
+    """Return the facts about clean hold-out rows under the rules."""
     batch, starts = _draws(clean)
     encoding = encode(rules)
     measured = measure(rules, clean, encoding=encoding)
     violating = measured.violating.copy()
-    violating[0] = False  # the slice's first row is a batch's first row only by chance
+    violating[0] = False  # the slice's first row is the first row of few batches
     refused = _refused(violating, starts, batch)
     effective = len(clean) / batch
     return CleanFacts(
@@ -139,24 +139,24 @@ def clean_facts(rules: RuleSet, clean: Record, *, liveness: tuple[Liveness, ...]
 def _liveness(level: str, *clean: Record) -> tuple[Liveness, ...]:
     """Return the shortest blocks in which the level always moved, then clearly moved.
 
-    All clean rows are looked at: a rare calm stretch decides, and no fit can be spoilt by it.
+    All clean rows are used: a rare calm stretch decides, and no fit depends on the result.
     """
     parts = [record.column(level) for record in clean]
     noise = max(_noise(readings) for readings in parts)
-    found: list[Liveness] = []
+    facts: list[Liveness] = []
     rows = SHORTEST_BLOCK
-    while sum(map(len, parts)) // rows >= FEWEST_BLOCKS and len(found) < len(LIVELY):
+    while sum(map(len, parts)) // rows >= FEWEST_BLOCKS and len(facts) < len(LIVELY):
         smallest = float(min(block_ranges(part, rows).min(initial=np.inf) for part in parts))
-        jitter = 2 * noise * np.sqrt(2 * np.log(rows))  # the range noise alone shows over the block
-        if np.isfinite(smallest) and smallest > max(0.0, LIVELY[len(found)] * jitter):
-            # A calm stretch a little longer than any seen must not look dead: a longer block is
-            # held to what this one showed.
-            found.append(Liveness(level=level, rows=rows * 9 // 8, smallest_range=smallest))
+        jitter = 2 * noise * np.sqrt(2 * np.log(rows))  # the range of noise alone over the block
+        if np.isfinite(smallest) and smallest > max(0.0, LIVELY[len(facts)] * jitter):
+            # A calm stretch slightly longer than any in clean rows must not count as still, so a
+            # longer block has to show only the range of this one.
+            facts.append(Liveness(level=level, rows=rows * 9 // 8, smallest_range=smallest))
         rows = rows * 5 // 4
-    return tuple(found)
+    return tuple(facts)
 
 
 def _noise(readings: Floats) -> float:
-    """Return the standard deviation of the sensor's noise, from how straight calm stretches are."""
+    """Return the standard deviation of the sensor's noise, from second differences when calm."""
     bends = np.abs(np.diff(readings[~np.isnan(readings)], n=2))
     return float(np.quantile(bends, 0.2)) / (0.2533 * np.sqrt(6)) if bends.size else 0.0

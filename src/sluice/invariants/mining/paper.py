@@ -1,7 +1,7 @@
-"""The paper's miners, step by step as its implementation does them, so that its figures reproduce.
+"""The paper's miners, step by step as in its implementation, so that its figures can be reproduced.
 
-They are kept as they are, weaknesses included: balances regress a tank on every flow of the plant,
-Lasso's penalty depends on units, thresholds decide by name. `hardened` is what plants should use.
+Their weaknesses are kept: balances regress a tank on every flow of the plant, Lasso's penalty
+depends on units, channels are classified by name. Plants should use `hardened`.
 """
 
 import re
@@ -34,7 +34,7 @@ FLOW_NAME = re.compile(r"^F|FT|FIT|FLOW|PUMP|VALVE|_F_|_F$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedCoupling:
-    """A coupling and what chose it."""
+    """A coupling and the figures by which it was chosen."""
 
     relation: Coupling
     variation: float  # standard deviation over mean of the flow while on
@@ -44,7 +44,7 @@ class MinedCoupling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedBalance:
-    """A balance and what chose it."""
+    """A balance and the figures by which it was chosen."""
 
     relation: Balance
     r2: float
@@ -53,7 +53,7 @@ class MinedBalance:
 
 
 def channel_types(record: Record) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (continuous, discrete) names, told by prefix or by the number of distinct values."""
+    """Return (continuous, discrete) names, by their prefix or their number of distinct values."""
     continuous, discrete = [], []
     for name in record.names:
         if name.startswith(("L_", "F_", "P_")):
@@ -70,32 +70,32 @@ def mine_couplings(
 ) -> tuple[MinedCoupling, ...]:
     """Try every discrete channel against every continuous one."""
     continuous, discrete = channel_types(record)
-    found = []
+    couplings = []
     for actuator in discrete:
         states = np.rint(record.column(actuator))
         codes, counts = np.unique(states, return_counts=True)
-        held = codes[counts >= support * len(record)]
-        if len(held) < 2:
+        common = codes[counts >= support * len(record)]
+        if len(common) < 2:
             continue
         steady = np.ones(len(record), bool)
         steady[1:] = states[1:] == states[:-1]
-        off, on = steady & (states == held[0]), steady & (states == held[-1])
+        off, on = steady & (states == common[0]), steady & (states == common[-1])
         if min(off.mean(), on.mean()) < support:
             continue
         for flow in continuous:
-            steady_states = _SteadyFit(actuator=actuator, held=held, off=off, on=on)
+            steady_states = _SteadyFit(actuator=actuator, common=common, off=off, on=on)
             coupling = _coupling(record, steady_states, flow, off_ratio)
             if coupling:
-                found.append(coupling)
-    return tuple(found)
+                couplings.append(coupling)
+    return tuple(couplings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SteadyFit:
-    """An actuator's lowest and highest common states and the rows that rest in them."""
+    """An actuator's common codes; the rows steady in the lowest (off) and in the highest (on)."""
 
     actuator: str
-    held: Floats
+    common: Floats
     off: Bools
     on: Bools
 
@@ -103,7 +103,7 @@ class _SteadyFit:
 def _coupling(
     record: Record, states: _SteadyFit, flow: str, off_ratio: float
 ) -> MinedCoupling | None:
-    off, on, held = states.off, states.on, states.held
+    off, on, common = states.off, states.on, states.common
     readings = record.column(flow)
     leak = float(np.quantile(np.abs(readings[off]), STEADY_QUANTILE))
     largest = float(np.abs(readings).max())
@@ -119,8 +119,8 @@ def _coupling(
             name=f"{states.actuator}~{flow}",
             actuator=states.actuator,
             flow=flow,
-            off=int(held[0]),
-            states=(ActuatorState(code=int(held[-1]), nominal=nominal),),
+            off=int(common[0]),
+            states=(ActuatorState(code=int(common[-1]), nominal=nominal),),
             settle=1,
             transition=Transition.SILENT,
         ),
@@ -132,7 +132,7 @@ def _coupling(
 
 def mine_expert_couplings(record: Record) -> tuple[MinedCoupling, ...]:
     """BATADAL's expert set: each state S_x with the flow F_x of its name, transitions included."""
-    found = []
+    couplings = []
     for actuator in record.names:
         flow = f"F_{actuator.removeprefix('S_')}"
         if not actuator.startswith("S_") or flow not in record.names:
@@ -146,7 +146,7 @@ def mine_expert_couplings(record: Record) -> tuple[MinedCoupling, ...]:
         if variation > 0.10:
             continue
         support = float(min(on.mean(), 1 - on.mean()))
-        found.append(
+        couplings.append(
             MinedCoupling(
                 relation=Coupling(
                     name=f"{actuator}~{flow}",
@@ -162,12 +162,12 @@ def mine_expert_couplings(record: Record) -> tuple[MinedCoupling, ...]:
                 evidence=Evidence(support=support, variation=variation),
             )
         )
-    return tuple(found)
+    return tuple(couplings)
 
 
 def mine_balances(record: Record, *, alpha: float, most_terms: int) -> tuple[MinedBalance, ...]:
-    """Regress the step of everything named like a level on everything named like a flow."""
-    # Imported here because it takes a second, which every other command would wait for.
+    """Regress the step of each channel named like a level on all channels named like a flow."""
+    # Imported here because the import takes a second, which other commands must not pay.
     from sklearn.linear_model import Lasso  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
 
@@ -179,7 +179,7 @@ def mine_balances(record: Record, *, alpha: float, most_terms: int) -> tuple[Min
     readings = np.column_stack([record.column(name)[1:] for name in flows])
     scaler = StandardScaler().fit(readings)
     scaled = scaler.transform(readings)
-    found = []
+    balances = []
     for level in levels:
         step = np.diff(record.column(level))
         if step.std() == 0:
@@ -200,7 +200,7 @@ def mine_balances(record: Record, *, alpha: float, most_terms: int) -> tuple[Min
             averaged=False,
         )
         tightness = float(residual.std() / step.std())
-        found.append(
+        balances.append(
             MinedBalance(relation=relation, r2=r2, tightness=tightness, evidence=Evidence(r2=r2))
         )
-    return tuple(found)
+    return tuple(balances)

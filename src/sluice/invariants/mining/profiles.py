@@ -1,4 +1,4 @@
-"""Profiles: which miners run with which thresholds, and which of their finds become rules."""
+"""Profiles: which miners run with which thresholds, and which candidates become rules."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ LOOSE_R2 = 0.10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """The paper's dial: how much support, how clean an off state, how good a fit."""
+    """The paper's thresholds: rows per state, flow in the off state, quality of the fit."""
 
     support: float
     off_ratio: float
@@ -31,12 +31,12 @@ NARROW = Thresholds(support=0.02, off_ratio=0.05, r2=0.60)
 WIDE = Thresholds(support=0.005, off_ratio=0.10, r2=0.40)
 
 
-def mine(fit: Record, calibration: Record, *, profile: Profile) -> RuleSet:
+def mine(fit: Record, calibration: Record, *, profile: Profile = Profile.HARDENED) -> RuleSet:
     """Mine rules from clean rows and calibrate them on other clean rows of the same plant."""
     if fit.names != calibration.names or fit.stride_s != calibration.stride_s:
         raise SettingError(
             f"fit slice {fit.name!r} and calibration slice {calibration.name!r} are not of one "
-            "plant: their channels or strides differ"
+            "plant: their channels or strides differ; cut both from the same record"
         )
     match profile:
         case Profile.PAPER_NARROW:
@@ -68,7 +68,7 @@ Chosen = tuple[tuple[MinedCoupling | MinedBalance, ...], tuple[Dropped, ...]]
 
 
 def _federated(fit: Record, thresholds: Thresholds) -> Chosen:
-    """All couplings in column order, then the balances that fit well enough."""
+    """Return all couplings in column order, then the balances that fit well enough."""
     couplings = paper.mine_couplings(
         fit, support=thresholds.support, off_ratio=thresholds.off_ratio
     )
@@ -84,7 +84,7 @@ def _expert(fit: Record) -> Chosen:
 
 
 def _generic(fit: Record) -> Chosen:
-    """At most ten: tight balances, one coupling per actuator, then looser balances."""
+    """Return at most ten rules: tight balances, one coupling per actuator, then looser balances."""
     balances = sorted(
         paper.mine_balances(fit, alpha=1e-4, most_terms=6), key=lambda find: find.tightness
     )
@@ -99,11 +99,11 @@ def _generic(fit: Record) -> Chosen:
         if find.tightness > TIGHT and (find.r2 > LOOSE_R2 or find.tightness <= LOOSE)
     ]
     ranked: tuple[MinedCoupling | MinedBalance, ...] = (*tight, *per_actuator.values(), *looser)
-    found: tuple[MinedCoupling | MinedBalance, ...] = (*couplings, *balances)
+    candidates: tuple[MinedCoupling | MinedBalance, ...] = (*couplings, *balances)
     kept = {find.relation.name for find in ranked[:GENERIC_RULES]}
     dropped = tuple(
         Dropped(name=find.relation.name, why=f"not among the best {GENERIC_RULES}")
-        for find in found
+        for find in candidates
         if find.relation.name not in kept
     )
     return ranked[:GENERIC_RULES], dropped

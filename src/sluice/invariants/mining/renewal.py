@@ -1,7 +1,7 @@
-"""Updating rules: mined anew, never loosened unnoticed.
+"""Updating rules: newly mined rules keep old limits that new rows would widen.
 
-A plant that slowly drifts, or is slowly lied about, must not drag its own gate open: where new
-rows ask for more room than the rules mined before gave, the old room is kept and said so.
+A plant that drifts slowly, or whose telemetry is manipulated slowly, must not widen its own gate.
+Where new rows need wider limits than the old rules have, the old limits are kept and reported.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ __all__ = ["KeptRule", "keep_tolerances"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRule:
-    """What new rows would have loosened, and did not."""
+    """A rule or span that new rows would loosen and that keeps its old limits."""
 
     rule: str
     sentence: str
@@ -28,23 +28,23 @@ class KeptRule:
 def keep_tolerances(
     old: RuleSet, new: RuleSet, clean: Record
 ) -> tuple[RuleSet, tuple[KeptRule, ...]]:
-    """Hold new rules to old tolerances, ranges and windows where new rows would loosen them.
+    """Keep old tolerances, ranges, spans and windows where new rows would loosen them.
 
-    What clean rows show is stated anew under what was kept; clean data may then be refused more
-    often, which `CleanFacts.refused_share` tells.
+    The facts about clean rows are computed again for the kept limits. Clean data may then be
+    refused more often; `CleanFacts.refused_share` states how often.
     """
     before = {rule.name: rule for rule in old.invariants}
     invariants: list[Invariant] = []
     kept: list[KeptRule] = []
     for rule in new.invariants:
-        held, word = _held(rule, before.get(rule.name, rule), new)
-        invariants.append(held)
-        if word:
-            kept.append(KeptRule(rule=rule.name, sentence=f"{rule.name}: kept {word}"))
+        limited, limits = _no_looser(rule, before.get(rule.name, rule), new)
+        invariants.append(limited)
+        if limits:
+            kept.append(KeptRule(rule=rule.name, sentence=f"{rule.name}: kept {limits}"))
     for window in _lost_windows(old, new):
         invariants.append(window)
-        word = "though new rows alone would choose other windows"
-        kept.append(KeptRule(rule=window.name, sentence=f"{window.name}: kept, {word}"))
+        sentence = f"{window.name}: kept, although new rows alone would give other windows"
+        kept.append(KeptRule(rule=window.name, sentence=sentence))
     spans = {channel.name: channel.span for channel in old.channels}
     channels = []
     for channel in new.channels:
@@ -62,25 +62,25 @@ def keep_tolerances(
     return rules, tuple(kept)
 
 
-def _held(new: Invariant, old: Invariant, rules: RuleSet) -> tuple[Invariant, str]:
-    """Return the rule no looser than it was, and where that changed it what was kept."""
+def _no_looser(new: Invariant, old: Invariant, rules: RuleSet) -> tuple[Invariant, str]:
+    """Return the rule with no looser limits than before, and the kept limits in words, if any."""
     unit = unit_of(new.relation, rules)
     match old.relation, new.relation:
         case Bound() as was, Bound() as now:
             low, high = max(was.low, now.low), min(was.high, now.high)
             if (low, high) == (now.low, now.high) or not low < high:
                 return new, ""
-            asked = f"new rows ask for {_range(now.low, now.high, unit)}"
-            held = replace(new, relation=replace(now, low=low, high=high))
-            return held, f"{_range(low, high, unit)}; {asked}"
+            needed = f"new rows need {_range(now.low, now.high, unit)}"
+            limited = replace(new, relation=replace(now, low=low, high=high))
+            return limited, f"{_range(low, high, unit)}; {needed}"
         case was, now if was.kind is now.kind and new.tolerance > old.tolerance:
             share = old.tolerance / new.tolerance
-            known = new.evidence
-            if known.smallest_offset is not None:
-                known = replace(known, smallest_offset=known.smallest_offset * share)
-            asked = f"new rows ask for {amount(new.tolerance, unit)} (+{1 / share - 1:.1%})"
-            held = replace(new, tolerance=old.tolerance, evidence=known)
-            return held, f"the tolerance {amount(old.tolerance, unit)}; {asked}"
+            evidence = new.evidence
+            if evidence.smallest_offset is not None:
+                evidence = replace(evidence, smallest_offset=evidence.smallest_offset * share)
+            needed = f"new rows need {amount(new.tolerance, unit)} (+{1 / share - 1:.1%})"
+            limited = replace(new, tolerance=old.tolerance, evidence=evidence)
+            return limited, f"the tolerance {amount(old.tolerance, unit)}; {needed}"
     return new, ""
 
 
@@ -89,7 +89,7 @@ def _range(low: float, high: float, unit: str) -> str:
 
 
 def _lost_windows(old: RuleSet, new: RuleSet) -> Iterator[Invariant]:
-    """Keep window lengths that new rows would not choose again: they see what others do not."""
+    """Yield the old windows whose length new rows do not give: they detect what others do not."""
     names = {rule.name for rule in new.invariants}
     balances = {
         rule.relation.level: rule.relation

@@ -1,4 +1,4 @@
-"""Instrument spans and operating ranges: what a channel can show, and what it usually does."""
+"""Instrument spans and operating ranges: what a channel can show, and what it usually shows."""
 
 from dataclasses import replace
 
@@ -13,11 +13,11 @@ ROOM = 0.5  # of the clean range, on either side
 ANALYSER_ROOM = 10.0  # analysers drift by many times their daily range (18 sigma on SWaT)
 LEAST_STEPS = 4
 FINEST_SHARE = 0.01
-"""A meter that shows two values only is not that coarse: its step is at most 1 % of its range."""
+"""Largest step, as a share of the range: a meter that shows only two values is not that coarse."""
 
 
 def with_spans(*records: Record) -> tuple[Channel, ...]:
-    """Return the channels, each measured one with a span; a constant one gets none."""
+    """Return the channels; measured ones get a span, unless they are constant."""
     return tuple(
         channel if channel.role.discrete or channel.span else _with_span(channel, records)
         for channel in records[0].channels
@@ -33,7 +33,7 @@ def resolution(readings: Floats) -> float:
 
 
 def operating_range(channel: Channel, *records: Record) -> Span | None:
-    """Return the clean range with room, inside the instrument's span; none if constant."""
+    """Return the clean range with room, within the instrument's span; `None` if constant."""
     readings = np.concatenate([record.column(channel.name) for record in records])
     low, high = float(np.fmin.reduce(readings)), float(np.fmax.reduce(readings))
     if not low < high:

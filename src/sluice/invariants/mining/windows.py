@@ -1,4 +1,4 @@
-"""Window rules: a balance summed over more and more rows sees slower and slower lies."""
+"""Window rules: a balance summed over more rows detects slower manipulation."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ SHORTEST = 4
 LONGEST_SHARE = 1 / 20  # of the calibration rows
 LONGEST = 1_024
 MOST_WINDOWS = 3
-SHARPER = 2.0  # a longer window must see ramps this much slower than the one before
+SHARPER = 2.0  # a longer window must detect ramps this much slower than the one before
 SAFETY = 1.5
 QUANTILE = 0.999
 
@@ -31,7 +31,7 @@ def window_of(balance: Balance, rows: int) -> Window:
 
 
 def window_lengths(balance: Balance, clean: Record) -> tuple[int, ...]:
-    """Return the few lengths at which the slowest ramp that can be seen halves each time."""
+    """Return the lengths at which the slowest detectable ramp at least halves each time."""
     ramp = _tolerance(sliding_residuals(balance, clean, 1))
     chosen: list[int] = []
     rows = SHORTEST
@@ -54,5 +54,5 @@ def sliding_residuals(balance: Balance, clean: Record, rows: int) -> Floats:
     return summed
 
 
-def _tolerance(found: Floats) -> float:
-    return SAFETY * float(np.quantile(np.abs(found), QUANTILE)) if found.size else np.inf
+def _tolerance(summed: Floats) -> float:
+    return SAFETY * float(np.quantile(np.abs(summed), QUANTILE)) if summed.size else np.inf

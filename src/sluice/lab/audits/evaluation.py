@@ -1,12 +1,12 @@
-"""Evaluation: what a frozen gate does with honest and with fabricated batches.
+"""Evaluation: how a frozen gate judges honest and fabricated batches.
 
-1. Honest batches: how many are refused, and for what kind of reason.
-2. Fabrications: only batches whose readings truly changed count. A splice that is admitted while
-   every row rule holds at its joins is *state-matched*: the pieces met where the plant was in one
-   state, and its rows hold nothing that a row rule could see.
+1. Honest batches: how many are refused, and for which kinds of reason.
+2. Fabrications: only batches whose readings changed count. A splice that is admitted while every
+   row rule holds at its joins is *state-matched*: its pieces join where the plant was in one
+   state, so that no row rule can detect them.
 
-Fabrications start from batches that the gate admits as they are, so that a refusal is the
-lie's; records spliced as a whole are taken as they come.
+Fabrications start from batches that the gate admits unchanged, so that a refusal is due to the
+fabrication. For records spliced as a whole, the batches are not selected this way.
 """
 
 import hashlib
@@ -47,13 +47,15 @@ __all__ = [
 ]
 
 CONFIDENCE = 0.95
-MOST_SPLICES = 1_000  # into two pieces: half keep their order, and one batch holds the join
-MOST_PERMUTATIONS = 12  # where regimes have one state each, few change anything
+MOST_SPLICES = (
+    1_000  # many: of two-piece splices half keep their order, and one batch holds the join
+)
+MOST_PERMUTATIONS = 12  # few: where regimes have one state each, most change nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proportion:
-    """So many of so many, with Wilson's interval (95 %); of none, nothing is known."""
+    """A count of a total, with Wilson's interval (95 %); it is 0 to 1 for a total of 0."""
 
     count: int
     of: int
@@ -70,7 +72,7 @@ class Proportion:
 
     @property
     def share(self) -> float:
-        """The count over the whole; 0 of none."""
+        """The count over the total; 0 for a total of 0."""
         return self.count / self.of if self.of else 0.0
 
 
@@ -84,13 +86,13 @@ class Pool:
 
     @classmethod
     def disjoint(cls, record: Record, size: int) -> "Pool":
-        """Cut the record into batches end to end; the rest is left out."""
+        """Cut the record into consecutive batches; the remaining rows are left out."""
         starts = tuple(range(0, len(record) - size + 1, size))
         return cls(record=record, size=size, starts=starts)
 
     @classmethod
     def spread(cls, record: Record, size: int, batches: int) -> "Pool":
-        """Place so many batches evenly; they overlap where the record is short."""
+        """Place `batches` batches evenly; they overlap where the record is short."""
         places = np.linspace(0, len(record) - size, batches).astype(int)
         return cls(record=record, size=size, starts=tuple(int(place) for place in places))
 
@@ -112,7 +114,7 @@ CAUSES = {
     ReasonKind.STILL_LEVEL: "a level that stands still",
     ReasonKind.REPEATED_READINGS: "readings that repeat",
 }
-"""What the pages call each kind of exceeded budget."""
+"""The name of each kind of exceeded budget on the pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,28 +122,28 @@ class Refusal:
     """One honest batch that was refused, with the row rule that was furthest beyond tolerance."""
 
     where: str
-    causes: tuple[str, ...]  # what `CAUSES` calls them
+    causes: tuple[str, ...]  # values of `CAUSES`
     reasons: tuple[str, ...]
     furthest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Honest:
-    """Honest batches before a gate."""
+    """The verdicts of a gate on honest batches."""
 
     refused: Proportion
     refusals: tuple[Refusal, ...]
 
 
 def honest_batches(gate: Gate, batches: Iterable[tuple[str, Record]]) -> Honest:
-    """Judge honest batches, each with a name to find it by."""
-    refusals, seen = [], 0
+    """Judge honest batches, each given with a name."""
+    refusals, judged = [], 0
     for where, batch in batches:
         verdict = gate.judge(batch)
-        seen += 1
+        judged += 1
         if not verdict.admitted:
             refusals.append(_refusal(where, verdict))
-    return Honest(refused=Proportion.counted(len(refusals), seen), refusals=tuple(refusals))
+    return Honest(refused=Proportion.counted(len(refusals), judged), refusals=tuple(refusals))
 
 
 def _refusal(where: str, verdict: Verdict) -> Refusal:
@@ -162,16 +164,16 @@ def _refusal(where: str, verdict: Verdict) -> Refusal:
 
 
 def admissible(gate: Gate, pool: Pool) -> Pool:
-    """Keep the batches that the gate admits as they are."""
-    kept = tuple(start for start in pool.starts if gate.judge(pool.batch(start)).admitted)
-    return replace(pool, starts=kept)
+    """Keep the batches that the gate admits unchanged."""
+    starts = tuple(start for start in pool.starts if gate.judge(pool.batch(start)).admitted)
+    return replace(pool, starts=starts)
 
 
 # -- fabrications ---------------------------------------------------------------------------------
 
 
 class Reach(StrEnum):
-    """Whether a record is fabricated and then cut into batches, or each batch by itself."""
+    """Whether a record is fabricated and then cut into batches, or each batch separately."""
 
     RECORD = "record"
     BATCH = "batch"
@@ -179,7 +181,7 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabrication:
-    """A fabrication and what it is worked on."""
+    """A data attack and whether it changes whole records or single batches."""
 
     name: str
     attack: DataAttack
@@ -213,7 +215,7 @@ FABRICATED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabricated:
-    """One fabrication before a gate; `unmatched` are admitted batches that no state explains."""
+    """The verdicts on one fabrication; `unmatched` are admitted batches not state-matched."""
 
     name: str
     reach: Reach
@@ -226,18 +228,18 @@ class Fabricated:
 class _Forged:
     where: str
     batch: Record
-    joins: Ints  # rows that do not follow from the row before them
-    changed: str = ""  # on how many rows which channels read otherwise, where it is no splice
+    joins: Ints  # rows whose previous row is not the original one
+    changed: str = ""  # the changed channels and their row counts; empty for a splice
 
 
 def fabricated(
     gate: Gate, pools: tuple[Pool, ...], fabrication: Fabrication, *, wanted: int, seed: int
 ) -> Fabricated:
-    """Judge fabricated batches; what draws at random is drawn anew until there are `wanted`."""
-    seen = admitted = matched = 0
+    """Judge fabricated batches; random attacks are drawn repeatedly until there are `wanted`."""
+    judged = admitted = matched = 0
     unmatched = []
     for forged in _forged(fabrication, pools, wanted=wanted, seed=seed):
-        seen += 1
+        judged += 1
         if not gate.judge(forged.batch).admitted:
             continue
         admitted += 1
@@ -249,7 +251,7 @@ def fabricated(
     return Fabricated(
         name=fabrication.name,
         reach=fabrication.reach,
-        admitted=Proportion.counted(admitted, seen),
+        admitted=Proportion.counted(admitted, judged),
         state_matched=matched,
         unmatched=tuple(unmatched),
     )
@@ -260,26 +262,26 @@ def _forged(
 ) -> Iterator[_Forged]:
     """Yield batches that differ from their originals and from each other.
 
-    Where an attack draws at random it is drawn anew, for every pool with a seed of its own, until
-    there are `wanted` batches.
+    A random attack is drawn repeatedly, with a different seed for each pool and draw, until there
+    are `wanted` batches.
     """
     attack = fabrication.attack
     if isinstance(attack, RegimeSplicing):
         rounds = MOST_SPLICES
     else:
         rounds = MOST_PERMUTATIONS if isinstance(attack, RegimePermutation) else 1
-    found = (
+    candidates = (
         forged
         for nth, (_, pool) in enumerate(itertools.product(range(rounds), pools))
         for forged in _of_pool(attack, pool, fabrication.reach, seed=seed + nth)
     )
-    seen: set[bytes] = set()
-    for forged in found:
-        told = hashlib.sha256(forged.batch.values.tobytes()).digest()
-        if told not in seen:
-            seen.add(told)
+    digests: set[bytes] = set()
+    for forged in candidates:
+        digest = hashlib.sha256(forged.batch.values.tobytes()).digest()
+        if digest not in digests:
+            digests.add(digest)
             yield forged
-        if rounds > 1 and len(seen) == wanted:
+        if rounds > 1 and len(digests) == wanted:
             return
 
 
@@ -305,7 +307,7 @@ def _of_pool(attack: DataAttack, pool: Pool, reach: Reach, *, seed: int) -> Iter
 
 
 def _changed(honest: Record, forged: Record) -> str:
-    """Say on how many rows which channels differ; nothing where none does."""
+    """Return the channels that differ and on how many rows; empty where none does."""
     same = (honest.values == forged.values) | (honest.missing & forged.missing)
     rows = (~same).sum(axis=0)
     return ", ".join(
@@ -314,7 +316,7 @@ def _changed(honest: Record, forged: Record) -> str:
 
 
 def _spliced(attack: RegimeSplicing, pool: Pool, reach: Reach, *, seed: int) -> Iterator[_Forged]:
-    """Yield the batches that hold a join."""
+    """Yield the batches that contain a join."""
     if reach is Reach.BATCH:
         for start in pool.starts:
             honest = pool.batch(start)
@@ -335,7 +337,7 @@ def _spliced(attack: RegimeSplicing, pool: Pool, reach: Reach, *, seed: int) -> 
 
 
 def _order(attack: RegimeSplicing, record: Record, *, seed: int) -> Ints:
-    """Return which row a splice puts where, by splicing the row numbers."""
+    """Return the row order of a splice, by splicing the row numbers."""
     numbered = replace(
         record,
         channels=(Channel(name="row", role=Role.OTHER),),
@@ -345,9 +347,12 @@ def _order(attack: RegimeSplicing, record: Record, *, seed: int) -> Ints:
 
 
 def _broken_at_joins(gate: Gate, forged: _Forged) -> tuple[str, ...]:
-    """Name the row rules that do not hold at a join, with how far they are off."""
+    """Return the row rules that are broken at a join, with their excess in tolerances."""
     if gate.encoding is None:
-        raise SettingError("state-matched splices are told in integers; give a hardened gate")
+        raise SettingError(
+            "state-matched splices need the integer evaluator, which the gate's policy does not "
+            "use; use a hardened policy"
+        )
     return tuple(
         f"{found.rule.name} at {found.excess[forged.joins].max():.2f} tolerances"
         for found in evaluate(gate.encoding, forged.batch)

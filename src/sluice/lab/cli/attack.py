@@ -1,4 +1,4 @@
-"""`sluice attack`: a record as a lying client would write it, to try a gate or a detector with."""
+"""`sluice attack`: falsify a record as a malicious client would, to test a gate or a detector."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,26 +52,29 @@ def attack(
         typer.Argument(
             metavar="NAME",
             click_type=click.Choice(list(DATA_ATTACKS)),
-            help=", ".join(DATA_ATTACKS),
+            help=f"The attack: {', '.join(DATA_ATTACKS)}.",
         ),
     ],
     record: RecordPath,
-    out_path: Annotated[Path, typer.Option("--out", help="The file to write, by its suffix.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The file to write; its suffix selects the format.")
+    ],
     rules: Annotated[
-        Path | None, typer.Option(help="Rules to count violating rows by, and to project onto.")
+        Path | None, typer.Option(help="Rules to count violating rows with, and to project onto.")
     ] = None,
     policy: PolicyName = None,
     target: Annotated[
         Path | None, typer.Option(help="A record with labelled attacks, to replay.")
     ] = None,
     share: Annotated[
-        float | None, typer.Option(help=f"Share of the rows to replay over; default {SHARE:g}.")
+        float | None,
+        typer.Option(help=f"Share of the rows that the replay replaces; default {SHARE:g}."),
     ] = None,
     roll_seconds: Annotated[
         float | None,
-        typer.Option(min=1e-3, help="How far actuators are rolled; default 300, 7 rows at least."),
+        typer.Option(min=1e-3, help="Seconds to roll actuators by; default 300, at least 7 rows."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same readings.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     allow_empty: AllowEmpty = False,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -81,11 +84,12 @@ def attack(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a record as a lying client would; clock, channels and labels stay as they were.
+    """Falsify a record as a malicious client would, to test a gate or a detector.
 
-    NAME is replay, channel-roll, permutation, scaling, splicing, perturbation or projection; the
-    last moves RECORD, or a --target replayed into it, onto the --rules. Violating rows are counted
-    where there are --rules. --skip-seconds cuts RECORD alone, not the --target.
+    NAME is replay, channel-roll, permutation, scaling, splicing, perturbation or projection.
+    Projection moves RECORD, or a --target replayed into it, onto the --rules. Times, channels and
+    labels stay unchanged. With --rules, the command counts violating rows before and after.
+    --skip-seconds applies to RECORD only, not to --target.
 
     Example: [bold]sluice attack replay may.csv --target incident.csv --out replayed.csv[/bold]
     """
@@ -94,7 +98,9 @@ def attack(
     layout = layout_for(out_path)
     refuse_overwriting(out_path, record, target, rules, plant, Path(policy) if policy else None)
     if not out_path.parent.is_dir():
-        raise SettingError(f"cannot write {out_path}: there is no folder {out_path.parent}")
+        raise SettingError(
+            f"cannot write {out_path}: there is no folder {out_path.parent}; create it first"
+        )
     gate = _gate(rules, policy, allow_empty=allow_empty)
     with working(f"reading {record}", quiet=quiet):
         clean = open_record(
@@ -114,17 +120,19 @@ def attack(
     )
     with working(f"attacking {len(clean):,} rows ({name})", quiet=quiet):
         attacked = attack_record(clean, name, seed=seed, means=means)
-        found = {
+        counts = {
             "rows_changed": _rows_changed(clean, attacked),
             "violating_before": gate.judge(clean).violating_rows if gate else None,
             "violating_after": gate.judge(attacked).violating_rows if gate else None,
         }
     write(attacked, out_path, layout)
     if json:
-        emit(found)
+        emit(counts)
     else:
-        _show(name, len(clean), found)
-        out.print(f"\n{out_path} holds falsified readings; keep it apart from the plant's records.")
+        _show(name, len(clean), counts)
+        out.print(
+            f"\n{out_path} contains falsified readings; keep it separate from the plant's records."
+        )
 
 
 def _refuse_unused(name: str, given: Mapping[str, object]) -> None:
@@ -137,7 +145,7 @@ def _refuse_unused(name: str, given: Mapping[str, object]) -> None:
 def _gate(rules: Path | None, policy: str | None, *, allow_empty: bool) -> Gate | None:
     if rules is None:
         if policy is not None:
-            raise SettingError("a policy judges by rules; give --rules beside --policy")
+            raise SettingError("--policy judges with rules; give --rules too")
         return None
     return open_gate(rules, policy, allow_empty=allow_empty)
 
@@ -147,9 +155,9 @@ def _rows_changed(before: Record, after: Record) -> int:
     return int(np.count_nonzero(~same.all(axis=1)))
 
 
-def _show(name: str, rows: int, found: Mapping[str, int | None]) -> None:
-    drawn = table(f"{name} on {rows:,} rows", "", "rows", "share")
-    for what, count in found.items():
+def _show(name: str, rows: int, counts: Mapping[str, int | None]) -> None:
+    shown = table(f"{name} on {rows:,} rows", "", "rows", "share")
+    for what, count in counts.items():
         if count is not None:
-            drawn.add_row(what.replace("_", " "), f"{count:,}", f"{count / rows:.2%}")
-    out.print(drawn)
+            shown.add_row(what.replace("_", " "), f"{count:,}", f"{count / rows:.2%}")
+    out.print(shown)

@@ -1,4 +1,4 @@
-"""`sluice audit`: what a plant's rules can tell apart, before anybody relies on them."""
+"""`sluice audit`: measure what a plant's rules detect, before you rely on them."""
 
 import sys
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from sluice.cli import (
     working,
 )
 from sluice.lab import audits
-from sluice.lab.audits import Progress as Told
+from sluice.lab.audits import Progress as AuditProgress
 from sluice.lab.audits import ignore_progress
 from sluice.lab.cli.audit_sampling import sampling
 from sluice.lab.cli.audit_tables import (
@@ -47,15 +47,17 @@ from sluice.telemetry import Record
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="What the rules of a plant can tell apart.")
+app = typer.Typer(
+    no_args_is_help=True, help="Measure which fabrications and attacks a plant's rules detect."
+)
 
 RulesPath = Annotated[Path, typer.Option("--rules", help="The plant's rules file.")]
-Batches = Annotated[int, typer.Option(min=1, help="How many batches of each kind.")]
-Size = Annotated[int, typer.Option(min=12, help="Rows of a batch.")]
-Seed = Annotated[int, typer.Option(min=0, help="Same seed, same batches and fabrications.")]
-RowRange = Annotated[str | None, typer.Option("--rows", help="Audit rows A:B only, B left out.")]
+Batches = Annotated[int, typer.Option(min=1, help="Number of batches of each kind.")]
+Size = Annotated[int, typer.Option(min=12, help="Rows per batch.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+RowRange = Annotated[str | None, typer.Option("--rows", help="Audit only rows A:B; B is excluded.")]
 FigurePath = Annotated[
-    Path | None, typer.Option("--figure", help="Draw the table as .png or as a page (.html).")
+    Path | None, typer.Option("--figure", help="Write the table as a figure, .png or .html.")
 ]
 
 
@@ -69,7 +71,7 @@ def separation(
     seed: Seed = 0,
     roll_seconds: Annotated[
         float | None,
-        typer.Option(min=0, help="How far actuators are rolled; default 300, 7 rows at least."),
+        typer.Option(min=0, help="Seconds to roll actuators by; default 300, at least 7 rows."),
     ] = None,
     rows: RowRange = None,
     figure: FigurePath = None,
@@ -82,7 +84,7 @@ def separation(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Judge honest batches of an attack-free record, and the same record fabricated four ways.
+    """Judge honest batches of an attack-free record, and of the record fabricated in four ways.
 
     Example: [bold]sluice audit separation clean.csv --rules rules.json --figure sep.png[/bold]
     """
@@ -96,24 +98,26 @@ def separation(
         )
         loaded = _cut(loaded, rows)
     roll = None if roll_seconds is None else max(1, round(roll_seconds / loaded.stride_s))
-    with _counting(f"judging {batches} batches of each kind", quiet=quiet) as told:
-        found = audits.separation(
-            loaded, gate, batches=batches, size=size, seed=seed, roll_rows=roll, progress=told
+    with _counting(f"judging {batches} batches of each kind", quiet=quiet) as progress:
+        result = audits.separation(
+            loaded, gate, batches=batches, size=size, seed=seed, roll_rows=roll, progress=progress
         )
     if figure:
-        write_separation_figure([panel(gate, found)], figure)
+        write_separation_figure([panel(gate, result)], figure)
     if json:
-        emit(separation_payload(found))
+        emit(separation_payload(result))
     else:
-        show_separation(gate, found, size)
+        show_separation(gate, result, size)
 
 
 @app.command()
 def coverage(
-    record: Annotated[Path, typer.Argument(metavar="LABELLED", help="A record with attacks.")],
+    record: Annotated[
+        Path, typer.Argument(metavar="LABELLED", help="A record with labelled attacks.")
+    ],
     rules: RulesPath,
     compare: Annotated[
-        Path | None, typer.Option(help="A second rules file, shown beside the first.")
+        Path | None, typer.Option(help="A second rules file to compare with the first.")
     ] = None,
     policy: PolicyName = None,
     rows: RowRange = None,
@@ -127,9 +131,10 @@ def coverage(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell which labelled attacks the rules see: more than 1 % of an attack's rows are suspect.
+    """List the labelled attacks that the rules cover: more than 1 % of their rows are suspect.
 
-    The last column says how often an attack-free stretch as long would look covered too.
+    The column 'chance' is the share of attack-free stretches of the same length that would also
+    count as covered.
 
     Example: [bold]sluice audit coverage attack.csv --rules rules.json --figure cov.html[/bold]
     """
@@ -146,16 +151,16 @@ def coverage(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )
         loaded = _cut(loaded, rows)
-        found = [audits.coverage(loaded, gate) for gate in gates]
+        results = [audits.coverage(loaded, gate) for gate in gates]
     if figure:
         names = [path.stem for path in (rules, compare) if path is not None]
-        write_coverage_figure(stems(found), names, figure)
+        write_coverage_figure(stems(results), names, figure)
     if json:
-        compared = {"compared": coverage_payload(found[1])} if compare else {}
-        emit({**coverage_payload(found[0]), **compared})
+        compared = {"compared": coverage_payload(results[1])} if compare else {}
+        emit({**coverage_payload(results[0]), **compared})
         return
-    for gate, seen in zip(gates, found, strict=True):
-        show_coverage(gate, seen)
+    for gate, result in zip(gates, results, strict=True):
+        show_coverage(gate, result)
 
 
 @app.command()
@@ -163,7 +168,7 @@ def ablation(
     record: RecordPath,
     rules: RulesPath,
     labelled: Annotated[
-        Path | None, typer.Option(help="A record with attacks, for coverage as well.")
+        Path | None, typer.Option(help="A record with labelled attacks, to audit coverage too.")
     ] = None,
     policy: PolicyName = None,
     batches: Batches = 200,
@@ -180,7 +185,7 @@ def ablation(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Repeat the audits with bounds and rates alone, couplings alone, balances alone, and all.
+    """Repeat the audits with parts of the rules: bounds and rates, couplings, balances, and all.
 
     Example: [bold]sluice audit ablation clean.csv --rules rules.json --labelled bad.csv[/bold]
     """
@@ -198,28 +203,25 @@ def ablation(
             if labelled
             else None
         )
-    with _counting(f"judging {batches} batches of each kind and part", quiet=quiet) as told:
-        found = audits.ablation(
+    with _counting(f"judging {batches} batches of each kind and part", quiet=quiet) as progress:
+        result = audits.ablation(
             loaded,
             gate,
             labelled=attacked,
             batches=batches,
             size=size,
             seed=seed,
-            progress=told,
+            progress=progress,
         )
     if figure:
-        write_separation_figure([part_panel(part) for part in found.parts], figure)
+        write_separation_figure([part_panel(part) for part in result.parts], figure)
     if json:
-        emit(ablation_payload(found))
+        emit(ablation_payload(result))
     else:
-        show_ablation(found)
+        show_ablation(result)
 
 
 app.command()(sampling)
-
-
-# -- what the options mean ------------------------------------------------------------------------
 
 
 def _cut(record: Record, rows: str | None) -> Record:
@@ -227,8 +229,8 @@ def _cut(record: Record, rows: str | None) -> Record:
 
 
 @contextmanager
-def _counting(what: str, *, quiet: bool) -> Iterator[Told]:
-    """Show a bar on a terminal, one plain line elsewhere."""
+def _counting(what: str, *, quiet: bool) -> Iterator[AuditProgress]:
+    """Show a progress bar on a terminal, one plain line elsewhere."""
     if quiet or not sys.stderr.isatty():
         with working(what, quiet=quiet):
             yield ignore_progress

@@ -1,4 +1,4 @@
-"""`sluice audit sampling`: the chances of table 8, drawn and exact."""
+"""`sluice audit sampling`: the pass probabilities of table 8, from draws and from the formula."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -34,18 +34,20 @@ def sampling(
     record: RecordPath,
     rules: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
     target: Annotated[
-        Path | None, typer.Option(help="A record with attacks, to replay and project.")
+        Path | None, typer.Option(help="A record with labelled attacks, to replay and project.")
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Rows that are drawn.")] = 32,
+    samples: Annotated[int, typer.Option(min=1, help="Rows to draw.")] = 32,
     violations: Annotated[
         list[int] | None,
         typer.Option(
-            min=0, help="Of which so many may violate (may be repeated).", show_default="1 and 2"
+            min=0,
+            help="Drawn rows that may violate a rule; may be repeated.",
+            show_default="1 and 2",
         ),
     ] = None,
-    batches: Annotated[int, typer.Option(min=1, help="How many batches of each kind.")] = 20,
-    size: Annotated[int, typer.Option(min=2, help="Rows of a batch.")] = SAMPLED_ROWS,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same draws.")] = 0,
+    batches: Annotated[int, typer.Option(min=1, help="Number of batches of each kind.")] = 20,
+    size: Annotated[int, typer.Option(min=2, help="Rows per batch.")] = SAMPLED_ROWS,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     plant: PlantPath = None,
     format_: FormatName = None,
     fill: FillWith = None,
@@ -54,7 +56,7 @@ def sampling(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw rows of honest, rolled and replayed batches, and say how often they pass.
+    """Draw rows of honest, rolled and replayed batches, and measure how often they pass.
 
     Example: [bold]sluice audit sampling clean.csv --rules rules.json --violations 1[/bold]
     """
@@ -72,7 +74,7 @@ def sampling(
     means = Means(labelled=labelled, rules=gate.rules, policy=gate.policy)
     names = ("channel-roll", "replay", "projection") if target else ("channel-roll",)
     with working(f"drawing rows of {batches} batches of each kind", quiet=quiet):
-        found = audit(
+        result = audit(
             loaded,
             gate.rules,
             [(name, DATA_ATTACKS[name](means)) for name in names],
@@ -84,21 +86,27 @@ def sampling(
     if json:
         emit(
             {
-                "table": [asdict(row) for row in found.rows],
-                "skipped": [{"kind": kind, "why": why} for kind, why in found.skipped],
+                "table": [asdict(row) for row in result.rows],
+                "skipped": [{"kind": kind, "why": why} for kind, why in result.skipped],
             }
         )
     else:
-        _show(found, samples)
+        _show(result, samples)
 
 
-def _show(found: SamplingTable, samples: int) -> None:
-    drawn = table(
+def _show(result: SamplingTable, samples: int) -> None:
+    shown = table(
         f"{samples} rows drawn",
-        "batch", "may violate", "violating rows", "passes", "exactly", "error", "within silence",
-    )  # fmt: skip
-    for row in found.rows:
-        drawn.add_row(
+        "batch",
+        "allowed violations",
+        "violating rows",
+        "passed",
+        "exact",
+        "standard error",
+        "within silence budget",
+    )
+    for row in result.rows:
+        shown.add_row(
             row.kind,
             str(row.violations),
             f"{row.violating_share:.2%}",
@@ -107,6 +115,6 @@ def _show(found: SamplingTable, samples: int) -> None:
             f"{row.error:.4f}",
             f"{row.within_silence:.4f}",
         )
-    out.print(drawn)
-    for kind, why in found.skipped:
-        out.print(f"{kind} was left out: {why}", markup=False)
+    out.print(shown)
+    for kind, why in result.skipped:
+        out.print(f"{kind} was skipped: {why}", markup=False)

@@ -1,4 +1,4 @@
-"""How audits are told: JSON, tables and the figures' bars and stems."""
+"""The results of audits as JSON, as tables, and as the bars and stems of figures."""
 
 from dataclasses import asdict
 
@@ -22,35 +22,35 @@ __all__ = [
 ]
 
 
-def separation_payload(found: audits.SeparationTable) -> dict[str, object]:
-    """Return the table as JSON has it, and which fabrications the plant gave no room for."""
+def separation_payload(result: audits.SeparationTable) -> dict[str, object]:
+    """Return the table as JSON, and the fabrications that this record does not allow."""
     return {
-        "table": _separation_rows(found),
-        "skipped": [asdict(skipped) for skipped in found.skipped],
+        "table": _separation_rows(result),
+        "skipped": [asdict(skipped) for skipped in result.skipped],
     }
 
 
-def _separation_rows(found: audits.SeparationTable) -> list[dict[str, object]]:
-    return [asdict(row) for row in found.rows]
+def _separation_rows(result: audits.SeparationTable) -> list[dict[str, object]]:
+    return [asdict(row) for row in result.rows]
 
 
-def coverage_payload(found: audits.Coverage) -> dict[str, object]:
-    """Return one rule set's coverage as JSON has it."""
+def coverage_payload(result: audits.Coverage) -> dict[str, object]:
+    """Return one rule set's coverage as JSON."""
     return {
-        "segments": [asdict(segment) for segment in found.segments],
-        "covered": found.covered,
-        "total": found.total,
-        "honest_share": found.honest_share,
-        "recovery_rows": found.recovery_rows,
+        "segments": [asdict(segment) for segment in result.segments],
+        "covered": result.covered,
+        "total": result.total,
+        "honest_share": result.honest_share,
+        "recovery_rows": result.recovery_rows,
     }
 
 
-def ablation_payload(found: audits.Ablation) -> dict[str, object]:
-    """Return every part's table, and its coverage where a labelled record was given."""
+def ablation_payload(result: audits.Ablation) -> dict[str, object]:
+    """Return the table of every part, and its coverage if a labelled record was given."""
     payload: dict[str, object] = {
         "table": [
             {"part": part.part.value, "rules": part.rules, **row}
-            for part in found.parts
+            for part in result.parts
             for row in _separation_rows(part.separation)
         ]
     }
@@ -62,17 +62,17 @@ def ablation_payload(found: audits.Ablation) -> dict[str, object]:
             "total": part.coverage.total,
             "honest_share": part.coverage.honest_share,
         }
-        for part in found.parts
+        for part in result.parts
         if part.coverage
     ]
     return {**payload, "coverage": covered} if covered else payload
 
 
-def panel(gate: Gate, found: audits.SeparationTable) -> AuditPanel:
+def panel(gate: Gate, result: audits.SeparationTable) -> AuditPanel:
     """Return a rule set's bars."""
     count = len(gate.rules.invariants)
     profile = gate.rules.profile.value
-    return _bars(f"{gate.rules.plant}, {profile} ({count} rules)", found)
+    return _bars(f"{gate.rules.plant}, {profile} ({count} rules)", result)
 
 
 def part_panel(part: audits.AblationPart) -> AuditPanel:
@@ -80,15 +80,15 @@ def part_panel(part: audits.AblationPart) -> AuditPanel:
     return _bars(f"{part.part.value} ({part.rules} rules)", part.separation)
 
 
-def _bars(title: str, found: audits.SeparationTable) -> AuditPanel:
+def _bars(title: str, result: audits.SeparationTable) -> AuditPanel:
     bars = tuple(
         Bar(kind=row.kind, share=row.mean_violating_share, admitted_share=row.admitted_share)
-        for row in found.rows
+        for row in result.rows
     )
     return AuditPanel(title=title, bars=bars)
 
 
-def stems(found: list[audits.Coverage]) -> list[Stem]:
+def stems(coverages: list[audits.Coverage]) -> list[Stem]:
     """Return each attack with its share under every rule set."""
     return [
         Stem(
@@ -96,41 +96,41 @@ def stems(found: list[audits.Coverage]) -> list[Stem]:
             rows=segments[0].rows,
             shares=tuple(segment.violating_share for segment in segments),
         )
-        for segments in zip(*(seen.segments for seen in found), strict=True)
+        for segments in zip(*(coverage.segments for coverage in coverages), strict=True)
     ]
 
 
-def show_separation(gate: Gate, found: audits.SeparationTable, size: int) -> None:
-    """Print one row a kind of telemetry."""
+def show_separation(gate: Gate, result: audits.SeparationTable, size: int) -> None:
+    """Print one row per kind of telemetry."""
     title = f"{gate.rules.plant}: batches of {size:,} rows, {len(gate.rules.invariants)} rules"
-    drawn = table(
+    shown = table(
         escape(title), "telemetry", "rows violating", "admitted", "95 % interval", "batches"
     )
-    for row in found.rows:
-        drawn.add_row(
+    for row in result.rows:
+        shown.add_row(
             row.kind,
             f"{row.mean_violating_share:.3%}",
             f"{row.admitted_share:.1%}",
             f"{row.low:.1%} to {row.high:.1%}",
             str(row.batches),
         )
-    out.print(drawn)
+    out.print(shown)
     out.print(
-        "Of a record cut into 12 pieces (splicing-record) most batches hold no join: they are true "
-        "telemetry and are admitted as such."
+        "splicing-record cuts the whole record into 12 pieces. Most of its batches contain no "
+        "join: they are genuine telemetry and are admitted."
     )
-    for skipped in found.skipped:
-        out.print(f"no {skipped.kind}: {skipped.why}", markup=False)
+    for skipped in result.skipped:
+        out.print(f"{skipped.kind} was skipped: {skipped.why}", markup=False)
 
 
-def show_coverage(gate: Gate, found: audits.Coverage) -> None:
-    """Print one row an attack, then the sum."""
+def show_coverage(gate: Gate, result: audits.Coverage) -> None:
+    """Print one row per attack, then the total."""
     title = f"{gate.rules.plant}, {gate.rules.profile.value} ({len(gate.rules.invariants)} rules)"
     columns = ("attack", "from", "rows", "suspect", "share", "covered", "chance", "worst rule")
-    drawn = table(escape(title), *columns)
-    drawn.columns[1].no_wrap = True
-    for segment in found.segments:
-        drawn.add_row(
+    shown = table(escape(title), *columns)
+    shown.columns[1].no_wrap = True
+    for segment in result.segments:
+        shown.add_row(
             str(segment.index),
             segment.start.replace("T", " "),
             f"{segment.rows:,}",
@@ -140,26 +140,26 @@ def show_coverage(gate: Gate, found: audits.Coverage) -> None:
             _share(segment.chance),
             escape(segment.rule),
         )
-    out.print(drawn)
+    out.print(shown)
     out.print(
-        f"{found.covered} of {found.total} attacks covered; {_share(found.honest_share)} of normal "
-        f"rows suspect, {found.recovery_rows} rows after each attack left out"
+        f"{result.covered} of {result.total} attacks are covered. {_share(result.honest_share)} of "
+        f"normal rows are suspect, not counting {result.recovery_rows} rows after each attack."
     )
 
 
-def show_ablation(found: audits.Ablation) -> None:
-    """Print one row a kind of telemetry, one column a part of the rules."""
+def show_ablation(result: audits.Ablation) -> None:
+    """Print one row per kind of telemetry and one column per part of the rules."""
     title = "Rows violating / batches admitted"
-    drawn = table(title, "rules", *(f"{part.part.value} ({part.rules})" for part in found.parts))
-    for rows in zip(*(part.separation.rows for part in found.parts), strict=True):
+    shown = table(title, "rules", *(f"{part.part.value} ({part.rules})" for part in result.parts))
+    for rows in zip(*(part.separation.rows for part in result.parts), strict=True):
         cells = [f"{row.mean_violating_share:.2%} / {row.admitted_share:.0%}" for row in rows]
-        drawn.add_row(rows[0].kind, *cells)
-    seen = [part.coverage for part in found.parts if part.coverage]
-    if seen:
-        drawn.add_row("attacks covered", *(f"{one.covered} of {one.total}" for one in seen))
-    out.print(drawn)
-    for skipped in found.parts[-1].separation.skipped:
-        out.print(f"no {skipped.kind}: {skipped.why}", markup=False)
+        shown.add_row(rows[0].kind, *cells)
+    coverages = [part.coverage for part in result.parts if part.coverage]
+    if coverages:
+        shown.add_row("attacks covered", *(f"{one.covered} of {one.total}" for one in coverages))
+    out.print(shown)
+    for skipped in result.parts[-1].separation.skipped:
+        out.print(f"{skipped.kind} was skipped: {skipped.why}", markup=False)
 
 
 def _share(share: float | None) -> str:

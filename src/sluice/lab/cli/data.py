@@ -1,4 +1,4 @@
-"""`sluice data make`: a simulated plant's record."""
+"""`sluice data make`: simulate a plant and write its record."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +14,7 @@ __all__ = ["make"]
 
 
 class As(StrEnum):
-    """The layouts a simulated plant can be written in."""
+    """The file layouts that `--as` accepts."""
 
     SWAT = "swat"
     WADI = "wadi"
@@ -25,12 +25,20 @@ class As(StrEnum):
 
 
 def make(
-    plant: Annotated[str, typer.Argument(help="line, treatment, or network:NAME (see data list).")],
+    plant: Annotated[
+        str, typer.Argument(help="line, treatment, or network:NAME (see 'data list').")
+    ],
     out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
-    days: Annotated[float | None, typer.Option(help="How long; default: the plant's own.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same bytes.")] = 0,
-    attacks: Annotated[bool, typer.Option("--attacks", help="With labelled attacks.")] = False,
-    as_: Annotated[As | None, typer.Option("--as", help="Layout; default: by the suffix.")] = None,
+    days: Annotated[
+        float | None, typer.Option(help="Days to simulate; default: see 'data list'.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed; the same seed gives the same bytes.")
+    ] = 0,
+    attacks: Annotated[bool, typer.Option("--attacks", help="Include labelled attacks.")] = False,
+    as_: Annotated[
+        As | None, typer.Option("--as", help="Layout; default: by the suffix of --out.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -1,8 +1,8 @@
 """`sluice demo`: the whole paper in miniature, on a simulated plant.
 
-Ten plants of one kind share a detector; three of them lie. Read this file from the top: it mines
-the physics, lets the gate judge and every plant prove, trains the detector in five ways, and writes
-a page that opens with what came of it.
+Ten plants of one kind train a shared detector; three of them are malicious. Read this file from the
+top: it mines the physics, lets the gate judge and every plant prove its batch, trains the detector
+in five modes, and writes a page that starts with the result.
 """
 
 import time
@@ -21,7 +21,7 @@ from sluice.errors import SettingError
 from sluice.federation import Attestor, ProofGate
 from sluice.invariants import Profile
 from sluice.invariants.mining import mine
-from sluice.lab.cli.demo_page import Attempt, Story, draw, payload, tell
+from sluice.lab.cli.demo_page import Attempt, Story, payload, show, write_page
 from sluice.lab.plants import simulate
 from sluice.lab.results import Score
 from sluice.lab.trials import MODES, Contributions, NamedGate, Setup, Trial, run_cell, scenario
@@ -37,7 +37,7 @@ EVERY = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much of everything: enough for the story, little enough to wait for."""
+    """The amount of data and training: enough to show the effect, short enough to wait for."""
 
     clean_days: float
     test_days: float
@@ -49,34 +49,41 @@ FAST = Size(clean_days=3.25, test_days=1.0, rounds=10)
 DESCENT = Descent(batch=32, learning_rate=3e-3)
 """Shards are small: with the paper's batches and steps a detector would not learn them in time."""
 SHARES = Shares(invariants=0.5, validation=0.1, root=0.05)
-"""Half of so short a record is mined: rules that have seen too little refuse faithful plants."""
+"""Half of this short record is mined: rules mined from fewer rows refuse honest clients."""
 TARGET_SHARE = 0.5
-"""Every attack of a day fits into half a shard: the liars hide them all, as on BATADAL."""
+"""All attacks of a day fit into half a shard: malicious clients hide all of them, as on BATADAL."""
 
 
-class Known:
-    """Federations that have run: where the gate refuses all liars, gated is honest-only."""
+class FinishedScores:
+    """Scores of federations that have run, so that an equal one does not run again.
+
+    If the gate refuses all malicious clients, the federation of mode gated equals honest-only.
+    """
 
     def __init__(self) -> None:
         self._scores: dict[str, Score] = {}
 
     def recall(self, key: str) -> Score | None:
-        """Return what a federation came to, if it has run."""
+        """Return the score of a federation, or None if it has not run."""
         return self._scores.get(key)
 
     def note(self, key: str, score: Score) -> None:
-        """Keep what a federation came to."""
+        """Store the score of a federation."""
         self._scores[key] = score
 
 
 def demo(
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for the report.")] = Path("demo"),
-    fast: Annotated[bool, typer.Option("--fast", help="A shorter record, fewer rounds.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, another plant.")] = 0,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Use a shorter record and fewer rounds.")
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed; another seed simulates another plant.")
+    ] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate ten plants of whom three lie: mine, gate, prove, train, and draw what came of it.
+    """Simulate ten plants, three of them malicious: mine, prove, gate, train, report.
 
     Example: [bold]sluice demo --out demo[/bold]
     """
@@ -84,17 +91,17 @@ def demo(
         out_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(f"cannot make the folder {out_dir}: {error.strerror}") from None
-    story = _lived(FAST if fast else WHOLE, seed=seed, quiet=quiet or json)
+    story = _run(FAST if fast else WHOLE, seed=seed, quiet=quiet or json)
     report = out_dir / "report.html"
     with working(f"drawing {report}", quiet=quiet or json):
-        draw(story, report)
+        write_page(story, report)
     if json:
         emit(payload(story, report))
     else:
-        tell(story, report)
+        show(story, report)
 
 
-def _lived(size: Size, *, seed: int, quiet: bool) -> Story:
+def _run(size: Size, *, seed: int, quiet: bool) -> Story:
     with working("simulating a treatment plant with SWaT's tags, clean and attacked", quiet=quiet):
         clean = simulate("treatment", seed=2 * seed, days=size.clean_days)
         clean = clean.without_first(START_UP_S).every(EVERY)
@@ -111,39 +118,39 @@ def _lived(size: Size, *, seed: int, quiet: bool) -> Story:
     with working("mining its physics", quiet=quiet):
         rules = mine(shared.parts.fit, shared.parts.calibration, profile=Profile.HARDENED)
         gate = Gate.of(rules, HardenedPolicy())
-    brought = Contributions(shared, own=gate)
-    trial = Trial(contributions=brought, gate=NamedGate(name="hardened", gate=gate))
-    with counted("plants that prove", len(shared.shards), quiet=quiet) as tick:
+    contributions = Contributions(shared, own=gate)
+    trial = Trial(contributions=contributions, gate=NamedGate(name="hardened", gate=gate))
+    with counted("plants judged", len(shared.shards), quiet=quiet) as tick:
         attempts = _attempts(trial, gate, tick)
-    modes, known = {}, Known()
-    with counted("ways to train", len(FIVE), quiet=quiet) as tick:
+    modes, finished = {}, FinishedScores()
+    with counted("modes trained", len(FIVE), quiet=quiet) as tick:
         for name in FIVE:
             plan = trial.plan(MODES[name], ATTACK)
-            modes[name] = run_cell(trial, plan, RULE, memory=known)
+            modes[name] = run_cell(trial, plan, RULE, memory=finished)
             tick()
     return Story(shared=shared, rules=rules, attempts=attempts, modes=modes)
 
 
 def _attempts(trial: Trial, gate: Gate, tick: Callable[[], None]) -> tuple[Attempt, ...]:
-    """Let every plant prove its batch; the liars bring replayed attacks, heedless of the rules."""
+    """Let every plant prove its batch; malicious clients replay attacks and ignore the rules."""
     plan = trial.plan(MODES["naive"], ATTACK)
     system = find_system("full")
-    longest = max(len(found.batch) for found in plan.invited.values())
+    longest = max(len(contribution.batch) for contribution in plan.invited.values())
     circuit = circuit_for(system, gate.rules, gate.policy, rows_max=longest)
     attest = Attestor(federation=FEDERATION, system=system, circuit=circuit)
     admission = ProofGate(federation=FEDERATION, system=system, circuit=circuit)
     attempts = []
-    for client, found in plan.invited.items():
+    for client, contribution in plan.invited.items():
         begun = time.monotonic()
-        shown = attest(client, found.batch)
+        attestation = attest(client, contribution.batch)
         seconds = time.monotonic() - begun
         attempts.append(
             Attempt(
                 client=client,
-                lies=client in trial.scenario.malicious,
-                verdict=gate.judge(found.batch),
-                admitted=admission.decide(client, shown).admitted,
-                proof_bytes=len(shown.proof) if shown else None,
+                malicious=client in trial.scenario.malicious,
+                verdict=gate.judge(contribution.batch),
+                admitted=admission.decide(client, attestation).admitted,
+                proof_bytes=len(attestation.proof) if attestation else None,
                 seconds=seconds,
             )
         )

@@ -1,4 +1,4 @@
-"""How `sluice demo` tells what it lived through: in words, as JSON, and on a page."""
+"""The result of `sluice demo` in words, as JSON and as an HTML page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ from sluice.cli import out, table
 from sluice.invariants import RuleSet, rule_in_words
 from sluice.lab.trials import MODES, CellResult, Scenario
 
-__all__ = ["Attempt", "Story", "draw", "payload", "tell"]
+__all__ = ["Attempt", "Story", "payload", "show", "write_page"]
 
 RULES_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One plant at the door: what the gate found, and the proof the plant could make."""
+    """One plant's attempt to join: the gate's verdict, and the proof that the plant made."""
 
     client: str
-    lies: bool
+    malicious: bool
     verdict: Verdict
-    admitted: bool  # on the proof alone: the coordinator sees no reading
+    admitted: bool  # by the proof alone: the coordinator sees no reading
     proof_bytes: int | None
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """The whole demonstration, before it is told."""
+    """All results of the demonstration."""
 
     shared: Scenario
     rules: RuleSet
@@ -36,14 +36,14 @@ class Story:
     modes: Mapping[str, CellResult]
 
 
-def draw(story: Story, report: Path) -> None:
-    """Write the page."""
+def write_page(story: Story, report: Path) -> None:
+    """Write the HTML page."""
     from sluice.lab.reports import StoryPage, StoryPlant, Way, write_story_page
 
     plants = tuple(
         StoryPlant(
             name=attempt.client,
-            lies=attempt.lies,
+            lies=attempt.malicious,
             admitted=attempt.admitted,
             violating_share=attempt.verdict.violating_share,
             why=_why(attempt.verdict),
@@ -78,7 +78,7 @@ def _rules_in_words(rules: RuleSet) -> list[str]:
 
 
 def _why(verdict: Verdict) -> str:
-    """Return the first reason, and how many more there are."""
+    """Return the first reason and the number of further reasons."""
     if not verdict.reasons:
         return ""
     first, *more = verdict.sentences
@@ -86,7 +86,7 @@ def _why(verdict: Verdict) -> str:
 
 
 def payload(story: Story, report: Path) -> dict[str, object]:
-    """Return what --json prints."""
+    """Return the object that `--json` prints."""
     return {
         "admitted": [attempt.client for attempt in story.attempts if attempt.admitted],
         "refused": [attempt.client for attempt in story.attempts if not attempt.admitted],
@@ -110,8 +110,8 @@ def payload(story: Story, report: Path) -> dict[str, object]:
     }
 
 
-def tell(story: Story, report: Path) -> None:
-    """Print it in words."""
+def show(story: Story, report: Path) -> None:
+    """Print the result in words."""
     worded = _rules_in_words(story.rules)
     out.print(f"[bold]{len(worded)} rules of physics were mined[/bold], among them:")
     step = max(1, len(worded) // RULES_SHOWN)
@@ -120,26 +120,26 @@ def tell(story: Story, report: Path) -> None:
     proven = [attempt for attempt in story.attempts if attempt.admitted]
     out.print(
         f"\n[bold]{len(proven)} of {len(story.attempts)} plants proved[/bold] in zero "
-        f"knowledge that their batch obeys them. "
+        f"knowledge that their batch satisfies the rules. "
         f"The other {len(story.attempts) - len(proven)} failed:"
     )
     for attempt in story.attempts:
         if not attempt.admitted:
-            lies = " (it replays attacks)" if attempt.lies else ""
-            out.print(f"  {attempt.client}{lies}: {_why(attempt.verdict)}", markup=False)
-    drawn = table(
-        "\nOn the attacks the liars would hide",
-        *("trained", "liars in", "recall", "average precision"),
+            attack = " (it replays attacks)" if attempt.malicious else ""
+            out.print(f"  {attempt.client}{attack}: {_why(attempt.verdict)}", markup=False)
+    modes = table(
+        "\nDetection of the attacks that malicious plants try to hide",
+        *("mode", "malicious plants admitted", "recall", "average precision"),
     )
     for name, result in story.modes.items():
         score = result.score
-        inside = str(result.liars_admitted) if MODES[name].attacked else "0"
+        admitted = str(result.liars_admitted) if MODES[name].attacked else "0"
         figures = (score.targeted_recall, score.targeted_auc_pr)
-        told = ["none there" if figure is None else f"{figure:.3f}" for figure in figures]
-        drawn.add_row(name, inside, *told)
-    out.print(drawn)
+        cells = ["no such attack" if figure is None else f"{figure:.3f}" for figure in figures]
+        modes.add_row(name, admitted, *cells)
+    out.print(modes)
     out.print(
-        f"\nSeed {story.shared.seed}; another seed is another plant and gives other numbers. "
-        f"The picture is in {report}",
+        f"\nSeed {story.shared.seed}. Another seed simulates another plant and gives other numbers."
+        f"\nThe report is {report}",
         markup=False,
     )

@@ -1,4 +1,4 @@
-"""`sluice federate`: one federation in one process."""
+"""`sluice federate`: run one federation in one process and measure its detector."""
 
 import hashlib
 import json as jsonlib
@@ -46,7 +46,7 @@ TEST_SEED = 1
 
 
 class ProofChoice(StrEnum):
-    """What clients show at the gate in place of their batch."""
+    """The proof that clients send to the gate in place of their batch."""
 
     NONE = "none"
     SAMPLED = "sampled"
@@ -61,59 +61,73 @@ class _Records:
 
 def federate(
     plant: Annotated[
-        str, typer.Option("--plant", help="A clean record, or a simulated plant (data list).")
+        str,
+        typer.Option("--plant", help="A clean record, or a simulated plant (see 'data list')."),
     ],
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for model and result.")],
     test: Annotated[
         Path | None,
-        typer.Option(help="The labelled record to measure on; simulated plants bring one."),
+        typer.Option(help="The labelled record to measure on; simulated plants need none."),
     ] = None,
     unlabelled: Annotated[
-        Unlabelled, typer.Option(help="What unlabelled rows of the test record count as.")
+        Unlabelled, typer.Option(help="How unlabelled rows of the test record are counted.")
     ] = Unlabelled.EXCLUDE,
     rules: Annotated[
-        Path | None, typer.Option(help="Rules to gate by; else mined from the record's first part.")
+        Path | None,
+        typer.Option(help="Rules of the gate; default: mined from the record's first part."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(help="paper, hardened or a policy file; else as the rules allow.")
+        str | None,
+        typer.Option(
+            help="paper, hardened or a policy file; default: hardened if the rules support it."
+        ),
     ] = None,
-    rule: Annotated[str, typer.Option(help=f"Aggregation: {', '.join(RULES)}.")] = "fedavg",
+    rule: Annotated[str, typer.Option(help=f"Aggregation rule: {', '.join(RULES)}.")] = "fedavg",
     detector: Annotated[
         str, typer.Option(help=f"Detector: {', '.join(detector_names())}.")
     ] = DetectorKind.AUTOENCODER.value,
     attack: Annotated[
-        str | None, typer.Option(help="What the liars do: replay, channel-roll, min-max, ...")
+        str | None,
+        typer.Option(help="Attack of the malicious clients: replay, channel-roll, min-max, ..."),
     ] = None,
-    mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "clean",
-    clients: Annotated[int, typer.Option(min=1, help="How many plants share the record.")] = 10,
+    mode: Annotated[
+        str, typer.Option(help=f"Whether clients attack and a gate judges: {', '.join(MODES)}.")
+    ] = "clean",
+    clients: Annotated[
+        int, typer.Option(min=1, help="Number of clients; they share the record's rows.")
+    ] = 10,
     malicious: Annotated[
-        int | None, typer.Option(min=0, help="How many of them lie; default three in ten.")
+        int | None,
+        typer.Option(min=0, help="Number of malicious clients; default: three in ten."),
     ] = None,
     proof: Annotated[
         ProofChoice,
         typer.Option(
-            help="The gate sees zero-knowledge proofs, no batches: of all rows (full), or of rows "
-            "drawn once commitments are logged (sampled; paper policy only)."
+            help="What the gate verifies instead of batches: zero-knowledge proofs of all rows "
+            "(full), or of rows drawn after commitments are logged (sampled; paper policy only)."
         ),
     ] = ProofChoice.NONE,
-    samples: Annotated[int, typer.Option(min=2, help="Rows that are drawn (sampled).")] = 32,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 25,
-    epochs: Annotated[int, typer.Option(min=1, help="Local epochs a round.")] = 2,
+    samples: Annotated[int, typer.Option(min=2, help="Rows to draw (sampled).")] = 32,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 25,
+    epochs: Annotated[int, typer.Option(min=1, help="Local epochs per round.")] = 2,
     batch: Annotated[
-        int, typer.Option(min=1, help="Windows a step; the paper's code: 128.")
+        int, typer.Option(min=1, help="Windows per training step; the paper's code: 128.")
     ] = 1024,
-    seed: Annotated[int, typer.Option(min=0, help="Who lies, about what, and all drawing.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     every: Annotated[
-        int | None, typer.Option(min=1, help="Keep every n-th row (treatment: 5).")
+        int | None, typer.Option(min=1, help="Keep every n-th row; default: 1 (treatment: 5).")
     ] = None,
-    days: Annotated[float | None, typer.Option(help="How long a simulated plant runs.")] = None,
+    days: Annotated[
+        float | None, typer.Option(help="Days to simulate; only for a simulated plant.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run one federation, attacked and gated as the mode says, and measure its detector.
+    """Run one federation in this process and measure its detector.
 
-    The folder gets the model, the result and a checkpoint after each round. The same command on
-    the same folder goes on where it was stopped.
+    The mode decides whether clients attack and whether a gate judges them. The command writes the
+    model, the result and, after each round, a checkpoint to --out. The same command on the same
+    folder continues a run that was stopped.
 
     Example: [bold]sluice federate --plant line --attack replay --mode gated --out run[/bold]
     """
@@ -132,7 +146,7 @@ def federate(
         records = _open(plant, test, days=days, every=every)
     shared = scenario(records.clean, records.test, setup=setup, seed=seed)
     if proof is ProofChoice.SAMPLED and policy is None:
-        policy = "paper"  # the only one that drawn rows are proven under
+        policy = "paper"  # the only policy that sampled proofs support
     gate = _gate(shared, rules, policy, quiet=quiet)
     own = gate.gate if gate.gate.policy.integers else None
     trial = Trial(
@@ -140,8 +154,8 @@ def federate(
         gate=gate,
         proofs=_proofs(proof, out_dir, gate.gate, samples=samples),
     )
-    proving = " and proves" if trial.proofs and MODES[mode].gated else ""
-    with working(f"preparing what each client brings{proving}", quiet=quiet):
+    proving = " and proofs" if trial.proofs and MODES[mode].gated else ""
+    with working(f"preparing the clients' batches{proving}", quiet=quiet):
         plan = trial.plan(MODES[mode], attack)
     _make(out_dir)
     with counted("rounds", rounds * len(plan.groups), quiet=quiet) as tick:
@@ -165,10 +179,11 @@ def _open(plant: str, test: Path | None, *, days: float | None, every: int | Non
     if path.exists():
         if test is None:
             raise SettingError(
-                f"a detector is measured on labelled rows and {path} is to be clean; give --test"
+                f"{path} is a clean record, and a detector is measured on a labelled one; give "
+                "--test"
             )
         if days is not None:
-            raise SettingError("--days is how long a simulated plant runs; a record has its length")
+            raise SettingError(f"--days is for simulated plants, and {path} is a record; omit it")
         every = every or 1
         return _Records(clean=open_record(path, every=every), test=open_record(test, every=every))
     swat_shaped = plant == "treatment"
@@ -183,7 +198,7 @@ def _open(plant: str, test: Path | None, *, days: float | None, every: int | Non
 
 
 def _gate(shared: Scenario, rules: Path | None, policy: str | None, *, quiet: bool) -> NamedGate:
-    """Return the gate by the rules given, or by those mined from the record's own first slices."""
+    """Return the gate with the given rules, or with rules mined from the record's first part."""
     ruleset: RuleSet
     if rules is not None:
         ruleset = load_rules(rules)
@@ -198,7 +213,7 @@ def _gate(shared: Scenario, rules: Path | None, policy: str | None, *, quiet: bo
 
 
 def _proofs(proof: ProofChoice, folder: Path, gate: Gate, *, samples: int) -> Proofs | None:
-    """Return how batches are proven; drawn rows leave their keys and log in the folder."""
+    """Return how batches are proven; sampled proofs write keys and log to the folder."""
     match proof:
         case ProofChoice.NONE:
             return None
@@ -214,15 +229,16 @@ def _proofs(proof: ProofChoice, folder: Path, gate: Gate, *, samples: int) -> Pr
 
 
 def _keeper(folder: Path, at: int, trial: Trial, plan: TrialPlan, rule: str) -> CheckpointFile:
-    """Return the checkpoint of one federation, named by all that decides its course."""
-    told = (
+    """Return the checkpoint of one federation; its fingerprint covers all that decides it."""
+    group = plan.groups[at].items()
+    settings = (
         rule,
         plan.mode.name,
-        " ".join(sorted(f"{c}={found.key}" for c, found in plan.groups[at].items())),
+        " ".join(sorted(f"{client}={contribution.key}" for client, contribution in group)),
         str(trial.scenario.setup.descent),
         str(trial.scenario.seed),
     )
-    digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
+    digest = hashlib.sha256("\n".join(settings).encode()).hexdigest()
     name = "checkpoint" if len(plan.groups) == 1 else f"checkpoint-{at}"
     return CheckpointFile(path=folder / f"{name}.safetensors", fingerprint=digest)
 
@@ -261,15 +277,16 @@ def _payload(result: CellResult, folder: Path) -> dict[str, object]:
         "false_alarms_per_day": score.false_alarms_per_day,
         "admitted": list(result.admitted),
         "refused": list(result.refused),
-        "reasons": {client: list(told) for client, told in result.refused.items()},
-        "liars": list(result.liars),
+        "reasons": {client: list(reasons) for client, reasons in result.refused.items()},
+        "malicious": list(result.liars),
+        "liars": list(result.liars),  # the old name of `malicious`
         "influence": dict(score.influence),
         "passed_the_rule": dict(score.passed),
         "out": str(folder),
     }
 
 
-def _told(reasons: tuple[str, ...]) -> str:
+def _format_reasons(reasons: tuple[str, ...]) -> str:
     first, *more = reasons
     return f"{first} (and {len(more)} more: result.json)" if more else first
 
@@ -278,29 +295,29 @@ def _show(result: CellResult, folder: Path) -> None:
     score = result.score
     attacked = f" under {result.attack}" if result.attack else ""
     out.print(f"[bold]{result.mode}[/bold]{attacked}, {result.rule}, seed {result.seed}")
-    drawn = table("", "client", "door", "influence", "let through by the rule")
+    clients = table("", "client", "gate", "influence", "accepted by the rule")
     for client in (*result.admitted, *result.refused):
-        lies = " (liar)" if client in result.liars else ""
-        kept_out = client in result.refused
+        malicious = " (malicious)" if client in result.liars else ""
+        reasons = result.refused.get(client)
         share = score.influence.get(client)
         passed = score.passed.get(client)
-        drawn.add_row(
-            client + lies,
-            f"refused: {_told(result.refused[client])}" if kept_out else "admitted",
+        clients.add_row(
+            client + malicious,
+            "admitted" if reasons is None else f"refused: {_format_reasons(reasons)}",
             "" if share is None else f"{share:.1%}",
             "" if passed is None else f"{passed:.0%} of rounds",
         )
-    out.print(drawn)
+    out.print(clients)
     figures = table("\nOn the labelled record", "figure", "value")
     for name, figure in (
-        ("recall on the attacks the liars would hide", score.targeted_recall),
+        ("recall on the attacks that malicious clients try to hide", score.targeted_recall),
         ("recall on other attacks", score.untargeted_recall),
         ("F1", score.f1),
         ("average precision", score.auc_pr),
     ):
-        figures.add_row(name, "none there" if figure is None else f"{figure:.3f}")
+        figures.add_row(name, "no such attack" if figure is None else f"{figure:.3f}")
     figures.add_row("attacks detected", f"{score.detected_attacks:g} of {score.attacks}")
     if score.false_alarms_per_day is not None:
-        figures.add_row("false alarms a day", f"{score.false_alarms_per_day:.2g}")
+        figures.add_row("false alarms per day", f"{score.false_alarms_per_day:.2g}")
     out.print(figures)
     out.print(f"\n{folder}: model, result.json, checkpoint", markup=False)

@@ -1,4 +1,4 @@
-"""`sluice lab`: the experiment grid."""
+"""`sluice lab`: plan, run and resume experiment grids."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,13 +10,13 @@ from sluice.lab.cli import grid_audit as lab_audit
 from sluice.lab.cli import grid_reading as lab_reading
 from sluice.lab.cli.grid_progress import LabView
 from sluice.lab.cli.grid_reading import Results
-from sluice.lab.cli.grid_words import describe, payload, plan_payload, tell, tell_plan
+from sluice.lab.cli.grid_words import describe, payload, plan_payload, show_plan, show_status
 from sluice.lab.grids import EngineName, GridPlan, plan_grid, preset_names, resume_grid, run_grid
 from sluice.lab.results import Counts, ResultStore
 
 __all__ = ["app"]
 
-app = typer.Typer(help="The experiment grid: plan, run, resume, look, export, report.")
+app = typer.Typer(help="Plan, run, resume, inspect, export and report experiment grids.")
 app.command()(lab_audit.audit)
 app.command()(lab_reading.status)
 app.command()(lab_reading.export)
@@ -30,38 +30,39 @@ GridName = Annotated[
 ]
 Data = Annotated[
     Path | None,
-    typer.Option(help="Where the grid's records are; else SLUICE_DATA, else the grid's folder."),
+    typer.Option(help="Folder of the records; default: $SLUICE_DATA, else the grid file's folder."),
 ]
 Only = Annotated[
-    list[str] | None, typer.Option(help="Only the cells of this record; may be repeated.")
+    list[str] | None, typer.Option(help="Select only cells of this record; may be repeated.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes, a core each; default: as many as cores.")
+    int | None, typer.Option(min=1, help="Number of processes; default: one per core.")
 ]
 
 
 EngineOption = Annotated[
-    EngineName, typer.Option("--engine", help="local processes, or a Ray cluster (extra 'ray').")
+    EngineName,
+    typer.Option("--engine", help="Run in local processes or on a Ray cluster (extra 'ray')."),
 ]
 
 
 @app.command()
 def plan(grid: GridName, data: Data = None, only: Only = None, json: Json = False) -> None:
-    """Check a grid and say what it comes down to; nothing runs.
+    """Check a grid and count its cells and federations; nothing runs.
 
     Example: [bold]sluice lab plan paper --only swat[/bold]
     """
-    found = _planned(grid, data, only)
+    planned = _planned(grid, data, only)
     if json:
-        emit(plan_payload(found))
+        emit(plan_payload(planned))
     else:
-        tell_plan(found)
+        show_plan(planned)
 
 
 @app.command()
 def run(
     grid: GridName,
-    out_dir: Annotated[Path, typer.Option("--out", help="The results folder to make.")],
+    out_dir: Annotated[Path, typer.Option("--out", help="The results folder to create.")],
     workers: Workers = None,
     data: Data = None,
     only: Only = None,
@@ -71,14 +72,14 @@ def run(
 ) -> None:
     """Run a grid into a new results folder.
 
-    Everything is checked before anything runs. A cell that cannot run keeps its reason and does
-    not stop the others; the command then ends with 3. Whatever stops it, go on with lab resume.
+    The whole grid is checked before it starts. A cell that fails stores the reason and does not
+    stop the others; the command then exits with 3. Continue a stopped run with 'sluice lab resume'.
 
     Example: [bold]sluice lab run paper --only batadal --data data --out results[/bold]
     """
     planned = _planned(grid, data, only)
     if not json:
-        tell_plan(planned)
+        show_plan(planned)
     with LabView(describe, quiet=quiet or json) as view:
         counts = run_grid(planned, out_dir, workers=workers, engine=engine, watcher=view)
     _show(out_dir, counts, json=json)
@@ -89,14 +90,14 @@ def resume(
     results: Results,
     workers: Workers = None,
     engine: EngineOption = EngineName.LOCAL,
-    failed: Annotated[bool, typer.Option("--failed", help="Try failed cells again too.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Also run failed cells again.")] = False,
     mixed: Annotated[
-        bool, typer.Option("--mixed", help="Go on although code or environment have changed.")
+        bool, typer.Option("--mixed", help="Continue even if code or environment changed.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a grid that was stopped: cells that were in flight run again, and no others.
+    """Continue a grid that was stopped; interrupted cells run again, finished ones do not.
 
     Example: [bold]sluice lab resume results[/bold]
     """
@@ -121,7 +122,7 @@ def _show(results: Path, counts: Counts, *, json: bool) -> None:
     if json:
         emit(payload(store))
     else:
-        tell(store)
+        show_status(store)
     store.close()
     if counts.failed:
         raise typer.Exit(INCOMPLETE)

@@ -1,4 +1,4 @@
-"""`sluice lab audit`: what a grid's rule sets tell apart, before any federation is trained."""
+"""`sluice lab audit`: measure what a grid's rule sets detect; no federation is trained."""
 
 import time
 from typing import Annotated
@@ -30,18 +30,20 @@ from sluice.telemetry import Record
 
 __all__ = ["audit"]
 
-PROVEN_ROWS = 1_024  # as many as the paper's window has
+PROVEN_ROWS = 1_024  # the size of the paper's window
 CONTEXT_BYTES = 32
 
 
 def audit(
     results: Results,
-    batches: Annotated[int, typer.Option(min=1, help="Batches of each kind.")] = 200,
-    size: Annotated[int, typer.Option(min=2, help="Rows a batch.")] = 1_000,
+    batches: Annotated[int, typer.Option(min=1, help="Number of batches of each kind.")] = 200,
+    size: Annotated[int, typer.Option(min=2, help="Rows per batch.")] = 1_000,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Audit every rule set of a grid on its record: separation and coverage, for the report.
+    """Measure separation and coverage of every rule set of a grid, for the report.
+
+    The command also proves one batch of each record and measures the proof.
 
     Example: [bold]sluice lab audit results[/bold]
     """
@@ -49,7 +51,7 @@ def audit(
     wanted = _wanted(store)
     store.close()
     bench = Workbench(cache=ArtifactCache(folder=results / KEPT, code=provenance().code))
-    done: list[AuditedSet] = []
+    sets: list[AuditedSet] = []
     for (record, stand_in, invariants), work in wanted.items():
         with working(f"auditing {invariants} on {record}", quiet=quiet or json):
             try:
@@ -57,7 +59,7 @@ def audit(
             except EmptyRulesError as error:
                 out.print(f"{record}, {invariants}: {error}", markup=False)
                 continue
-            done.append(
+            sets.append(
                 _audited(record, stand_in, invariants, gate, records, batches=batches, size=size)
             )
     proofs = []
@@ -65,38 +67,38 @@ def audit(
         with working(f"proving a batch of {record}", quiet=quiet or json):
             if (proof := _proven(record, stand_in, bench, work)) is not None:
                 proofs.append(proof)
-    save_audits(results, Audits(sets=tuple(done), proofs=tuple(proofs)))
+    save_audits(results, Audits(sets=tuple(sets), proofs=tuple(proofs)))
     if json:
-        told = {"sets": len(done), "proofs": len(proofs), "audits": str(results / "audits.json")}
-        emit(told)
+        path = results / "audits.json"
+        emit({"sets": len(sets), "proofs": len(proofs), "audits": str(path)})
     else:
         out.print(
-            f"{len(done)} rule sets audited, {len(proofs)} batches proven; 'sluice lab report' "
-            "draws them"
+            f"{len(sets)} rule sets audited, {len(proofs)} batches proven; 'sluice lab report' "
+            "shows them"
         )
 
 
 def _wanted(store: ResultStore) -> dict[tuple[str, str | None, str], Work]:
-    """Return one piece of work for each rule set on each record."""
-    found: dict[tuple[str, str | None, str], Work] = {}
+    """Return one work of the grid for each rule set on each record."""
+    wanted: dict[tuple[str, str | None, str], Work] = {}
     for cell in stored_cells(store):
         work = work_from_json(cell.settings)
         if work.invariants is not None:
             key = (cell.asked.record, cell.asked.stand_in, work.invariants)
-            found.setdefault(key, work)
-    return found
+            wanted.setdefault(key, work)
+    return wanted
 
 
 def _gate(bench: Workbench, work: Work, invariants: str | None = None) -> tuple[Gate, Opened]:
     records = opened(work.layout.record)
     shared = bench.shared(work.layout)
-    wanted = invariants or work.invariants
-    assert wanted is not None
-    return bench.gate(work.layout, shared, wanted).gate, records
+    rule_set = invariants or work.invariants
+    assert rule_set is not None
+    return bench.gate(work.layout, shared, rule_set).gate, records
 
 
 def _proven(record: str, stand_in: str | None, bench: Workbench, work: Work) -> AuditedProof | None:
-    """Prove the first batch that the hardened gate admits; None where a record has none."""
+    """Prove the first batch that the hardened gate admits; return None if the record has none."""
     try:
         gate, records = _gate(bench, work, Profile.HARDENED.value)
     except EmptyRulesError:
@@ -140,7 +142,7 @@ def _audited(
     size: int,
 ) -> AuditedSet:
     table = separation(_unmined(records.clean, gate), gate, batches=batches, size=size)
-    seen = coverage(records.test, gate)
+    covered = coverage(records.test, gate)
     kinds = [rule.kind for rule in gate.rules.invariants]
     return AuditedSet(
         record=record,
@@ -148,7 +150,7 @@ def _audited(
         invariants=invariants,
         couplings=kinds.count(RelationKind.COUPLING),
         balances=kinds.count(RelationKind.BALANCE),
-        honest_share=seen.honest_share,
+        honest_share=covered.honest_share,
         separation=tuple(
             AuditedKind(
                 kind=row.kind,
@@ -168,7 +170,7 @@ def _audited(
                 covered=segment.covered,
                 rule=segment.rule,
             )
-            for segment in seen.segments
+            for segment in covered.segments
         ),
     )
 

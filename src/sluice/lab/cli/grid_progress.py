@@ -1,4 +1,4 @@
-"""How far a grid is, as it runs: a live view on a terminal, plain lines elsewhere."""
+"""The progress of a running grid: a live view on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -21,13 +21,13 @@ _progress = Console(stderr=True, highlight=False)
 
 
 class _Pace:
-    """Rate and time left, from what was done since this run began."""
+    """Rate and remaining time, from the federations finished since this run began."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
         self._before: int | None = None
 
-    def told(self, counts: Counts) -> str:
+    def describe(self, counts: Counts) -> str:
         ended = counts.done + counts.failed
         if self._before is None:
             self._before = ended
@@ -36,17 +36,17 @@ class _Pace:
             return "no federation finished yet"
         rate = done / passed
         left = (counts.works - ended) / rate
-        return f"{60 * rate:.1f} a minute, {_lasting(left)} left"
+        return f"{60 * rate:.1f} per minute, {_duration(left)} left"
 
 
 class LabView:
-    """Shows counts, pace and the cells under way."""
+    """Shows counts, pace and the running federations."""
 
     def __init__(self, describe: Callable[[WorkClaim], str], *, quiet: bool) -> None:
         self._describe, self._quiet, self._pace = describe, quiet, _Pace()
         self._live = None if quiet or not sys.stderr.isatty() else Live(console=_progress)
-        self._told_at = -LINE_EVERY_S
-        self._told: int | None = None
+        self._printed_at = -LINE_EVERY_S
+        self._printed_ended: int | None = None
 
     def __enter__(self) -> Self:
         if self._live:
@@ -63,29 +63,29 @@ class LabView:
             self._live.stop()
 
     def seen(self, counts: Counts, at_work: Sequence[WorkClaim]) -> None:
-        """Show how far it is."""
-        pace = self._pace.told(counts)
+        """Show the progress."""
+        pace = self._pace.describe(counts)
         if self._live:
-            self._live.update(self._drawn(counts, at_work, pace))
+            self._live.update(self._view(counts, at_work, pace))
         elif not self._quiet:
-            self._line(counts, pace)
+            self._print_line(counts, pace)
 
-    def _line(self, counts: Counts, pace: str) -> None:
+    def _print_line(self, counts: Counts, pace: str) -> None:
         ended = counts.done + counts.failed
         step = max(1, counts.works // 20)
-        due = time.monotonic() - self._told_at >= LINE_EVERY_S
-        if ended == self._told or not (
-            due or counts.over or ended // step != (self._told or 0) // step
+        due = time.monotonic() - self._printed_at >= LINE_EVERY_S
+        if ended == self._printed_ended or not (
+            due or counts.over or ended // step != (self._printed_ended or 0) // step
         ):
             return
-        self._told, self._told_at = ended, time.monotonic()
+        self._printed_ended, self._printed_at = ended, time.monotonic()
         failed = f", {counts.failed} failed" if counts.failed else ""
         _progress.print(
             f"federations: {ended} of {counts.works}{failed}; cells: {counts.cells_done} of "
             f"{counts.cells}; {pace}"
         )
 
-    def _drawn(self, counts: Counts, at_work: Sequence[WorkClaim], pace: str) -> Group:
+    def _view(self, counts: Counts, at_work: Sequence[WorkClaim], pace: str) -> Group:
         ended = counts.done + counts.failed
         row = Table.grid(padding=(0, 2))
         row.add_row(
@@ -99,7 +99,7 @@ class LabView:
         return Group(row, *lines)
 
 
-def _lasting(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 90 * 60:

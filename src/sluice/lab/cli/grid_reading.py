@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sluice.cli import Json, emit, out
-from sluice.lab.cli.grid_words import payload, tell
+from sluice.lab.cli.grid_words import payload, show_status
 from sluice.lab.results import ResultStore, under_way
 
 __all__ = ["Results", "export", "report", "status"]
@@ -15,7 +15,7 @@ Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="A results fold
 
 
 def status(results: Results, json: Json = False) -> None:
-    """Say how far a grid is and what failed.
+    """Show the progress of a grid, its running cells and its failures.
 
     Example: [bold]sluice lab status results[/bold]
     """
@@ -23,68 +23,72 @@ def status(results: Results, json: Json = False) -> None:
     if json:
         emit(payload(store))
     else:
-        tell(store)
-        for asked in under_way(store):
-            out.print(f"running: {asked}", markup=False)
+        show_status(store)
+        for cell in under_way(store):
+            out.print(f"running: {cell}", markup=False)
     store.close()
 
 
 def export(
     results: Results,
     out_dir: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write to; else the results folder.")
+        Path | None, typer.Option("--out", help="Folder to write to; default: the results folder.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write cells.parquet, the same bytes for the same results, and times.parquet beside it.
+    """Export the results to cells.parquet and the running times to times.parquet.
+
+    The same results give the same bytes of cells.parquet.
 
     Example: [bold]sluice lab export results --out tables[/bold]
     """
-    from sluice.lab.results import export as written
+    from sluice.lab.results import export as export_results
 
     store = ResultStore(results, read_only=True)
-    told = written(store, out_dir or results)
+    written = export_results(store, out_dir or results)
     store.close()
     if json:
-        emit({"rows": told.rows, "cells": str(told.cells), "times": str(told.times)})
+        emit({"rows": written.rows, "cells": str(written.cells), "times": str(written.times)})
     else:
-        out.print(f"{told.rows} cells in {told.cells}; times in {told.times}", markup=False)
+        out.print(
+            f"{written.rows} cells in {written.cells}; times in {written.times}", markup=False
+        )
 
 
 def report(
     results: Results,
-    out_file: Annotated[Path, typer.Option("--out", help="The page to write.")],
+    out_file: Annotated[Path, typer.Option("--out", help="The HTML page to write.")],
     tables: Annotated[
-        Path | None, typer.Option(help="Folder for the tables as CSV and LaTeX.")
+        Path | None, typer.Option(help="Also write the tables as CSV and LaTeX to this folder.")
     ] = None,
     summary: Annotated[
-        Path | None, typer.Option(help="A page of Markdown with the same tables.")
+        Path | None, typer.Option(help="Also write a Markdown page with the same tables.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write one page with every table and figure, the paper's beside them.
+    """Write one HTML page with all tables and figures, next to the paper's.
 
     Example: [bold]sluice lab report results --out report.html --tables tables[/bold]
     """
     from sluice.lab.reports import lab_report, write_lab_page, write_lab_summary, write_lab_tables
 
     store = ResultStore(results, read_only=True)
-    found = lab_report(store)
+    content = lab_report(store)
     store.close()
-    write_lab_page(found, out_file)
-    written = write_lab_tables(found, tables) if tables else ()
+    write_lab_page(content, out_file)
+    written = write_lab_tables(content, tables) if tables else ()
     if summary:
-        write_lab_summary(found, summary)
-    done = sum(cell.result is not None for cell in found.cells)
+        write_lab_summary(content, summary)
+    done = sum(cell.result is not None for cell in content.cells)
     if json:
         emit(
             {
                 "report": str(out_file),
-                "cells": len(found.cells),
+                "cells": len(content.cells),
                 "cells_done": done,
-                "figures": len(found.figures),
+                "figures": len(content.figures),
                 "tables": [str(path) for path in written],
             }
         )
     else:
-        out.print(f"{out_file}: {done} of {len(found.cells)} cells", markup=False)
+        out.print(f"{out_file}: {done} of {len(content.cells)} cells", markup=False)

@@ -1,51 +1,51 @@
-"""A grid and its results in words, and as the JSON that scripts read."""
+"""A grid and its results in words and as JSON."""
 
 from sluice.cli import out
 from sluice.lab.grids import GridPlan, work_from_json
 from sluice.lab.results import GridState, ResultStore, WorkClaim, stored_cells
 
-__all__ = ["describe", "payload", "plan_payload", "tell", "tell_plan"]
+__all__ = ["describe", "payload", "plan_payload", "show_plan", "show_status"]
 
 MOST_REASONS = 10
 
 
 def describe(claim: WorkClaim) -> str:
-    """Say what is under way."""
+    """Describe a running federation in one line."""
     work = work_from_json(claim.settings)
     layout = work.layout
-    told = (
+    parts = (
         layout.record.name,
         work.rule,
         work.mode,
-        *([f"under {work.attack}"] if work.attack else []),
-        *([f"by {work.invariants}"] if work.invariants else []),
+        *([f"attack {work.attack}"] if work.attack else []),
+        *([f"rules {work.invariants}"] if work.invariants else []),
         f"seed {layout.seed}",
     )
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
-def plan_payload(found: GridPlan) -> dict[str, object]:
+def plan_payload(plan: GridPlan) -> dict[str, object]:
     """Return a plan as JSON."""
     return {
-        "grid": found.name,
-        "cells": len(found.cells),
-        "federations": len(found.works),
-        "avoided": found.avoided,
-        "stand_ins": list(found.stand_ins),
+        "grid": plan.name,
+        "cells": len(plan.cells),
+        "federations": len(plan.works),
+        "avoided": plan.avoided,
+        "stand_ins": list(plan.stand_ins),
     }
 
 
-def tell_plan(found: GridPlan) -> None:
-    """Print what a plan comes down to."""
-    share = found.avoided / len(found.cells)
+def show_plan(plan: GridPlan) -> None:
+    """Print the number of cells and of federations."""
+    share = plan.avoided / len(plan.cells)
     out.print(
-        f"[bold]{found.name}[/bold]: {len(found.cells):,} cells come down to "
-        f"{len(found.works):,} federations; {found.avoided:,} ({share:.0%}) need none of their own"
+        f"[bold]{plan.name}[/bold]: {len(plan.cells):,} cells need {len(plan.works):,} "
+        f"federations; {plan.avoided:,} cells ({share:.0%}) reuse the federation of another cell"
     )
 
 
 def payload(store: ResultStore) -> dict[str, object]:
-    """Return how far a grid is as JSON."""
+    """Return the progress of a grid as JSON."""
     counts = store.counts()
     facts = store.facts()
     return {
@@ -68,14 +68,14 @@ def payload(store: ResultStore) -> dict[str, object]:
     }
 
 
-def tell(store: ResultStore) -> None:
-    """Print how far a grid is and what failed."""
+def show_status(store: ResultStore) -> None:
+    """Print the progress of a grid and its failures."""
     counts = store.counts()
     facts = store.facts()
     out.print(
         f"[bold]{facts.name}[/bold]: {counts.cells_done:,} of {counts.cells:,} cells done; "
-        f"federations: {counts.done:,} done (of which {counts.recalled:,} turned out equal to one "
-        f"that had run), {counts.failed:,} failed, {counts.running:,} running, "
+        f"federations: {counts.done:,} done ({counts.recalled:,} of them equal to an earlier one "
+        f"and not run again), {counts.failed:,} failed, {counts.running:,} running, "
         f"{counts.waiting:,} waiting"
     )
     for note in facts.stand_ins:

@@ -1,4 +1,4 @@
-"""`sluice demo`: lived once, told in every way."""
+"""`sluice demo`: run once; its page, JSON and printed text are checked."""
 
 import re
 from collections.abc import Callable
@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.cli.console import out
-from sluice.lab.cli import demo
-from sluice.lab.cli import demo_page as telling
+from sluice.lab.cli import demo, demo_page
 from sluice.lab.cli.demo_page import Story
 from tests.unit.conftest import Outcome
 
@@ -19,8 +18,8 @@ MODES = ["clean", "honest-only", "naive", "physics-aware", "gated"]
 
 
 @dataclass(frozen=True)
-class Told:
-    """The demonstration, lived once and told in every way."""
+class Demonstration:
+    """The demonstration, run once, in every form of output."""
 
     story: Story
     page: str
@@ -29,16 +28,17 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
     report = tmp_path_factory.mktemp("demo") / "report.html"
-    story = demo._lived(demo.FAST, seed=0, quiet=True)
-    telling.draw(story, report)
+    story = demo._run(demo.FAST, seed=0, quiet=True)
+    demo_page.write_page(story, report)
     with out.capture() as captured:
-        telling.tell(story, Path("demo/report.html"))
-    return Told(story, report.read_text(), telling.payload(story, report), captured.get())
+        demo_page.show(story, Path("demo/report.html"))
+    payload = demo_page.payload(story, report)
+    return Demonstration(story, report.read_text(), payload, captured.get())
 
 
-def test_faithful_plants_prove_and_liars_cannot(told: Told) -> None:
+def test_honest_plants_prove_and_malicious_ones_cannot(told: Demonstration) -> None:
     assert told.payload["refused"] == list(told.story.shared.malicious)
     assert len(told.payload["admitted"]) == 7  # type: ignore[arg-type]
     proofs = told.payload["proofs"]
@@ -49,21 +49,21 @@ def test_faithful_plants_prove_and_liars_cannot(told: Told) -> None:
         assert attempt.admitted == attempt.verdict.admitted
 
 
-def test_the_detector_is_trained_in_five_ways(told: Told) -> None:
+def test_the_detector_is_trained_in_five_ways(told: Demonstration) -> None:
     recall = told.payload["recall"]
     assert isinstance(recall, dict)
     assert list(recall) == MODES
     assert all(0 <= value <= 1 for value in recall.values())
 
 
-def test_liars_blind_the_detector_and_the_gate_gives_its_sight_back(told: Told) -> None:
+def test_malicious_plants_lower_recall_and_the_gate_restores_it(told: Demonstration) -> None:
     recall = told.payload["recall"]
     assert isinstance(recall, dict)
     assert recall["honest-only"] - recall["naive"] > 0.05
     assert recall["gated"] - recall["naive"] > 0.05
 
 
-def test_the_readme_shows_what_the_demonstration_says(told: Told) -> None:
+def test_the_readme_shows_what_the_demonstration_says(told: Demonstration) -> None:
     """Words and counts are the same; decimals may differ a little, as another processor rounds."""
     readme = (Path(__file__).parents[4] / "README.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```text\n(\d+ rules of physics.*?)```", readme, flags=re.DOTALL)
@@ -82,18 +82,18 @@ def tidied(text: str) -> list[str]:
     return [" ".join(DECIMAL.sub("#", line).split()) for line in text.strip().splitlines()]
 
 
-def test_the_page_opens_with_the_picture_and_needs_no_network(told: Told) -> None:
+def test_the_page_opens_with_the_picture_and_needs_no_network(told: Demonstration) -> None:
     assert "10 plants, 3 of them lie; the gate refuses 3 of these" in told.page
     assert told.page.index("plotly-graph-div") < told.page.index("Decisions of the gate")
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=", told.page)
     assert 'name="viewport"' in told.page
 
 
-def test_the_words_name_rules_refusals_and_ways(told: Told) -> None:
+def test_the_words_name_rules_refusals_and_ways(told: Demonstration) -> None:
     assert "rules of physics were mined" in told.words
     assert "7 of 10 plants proved" in told.words
-    for liar in told.story.shared.malicious:
-        assert f"{liar} (it replays attacks): " in told.words
+    for client in told.story.shared.malicious:
+        assert f"{client} (it replays attacks): " in told.words
     assert all(mode in told.words for mode in MODES)
 
 

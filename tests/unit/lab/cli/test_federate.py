@@ -72,19 +72,20 @@ def test_a_gated_federation_says_who_was_refused_and_why(sluice: Run, tmp_path: 
     attacked = ("--days", 24, "--attack", "channel-roll", "--mode", "gated")
     told = sluice("federate", *SMALL, *attacked, "--out", tmp_path / "run", "--json")
     assert told.code == 0, told.err
-    assert set(told.json["refused"]) <= set(told.json["liars"])  # type: ignore[call-overload]
+    assert set(told.json["refused"]) <= set(told.json["malicious"])  # type: ignore[call-overload]
+    assert told.json["liars"] == told.json["malicious"]
     shown = sluice("federate", *SMALL, *attacked, "--out", tmp_path / "run")
-    assert "(liar)" in shown.out
-    assert "recall on the attacks the liars would hide" in shown.out
+    assert "(malicious)" in shown.out
+    assert "recall on the attacks that malicious clients try to hide" in shown.out
 
 
 def test_drawn_rows_are_proven_after_commitments_are_logged(sluice: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
     attacked = ("--attack", "channel-roll", "--mode", "gated", "--detector", "subspace")
-    drawn = ("--proof", "sampled", "--samples", 3)  # whether they find the liar is chance
+    drawn = ("--proof", "sampled", "--samples", 3)  # too few to detect the attack every time
     told = sluice("federate", *SMALL, *attacked, *drawn, "--out", out, "--json")
     assert told.code == 0, told.err
-    assert set(told.json["refused"]) <= set(told.json["liars"])  # type: ignore[call-overload]
+    assert set(told.json["refused"]) <= set(told.json["malicious"])  # type: ignore[call-overload]
     reasons = told.json["reasons"]
     assert isinstance(reasons, dict)
     assert all(why == ["it sent no proof"] for why in reasons.values())

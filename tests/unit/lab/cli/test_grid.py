@@ -130,7 +130,7 @@ def test_a_cell_that_cannot_run_says_why_and_other_code_is_not_mixed_in_unless_t
     assert "come from other code" in refused.err
     mixed = sluice("lab", "resume", results, "--mixed", "--quiet")
     assert mixed.code == 3
-    assert "every result says which it comes from" in mixed.err
+    assert "every result states which it comes from" in mixed.err
 
 
 def test_a_folder_without_results_is_refused(sluice: Run, tmp_path: Path) -> None:

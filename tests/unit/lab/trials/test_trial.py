@@ -119,7 +119,7 @@ def test_the_subspace_detector_adds_sums_and_takes_no_other_rule() -> None:
     summed = trial(detector=DetectorKind.SUBSPACE)
     plan = summed.plan(MODES["clean"])
     (done,) = summed.run(plan, "fedavg")
-    assert done.detector.model.kind is DetectorKind.SUBSPACE
+    assert done.detector.model.kind == DetectorKind.SUBSPACE
     assert sum(done.influence.values()) == pytest.approx(1)
     with pytest.raises(SettingError, match="no updates to weigh"):
         summed.run(plan, "krum")

@@ -1,7 +1,7 @@
-"""The integers of a statement, rule by rule: those of the normative evaluator and no others.
+"""The integers of a statement, rule by rule: exactly those of the normative evaluator.
 
-Where a rule reads one register and an actuator's state, its tolerance becomes an interval of
-registers, found by asking the evaluator's own arithmetic about every register there is.
+If a rule reads one register and an actuator's state, its tolerance becomes an interval of
+registers. The interval comes from the evaluator's own arithmetic, applied to every register value.
 """
 
 from dataclasses import dataclass
@@ -37,13 +37,13 @@ Rule = TypeVar("Rule", IntegerBalance, IntegerBound, IntegerCoupling, IntegerRat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deriving:
-    """All that a statement is derived from."""
+    """Everything that a statement is derived from."""
 
     rules: RuleSet
     encoding: Encoding
     actuators: tuple[Actuator, ...]
-    budgets: Budgets  # only what does not depend on the number of rows is read of them
-    jumps: bool  # whether a batch may hold time jumps
+    budgets: Budgets  # only the parts that do not depend on the number of rows
+    jumps: bool  # whether a batch may contain time jumps
 
     def document(self) -> Json:
         """Return the statement."""
@@ -54,11 +54,11 @@ class Deriving:
             "registers": [{"low": low, "high": high} for low, high in limits],
             "actuators": [
                 {
-                    "codes": len(found.codes),
-                    "legal": [found.index(code) for code in sorted(found.legal)],
-                    "read": found.read,
+                    "codes": len(actuator.codes),
+                    "legal": [actuator.index(code) for code in sorted(actuator.legal)],
+                    "read": actuator.read,
                 }
-                for found in self.actuators
+                for actuator in self.actuators
             ],
             "lanes": self._lanes(limits),
             "jumps": self.jumps,
@@ -86,17 +86,17 @@ class Deriving:
     def _encoding(self) -> str:
         """Hash which channels are committed to, and how their readings become integers."""
         registers = [
-            packed(found.channel.encode(), found.low.hex().encode(), found.step.hex().encode())
-            for found in self.encoding.registers
+            packed(each.channel.encode(), each.low.hex().encode(), each.step.hex().encode())
+            for each in self.encoding.registers
         ]
         actuators = [
-            packed(found.channel.name.encode(), *(str(code).encode() for code in found.codes))
-            for found in self.actuators
+            packed(each.channel.name.encode(), *(str(code).encode() for code in each.codes))
+            for each in self.actuators
         ]
         return digest("full encoding", packed(*registers), packed(*actuators)).hex()
 
     def _always(self, rule: IntegerBound) -> bool:
-        """Whether no row may break a bound: breaking it is severe, and none may be severe."""
+        """Whether no row may break a bound: breaking it is severe, and no row may be severe."""
         severe = self.budgets.severe[rule.rule.name] <= TOLERANCE
         return severe and self.budgets.severe_rows == 0
 
@@ -116,12 +116,12 @@ class Deriving:
             ({"register": at}, high - low + 1) for at, (low, high) in enumerate(limits)
         ]
         values += [
-            ({"actuator": at}, len(found.codes) + 1) for at, found in enumerate(self.actuators)
+            ({"actuator": at}, len(each.codes) + 1) for at, each in enumerate(self.actuators)
         ]
         if self.jumps:
             values.append(("start", 2))
         return [
-            [{"source": values[found.value][0], "weight": found.weight} for found in lane]
+            [{"source": values[each.value][0], "weight": each.weight} for each in lane]
             for lane in pack([radix for _, radix in values])
         ]
 
@@ -191,19 +191,19 @@ class Deriving:
         return {"indicator": {"actuator": at, "codes": codes, "weight": term.weight}}
 
     def _register(self, channel: str) -> int:
-        return [found.channel for found in self.encoding.registers].index(channel)
+        return [each.channel for each in self.encoding.registers].index(channel)
 
     def _actuator(self, channel: str) -> int:
-        return [found.channel.name for found in self.actuators].index(channel)
+        return [each.channel.name for each in self.actuators].index(channel)
 
 
 def couplings_of(encoding: Encoding) -> list[IntegerCoupling]:
-    """Return the couplings, in the order in which the circuit knows them."""
+    """Return the couplings, in the circuit's order."""
     return _of(encoding, IntegerCoupling)
 
 
 def windows_of(encoding: Encoding) -> list[IntegerBalance]:
-    """Return the window rules, in the order in which the circuit knows them."""
+    """Return the window rules, in the circuit's order."""
     return [rule for rule in _of(encoding, IntegerBalance) if rule.rows > 1]
 
 

@@ -1,7 +1,7 @@
-"""Rows for the digest: the codes that the circuit tells apart, and channels packed into lanes.
+"""Rows for the digest: the codes that the circuit distinguishes, and channels packed into lanes.
 
-A lane is one element of the proof field. Channels stand in it in mixed radix, so that no two rows
-have the same lanes.
+A lane is one element of the proof field. It holds channels in mixed radix, so that no two rows have
+the same lanes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,14 @@ FIELD = (1 << 64) - (1 << 32) + 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actuator:
-    """A channel of codes, and the codes that the circuit tells apart; any other is one more."""
+    """A channel of codes, and the codes that the circuit distinguishes; all others are one more."""
 
     channel: Channel
     codes: tuple[int, ...]
     read: bool  # by a rule
 
     def index(self, code: int) -> int:
-        """Return the number under which the circuit knows a code."""
+        """Return the circuit's index of a code."""
         return self.codes.index(code)
 
     @property
@@ -37,23 +37,23 @@ class Actuator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """A channel's place in a lane: which of the values to pack it is, and its weight."""
+    """A channel's place in a lane: its index among the values to pack, and its weight."""
 
     value: int
     weight: int
 
 
 def actuators_of(rules: RuleSet, encoding: Encoding) -> tuple[Actuator, ...]:
-    """Return every channel of codes; codes that only a rule knows are told apart too."""
+    """Return every channel of codes, with its legal codes and the codes that rules use."""
     read = {channel.name for channel in encoding.actuators}
-    found = []
+    actuators = []
     for channel in rules.channels:
         if channel.codes is not None:
             codes = channel.codes.legal | set(_used(channel.name, encoding))
-            found.append(
+            actuators.append(
                 Actuator(channel=channel, codes=tuple(sorted(codes)), read=channel.name in read)
             )
-    return tuple(found)
+    return tuple(actuators)
 
 
 def _used(actuator: str, encoding: Encoding) -> Iterator[int]:
@@ -72,7 +72,7 @@ def _used(actuator: str, encoding: Encoding) -> Iterator[int]:
 
 
 def pack(radices: Sequence[int]) -> list[list[Packed]]:
-    """Put values of these radices into as few lanes as they fit, the widest first."""
+    """Pack values of these radices into few lanes, the largest radix first."""
     lanes: list[list[Packed]] = []
     left = sorted(range(len(radices)), key=lambda value: -radices[value])
     while left:

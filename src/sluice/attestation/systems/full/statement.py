@@ -1,7 +1,7 @@
-"""What a proof says of a batch, as integers: derived once, and stated by the circuit as given.
+"""What a proof states about a batch, as integers: derived once, and used by the circuit as given.
 
-The statement holds whatever the length of a batch; its budgets follow from the number of rows. Both
-are derived from rules and policy by whoever proves and whoever verifies, and never sent.
+The statement does not depend on the length of a batch; its budgets follow from the number of rows.
+Prover and verifier each derive both from rules and policy. Neither is ever sent.
 """
 
 import json
@@ -27,12 +27,12 @@ class Statement:
     content: bytes = field(repr=False)  # as the circuit reads it
 
     def budgets(self, rows: int) -> Budgets:
-        """Return what a batch of so many rows may show."""
+        """Return the budgets of a batch with this number of rows."""
         assert self.rules.clean is not None
         return self.policy.budgets(self.rules, rows=rows)
 
     def budget_content(self, rows: int) -> bytes:
-        """Return the same as the circuit reads it: rules in the order in which it knows them."""
+        """Return the budgets as the circuit reads them, with rules in the circuit's order."""
         budgets = self.budgets(rows)
         couplings, windows = couplings_of(self.encoding), windows_of(self.encoding)
         return _canonical(
@@ -50,8 +50,8 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
     """Derive the statement; rules or policies that the circuit cannot state are refused."""
     if rules.clean is None:
         raise SettingError(
-            f"the rules of {rules.plant!r} are of profile {rules.profile.value!r}, which says "
-            "nothing of clean batches; mine with --profile hardened"
+            f"the rules of {rules.plant!r} are of profile {rules.profile.value!r}, which has "
+            "no facts about clean batches; mine with --profile hardened"
         )
     if policy.margins.severe_multiple < 1:
         raise SettingError(

@@ -1,7 +1,7 @@
 """The `full` system: a zero-knowledge proof about every row of a batch, without trusted set-up.
 
-What it proves is in docs/protocol.md. Proving runs in a process of its own under a
-watchdog; verifying runs here.
+docs/protocol.md defines what it proves. Proving runs in a separate process with a time limit;
+verifying runs in this process.
 """
 
 import os
@@ -28,33 +28,35 @@ __all__ = ["Full"]
 MOST_ROWS = 1 << 17
 LEAST_ROWS = 2
 ROWS_PER_SECOND = 50
-"""A prover slower than this, on top of `patience_s`, is taken to hang."""
+"""A prover that is slower than this, after `patience_s`, is considered to hang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Full:
     """The default system."""
 
-    patience_s: float = 60.0  # before a prover that does not answer is ended
+    patience_s: float = (
+        60.0  # until a prover that does not answer is stopped, plus the time for its rows
+    )
 
     @property
     def name(self) -> str:
-        """What `--system` calls it."""
+        """Its value for `--system`."""
         return "full"
 
     @property
     def challenged(self) -> bool:
-        """Every row is looked at, so none is drawn."""
+        """Every row is checked, so none is drawn."""
         return False
 
     @property
     def largest_proof(self) -> int:
-        """No proof has more bytes."""
+        """The largest proof, in bytes."""
         return 1 << 23
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
-        """Derive the circuit; rules or policies it cannot state are an `InputError`."""
-        if not isinstance(policy, HardenedPolicy):  # whose margins the statement holds
+        """Derive the circuit; raise `InputError` for rules or policies that it cannot state."""
+        if not isinstance(policy, HardenedPolicy):  # the statement contains its margins
             raise SettingError(f"the system {self.name!r} states the hardened policy only")
         if not LEAST_ROWS <= rows_max <= MOST_ROWS:
             raise SettingError(
@@ -87,8 +89,8 @@ class Full:
     def commit(self, batch: Record, circuit: Circuit, *, salt: bytes) -> bytes:
         """Return the salted digest of the encoded batch.
 
-        A reading beyond a limit that no row may break, or a time jump where the policy lets a
-        batch hold none, is a `RefusedError`: no proof could speak of such a batch.
+        Raise `RefusedError` for a reading beyond a limit that no row may break, and for a time
+        jump if the policy allows none: no proof can be made for such a batch.
         """
         statement = _statement(circuit)
         witness = Witness.of(statement, batch)
@@ -98,9 +100,9 @@ class Full:
             raise RefusedError(f"batch {batch.name!r} cannot be committed to: {refused}") from None
 
     def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
-        """Prove that the committed batch satisfies the circuit, in a process of its own."""
+        """Prove that the committed batch satisfies the circuit, in a separate process."""
         request = self.request(batch, circuit, salt=salt, context=context)
-        answer = self._ask(request, self.patience_s + len(batch) / ROWS_PER_SECOND)
+        answer = self._run_worker(request, self.patience_s + len(batch) / ROWS_PER_SECOND)
         kind, content = answer[:1], answer[1:]
         if kind == worker.PROVEN:
             return content
@@ -110,7 +112,7 @@ class Full:
         raise SettingError(f"batch {batch.name!r} cannot be proven: {why}")
 
     def request(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
-        """Return what a prover is asked. It is as secret as the batch."""
+        """Return the request for a prover. It is as secret as the batch."""
         statement = _statement(circuit)
         if not LEAST_ROWS <= len(batch) <= circuit.rows_max:
             raise RefusedError(
@@ -135,7 +137,7 @@ class Full:
     def verify(
         self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
     ) -> None:
-        """Return where the proof holds, and raise `VerificationError` otherwise."""
+        """Return if the proof is valid; raise `VerificationError` otherwise."""
         claim = ProofClaim(commitment=commitment, rows=rows, context=context, proof=proof)
         refused = self._objection(circuit, claim)
         if refused:
@@ -151,34 +153,34 @@ class Full:
     def verify_many(
         self, circuit: Circuit, claims: Sequence[ProofClaim]
     ) -> tuple[VerificationError | None, ...]:
-        """Verify side by side, on all cores: for each none, or the refusal that `verify` raises."""
+        """Verify in parallel on all cores; return for each None or the error of `verify`."""
         answers = [self._objection(circuit, claim) for claim in claims]
-        asked = [at for at, refused in enumerate(answers) if refused is None]
+        well_formed = [at for at, refused in enumerate(answers) if refused is None]
         statement = _statement(circuit)
         budgets = {
-            rows: statement.budget_content(rows) for rows in {claims[at].rows for at in asked}
+            rows: statement.budget_content(rows) for rows in {claims[at].rows for at in well_formed}
         }
-        found = _core(statement.content).verify_many(
+        refusals = _core(statement.content).verify_many(
             [
                 (budgets[claim.rows], claim.rows, claim.commitment, claim.context, claim.proof)
-                for claim in (claims[at] for at in asked)
+                for claim in (claims[at] for at in well_formed)
             ]
         )
-        for at, invalid in zip(asked, found, strict=True):
+        for at, invalid in zip(well_formed, refusals, strict=True):
             answers[at] = _refusal(invalid) if invalid else None
         return tuple(answers)
 
     def _objection(self, circuit: Circuit, claim: ProofClaim) -> VerificationError | None:
-        """Say what is wrong with a claim before anyone looks at the proof."""
+        """Return the error of a malformed claim, before the proof is checked."""
         if not LEAST_ROWS <= claim.rows <= circuit.rows_max:
             return VerificationError("5.7", f"the circuit does not take {claim.rows:,} rows")
         lengths = (len(claim.commitment), len(claim.context))
         if lengths != (32, 32) or len(claim.proof) > self.largest_proof:
-            return VerificationError("5.7", "commitment, context or proof is not of its length")
+            return VerificationError("5.7", "commitment, context or proof has the wrong length")
         return None
 
-    def _ask(self, request: bytes, patience_s: float) -> bytes:
-        """Have a worker answer; one that hangs is ended, and another tries with a single thread."""
+    def _run_worker(self, request: bytes, patience_s: float) -> bytes:
+        """Run a worker; if it hangs, stop it and try once more with a single thread."""
         for threads in (None, 1):
             try:
                 done = subprocess.run(  # noqa: S603 - our own interpreter and script
@@ -194,9 +196,8 @@ class Full:
             if done.returncode == 0 and done.stdout:
                 return done.stdout
             last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise ProverError(
-                f"the prover ended with code {done.returncode} ({' '.join(last) or 'silent'})"
-            )
+            why = " ".join(last) or "no error output"
+            raise ProverError(f"the prover ended with code {done.returncode} ({why})")
         raise ProverError(f"the prover gave no proof within {patience_s:.0f} s, twice")
 
 
@@ -214,7 +215,7 @@ def _refusal(invalid: tuple[str, str]) -> VerificationError:
 
 
 class _Terms:
-    """The rules and the policy of a circuit: these very objects, which nothing changes."""
+    """The rules and policy of a circuit, compared by identity: nothing changes them."""
 
     __slots__ = ("policy", "rules")
 
@@ -237,7 +238,7 @@ def _statement(circuit: Circuit) -> Statement:
 
 @lru_cache(maxsize=16)
 def _derived(terms: _Terms) -> Statement:
-    """Derive once: it takes half as long as verifying a proof does."""
+    """Derive once: it takes half as long as verifying a proof."""
     return derive(terms.rules, terms.policy)
 
 

@@ -1,4 +1,4 @@
-"""A batch as the circuit of `full` takes it: registers, code indices, starts, and told flags."""
+"""A batch in the format of the `full` circuit: registers, code indices, starts and flags."""
 
 from dataclasses import dataclass, field
 
@@ -21,7 +21,7 @@ class Witness:
     registers: bytes = field(repr=False)  # two bytes each, little-endian
     codes: bytes = field(repr=False)
     starts: bytes = field(repr=False)
-    flagged: bytes = field(repr=False)  # violating for a reason that registers do not show
+    flagged: bytes = field(repr=False)  # violating for a reason that is not in the registers
 
     @classmethod
     def of(cls, statement: Statement, batch: Record) -> "Witness":
@@ -49,7 +49,7 @@ class Witness:
 
 
 def _indices(actuator: Actuator, batch: Record, column: int) -> Ints:
-    """Return the index of each shown code; held where missing, as the evaluator holds it."""
+    """Return the index of each code; a missing one repeats the last, as in the evaluator."""
     states = np.rint(held(batch.values[:, column], empty=np.nan))
     known = np.asarray(actuator.codes)
     at = np.minimum(np.searchsorted(known, states), len(known) - 1)

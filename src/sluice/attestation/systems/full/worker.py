@@ -1,7 +1,7 @@
-"""Makes one proof in a process of its own: the request on standard input, the answer on output.
+"""Makes one proof in a separate process: request on standard input, answer on standard output.
 
-Run as a script, not as a module, so that it starts in milliseconds. Nothing is written anywhere: a
-batch is secret, and so is its salt.
+Run as a script, not as a module, so that it starts in milliseconds. It writes no file, because the
+batch and its salt are secret.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ def split(request: bytes) -> list[bytes]:
 
 
 def answer(request: bytes) -> bytes:
-    """Prove, and return the proof, or why there is none."""
-    from sluice import _attest  # noqa: PLC0415 - whoever only speaks to a worker needs no core
+    """Return the proof, or the reason why there is none."""
+    from sluice import _attest  # noqa: PLC0415 - only the worker process needs the core
 
     statement, budgets, rows, registers, codes, starts, flagged, salt, context = split(request)
     try:
@@ -47,7 +47,7 @@ def main() -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource  # noqa: PLC0415 - not on every system
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no readings behind
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would contain readings
     sys.stdout.buffer.write(answer(sys.stdin.buffer.read()))
 
 

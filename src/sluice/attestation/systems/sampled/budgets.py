@@ -1,8 +1,9 @@
-"""How many drawn rows may violate, and on how many a coupling may be silent: from calibrated rates.
+"""Budgets from calibrated rates: how many drawn rows may violate, or leave a coupling silent.
 
-A tolerance lies beyond the 99.9th percentile of clean residuals (equation 3), so no rule is broken
-on more than one clean row in a thousand, and no more rows violate than rules together break. From
-that rate and a stated share of clean batches that may be excluded, the budget follows.
+A tolerance lies beyond the 99.9th percentile of clean residuals (equation 3), so a rule is broken
+on at most one clean row in a thousand. The share of violating rows is at most the sum of these
+rates over the rules. The budget follows from that rate and a stated share of clean batches that may
+be excluded.
 """
 
 from dataclasses import dataclass
@@ -22,20 +23,20 @@ __all__ = [
 ]
 
 BROKEN = 1e-3
-"""Of clean rows, by one rule: what the 99.9th percentile leaves."""
+"""Largest share of clean rows that break one rule, from the 99.9th percentile."""
 LEAST_VIOLATIONS = 2
-"""Clean violations come in pairs: a spike breaks a balance when it comes and when it goes."""
+"""Clean violations come in pairs: a spike breaks a balance when it starts and when it ends."""
 EXCLUDED_VIOLATING = 5e-3
-"""How often a clean batch may be excluded for its violating rows, at the most its rules leave."""
+"""Largest share of clean batches excluded for violating rows, at the largest clean rate."""
 EXCLUDED_SILENT = 1e-5
-"""How often for a coupling that does not apply."""
+"""Largest share of clean batches excluded for a coupling that does not apply."""
 UNEVEN = 2.0
-"""Clean batches differ: one may show so many times the mean rate of rows without steady state."""
+"""Clean batches differ: one may have this many times the mean rate of rows without steady state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """How often a clean batch is excluded, at the most: once drawn, and in a run of fresh draws."""
+    """Upper bounds on how often a clean batch is excluded: per draw, and per run of new draws."""
 
     violating: float  # for its violating rows
     silent: float  # for a coupling that does not apply
@@ -43,28 +44,28 @@ class Exclusion:
 
     @property
     def per_round(self) -> float:
-        """For either."""
+        """For either reason, in one round."""
         return min(self.violating + self.silent, 1.0)
 
     @property
     def per_run(self) -> float:
-        """At least once."""
+        """At least once in `rounds` rounds."""
         return 1 - (1 - self.per_round) ** self.rounds
 
 
 def clean_share(rules: RuleSet) -> float:
-    """Return the share of clean rows that violate, at the most that calibration leaves."""
+    """Return the largest share of clean rows that violate, from calibration."""
     return min(BROKEN * len(rules.invariants), 1.0)
 
 
 def violation_budget(rules: RuleSet, *, samples: int) -> int:
-    """Return how many of so many drawn rows may violate."""
+    """Return how many of the drawn rows may violate."""
     least = least_budget(samples, rate=clean_share(rules), excluded=EXCLUDED_VIOLATING)
     return min(max(least, LEAST_VIOLATIONS), samples - 1)
 
 
 def silent_budgets(statement: SampledStatement) -> tuple[int, ...]:
-    """Return on how many drawn rows each coupling may not apply, from what calibration saw."""
+    """Return for each coupling the drawn rows on which it may not apply, from calibration."""
     return tuple(
         least_budget(statement.samples, rate=rate, excluded=EXCLUDED_SILENT)
         for rate in _silent_rates(statement)
@@ -95,7 +96,7 @@ def _silent_rate(coupling: Invariant, calibrated: int) -> float:
     if judged is None or not 0 < judged <= calibrated:
         raise SettingError(
             f"rule {coupling.name!r} does not say on how many calibration rows it was judged, so "
-            "no budget for its silence follows; mine it again"
+            "it has no budget for silent rows; mine it again"
         )
-    # At least one row in `calibrated`: that none was seen does not say that there is none.
+    # At least one row in `calibrated`: zero observed rows do not mean a rate of zero.
     return min(UNEVEN * max(calibrated - judged, 1) / calibrated, 1.0)

@@ -1,6 +1,6 @@
-"""What sampling promises, exactly: rows are drawn without putting back (hypergeometric).
+"""The exact guarantee of sampling: rows are drawn without replacement (hypergeometric).
 
-A proof about sampled rows says nothing certain about the others. These are the chances.
+A proof about sampled rows gives no certainty about the others, only these probabilities.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ __all__ = [
 
 SHARES = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 ROUNDS = 25
-"""Of a run, as the paper's federations have them."""
+"""Rounds of a run, as in the paper's federations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chance:
-    """How likely a batch with this share of violating rows passes."""
+    """The probability that a batch with this share of violating rows passes."""
 
     share: float
     probability: float
@@ -32,28 +32,31 @@ class Chance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """What drawing so many of so many rows promises where so many of them may violate."""
+    """The guarantee of drawing `samples` of `rows` rows if `violations` samples may violate."""
 
     rows: int
     samples: int
     violations: int
     passes: tuple[Chance, ...]
     clean_share: float  # of violating rows in a clean batch
-    excluded_per_round: float  # how likely a clean batch is refused, drawn once
-    excluded_per_run: float  # and at least once where rows are drawn anew each round
+    excluded_per_round: float  # probability that a clean batch is refused in one draw
+    excluded_per_run: float  # at least once in `rounds` rounds, with a new draw in each
     rounds: int
 
 
 def guarantee(
     rows: int, samples: int, violations: int, *, clean_share: float, rounds: int = ROUNDS
 ) -> Guarantee:
-    """Return the chances of bad batches to pass and of clean ones to be refused."""
+    """Return the probabilities that bad batches pass and that clean batches are refused."""
     if not 1 <= samples < rows:
         raise SettingError(f"{samples} samples cannot be drawn from rows 1 to {rows - 1}")
     if not 0 <= violations <= samples:
-        raise SettingError(f"{violations} of {samples} samples cannot violate")
+        raise SettingError(f"0 to {samples} samples can violate, got {violations}")
     if not 0 <= clean_share < 1 or rounds < 1:
-        raise SettingError(f"clean share {clean_share:g} and {rounds} rounds make no sense")
+        raise SettingError(
+            "the clean share must be 0 or more and less than 1, and rounds 1 or more; got "
+            f"{clean_share:g} and {rounds}"
+        )
     clean = round(clean_share * rows)
     per_round = 1 - pass_probability(rows, samples, violations, violating=clean)
     return Guarantee(
@@ -77,29 +80,29 @@ def guarantee(
 
 
 def pass_probability(rows: int, samples: int, violations: int, *, violating: int) -> float:
-    """Return how likely at most `violations` of the samples are among the violating rows.
+    """Return the probability that at most `violations` samples are violating rows.
 
     Row 0 has no row before it and is never drawn, so the draw is from `rows - 1`.
     """
     drawable = rows - 1
     bad = min(violating, drawable)
     ways = sum(
-        comb(bad, found) * comb(drawable - bad, samples - found)
-        for found in range(min(violations, samples, bad) + 1)
+        comb(bad, hits) * comb(drawable - bad, samples - hits)
+        for hits in range(min(violations, samples, bad) + 1)
     )
     return ways / comb(drawable, samples)
 
 
 def exclusion_probability(samples: int, budget: int, *, rate: float) -> float:
-    """Return how likely more than `budget` of the samples show what clean rows show at a rate."""
+    """Return the probability that more than `budget` samples show an event of this clean rate."""
     return 1 - sum(
-        comb(samples, found) * rate**found * (1 - rate) ** (samples - found)
-        for found in range(budget + 1)
+        comb(samples, hits) * rate**hits * (1 - rate) ** (samples - hits)
+        for hits in range(budget + 1)
     )
 
 
 def least_budget(samples: int, *, rate: float, excluded: float) -> int:
-    """Return the smallest budget by which clean batches are excluded no more often than stated."""
+    """Return the smallest budget that excludes at most a share `excluded` of clean batches."""
     return next(
         budget
         for budget in range(samples + 1)

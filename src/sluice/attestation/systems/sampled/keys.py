@@ -1,7 +1,7 @@
-"""The keys of `sampled` in a key folder, and what it means that one party made them.
+"""The keys of `sampled` in a key folder, and the trust that a set-up by one party needs.
 
-keys/verifying.key   what verifying takes; the circuit's identity pins it, and it the other one
-keys/proving.key     what proving takes; public too, but large
+keys/verifying.key   for verifying; the circuit's identity pins it, and it pins the proving key
+keys/proving.key     for proving; also public, but large
 keys/SET-UP.txt      who has to be trusted
 """
 
@@ -20,18 +20,18 @@ VERIFYING, PROVING, NOTE = "verifying.key", "proving.key", "SET-UP.txt"
 LARGEST_KEY = 1 << 20
 
 SINGLE_PARTY = (
-    "These Groth16 keys were made by one party, in one process. Whoever ran it could have kept the "
-    "numbers with which a proof of anything can be forged, and nobody can check that they were "
-    "forgotten. Let the coordinator make them, who would only deceive itself; a plant must never "
-    "make the keys it is judged by. A plant, for its part, cannot check that keys which somebody "
-    "else made do not weaken the hiding of its rows. The system 'full' needs no such trust."
+    "These Groth16 keys were made by one party, in one process. That party could have kept the "
+    "numbers with which a proof of anything can be forged, and it is impossible to check that they "
+    "were deleted. The coordinator should make the keys, because it would deceive only itself. A "
+    "plant must never make the keys that judge it. A plant cannot check that keys made by another "
+    "party do not weaken the hiding of its rows. The system 'full' needs no such trust."
 )
 
 
 def make_sampled(
     path: Path, rules: RuleSet, policy: Policy, sampling: Sampling, *, rows_max: int
 ) -> Sampled:
-    """Make keys, alone, and write them; keys that are there are not written over."""
+    """Make keys as a single party and write them; existing keys are not overwritten."""
     if (path / VERIFYING).exists():
         raise SettingError(f"{path} holds keys already; choose an empty folder")
     statement = statement_of(rules, policy, sampling, rows_max=rows_max)
@@ -51,7 +51,7 @@ def make_sampled(
 
 
 def open_sampled(path: Path, parameters: Mapping[str, int]) -> Sampled:
-    """Read the verifying key and what circuit.json says of the sampling."""
+    """Read the verifying key; `parameters` of circuit.json give the sampling."""
     try:
         with (path / VERIFYING).open("rb") as opened:
             verifying = opened.read(LARGEST_KEY)

@@ -1,4 +1,4 @@
-"""Every row of a batch by the integers of `sampled`: what its circuit would find, were it drawn."""
+"""The verdict of the `sampled` circuit on every row of a batch, as if each were drawn."""
 
 from dataclasses import dataclass
 
@@ -18,15 +18,15 @@ class SampledVerdicts:
     """Rows 1 to the last of a batch; row 0 is never drawn."""
 
     violating: Bools
-    silent: Bools  # a row each, a column for each coupling: where it does not apply
+    silent: Bools  # rows x couplings: where a coupling does not apply
 
 
 def measure_sampled(statement: SampledStatement, batch: Record) -> SampledVerdicts:
     """Judge every row that could be drawn."""
     planes, core = planes_of(SampledRows.of(statement, batch)), core_of(statement.content)
-    found = [core.measure(planes, [row]) for row in range(1, len(batch))]
-    silent = np.array([counts for _, counts in found], dtype=bool)
+    measured = [core.measure(planes, [row]) for row in range(1, len(batch))]
+    silent = np.array([counts for _, counts in measured], dtype=bool)
     return SampledVerdicts(
-        violating=np.array([flags[0] for flags, _ in found]),
-        silent=silent.reshape(len(found), len(statement.couplings)),
+        violating=np.array([flags[0] for flags, _ in measured]),
+        silent=silent.reshape(len(measured), len(statement.couplings)),
     )

@@ -1,4 +1,4 @@
-"""A batch as the circuit of `sampled` takes it: fixed-point readings and places of codes."""
+"""A batch in the format of the `sampled` circuit: fixed-point readings and code indices."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from sluice.telemetry import Record
 __all__ = ["SampledRows"]
 
 BIAS = 1 << 31
-"""What is added to a reading, so that thirty-two bits hold it."""
+"""Added to a reading, so that it fits in 32 unsigned bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +25,11 @@ class SampledRows:
 
     @classmethod
     def of(cls, statement: SampledStatement, batch: Record) -> "SampledRows":
-        """Encode a batch; what the circuit has no place for is refused, and says where it is."""
+        """Encode a batch; refuse one that the circuit cannot represent, and name the row."""
         if len(batch.segment_starts) > 1:
             raise RefusedError(
                 f"batch {batch.name!r} jumps in time before row {batch.segment_starts[1]:,}; "
-                "sampled rows need the row before them: commit to each segment on its own"
+                "sampled rows need the row before them; commit to each segment separately"
             )
         needed = f"the commitment under the rules of {statement.rules.plant!r}"
         readings = [
@@ -37,8 +37,8 @@ class SampledRows:
             for name in statement.readings
         ]
         codes = [
-            _places(found, batch.values[:, batch.index(found.channel, needed_by=needed)], batch)
-            for found in statement.actuators
+            _indices(each, batch.values[:, batch.index(each.channel, needed_by=needed)], batch)
+            for each in statement.actuators
         ]
         return cls(
             rows=len(batch),
@@ -53,22 +53,22 @@ def _reading(name: str, values: Floats, batch: Record) -> Ints:
     if outside.any():
         row = int(np.argmax(outside))
         raise RefusedError(
-            f"batch {batch.name!r} has {values[row]:g} in {name!r} on row {row:,}; readings are "
-            "there and within +-32,768 units: fill it, or scale the channel"
+            f"batch {batch.name!r} has {values[row]:g} in {name!r} on row {row:,}; readings must "
+            "be present and within +-32,768 units; fill it, or scale the channel"
         )
     return scaled.astype(np.int64)
 
 
-def _places(found: Reads, values: Floats, batch: Record) -> Ints:
-    """Return the place of each code; a fraction is no code, so it cannot silence a rule."""
-    known = np.asarray(found.codes, np.float64)
+def _indices(actuator: Reads, values: Floats, batch: Record) -> Ints:
+    """Return the index of each code; a fraction is refused, so it cannot silence a rule."""
+    known = np.asarray(actuator.codes, np.float64)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
     other = known[at] != values
     if other.any():
         row = int(np.argmax(other))
         raise RefusedError(
-            f"batch {batch.name!r} shows {values[row]:g} for {found.channel!r} on row {row:,}; "
-            f"its codes are {', '.join(map(str, found.codes))}"
+            f"batch {batch.name!r} shows {values[row]:g} for {actuator.channel!r} on row {row:,}; "
+            f"its codes are {', '.join(map(str, actuator.codes))}"
         )
     return at.astype(np.int64)
 

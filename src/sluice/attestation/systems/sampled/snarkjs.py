@@ -1,7 +1,7 @@
 """A `sampled` proof as stock snarkjs reads it: proof, public signals and verification key.
 
-Whoever verifies with snarkjs alone checks the pairing equation and nothing else: that the public
-signals are the right ones (docs/protocol.md, step 5.5) is then left to them.
+snarkjs checks the pairing equation only. Its user must check that the public signals are the right
+ones (docs/protocol.md, step 5.5).
 """
 
 import json
@@ -15,7 +15,7 @@ from sluice.files import atomically
 __all__ = ["SnarkjsExport", "export", "write_export"]
 
 COORDINATE = 32
-HEADER = 24 + 32 + 32  # what kind of key, of which circuit, with which proving key
+HEADER = 24 + 32 + 32  # the kind of key, its circuit, its proving key
 CURVE = {"protocol": "groth16", "curve": "bn128"}
 
 Json = dict[str, object]
@@ -31,7 +31,7 @@ class SnarkjsExport:
 
 
 def export(proof: bytes, claim: SampledClaim, verifying_key: bytes) -> SnarkjsExport:
-    """Write the same points and numbers in snarkjs's way."""
+    """Convert a proof, its public inputs and the verifying key to snarkjs's format."""
     points = _Points(proof)
     a, b, c = points.first(), points.second(), points.first()
     key = _Points(verifying_key[HEADER:])
@@ -72,11 +72,11 @@ def write_export(exported: SnarkjsExport, folder: Path) -> tuple[Path, Path, Pat
 
 
 class _Points:
-    """Coordinates one after the other, big-endian."""
+    """Reads coordinates one after the other, big-endian."""
 
     def __init__(self, raw: bytes) -> None:
         if len(raw) % (2 * COORDINATE):
-            raise DocumentError("these bytes are no points of BN254; export what was verified")
+            raise DocumentError("these bytes are not points of BN254; export a verified proof")
         self._raw, self._at = raw, 0
 
     @property
@@ -91,8 +91,8 @@ class _Points:
         return [x, y, ["1", "0"]]
 
     def _number(self) -> str:
-        found = self._raw[self._at : self._at + COORDINATE]
-        if len(found) != COORDINATE:
+        coordinate = self._raw[self._at : self._at + COORDINATE]
+        if len(coordinate) != COORDINATE:
             raise DocumentError("the proof or key ends too early")
         self._at += COORDINATE
-        return str(int.from_bytes(found, "big"))
+        return str(int.from_bytes(coordinate, "big"))

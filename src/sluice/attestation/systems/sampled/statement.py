@@ -1,12 +1,12 @@
-"""What `sampled` proves of the rows it opens, as integers: fixed point, 16 bits after the point.
+"""What `sampled` proves about the rows it opens, as integers: fixed point, 16 fractional bits.
 
     reading      round(2^16 x), within 32 bits with sign
     coefficient  round(2^16 J), J the derivative of the residual
     constant     round(2^32 c)
     tolerance    round(2^32 eps) + 2^16, because readings are rounded
 
-Ties go to the even number. These integers are the rule: where floats would say otherwise within a
-rounding step, the integers decide.
+Ties round to even. These integers are normative: if floats give another result within a rounding
+step, the integers decide.
 """
 
 import json
@@ -28,7 +28,7 @@ Json = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
-    """An actuator and the codes that a row may show of it."""
+    """An actuator and the codes that a row may have for it."""
 
     channel: str
     codes: tuple[int, ...]
@@ -36,7 +36,7 @@ class Reads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledStatement:
-    """The statement of one rule set for so many samples of a batch in a tree of some depth."""
+    """The statement of one rule set, for a number of samples and a tree depth."""
 
     rules: RuleSet
     readings: tuple[str, ...]  # continuous channels
@@ -52,7 +52,7 @@ def derive_sampled(rules: RuleSet, *, samples: int, rows_max: int) -> SampledSta
     for invariant in rules.invariants:
         _refuse_unstated(invariant.relation, rules)
     actuators = _actuators(rules)
-    switched = {found.channel for found in actuators}
+    switched = {each.channel for each in actuators}
     readings = tuple(each.name for each in rules.channels if each.name not in switched)
     deriving = _Deriving(readings=readings, actuators=actuators)
     couplings = tuple(each for each in rules.invariants if isinstance(each.relation, Coupling))
@@ -63,7 +63,7 @@ def derive_sampled(rules: RuleSet, *, samples: int, rows_max: int) -> SampledSta
         "samples": samples,
         "depth": depth,
         "readings": len(readings),
-        "actuators": [list(found.codes) for found in actuators],
+        "actuators": [list(each.codes) for each in actuators],
         "couplings": [deriving.coupling(each) for each in couplings],
         "balances": [
             deriving.balance(each)
@@ -92,7 +92,7 @@ class _Deriving:
         relation = rule.relation
         assert isinstance(relation, Coupling)
         (state,) = relation.states
-        at = [found.channel for found in self.actuators].index(relation.actuator)
+        at = [each.channel for each in self.actuators].index(relation.actuator)
         codes = self.actuators[at].codes
         slope = Fraction(state.nominal) / (state.code - relation.off)
         return {
@@ -142,7 +142,7 @@ def _refuse_unstated(relation: Relation, rules: RuleSet) -> None:
 
 
 def _actuators(rules: RuleSet) -> tuple[Reads, ...]:
-    """Return the channels that show codes; those that a rule reads as a number are none."""
+    """Return the channels of codes, without those that a rule reads as a number."""
     used: dict[str, set[int]] = {}
     numbers: set[str] = set()
     for invariant in rules.invariants:
@@ -152,13 +152,13 @@ def _actuators(rules: RuleSet) -> tuple[Reads, ...]:
                 numbers.add(flow)
             case other:
                 numbers.update(other.channels)
-    found = []
+    actuators = []
     for channel in rules.channels:
         if channel.name in used:
-            found.append(_reads(channel, used[channel.name], both=channel.name in numbers))
+            actuators.append(_reads(channel, used[channel.name], both=channel.name in numbers))
         elif channel.codes is not None and channel.name not in numbers:
-            found.append(_reads(channel, set(), both=False))
-    return tuple(found)
+            actuators.append(_reads(channel, set(), both=False))
+    return tuple(actuators)
 
 
 def _reads(channel: Channel, used: set[int], *, both: bool) -> Reads:
@@ -171,10 +171,10 @@ def _reads(channel: Channel, used: set[int], *, both: bool) -> Reads:
 
 
 def _encoding(readings: tuple[str, ...], actuators: tuple[Reads, ...]) -> str:
-    """Hash which channels a leaf holds, in which order."""
+    """Hash the channels of a leaf, in order."""
     codes = [
-        packed(found.channel.encode(), *(str(code).encode() for code in found.codes))
-        for found in actuators
+        packed(each.channel.encode(), *(str(code).encode() for code in each.codes))
+        for each in actuators
     ]
     names = [name.encode() for name in readings]
     return digest("sampled encoding", packed(*names), packed(*codes)).hex()

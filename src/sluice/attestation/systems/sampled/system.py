@@ -1,7 +1,7 @@
 """The `sampled` system: the paper's Groth16 proof about a few rows, drawn after the commitment.
 
-It proves less than `full` does: rows that are not drawn are not looked at (guarantee.py says what
-that leaves open), and its keys come from a set-up that whoever made them could cheat with.
+It proves less than `full`. Rows that are not drawn are not checked (guarantee.py gives the
+probabilities), and the party that made its keys could forge proofs.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def poseidon(inputs: Sequence[int]) -> int:
-    """Hash one to sixteen field elements to one."""
+    """Hash 1 to 16 field elements to one."""
     try:
         return int(_attest.poseidon_hash([str(element) for element in inputs]))
     except ValueError as refused:
@@ -48,8 +48,8 @@ def poseidon(inputs: Sequence[int]) -> int:
 class Sampling:
     """How many rows are drawn, and how many of them may violate.
 
-    The paper lets one of 32 violate, which excludes a clean plant about once in 67 rounds; with two
-    it is about once in ten thousand, and batches that the paper finds are still found.
+    The paper allows one of 32, which excludes a clean plant about once in 67 rounds. Two exclude it
+    about once in ten thousand rounds, and batches that the paper detects are still detected.
     """
 
     samples: int = 32
@@ -58,13 +58,14 @@ class Sampling:
     def __post_init__(self) -> None:
         if not 0 <= self.violations < self.samples:
             raise SettingError(
-                f"{self.violations} of {self.samples} drawn rows may violate; say fewer"
+                f"{self.violations} of {self.samples} drawn rows may violate; expected 0 to "
+                f"{self.samples - 1}"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledClaim:
-    """The public inputs of a proof, recomputed by whoever verifies."""
+    """The public inputs of a proof, recomputed by the verifier."""
 
     commitment: bytes
     rows: int
@@ -87,7 +88,7 @@ class SampledClaim:
 
     @property
     def core(self) -> _attest.SampledClaim:
-        """The same as the core takes it."""
+        """The same claim in the core's format."""
         return _attest.SampledClaim(
             self.rows, list(self.drawn), self.violations, list(self.silent), self.context
         )
@@ -102,7 +103,7 @@ def draw_rows(commitment: bytes, context: bytes, *, rows: int, samples: int) -> 
         raise SettingError(f"{samples} samples cannot be drawn from rows 1 to {rows - 1}")
     seed = digest("challenge", commitment, context)
     drawable = rows - 1
-    even = (1 << 8 * DRAW_BYTES) // drawable * drawable  # beyond it some rows would be likelier
+    even = (1 << 8 * DRAW_BYTES) // drawable * drawable  # above it some rows would be more likely
     drawn: dict[int, None] = {}
     counter = 0
     while len(drawn) < samples:
@@ -115,7 +116,7 @@ def draw_rows(commitment: bytes, context: bytes, *, rows: int, samples: int) -> 
 
 
 SAMPLED_ROWS = 1_024
-"""The largest batch, where nobody says otherwise: the paper's."""
+"""Default for the largest batch: the paper's."""
 MOST_ROWS = 1 << 17
 PROOF_BYTES = 256
 
@@ -130,7 +131,7 @@ class Sampled:
 
     @property
     def name(self) -> str:
-        """What `--system` calls it."""
+        """Its value for `--system`."""
         return "sampled"
 
     @property
@@ -140,14 +141,16 @@ class Sampled:
 
     @property
     def largest_proof(self) -> int:
-        """Every proof has so many bytes."""
+        """The size of every proof, in bytes."""
         return PROOF_BYTES
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
-        """Derive the circuit; rules or policies it cannot state are an `InputError`."""
+        """Derive the circuit; raise `InputError` for rules or policies that it cannot state."""
         statement = self.statement(rules, policy, rows_max=rows_max)
         core = core_of(statement.content)
-        _verifier(statement.content, self.verifying_key)  # a key of this circuit, and no forger's
+        _verifier(
+            statement.content, self.verifying_key
+        )  # raises unless this is a key of this circuit
         silent = silent_budgets(statement)
         parameters = {
             "depth": statement.depth,
@@ -175,16 +178,16 @@ class Sampled:
         )
 
     def statement(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> SampledStatement:
-        """Derive what is proven of the drawn rows."""
+        """Derive what is proven about the drawn rows."""
         return statement_of(rules, policy, self.sampling, rows_max=rows_max)
 
     def commit(self, batch: Record, circuit: Circuit, *, salt: bytes) -> bytes:
-        """Return the root of the salted rows."""
+        """Return the root of the tree of salted rows."""
         statement = self._statement(circuit)
         return core_of(statement.content).commit(planes_of(SampledRows.of(statement, batch)), salt)
 
     def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
-        """Prove that the drawn rows keep the rules, all but as many as the budgets allow."""
+        """Prove that the drawn rows obey the rules, except as many as the budgets allow."""
         statement = self._statement(circuit)
         planes = planes_of(SampledRows.of(statement, batch))
         commitment = core_of(statement.content).commit(planes, salt)
@@ -206,12 +209,12 @@ class Sampled:
     def verify(
         self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
     ) -> None:
-        """Return where the proof holds, and raise `VerificationError` otherwise."""
+        """Return if the proof is valid; raise `VerificationError` otherwise."""
         statement = self._statement(circuit)
         if not statement.samples < rows <= circuit.rows_max:
             raise VerificationError("5.7", f"the circuit does not take {rows:,} rows")
         if len(commitment) != 32 or len(context) != 32:
-            raise VerificationError("5.7", "commitment or context is not of its length")
+            raise VerificationError("5.7", "commitment or context has the wrong length")
         claim = self.claim(circuit, commitment, rows, context)
         try:
             _verifier(statement.content, self.verifying_key).verify(commitment, claim.core, proof)
@@ -222,11 +225,11 @@ class Sampled:
     def verify_many(
         self, circuit: Circuit, claims: Sequence[system.ProofClaim]
     ) -> tuple[VerificationError | None, ...]:
-        """Verify one after the other: each takes two milliseconds."""
+        """Verify the proofs one after the other; each takes two milliseconds."""
         return system.each_alone(self, circuit, claims)
 
     def claim(self, circuit: Circuit, commitment: bytes, rows: int, context: bytes) -> SampledClaim:
-        """Return what a proof says of a commitment: which rows are drawn, and the budgets."""
+        """Return the public inputs for a commitment, with the drawn rows and the budgets."""
         statement = self._statement(circuit)
         return SampledClaim(
             commitment=commitment,
@@ -244,7 +247,7 @@ class Sampled:
 def statement_of(
     rules: RuleSet, policy: Policy, sampling: Sampling, *, rows_max: int
 ) -> SampledStatement:
-    """Derive the statement; other policies than the paper's and other sizes are refused."""
+    """Derive the statement; refuse policies other than the paper's, and other batch sizes."""
     if not isinstance(policy, PaperPolicy):
         raise SettingError("the system 'sampled' states the paper policy only; use --policy paper")
     if not sampling.samples < rows_max <= MOST_ROWS:
@@ -273,10 +276,10 @@ def _verifier(content: bytes, key: bytes) -> _attest.SampledVerifier:
 
 
 def make_keys(statement: SampledStatement) -> tuple[bytes, bytes]:
-    """Make a proving and a verifying key, alone; what could forge proofs is forgotten."""
+    """Make a proving and a verifying key as a single party; the forging secret is not kept."""
     return core_of(statement.content).make_keys()
 
 
 def planes_of(rows: SampledRows) -> _attest.SampledBatch:
-    """Return rows as the core takes them."""
+    """Return rows in the core's format."""
     return _attest.SampledBatch(rows.rows, rows.readings, rows.codes)

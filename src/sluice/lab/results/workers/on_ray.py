@@ -90,7 +90,7 @@ def _ray() -> Any:
     except ImportError:
         raise SettingError(
             "the Ray engine needs Ray, which is not installed; install it with "
-            "'pip install sluice[ray]' or use --engine local"
+            "pip install 'sluice-fl[ray]' or use --engine local"
         ) from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no data from plants' machines
     return ray

@@ -1,0 +1,158 @@
+"""The page of scores: threshold, alarms, attacks and the longest stretches."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sluice.detector import Detector, DetectorKind, Scored, Threshold, train
+from sluice.lab.plants import simulate
+from sluice.reports import write_score_page
+from sluice.telemetry import Label, Record
+from tests.unit.reports.pages import Figure, Page, numbers, times
+
+ATTACKED = slice(300, 400)
+
+
+@pytest.fixture(scope="module")
+def plant() -> Record:
+    return simulate("line", seed=0, days=5)
+
+
+@pytest.fixture(scope="module")
+def detector(plant: Record) -> Detector:
+    return train(plant, kind=DetectorKind.SUBSPACE)
+
+
+@pytest.fixture(scope="module")
+def record(plant: Record) -> Record:
+    """A level jumps up and down for 100 rows, labelled as an attack; the clock jumps later."""
+    batch = plant.rows(4000, 5000)
+    values, labels, times_ = batch.values.copy(), batch.labels.copy(), batch.times.copy()
+    values[ATTACKED.start : ATTACKED.stop : 2, batch.index("L_T2")] += 5
+    labels[ATTACKED] = Label.ATTACK
+    times_[700:] += np.timedelta64(1, "h")
+    return replace(batch, name="<u>april & may", values=values, labels=labels, times=times_)
+
+
+@pytest.fixture(scope="module")
+def scored(detector: Detector, record: Record) -> Scored:
+    return detector.score(record)
+
+
+@pytest.fixture(scope="module")
+def page(
+    scored: Scored, record: Record, detector: Detector, tmp_path_factory: pytest.TempPathFactory
+) -> Page:
+    path = tmp_path_factory.mktemp("score") / "score.html"
+    write_score_page(scored, record, detector, path)
+    return Page.at(path)
+
+
+@pytest.fixture(scope="module")
+def figure(page: Page) -> Figure:
+    (only,) = page.figures
+    return only
+
+
+def test_the_title_counts_alarms_and_escapes_the_name(page: Page, scored: Scored) -> None:
+    alarms = int(scored.alarms.sum())
+    assert alarms > 50
+    assert f"<h1>&lt;u&gt;april &amp; may: {alarms:,} alarms</h1>" in page.markup
+    assert "<u>april" not in page.markup
+
+
+def test_the_facts_name_model_threshold_and_false_alarms(
+    page: Page, scored: Scored, detector: Detector
+) -> None:
+    facts = page.markup.split("<p>")[1].split("</p>")[0]
+    threshold = scored.threshold
+    assert f"{len(scored):,} windows of {detector.framing.window_rows} rows" in facts
+    assert "one row every 60 s. Model: subspace over 11 channels" in facts
+    assert f"an alarm is a score above {threshold.score:.4g}" in facts
+    assert f"quantile of {threshold.clean_windows:,} clean windows" in facts
+    assert f"{scored.false_alarms_per_day():.2g} false alarms per day" in facts
+
+
+def test_the_facts_say_how_much_of_the_attack_raises_an_alarm(page: Page, scored: Scored) -> None:
+    attacked = scored.labels == Label.ATTACK
+    detected = int((scored.alarms & attacked).sum())
+    assert detected > 0
+    stated = f"{detected:,} of {int(attacked.sum()):,} windows with attack rows raise an alarm."
+    assert f'<span class="key"></span> 1 labelled attack; {stated}' in page.markup
+
+
+def test_the_score_is_drawn_against_the_threshold(figure: Figure, scored: Scored) -> None:
+    limit = scored.threshold.score
+    line = figure.trace(f"threshold {limit:.4g}")
+    assert numbers(line["y"]).tolist() == [limit, limit]
+    assert times(line["x"]) == list(scored.times[[0, -1]])
+    drawn = numbers(figure.trace("score")["y"])
+    assert np.nanmax(drawn) == scored.scores.max()
+    assert np.isnan(drawn).sum() == 1  # the time jump breaks the line
+
+
+def test_exactly_the_scores_above_the_threshold_are_drawn_as_alarms(
+    figure: Figure, scored: Scored
+) -> None:
+    drawn = numbers(figure.trace("alarm")["y"])
+    assert np.count_nonzero(~np.isnan(drawn)) == scored.alarms.sum()
+    assert np.nanmin(drawn) > scored.threshold.score
+
+
+def test_the_attack_is_shaded(figure: Figure, record: Record) -> None:
+    (shape,) = figure.shapes
+    assert np.datetime64(str(shape["x0"])) == record.times[ATTACKED.start]
+    assert np.datetime64(str(shape["x1"])) == record.times[ATTACKED.stop - 1]
+
+
+def test_alarm_stretches_are_listed_longest_first(page: Page, scored: Scored) -> None:
+    stretches = scored.stretches()
+    assert f"<h2>{len(stretches):,} alarm stretches, longest first</h2>" in page.markup
+    header, *rows = page.rows
+    assert header == ["from", "to", "rows", "windows", "peak score"]
+    windows = [int(row[3].replace(",", "")) for row in rows]
+    assert len(rows) == len(stretches)
+    assert all(one >= other for one, other in pairwise(windows))
+    longest = max(stretches, key=lambda stretch: stretch.rows)
+    assert rows[0] == [
+        str(longest.start.astype("datetime64[s]")).replace("T", " "),
+        str(longest.end.astype("datetime64[s]")).replace("T", " "),
+        f"{longest.first_row}-{longest.last_row}",
+        f"{longest.rows:,}",
+        f"{longest.peak:.4g}",
+    ]
+
+
+def test_the_page_loads_nothing(page: Page) -> None:
+    assert page.loads == []
+    assert "not about people" in page.markup
+
+
+def test_without_alarms_the_page_says_so(
+    scored: Scored, record: Record, detector: Detector, tmp_path: Path
+) -> None:
+    threshold = replace(scored.threshold, score=2 * float(scored.scores.max()))
+    assert isinstance(threshold, Threshold)
+    quiet = replace(scored, threshold=threshold, alarms=np.zeros_like(scored.alarms))
+    clean = replace(record, labels=np.zeros_like(record.labels))
+    write_score_page(quiet, clean, detector, tmp_path / "score.html")
+    page = Page.at(tmp_path / "score.html")
+    assert ": 0 alarms</h1>" in page.markup
+    assert "No window raises an alarm." in page.markup
+    assert "<table>" not in page.markup
+    assert '<span class="key">' not in page.markup
+    assert page.figures[0].shapes == []
+
+
+def test_only_the_longest_stretches_are_listed(
+    scored: Scored, record: Record, detector: Detector, tmp_path: Path
+) -> None:
+    alternating = replace(scored, alarms=np.arange(len(scored)) % 2 == 0)
+    assert len(alternating.stretches()) > 50
+    write_score_page(alternating, record, detector, tmp_path / "score.html")
+    page = Page.at(tmp_path / "score.html")
+    assert f"{len(alternating.stretches())} alarm stretches, the 50 longest first" in page.markup
+    assert len(page.rows) == 1 + 50

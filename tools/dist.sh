@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Build wheel and sdist, check both in clean environments, write SBOMs and SHA256SUMS into dist/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3} bin=${BIN:-$PWD/.venv/bin}
+rm -rf dist build/dist
+mkdir -p dist build/dist
+
+echo "building the sdist and the wheel"
+PATH="$bin:$PATH" "$bin/maturin" sdist --quiet --out dist
+PATH="$bin:$PATH" "$bin/maturin" build --quiet --release --locked --strip --out dist
+
+echo "checking the wheel in an environment with the locked runtime alone"
+"$python" -m venv build/dist/wheel
+build/dist/wheel/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+build/dist/wheel/bin/pip install --quiet --disable-pip-version-check --no-deps --no-index dist/*.whl
+"$bin/sluice" data make line --days 8 --out build/dist/plant.csv --quiet >/dev/null
+(
+  cd build/dist
+  wheel/bin/sluice --version
+  wheel/bin/sluice mine plant.csv --fit 0.4 --calibrate 0.4 --out rules.json --quiet >/dev/null
+  wheel/bin/sluice check plant.csv --rows 9300:10300 --rules rules.json --prove proven --quiet
+  wheel/bin/sluice attest verify proven/proof.json --keys proven/keys --commit proven/commit.json
+  ! wheel/bin/python -c 'import numba' 2>/dev/null
+  wheel/bin/sluice demo --fast 2>&1 | grep -q "sluice-fl\[lab\]"
+)
+
+echo "checking that the sdist builds the same modules"
+mkdir build/dist/sdist
+tar -xzf dist/sluice_fl-*.tar.gz -C build/dist/sdist --strip-components 1
+(cd build/dist/sdist && CARGO_TARGET_DIR="$OLDPWD/target" PATH="$bin:$PATH" "$bin/maturin" build --quiet --release --locked --strip --out ../from-sdist)
+names() { "$python" -m zipfile -l "$1" | awk '{print $1}' | grep '^sluice/' | sort; }
+diff <(names dist/*.whl) <(names build/dist/from-sdist/*.whl)
+
+echo "writing the bills of material (CycloneDX)"
+"$python" -m venv build/dist/release
+build/dist/release/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
+build/dist/release/bin/cyclonedx-py environment --output-reproducible --of JSON -o dist/sbom-python.cdx.json build/dist/wheel/bin/python
+if [ ! -x build/tools/bin/cargo-cyclonedx ]; then
+  cargo install --quiet --locked --root build/tools cargo-cyclonedx@0.5.9
+fi
+PATH="$PWD/build/tools/bin:$PATH" cargo cyclonedx --quiet --format json --override-filename sbom-rust.cdx --manifest-path rust/attest-py/Cargo.toml
+mv rust/attest-py/sbom-rust.cdx.json dist/
+find rust -name 'sbom-rust.cdx.json' -delete
+
+(cd dist && sha256sum -- * > SHA256SUMS)
+cat dist/SHA256SUMS
