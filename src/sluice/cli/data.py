@@ -75,7 +75,7 @@ def inspect(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show how Sluice reads a record: channels, roles, stride, gaps, labels and problems.
+    """Show how Sluice reads a record: channels, roles, stride, gaps, labels and notes on the file.
 
     Rows are counted from 0; a stretch includes its first and its last row.
 
@@ -190,7 +190,7 @@ def _show(summary: Summary) -> None:
                 listed.add_row(f"{run.start_row}-{run.end_row}", run.start, run.end)
             out.print(listed)
     if summary.notes:
-        notes = table("\nProblems in the file", "channel", "rows", "first row", "problem")
+        notes = table("\nNotes on the file", "channel", "rows", "first row", "note")
         for note in summary.notes:
             first = "" if note.first_row is None else str(note.first_row)
             notes.add_row(note.channel, str(note.rows or ""), first, note.what)

@@ -88,7 +88,9 @@ FillWith = Annotated[
 ]
 SkipSeconds = Annotated[
     float,
-    typer.Option("--skip-seconds", min=0, help="Drop the start-up transient (SWaT: 21600)."),
+    typer.Option(
+        "--skip-seconds", min=0, help="Seconds to drop from the start (start-up of SWaT: 21600)."
+    ),
 ]
 Every = Annotated[int, typer.Option(min=1, help="Keep every n-th row (SWaT and WADI: 5).")]
 
@@ -133,7 +135,8 @@ PolicyName = Annotated[
     str | None,
     typer.Option(
         "--policy",
-        help="paper, hardened or a policy file; default: hardened if the rules support it.",
+        help="paper, hardened or a policy file; default: hardened if the rules support it, else "
+        "paper.",
     ),
 ]
 AllowEmpty = Annotated[

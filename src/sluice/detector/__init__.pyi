@@ -14,7 +14,7 @@ from .autoencoder import (
 from .calibration import Detector, Framing, TrainingSummary, calibrated
 from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
-from .registry import SUMMED, WindowSums, SummedDetector, demand_detector, detector_names
+from .registry import SUMMED, SummedDetector, WindowSums, demand_detector, detector_names
 from .subspace import Moments, Subspace, fit_subspace
 from .threshold import Threshold
 from .training import Batches, batches, errors, padded, train_parameters, walk
@@ -33,10 +33,10 @@ __all__ = [
     "Parameters",
     "Scored",
     "Subspace",
-    "WindowSums",
     "SummedDetector",
     "Threshold",
     "TrainingSummary",
+    "WindowSums",
     "batches",
     "calibrated",
     "demand_detector",

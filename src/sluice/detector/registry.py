@@ -14,7 +14,7 @@ from sluice.errors import SettingError
 from sluice.plugins import Registry
 from sluice.telemetry import Windows
 
-__all__ = ["SUMMED", "WindowSums", "SummedDetector", "demand_detector", "detector_names"]
+__all__ = ["SUMMED", "SummedDetector", "WindowSums", "demand_detector", "detector_names"]
 
 
 class WindowSums(Protocol):

@@ -64,8 +64,8 @@ class Attestor:
 class ProofGate:
     """Verifies attestations; it learns only the failed step of a client that it refuses.
 
-    Without a log it cannot check that a commitment was made before its challenge and is used once
-    (steps 5.3, 5.4). One process does not need these checks; a coordinator between sites does.
+    Without a log it cannot check that a commitment was logged before and is used once (steps 5.3,
+    5.4). One process does not need these checks; a coordinator between sites does.
     """
 
     federation: str

@@ -39,7 +39,7 @@ ROWS = 600
 
 @dataclass
 class World:
-    """All parties of one federation, and what they need to speak."""
+    """All parties of one federation, with their keys and log."""
 
     line: Record
     circuit: Circuit
@@ -101,8 +101,8 @@ class World:
 
 
 @dataclass
-class Told:
-    """A plant that has gone all the way, and what it said."""
+class PlantRun:
+    """A plant that has registered, committed and proven, with its documents."""
 
     world: World
     plant: Registered
@@ -146,26 +146,26 @@ def world(line: Record, circuit: Circuit, tmp_path: Path) -> World:
     return World(line, circuit, tmp_path / "log.jsonl")
 
 
-def tell(world: World, client: str = "north", batch: int = 0) -> Told:
-    """Let a plant register, commit and prove; the proof is not yet verified."""
+def run_plant(world: World, client: str = "north", batch: int = 0) -> PlantRun:
+    """Register a plant, commit and prove; the proof is not yet verified."""
     plant = world.plant(client)
     enrolled = world.enrol(plant)
     committed = plant.commit(world.batch(batch))
     received = enrolled.receive(COMMITS.write(committed.message), at=NOW)
     proven = committed.prove(world.batch(batch))
-    return Told(world, plant, enrolled, committed, received, proven)
+    return PlantRun(world, plant, enrolled, committed, received, proven)
 
 
 @pytest.fixture
-def told(world: World) -> Told:
-    return tell(world)
+def run(world: World) -> PlantRun:
+    return run_plant(world)
 
 
-def again(told: Told, log: Log) -> Told:
-    """The same plant at another coordinator's desk, as far as that one's log goes."""
-    enrolled = ProtocolCoordinator(log=log).enrolled(told.plant.client, told.enrolled.agreement)
-    received = enrolled.received(told.committed.message.content.commitment)
-    return replace(told, enrolled=enrolled, received=received)
+def again(run: PlantRun, log: Log) -> PlantRun:
+    """The same plant at a coordinator with another log."""
+    enrolled = ProtocolCoordinator(log=log).enrolled(run.plant.client, run.enrolled.agreement)
+    received = enrolled.received(run.committed.message.content.commitment)
+    return replace(run, enrolled=enrolled, received=received)
 
 
 def copied(world: World, path: Path) -> Log:
@@ -177,18 +177,20 @@ def copied(world: World, path: Path) -> Log:
 @pytest.fixture(scope="session")
 def proven_in_full(
     line: Record, rules: RuleSet, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Told, Told]:
+) -> tuple[PlantRun, PlantRun]:
     """Two plants with proofs of the default system, neither of them verified yet."""
     system = Full()
     circuit = circuit_for(system, rules, HardenedPolicy(), rows_max=1_024)
     path = tmp_path_factory.mktemp("full") / "log.jsonl"
     world = World(line, circuit, path, system=system)
-    return tell(world, "north"), tell(world, "south", batch=1)
+    return run_plant(world, "north"), run_plant(world, "south", batch=1)
 
 
 @pytest.fixture
-def pair_in_full(proven_in_full: tuple[Told, Told], tmp_path: Path) -> tuple[Told, Told]:
-    """The two plants before a log of this test's own."""
+def pair_in_full(
+    proven_in_full: tuple[PlantRun, PlantRun], tmp_path: Path
+) -> tuple[PlantRun, PlantRun]:
+    """The two plants with a log that only this test uses."""
     north, south = proven_in_full
     log = copied(north.world, tmp_path / "log.jsonl")
     return again(north, log), again(south, log)

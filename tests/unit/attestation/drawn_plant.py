@@ -86,8 +86,8 @@ class Coordinator:
 
 
 @dataclass
-class Told:
-    """A plant that was challenged and has proven, before a coordinator with a log."""
+class SampledRun:
+    """A plant that was challenged and has proven, and its coordinator."""
 
     coordinator: Coordinator
     plant: Registered
@@ -130,12 +130,12 @@ def registered(folder: KeyFolder, client: str = "north") -> Registered:
     )
 
 
-def tell(folder: KeyFolder, path: Path) -> Told:
-    """Let a plant register, commit, be challenged and prove; nothing is attested yet."""
+def run_plant(folder: KeyFolder, path: Path) -> SampledRun:
+    """Register a plant, commit, challenge and prove; nothing is attested yet."""
     coordinator, plant = Coordinator.at(path), registered(folder)
     enrolled = coordinator.enrol(plant)
     committed = plant.commit(batch())
     received = enrolled.receive(COMMITS.write(committed.message), at=NOW)
     challenge = received.challenge(at=NOW)
     proven = committed.challenged(challenge).prove(batch())
-    return Told(coordinator, plant, committed, received, challenge, proven)
+    return SampledRun(coordinator, plant, committed, received, challenge, proven)

@@ -22,7 +22,7 @@ from sluice.attestation.protocol.plant import Unproven
 from sluice.attestation.protocol.transition import TRANSITION
 from sluice.errors import VerificationError
 
-from .conftest import NOW, Told, World, later, tell
+from .conftest import NOW, PlantRun, World, later, run_plant
 
 MODEL, NEXT, LAST = "a" * 64, "b" * 64, "c" * 64
 UPDATE = b"an update"
@@ -33,16 +33,16 @@ def refused(step: str, words: str) -> "pytest.RaisesExc[VerificationError]":
 
 
 @pytest.fixture
-def told(world: World) -> Told:
+def run(world: World) -> PlantRun:
     """A plant that has committed, and proves nothing."""
-    return tell(world, "north")
+    return run_plant(world, "north")
 
 
-def waiver_for(told: Told) -> Waiver:
+def waiver_for(run: PlantRun) -> Waiver:
     return Waiver(
         federation="water",
         client="north",
-        interval=COMMITS.read(told.commit).content.interval,
+        interval=COMMITS.read(run.commit).content.interval,
         expires=instant(later(3_600)),
         reason="tank 2 is being painted",
     )
@@ -54,8 +54,8 @@ def grant(world: World, waiver: Waiver, key: SigningKey | None = None) -> str:
     return content_digest(waiver)
 
 
-def excuse(world: World, told: Told, waiver: str | None) -> Unproven:
-    unproven = told.committed.unproven()
+def excuse(world: World, run: PlantRun, waiver: str | None) -> Unproven:
+    unproven = run.committed.unproven()
     body = BatchExcused(
         client="north",
         commitment=unproven.message.content.commitment,
@@ -77,47 +77,47 @@ def pledge(world: World, unproven: Unproven, *, minutes: int = 2) -> Pledging:
 # -- shadow ---------------------------------------------------------------------------------------
 
 
-def test_without_a_proof_nobody_takes_part_unless_the_gate_is_in_shadow(
-    world: World, told: Told
+def test_no_client_takes_part_without_a_proof_unless_the_gate_is_in_shadow(
+    world: World, run: PlantRun
 ) -> None:
-    with refused("4", "sends no proof; the gate is on"):
-        excuse(world, told, None)
+    with refused("4", "sends no proof; the gate is enforced"):
+        excuse(world, run, None)
     world.log.append(GateSet(enforced=False), at=NOW)
-    unproven = excuse(world, told, None)
+    unproven = excuse(world, run, None)
     pledge(world, unproven)
     again = read_log(world.path)
     assert again.exemptions.shadow
     assert [each.client for each in again.exemptions.excused] == ["north"]
 
 
-def test_once_the_gate_is_enforced_a_shadow_serves_no_longer(world: World, told: Told) -> None:
+def test_once_the_gate_is_enforced_a_shadow_serves_no_longer(world: World, run: PlantRun) -> None:
     world.log.append(GateSet(enforced=False), at=NOW)
-    unproven = excuse(world, told, None)
+    unproven = excuse(world, run, None)
     world.log.append(GateSet(enforced=True), at=NOW)
     with refused("6", "has no attestation"):
         pledge(world, unproven)
 
 
 def test_the_gate_is_set_between_rounds_and_to_something_else(world: World) -> None:
-    with refused("7", "what it is already"):
+    with refused("7", "already has this setting"):
         world.log.append(GateSet(enforced=True), at=NOW)
     world.protocol.open_round(MODEL, later(60), at=NOW)
     with refused("7", "between rounds"):
         world.log.append(GateSet(enforced=False), at=NOW)
 
 
-def test_an_excuse_has_its_own_name_and_is_made_once(world: World, told: Told) -> None:
+def test_an_excuse_has_its_own_name_and_is_made_once(world: World, run: PlantRun) -> None:
     world.log.append(GateSet(enforced=False), at=NOW)
-    commit = COMMITS.read(told.commit).content
+    commit = COMMITS.read(run.commit).content
     body = BatchExcused(
         client="north", commitment=commit.commitment, attestation="0" * 64, waiver=None
     )
-    with refused("4", "under another name"):
+    with refused("4", "has another id"):
         world.log.append(body, at=NOW)
-    excuse(world, told, None)
-    with refused("4", "excused already"):
-        excuse(world, told, None)
-    with refused("5.3", "another's"):
+    excuse(world, run, None)
+    with refused("4", "already excused"):
+        excuse(world, run, None)
+    with refused("5.3", "of another client"):
         world.log.append(replace(body, client="south"), at=NOW)
 
 
@@ -125,52 +125,52 @@ def test_an_excuse_has_its_own_name_and_is_made_once(world: World, told: Told) -
 
 
 def test_a_waiver_serves_for_its_plant_and_window_until_it_expires(
-    world: World, told: Told
+    world: World, run: PlantRun
 ) -> None:
-    unproven = excuse(world, told, grant(world, waiver_for(told)))
+    unproven = excuse(world, run, grant(world, waiver_for(run)))
     pledge(world, unproven)
-    assert read_log(world.path).exemptions.waivers == (waiver_for(told),)
+    assert read_log(world.path).exemptions.waivers == (waiver_for(run),)
 
 
-def test_a_token_under_an_expired_waiver_is_refused(world: World, told: Told) -> None:
-    unproven = excuse(world, told, grant(world, waiver_for(told)))
+def test_a_token_under_an_expired_waiver_is_refused(world: World, run: PlantRun) -> None:
+    unproven = excuse(world, run, grant(world, waiver_for(run)))
     with refused("6", "has no attestation"):
         pledge(world, unproven, minutes=3_601)
 
 
-def test_an_expired_waiver_is_refused(world: World, told: Told) -> None:
+def test_an_expired_waiver_is_refused(world: World, run: PlantRun) -> None:
     with refused("4", "expired on"):
-        grant(world, replace(waiver_for(told), expires=instant(later(-1))))
-    short = grant(world, replace(waiver_for(told), expires=instant(NOW)))
+        grant(world, replace(waiver_for(run), expires=instant(later(-1))))
+    short = grant(world, replace(waiver_for(run), expires=instant(NOW)))
     with refused("4", "expired on"):
-        excuse(world, told, short)
+        excuse(world, run, short)
 
 
-def test_a_waiver_of_another_plant_is_refused(world: World, told: Told) -> None:
+def test_a_waiver_of_another_plant_is_refused(world: World, run: PlantRun) -> None:
     with refused("4", "no client 'south'"):
-        grant(world, replace(waiver_for(told), client="south"))
+        grant(world, replace(waiver_for(run), client="south"))
     world.enrol(world.plant("south"))
     with refused("4", "for 'south', not for 'north'"):
-        excuse(world, told, grant(world, replace(waiver_for(told), client="south")))
+        excuse(world, run, grant(world, replace(waiver_for(run), client="south")))
 
 
-def test_a_waiver_with_a_forged_signature_is_refused(world: World, told: Told) -> None:
+def test_a_waiver_with_a_forged_signature_is_refused(world: World, run: PlantRun) -> None:
     with refused("4", "signature"):
-        grant(world, waiver_for(told), key=told.plant.key)
+        grant(world, waiver_for(run), key=run.plant.key)
     with refused("4", "no such waiver"):
-        excuse(world, told, content_digest(waiver_for(told)))
+        excuse(world, run, content_digest(waiver_for(run)))
     with refused("4", "federation 'power'"):
-        grant(world, replace(waiver_for(told), federation="power"))
+        grant(world, replace(waiver_for(run), federation="power"))
 
 
 def test_a_waiver_whose_window_does_not_cover_the_batch_is_refused(
-    world: World, told: Told
+    world: World, run: PlantRun
 ) -> None:
-    whole = waiver_for(told).interval
+    whole = waiver_for(run).interval
     moment = Interval(start=whole.start, end=whole.start)
-    narrow = grant(world, replace(waiver_for(told), interval=moment))
-    with refused("4", "the batch goes from"):
-        excuse(world, told, narrow)
+    narrow = grant(world, replace(waiver_for(run), interval=moment))
+    with refused("4", "the batch covers"):
+        excuse(world, run, narrow)
 
 
 # -- removals -------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_a_round_is_opened_on_the_model_that_the_federation_has(world: World) ->
         world.protocol.open_round(MODEL, later(60), at=NOW)
 
 
-def test_a_removal_goes_back_to_a_model_that_there_was(world: World, told: Told) -> None:
+def test_a_removal_goes_back_to_a_model_that_there_was(world: World, run: PlantRun) -> None:
     take_round(world, 1, MODEL, NEXT)
     take_round(world, 2, NEXT, LAST)
     body = ClientRemoved(client="north", since=2, model_of=1, model=NEXT)
@@ -201,7 +201,7 @@ def test_a_removal_goes_back_to_a_model_that_there_was(world: World, told: Told)
         with pytest.raises(VerificationError, match="step 6"):
             world.log.append(wrong, at=NOW)
     world.log.append(body, at=NOW)
-    with refused("6", "removed already"):
+    with refused("6", "already removed"):
         world.log.append(body, at=NOW)
     with refused("6", "the federation's model is bbbb"):
         world.protocol.open_round(LAST, later(60), at=NOW)
@@ -211,14 +211,14 @@ def test_a_removal_goes_back_to_a_model_that_there_was(world: World, told: Told)
     assert (again.rounds.last, again.rounds.counted) == (3, 2)
 
 
-def test_who_was_removed_cannot_come_back(world: World, told: Told) -> None:
-    attested = told.received.attest(told.proof, at=NOW)
+def test_a_removed_client_cannot_come_back(world: World, run: PlantRun) -> None:
+    attested = run.received.attest(run.proof, at=NOW)
     take_round(world, 1, MODEL, NEXT)
     world.log.append(ClientRemoved(client="north", since=1, model_of=0, model=MODEL), at=NOW)
     pledging = world.protocol.open_round(MODEL, later(60), at=NOW)
-    token = TOKENS.write(told.proven.pledge(2, MODEL, UPDATE).message)
+    token = TOKENS.write(run.proven.pledge(2, MODEL, UPDATE).message)
     with refused("6", "was removed"):
         pledging.pledge(attested, token, at=NOW)
-    commit = COMMITS.write(told.plant.commit(world.batch(1)).message)
+    commit = COMMITS.write(run.plant.commit(world.batch(1)).message)
     with refused("2", "was removed"):
-        told.enrolled.receive(commit, at=NOW)
+        run.enrolled.receive(commit, at=NOW)

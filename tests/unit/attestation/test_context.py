@@ -18,25 +18,25 @@ VECTORS: dict[str, Any] = json.loads(
 )
 
 
-def context_from(told: dict[str, Any]) -> Context:
+def context_from(inputs: dict[str, Any]) -> Context:
     return Context(
-        protocol=told["protocol"],
-        system=told["system"],
-        federation=told["federation"],
-        client_key=bytes.fromhex(told["client_key"]),
-        rules=bytes.fromhex(told["rules"]),
-        policy=bytes.fromhex(told["policy"]),
-        circuit=bytes.fromhex(told["circuit"]),
-        parameters=tuple((name, value) for name, value in told["parameters"]),
-        rows_max=told["rows_max"],
-        commitment=bytes.fromhex(told["commitment"]),
-        rows=told["rows"],
-        interval=Interval(start=told["start"], end=told["end"]),
-        nonce=bytes.fromhex(told["nonce"]),
+        protocol=inputs["protocol"],
+        system=inputs["system"],
+        federation=inputs["federation"],
+        client_key=bytes.fromhex(inputs["client_key"]),
+        rules=bytes.fromhex(inputs["rules"]),
+        policy=bytes.fromhex(inputs["policy"]),
+        circuit=bytes.fromhex(inputs["circuit"]),
+        parameters=tuple((name, value) for name, value in inputs["parameters"]),
+        rows_max=inputs["rows_max"],
+        commitment=bytes.fromhex(inputs["commitment"]),
+        rows=inputs["rows"],
+        interval=Interval(start=inputs["start"], end=inputs["end"]),
+        nonce=bytes.fromhex(inputs["nonce"]),
     )
 
 
-def by_hand(told: dict[str, Any]) -> str:
+def by_hand(inputs: dict[str, Any]) -> str:
     """The same, from the words of docs/protocol.md and with nothing of the package."""
 
     def listed(*parts: bytes) -> bytes:
@@ -44,24 +44,24 @@ def by_hand(told: dict[str, Any]) -> str:
             len(part).to_bytes(8, "big") + part for part in parts
         )
 
-    named = [listed(name.encode(), str(value).encode()) for name, value in told["parameters"]]
+    named = [listed(name.encode(), str(value).encode()) for name, value in inputs["parameters"]]
     return hashlib.sha256(
         listed(
             b"sluice attestation v1",
             b"context",
-            told["protocol"].to_bytes(8, "big"),
-            told["system"].encode(),
-            told["federation"].encode(),
-            bytes.fromhex(told["client_key"]),
-            bytes.fromhex(told["rules"]),
-            bytes.fromhex(told["policy"]),
-            bytes.fromhex(told["circuit"]),
-            listed(*named, told["rows_max"].to_bytes(8, "big")),
-            bytes.fromhex(told["commitment"]),
-            told["rows"].to_bytes(8, "big"),
-            told["start"].encode(),
-            told["end"].encode(),
-            bytes.fromhex(told["nonce"]),
+            inputs["protocol"].to_bytes(8, "big"),
+            inputs["system"].encode(),
+            inputs["federation"].encode(),
+            bytes.fromhex(inputs["client_key"]),
+            bytes.fromhex(inputs["rules"]),
+            bytes.fromhex(inputs["policy"]),
+            bytes.fromhex(inputs["circuit"]),
+            listed(*named, inputs["rows_max"].to_bytes(8, "big")),
+            bytes.fromhex(inputs["commitment"]),
+            inputs["rows"].to_bytes(8, "big"),
+            inputs["start"].encode(),
+            inputs["end"].encode(),
+            bytes.fromhex(inputs["nonce"]),
         )
     ).hexdigest()
 
@@ -124,5 +124,5 @@ def test_intervals_overlap_when_they_share_a_moment() -> None:
     assert day(1, 9).overlaps(day(3, 4))
     assert not day(1, 2).overlaps(day(3, 4))
     assert day(1, 2).microseconds == 86_400_000_000
-    with pytest.raises(ValueError, match="ends after it starts"):
+    with pytest.raises(ValueError, match="must not end before it starts"):
         day(3, 1)

@@ -11,14 +11,14 @@ from sluice.attestation.messages.documents import instant
 from sluice.attestation.messages.messages import COMMITS, PROOFS, largest_proof_document
 from sluice.errors import DocumentError, SettingError
 
-from .conftest import NOW, Told
+from .conftest import NOW, PlantRun
 
 LARGEST = largest_proof_document(1 << 20)
 
 
-def test_writing_and_reading_are_inverse(told: Told) -> None:
-    assert COMMITS.read(told.commit) == told.committed.message
-    assert PROOFS.read(told.proof, largest=LARGEST) == told.proven.message
+def test_writing_and_reading_are_inverse(run: PlantRun) -> None:
+    assert COMMITS.read(run.commit) == run.committed.message
+    assert PROOFS.read(run.proof, largest=LARGEST) == run.proven.message
 
 
 def edited(raw: bytes, edit: Callable[[dict[str, object]], object]) -> bytes:
@@ -64,70 +64,70 @@ SECOND_SPELLINGS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("what", SECOND_SPELLINGS)
-def test_second_spellings_are_refused(told: Told, what: str) -> None:
-    raw = SECOND_SPELLINGS[what](told.commit)
-    assert raw != told.commit
+def test_second_spellings_are_refused(run: PlantRun, what: str) -> None:
+    raw = SECOND_SPELLINGS[what](run.commit)
+    assert raw != run.commit
     with pytest.raises(DocumentError):
         COMMITS.read(raw)
 
 
-def test_hex_has_lower_case_only(told: Told) -> None:
-    signature = told.committed.message.signature
-    raw = told.commit.replace(signature.encode(), signature.upper().encode())
+def test_hex_has_lower_case_only(run: PlantRun) -> None:
+    signature = run.committed.message.signature
+    raw = run.commit.replace(signature.encode(), signature.upper().encode())
     with pytest.raises(DocumentError, match="signature"):
         COMMITS.read(raw)
 
 
-def test_an_interval_runs_forward(told: Told) -> None:
-    interval = told.committed.message.content.interval
+def test_an_interval_runs_forward(run: PlantRun) -> None:
+    interval = run.committed.message.content.interval
 
     def turn(content: dict[str, object]) -> None:
         content["interval"] = {"start": interval.end, "end": interval.start}
 
-    with pytest.raises(DocumentError, match="ends after it starts"):
-        COMMITS.read(edited(told.commit, turn))
+    with pytest.raises(DocumentError, match="must not end before it starts"):
+        COMMITS.read(edited(run.commit, turn))
 
 
 @pytest.mark.parametrize("end", ["=", "\n", " ", "!"])
-def test_base64_has_one_spelling(told: Told, end: str) -> None:
+def test_base64_has_one_spelling(run: PlantRun, end: str) -> None:
     def pad(content: dict[str, object]) -> None:
         content["proof"] = str(content["proof"]) + end
 
     with pytest.raises(DocumentError):
-        PROOFS.read(edited(told.proof, pad), largest=LARGEST)
+        PROOFS.read(edited(run.proof, pad), largest=LARGEST)
 
 
 @pytest.mark.parametrize("value", [5, None, ["AA=="], {"a": 1}, True])
-def test_bytes_are_a_string(told: Told, value: object) -> None:
+def test_bytes_are_a_string(run: PlantRun, value: object) -> None:
     with pytest.raises(DocumentError, match="base64 string"):
-        PROOFS.read(edited(told.proof, lambda c: c.update(proof=value)), largest=LARGEST)
+        PROOFS.read(edited(run.proof, lambda c: c.update(proof=value)), largest=LARGEST)
 
 
-def test_the_spare_bits_of_base64_are_zero(told: Told) -> None:
+def test_the_spare_bits_of_base64_are_zero(run: PlantRun) -> None:
     def spoil(content: dict[str, object]) -> None:
         content["proof"] = "AB=="  # 0x00 is AA==; AB== would decode to it as well
 
     assert base64.b64decode("AB==") == base64.b64decode("AA==")
     with pytest.raises(DocumentError, match="canonical"):
-        PROOFS.read(edited(told.proof, spoil), largest=LARGEST)
+        PROOFS.read(edited(run.proof, spoil), largest=LARGEST)
 
 
 def test_long_documents_are_refused_unread() -> None:
-    with pytest.raises(DocumentError, match="8,193 bytes; 8,192 is the most"):
+    with pytest.raises(DocumentError, match="8,193 bytes; the limit is 8,192"):
         COMMITS.read(b" " * 8_193)
 
 
-def test_a_strangers_text_does_not_reach_the_terminal(told: Told) -> None:
-    raw = edited(told.commit, lambda content: content.update({"\x1b[2J" + "x" * 500: 1}))
+def test_a_strangers_text_does_not_reach_the_terminal(run: PlantRun) -> None:
+    raw = edited(run.commit, lambda content: content.update({"\x1b[2J" + "x" * 500: 1}))
     with pytest.raises(DocumentError) as refused:
         COMMITS.read(raw)
     assert "\x1b" not in str(refused.value)
     assert len(str(refused.value)) < 200
 
 
-def test_what_cannot_be_read_is_not_signed(told: Told) -> None:
-    told.plant.registration()
-    spaced = told.world.plant("north plant")
+def test_what_cannot_be_read_is_not_signed(run: PlantRun) -> None:
+    run.plant.registration()
+    spaced = run.world.plant("north plant")
     with pytest.raises(DocumentError, match="client: String should match"):
         spaced.registration()
 

@@ -17,9 +17,9 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object]
     """What a short run found, and the page it wrote."""
     written = tmp_path_factory.mktemp("exactness") / "exactness.md"
     command = [sys.executable, "-m", "benchmarks", "exactness", "--json"]
-    told = ["--batches", "500", "--proofs", "4", "--shards", "0", "--workers", "1"]
+    options = ["--batches", "500", "--proofs", "4", "--shards", "0", "--workers", "1"]
     done = subprocess.run(
-        [*command, *told, "--out", str(written)],
+        [*command, *options, "--out", str(written)],
         check=False,
         capture_output=True,
         env={**os.environ, "SLUICE_DATA": str(written.parent)},

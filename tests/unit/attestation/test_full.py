@@ -72,10 +72,10 @@ def test_a_proof_holds_for_its_own_commitment_rows_and_context(
     small: Circuit, batch: Record, proof: bytes
 ) -> None:
     commitment = FULL.commit(batch, small, salt=SALT)
-    told = {"commitment": commitment, "rows": ROWS, "context": CONTEXT, "proof": proof}
+    arguments = {"commitment": commitment, "rows": ROWS, "context": CONTEXT, "proof": proof}
 
     def verify(**changes: object) -> None:
-        FULL.verify(small, **{**told, **changes})  # type: ignore[arg-type]
+        FULL.verify(small, **{**arguments, **changes})  # type: ignore[arg-type]
 
     verify()
     assert len(proof) < FULL.largest_proof
@@ -153,9 +153,7 @@ def test_a_time_jump_is_committed_to_where_the_policy_allows_one(
     assert with_it != FULL.commit(batch, lenient, salt=SALT)
 
 
-def test_a_plant_is_told_of_impossible_readings_in_its_own_words(
-    small: Circuit, batch: Record
-) -> None:
+def test_impossible_readings_are_reported_with_channel_names(small: Circuit, batch: Record) -> None:
     plant = Registered(
         federation="river",
         client="north",

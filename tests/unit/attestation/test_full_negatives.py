@@ -22,40 +22,40 @@ from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.errors import VerificationError
 from sluice.invariants.ruleset import RuleSet
 
-from .conftest import NOW, Told, World, copied, later
+from .conftest import NOW, PlantRun, World, copied, later
 
 MODEL = "a" * 64
 FLIPS = 96
 
-Pair = tuple[Told, Told]
+Pair = tuple[PlantRun, PlantRun]
 
 
 def refused(step: str, words: str = "") -> "pytest.RaisesExc[VerificationError]":
     return pytest.raises(VerificationError, match=rf"step {step}: .*{words}")
 
 
-def verifier(told: Told, circuit: Circuit | None = None) -> Verifier:
+def verifier(run: PlantRun, circuit: Circuit | None = None) -> Verifier:
     """The coordinator's verifier, with its log."""
-    held = circuit or told.plant.circuit
-    ledger = told.enrolled.log.ledger
-    return Verifier(system=Full(), circuit=held, pinned=Pinned.of(held), ledger=ledger)
+    used = circuit or run.plant.circuit
+    ledger = run.enrolled.log.ledger
+    return Verifier(system=Full(), circuit=used, pinned=Pinned.of(used), ledger=ledger)
 
 
-def proof_of(told: Told, signer: SigningKey | None = None, /, **changes: object) -> bytes:
-    """The plant's proof with a few things changed, signed anew."""
-    content = replace(told.proven.message.content, **changes)  # type: ignore[arg-type]
-    return PROOFS.write(sign(content, signer or told.plant.key))
+def proof_of(run: PlantRun, signer: SigningKey | None = None, /, **changes: object) -> bytes:
+    """The plant's proof with changed fields, signed again."""
+    content = replace(run.proven.message.content, **changes)  # type: ignore[arg-type]
+    return PROOFS.write(sign(content, signer or run.plant.key))
 
 
-def commit_of(told: Told, signer: SigningKey | None = None, /, **changes: object) -> bytes:
-    """The plant's commitment with a few things changed, signed anew."""
-    content = replace(told.committed.message.content, **changes)  # type: ignore[arg-type]
-    return COMMITS.write(sign(content, signer or told.plant.key))
+def commit_of(run: PlantRun, signer: SigningKey | None = None, /, **changes: object) -> bytes:
+    """The plant's commitment with changed fields, signed again."""
+    content = replace(run.committed.message.content, **changes)  # type: ignore[arg-type]
+    return COMMITS.write(sign(content, signer or run.plant.key))
 
 
 def test_nothing_is_wrong_with_what_is_bent_below(pair_in_full: Pair) -> None:
-    for told in pair_in_full:
-        found = verifier(told).verify(told.proof, told.commit)
+    for run in pair_in_full:
+        found = verifier(run).verify(run.proof, run.commit)
         assert found.steps_checked == STEPS
 
 
@@ -65,10 +65,10 @@ def test_nothing_is_wrong_with_what_is_bent_below(pair_in_full: Pair) -> None:
 def test_copied_by_another_client(pair_in_full: Pair) -> None:
     north, thief = pair_in_full
     key = thief.plant.key
-    with refused("2", "of 'north' came instead"):
+    with refused("2", "is from 'north', expected 'south'"):
         thief.enrolled.receive(north.commit, at=NOW)
     mine = {"client": "south", "key": key.public}
-    with refused("2", "as 'north' made it"):
+    with refused("2", "from client 'north'"):
         thief.enrolled.receive(commit_of(north, key, **mine), at=NOW)
     with refused("5.3", "another commitment"):
         thief.received.attest(proof_of(north, key, client="south"), at=NOW)
@@ -110,11 +110,11 @@ def test_unlogged_commitment(pair_in_full: Pair, tmp_path: Path) -> None:
 # -- another circuit ------------------------------------------------------------------------------
 
 
-def as_for(told: Told, circuit: Circuit) -> tuple[bytes, bytes]:
+def as_for(run: PlantRun, circuit: Circuit) -> tuple[bytes, bytes]:
     """Proof and commitment of a plant that says it meant another circuit all along."""
     pinned = Pinned.of(circuit)
     said = {"circuit": pinned.circuit, "rules": pinned.rules, "policy": pinned.policy}
-    return proof_of(told, circuit=pinned.circuit), commit_of(told, **said)
+    return proof_of(run, circuit=pinned.circuit), commit_of(run, **said)
 
 
 def test_other_rules(pair_in_full: Pair, rules: RuleSet) -> None:
@@ -146,7 +146,7 @@ def test_other_parameters(pair_in_full: Pair, rules: RuleSet) -> None:
     parameters = dict(ours.parameters)
     fewer = {**parameters, "queries": parameters["queries"] - 1}
     weaker = replace(Pinned.of(ours), parameters=fewer)
-    with refused("5.6", "do not give the circuit pinned here"):
+    with refused("5.6", "do not derive the pinned circuit"):
         replace(verifier(north), pinned=weaker).verify(north.proof, north.commit)
     larger = circuit_for(Full(), rules, HardenedPolicy(), rows_max=2_048)
     with refused("5.6", "another circuit"):
@@ -197,7 +197,7 @@ def test_update_that_does_not_match_its_token(pair_in_full: Pair) -> None:
     pledged = north.proven.pledge(1, MODEL, b"an update")
     pledge = pledging.pledge(attested, TOKENS.write(pledged.message), at=NOW)
     revealing = pledging.close(at=NOW)
-    with refused("6", "pledged was"):
+    with refused("6", "it pledged"):
         revealing.reveal(pledge, b"shaped after seeing the others", at=NOW)
     assert revealing.reveal(pledge, b"an update", at=NOW).client == "north"
 
@@ -227,11 +227,11 @@ def test_oversized_messages(pair_in_full: Pair) -> None:
     north, _ = pair_in_full
     asked = verifier(north)
     most = Full().largest_proof
-    with refused("5.1", "is the most"):
+    with refused("5.1", "the limit is"):
         asked.verify(proof_of(north, proof=bytes(2 * most)), north.commit)
-    with refused("5.1", "is the most"):
+    with refused("5.1", "the limit is"):
         asked.verify(north.proof, north.commit + b" " * 10_000)
-    with refused("5.7", "not of its length"):
+    with refused("5.7", "has the wrong length"):
         asked.verify(proof_of(north, proof=bytes(most + 1)), north.commit)
     with refused("5.7", "none of this circuit has more than"):
         asked.verify(proof_of(north, proof=bytes(most)), north.commit)

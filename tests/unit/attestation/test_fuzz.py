@@ -18,7 +18,7 @@ from sluice.attestation.systems.system import Circuit
 from sluice.errors import DocumentError, VerificationError
 from sluice.telemetry.record import Record
 
-from .conftest import SYSTEM, Told, World, tell
+from .conftest import SYSTEM, PlantRun, World, run_plant
 
 MANY = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -26,8 +26,8 @@ MANY = settings(
 
 
 @pytest.fixture(scope="module")
-def told(line: Record, circuit: Circuit, tmp_path_factory: pytest.TempPathFactory) -> Told:
-    return tell(World(line, circuit, tmp_path_factory.mktemp("fuzz") / "log.jsonl"))
+def run(line: Record, circuit: Circuit, tmp_path_factory: pytest.TempPathFactory) -> PlantRun:
+    return run_plant(World(line, circuit, tmp_path_factory.mktemp("fuzz") / "log.jsonl"))
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ json_values = st.recursive(
 )
 
 
-def verified(told: Told, proof: bytes, commit: bytes) -> bool:
+def verified(run: PlantRun, proof: bytes, commit: bytes) -> bool:
     """Verify with and without the log; each returns, or raises the one error."""
     steps = []
-    for ledger in (None, told.world.ledger):
+    for ledger in (None, run.world.ledger):
         step = ""
         try:
-            told.world.verifier(ledger).verify(proof, commit)
+            run.world.verifier(ledger).verify(proof, commit)
         except VerificationError as error:
             step = error.step
         steps.append(step)
@@ -78,23 +78,23 @@ def verified(told: Told, proof: bytes, commit: bytes) -> bool:
 
 @MANY
 @given(mutations)
-def test_mutated_bytes(told: Told, mutation: Mutation) -> None:
-    proof, commit = mutation(told.proof), mutation(told.commit)
-    assert verified(told, proof, told.commit) == (proof == told.proof)
-    assert verified(told, told.proof, commit) == (commit == told.commit)
+def test_mutated_bytes(run: PlantRun, mutation: Mutation) -> None:
+    proof, commit = mutation(run.proof), mutation(run.commit)
+    assert verified(run, proof, run.commit) == (proof == run.proof)
+    assert verified(run, run.proof, commit) == (commit == run.commit)
 
 
 @MANY
 @given(st.binary(max_size=300), st.binary(max_size=300))
-def test_any_bytes(told: Told, proof: bytes, commit: bytes) -> None:
-    assert not verified(told, proof, commit)
+def test_any_bytes(run: PlantRun, proof: bytes, commit: bytes) -> None:
+    assert not verified(run, proof, commit)
 
 
 @MANY
 @given(st.data())
-def test_mutated_fields(told: Told, data: st.DataObject) -> None:
+def test_mutated_fields(run: PlantRun, data: st.DataObject) -> None:
     """Any JSON in the place of any field."""
-    raw = data.draw(st.sampled_from([told.proof, told.commit]))
+    raw = data.draw(st.sampled_from([run.proof, run.commit]))
     document: dict[str, Any] = json.loads(raw)
     where = data.draw(st.sampled_from(["", *document["content"]]))
     value = data.draw(json_values)
@@ -104,8 +104,8 @@ def test_mutated_fields(told: Told, data: st.DataObject) -> None:
         document["signature"] = value
     changed = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
     same = changed == raw
-    one, other = (changed, told.commit) if raw is told.proof else (told.proof, changed)
-    assert verified(told, one, other) == same
+    one, other = (changed, run.commit) if raw is run.proof else (run.proof, changed)
+    assert verified(run, one, other) == same
 
 
 names = st.sampled_from(["north", "south", "water", "full", "unsafe", "coordinator"])
@@ -131,31 +131,31 @@ OTHERS: dict[str, st.SearchStrategy[object]] = {
 
 @MANY
 @given(st.data())
-def test_well_formed_lies_signed_by_the_plant(told: Told, data: st.DataObject) -> None:
+def test_well_formed_forgeries_signed_by_the_plant(run: PlantRun, data: st.DataObject) -> None:
     """The plant itself signs whatever it likes; only what it proved holds."""
     kind: type[Commit | Proof] = data.draw(st.sampled_from([Commit, Proof]))
     known = [item.name for item in fields(kind) if item.name in OTHERS]
     name = data.draw(st.sampled_from(known))
     value = data.draw(OTHERS[name])
-    commit, proof = told.committed.message.content, told.proven.message.content
+    commit, proof = run.committed.message.content, run.proven.message.content
     changes: dict[str, Any] = {name: value}
     same = getattr(commit if kind is Commit else proof, name) == value
     if kind is Commit:
         commit = replace(commit, **changes)
     else:
         proof = replace(proof, **changes)
-    key = told.plant.key
+    key = run.plant.key
     documents = PROOFS.write(sign(proof, key)), COMMITS.write(sign(commit, key))
-    assert verified(told, *documents) == same
+    assert verified(run, *documents) == same
 
 
 @MANY
 @given(mutations)
-def test_a_revealed_batch_in_any_bytes(told: Told, mutation: Mutation) -> None:
-    proof = told.proven.message.content.proof
+def test_a_revealed_batch_in_any_bytes(run: PlantRun, mutation: Mutation) -> None:
+    proof = run.proven.message.content.proof
     with pytest.raises(VerificationError):
         SYSTEM.verify(
-            told.plant.circuit,
+            run.plant.circuit,
             commitment=b"x" * 32,
             rows=600,
             context=proof[32:64],
@@ -165,10 +165,10 @@ def test_a_revealed_batch_in_any_bytes(told: Told, mutation: Mutation) -> None:
 
 @MANY
 @given(mutations)
-def test_mutated_logs(told: Told, mutation: Mutation) -> None:
-    raw = told.world.path.read_bytes()
+def test_mutated_logs(run: PlantRun, mutation: Mutation) -> None:
+    raw = run.world.path.read_bytes()
     changed = mutation(raw)
-    path: Path = told.world.path.with_name("mutated.jsonl")
+    path: Path = run.world.path.with_name("mutated.jsonl")
     path.write_bytes(changed)
     try:
         ledger = read_log(path)
@@ -176,9 +176,9 @@ def test_mutated_logs(told: Told, mutation: Mutation) -> None:
         assert changed != raw
         return
     # What reads as a log is this one, or its beginning, or it ends in another time.
-    assert ledger.size <= told.world.ledger.size
-    if ledger.size == told.world.ledger.size and changed != raw:
-        assert ledger.head("x") != told.world.ledger.head("x")
+    assert ledger.size <= run.world.ledger.size
+    if ledger.size == run.world.ledger.size and changed != raw:
+        assert ledger.head("x") != run.world.ledger.head("x")
 
 
 @MANY

@@ -1,4 +1,4 @@
-"""Keys: who may read them, and what their signatures say."""
+"""Keys: file permissions, and what their signatures cover."""
 
 import stat
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert SigningKey.load(path).public == key.public
     assert [found.name for found in tmp_path.iterdir()] == ["client.key"]
-    with pytest.raises(SettingError, match="not written over"):
+    with pytest.raises(SettingError, match="never overwritten"):
         SigningKey.generate().save(path)
     assert SigningKey.load(path).public == key.public
 
@@ -58,7 +58,7 @@ def test_a_signature_holds_for_one_key_kind_and_message() -> None:
     key = SigningKey.generate()
     signature = key.sign("commit", b"message")
     check_signature(key.public, signature, "commit", b"message", step="2")
-    for public, told, tag, message in (
+    for public, claimed, tag, message in (
         (SigningKey.generate().public, signature, "commit", b"message"),
         (key.public, key.sign("commit", b"other"), "commit", b"message"),
         (key.public, signature, "proof", b"message"),
@@ -67,6 +67,6 @@ def test_a_signature_holds_for_one_key_kind_and_message() -> None:
         ("ff" * 32, signature, "commit", b"message"),
     ):
         with pytest.raises(VerificationError, match="step 2: the signature") as refused:
-            check_signature(public, told, tag, message, step="2")
+            check_signature(public, claimed, tag, message, step="2")
         assert refused.value.step == "2"
         assert refused.value.exit_code == 3

@@ -1,4 +1,4 @@
-"""Steps 1 and 2: who is registered, and which commitments are refused."""
+"""Steps 1 and 2: registration, and commitments that are refused."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from sluice.attestation.systems.registry import circuit_for
 from sluice.errors import SettingError, VerificationError
 from sluice.invariants.ruleset import RuleSet
 
-from .conftest import NOW, SYSTEM, Told, World
+from .conftest import NOW, SYSTEM, PlantRun, World
 
 
 def refused(step: str, words: str = "") -> "pytest.RaisesExc[VerificationError]":
@@ -91,7 +91,7 @@ def test_a_name_has_one_key_and_a_key_one_name(world: World) -> None:
         world.enrol(world.plant("south", key=plant.key))
 
 
-def test_nobody_is_called_the_coordinator_or_comes_from_another_federation(world: World) -> None:
+def test_no_client_has_the_coordinators_name_or_another_federation(world: World) -> None:
     with refused("1", "cannot register"):
         world.enrol(world.plant("coordinator"))
     with refused("1", "cannot register"):
@@ -139,63 +139,63 @@ def test_looser_rules_need_two_signatures(world: World, rules: RuleSet) -> None:
     assert read_log(world.path).rules_of("north") == signed.content.rules
 
 
-def test_new_rules_end_old_attestations_but_not_their_proofs(told: Told, rules: RuleSet) -> None:
-    world = told.world
-    told.received.attest(told.proof, at=NOW)
+def test_new_rules_end_old_attestations_but_not_their_proofs(run: PlantRun, rules: RuleSet) -> None:
+    world = run.world
+    run.received.attest(run.proof, at=NOW)
     assert world.ledger.attestations("north", step="6", at=instant(NOW)) == (
-        told.proven.attestation,
+        run.proven.attestation,
     )
     old = world.circuit
     world.circuit = circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=2_048)
-    signed = replace(told.plant, circuit=world.circuit).registration()
+    signed = replace(run.plant, circuit=world.circuit).registration()
     register(world, signed, approve(signed, world.approvers[0]), last=rules)
     assert world.ledger.attestations("north", step="6", at=instant(NOW)) == ()
     verifier = Verifier(system=SYSTEM, circuit=old, pinned=Pinned.of(old), ledger=world.ledger)
-    verifier.verify(told.proof, told.commit)  # it was accepted then, and the log says so
+    verifier.verify(run.proof, run.commit)  # it was accepted then, and the log says so
     with refused("2", "other rules, another policy, circuit"):
-        told.enrolled.receive(COMMITS.write(told.plant.commit(world.batch(1)).message), at=NOW)
+        run.enrolled.receive(COMMITS.write(run.plant.commit(world.batch(1)).message), at=NOW)
     with refused("1", "another circuit"):
-        world.protocol.enrolled("north", told.enrolled.agreement)
+        world.protocol.enrolled("north", run.enrolled.agreement)
 
 
 # -- step 2 ---------------------------------------------------------------------------------------
 
 
-def recommitted(told: Told, /, **changes: object) -> bytes:
-    """The commitment of another batch of the same plant, changed and signed anew."""
+def recommitted(run: PlantRun, /, **changes: object) -> bytes:
+    """The commitment of another batch of the same plant, changed and signed again."""
     content: Commit = replace(
-        told.plant.commit(told.world.batch(1)).message.content,
+        run.plant.commit(run.world.batch(1)).message.content,
         **changes,  # type: ignore[arg-type]
     )
-    return COMMITS.write(sign(content, told.plant.key))
+    return COMMITS.write(sign(content, run.plant.key))
 
 
-def test_a_commitment_is_logged_once(told: Told) -> None:
-    size = told.world.ledger.size
-    told.enrolled.receive(told.commit, at=NOW)  # networks duplicate
-    assert told.world.ledger.size == size
-    again = replace(told.committed.message.content, rows=601)
-    with refused("2", "in the log already, as 'north' made it"):
-        told.enrolled.receive(COMMITS.write(sign(again, told.plant.key)), at=NOW)
+def test_a_commitment_is_logged_once(run: PlantRun) -> None:
+    size = run.world.ledger.size
+    run.enrolled.receive(run.commit, at=NOW)  # networks duplicate
+    assert run.world.ledger.size == size
+    again = replace(run.committed.message.content, rows=601)
+    with refused("2", "already in the log, from client 'north'"):
+        run.enrolled.receive(COMMITS.write(sign(again, run.plant.key)), at=NOW)
 
 
-def test_a_commitment_of_another_client_is_refused(told: Told) -> None:
-    world, thief = told.world, told.world.plant("south")
+def test_a_commitment_of_another_client_is_refused(run: PlantRun) -> None:
+    world, thief = run.world, run.world.plant("south")
     enrolled = world.enrol(thief)
-    copied = replace(told.committed.message.content, client="south", key=thief.key.public)
-    with refused("2", "in the log already, as 'north' made it"):
+    copied = replace(run.committed.message.content, client="south", key=thief.key.public)
+    with refused("2", "already in the log, from client 'north'"):
         enrolled.receive(COMMITS.write(sign(copied, thief.key)), at=NOW)
-    with refused("2", "of 'north' came instead"):
-        enrolled.receive(told.commit, at=NOW)
+    with refused("2", "is from 'north', expected 'south'"):
+        enrolled.receive(run.commit, at=NOW)
 
 
-def test_overlapping_time_is_refused_unless_the_terms_allow_it(told: Told) -> None:
-    world = told.world
+def test_overlapping_time_is_refused_unless_the_terms_allow_it(run: PlantRun) -> None:
+    world = run.world
     line = world.line
-    overlapping = told.plant.commit(line.rows(8_640 + 599, 8_640 + 1_199))
+    overlapping = run.plant.commit(line.rows(8_640 + 599, 8_640 + 1_199))
     with refused("2", "overlaps"):
-        told.enrolled.receive(COMMITS.write(overlapping.message), at=NOW)
-    told.enrolled.receive(COMMITS.write(told.plant.commit(world.batch(1)).message), at=NOW)
+        run.enrolled.receive(COMMITS.write(overlapping.message), at=NOW)
+    run.enrolled.receive(COMMITS.write(run.plant.commit(world.batch(1)).message), at=NOW)
     south = world.plant("south")  # another client's time is its own
     world.enrol(south).receive(COMMITS.write(south.commit(world.batch()).message), at=NOW)
     east = world.plant("east")
@@ -204,12 +204,12 @@ def test_overlapping_time_is_refused_unless_the_terms_allow_it(told: Told) -> No
         enrolled.receive(COMMITS.write(east.commit(world.batch()).message), at=NOW)
 
 
-def test_rows_outside_the_policy_are_refused(told: Told) -> None:
+def test_rows_outside_the_policy_are_refused(run: PlantRun) -> None:
     for rows in (0, 199, 4_097):
         with refused("2", f"{rows:,} rows; the policy takes 200 to 4,096"):
-            told.enrolled.receive(recommitted(told, rows=rows), at=NOW)
+            run.enrolled.receive(recommitted(run, rows=rows), at=NOW)
     with refused("2", "do not fit between"):
-        told.enrolled.receive(recommitted(told, rows=4_000), at=NOW)
+        run.enrolled.receive(recommitted(run, rows=4_000), at=NOW)
 
 
 @pytest.mark.parametrize(
@@ -218,32 +218,32 @@ def test_rows_outside_the_policy_are_refused(told: Told) -> None:
      {"federation": "power"}, {"key": "0" * 64}],
     ids=lambda changes: next(iter(changes)),
 )  # fmt: skip
-def test_a_commitment_is_for_what_was_registered(told: Told, changes: dict[str, str]) -> None:
+def test_a_commitment_is_for_what_was_registered(run: PlantRun, changes: dict[str, str]) -> None:
     with refused("2", "than it is registered with"):
-        told.enrolled.receive(recommitted(told, **changes), at=NOW)
+        run.enrolled.receive(recommitted(run, **changes), at=NOW)
 
 
-def test_a_commitment_is_signed_and_canonical(told: Told) -> None:
-    raw = recommitted(told)
+def test_a_commitment_is_signed_and_canonical(run: PlantRun) -> None:
+    raw = recommitted(run)
     with refused("2", "signature"):
-        told.enrolled.receive(raw.replace(b'"rows":600', b'"rows":601'), at=NOW)
+        run.enrolled.receive(raw.replace(b'"rows":600', b'"rows":601'), at=NOW)
     with refused("2", "canonical"):
-        told.enrolled.receive(raw + b"\n", at=NOW)
-    told.enrolled.receive(raw, at=NOW)
+        run.enrolled.receive(raw + b"\n", at=NOW)
+    run.enrolled.receive(raw, at=NOW)
 
 
-def test_the_log_takes_one_attestation_of_a_commitment_from_its_client(told: Told) -> None:
+def test_the_log_takes_one_attestation_of_a_commitment_from_its_client(run: PlantRun) -> None:
     """Not even a coordinator that goes round its own verifier can write another one."""
-    commitment = told.committed.message.content.commitment
-    told.world.enrol(told.world.plant("south"))
+    commitment = run.committed.message.content.commitment
+    run.world.enrol(run.world.plant("south"))
     body = BatchAttested(client="north", commitment=commitment, attestation="1" * 64)
-    with refused("5.3", "not one of 'south'"):
-        told.world.log.append(replace(body, client="south"), at=NOW)
+    with refused("5.3", "not from 'south'"):
+        run.world.log.append(replace(body, client="south"), at=NOW)
     with refused("5.3", "not in the log"):
-        told.world.log.append(replace(body, commitment="0" * 64), at=NOW)
-    told.world.log.append(body, at=NOW)
-    with refused("5.4", "attested already"):
-        told.world.log.append(replace(body, attestation="2" * 64), at=NOW)
+        run.world.log.append(replace(body, commitment="0" * 64), at=NOW)
+    run.world.log.append(body, at=NOW)
+    with refused("5.4", "already attested"):
+        run.world.log.append(replace(body, attestation="2" * 64), at=NOW)
 
 
 def test_an_empty_ledger_is_nobodys() -> None:
@@ -251,17 +251,17 @@ def test_an_empty_ledger_is_nobodys() -> None:
         Ledger().head("north")
 
 
-def test_states_are_found_again_as_far_as_the_log_says_so(told: Told) -> None:
-    world, commitment = told.world, told.committed.message.content.commitment
-    enrolled = world.protocol.enrolled("north", told.enrolled.agreement)
+def test_states_are_found_again_as_far_as_the_log_says_so(run: PlantRun) -> None:
+    world, commitment = run.world, run.committed.message.content.commitment
+    enrolled = world.protocol.enrolled("north", run.enrolled.agreement)
     with refused("1", "no client 'south'"):
-        world.protocol.enrolled("south", told.enrolled.agreement)
+        world.protocol.enrolled("south", run.enrolled.agreement)
     with refused("5.3", "not in the log"):
         enrolled.received("0" * 64)
     south = world.enrol(world.plant("south"))
-    with refused("5.3", "not one of 'south'"):
+    with refused("5.3", "not from 'south'"):
         south.received(commitment)
     with refused("5.8", "no proof of this batch"):
         enrolled.received(commitment).attested()
-    attested = told.received.attest(told.proof, at=NOW)
+    attested = run.received.attest(run.proof, at=NOW)
     assert enrolled.received(commitment).attested() == attested

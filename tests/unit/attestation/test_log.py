@@ -20,7 +20,7 @@ from sluice.attestation.log.heads import HEADS, Head, refuse_fork
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.errors import DocumentError, SettingError, VerificationError
 
-from .conftest import NOW, Told, World, later, tell
+from .conftest import NOW, PlantRun, World, later, run_plant
 
 
 def refused(step: str, words: str = "") -> "pytest.RaisesExc[VerificationError]":
@@ -31,54 +31,54 @@ def lines(world: World) -> list[bytes]:
     return world.path.read_bytes().splitlines()
 
 
-def test_a_log_says_the_same_when_it_is_read_again(told: Told) -> None:
-    told.received.attest(told.proof, at=NOW)
-    again = read_log(told.world.path)
-    assert again.size == told.world.ledger.size == 4
-    assert again.head("x") == told.world.ledger.head("x")
-    assert again.client("north", step="1") == told.world.ledger.client("north", step="1")
-    assert again.attestation(told.committed.message.content.commitment) == told.proven.attestation
-    reopened = Log.open(told.world.path, told.world.coordinator)
+def test_a_log_says_the_same_when_it_is_read_again(run: PlantRun) -> None:
+    run.received.attest(run.proof, at=NOW)
+    again = read_log(run.world.path)
+    assert again.size == run.world.ledger.size == 4
+    assert again.head("x") == run.world.ledger.head("x")
+    assert again.client("north", step="1") == run.world.ledger.client("north", step="1")
+    assert again.attestation(run.committed.message.content.commitment) == run.proven.attestation
+    reopened = Log.open(run.world.path, run.world.coordinator)
     reopened.append(RoundOpened(round=1, model="0" * 64, deadline="2026-05-01T13:00:00.000000Z"),
                     at=NOW)  # fmt: skip
-    assert read_log(told.world.path).size == 5
+    assert read_log(run.world.path).size == 5
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_a_changed_entry_is_found(told: Told, index: int) -> None:
-    told.received.attest(told.proof, at=NOW)
-    entries = lines(told.world)
+def test_a_changed_entry_is_found(run: PlantRun, index: int) -> None:
+    run.received.attest(run.proof, at=NOW)
+    entries = lines(run.world)
     entries[index] = entries[index].replace(b"2026-05-01T12:00", b"2026-05-01T12:01")
-    told.world.path.write_bytes(b"\n".join(entries) + b"\n")
+    run.world.path.write_bytes(b"\n".join(entries) + b"\n")
     if index == 3:  # nothing follows the last entry; only a signed head knows what it was
-        signed = told.world.log.signed_head().content
-        shown = read_log(told.world.path).head(signed.signer)
+        signed = run.world.log.signed_head().content
+        shown = read_log(run.world.path).head(signed.signer)
         with refused("7", "forked"):
             refuse_fork(signed, shown)
     else:
         with refused("7", f"entry {index + 1} does not follow"):
-            read_log(told.world.path)
+            read_log(run.world.path)
 
 
-def test_entries_left_out_swapped_or_doubled_are_found(told: Told) -> None:
-    entries = lines(told.world)
+def test_entries_left_out_swapped_or_doubled_are_found(run: PlantRun) -> None:
+    entries = lines(run.world)
     for wrong in (
         [entries[0], entries[2]],
         [entries[0], entries[2], entries[1]],
         [entries[0], entries[1], entries[1], entries[2]],
         entries[1:],
     ):
-        told.world.path.write_bytes(b"\n".join(wrong) + b"\n")
+        run.world.path.write_bytes(b"\n".join(wrong) + b"\n")
         with refused("7"):
-            read_log(told.world.path)
+            read_log(run.world.path)
 
 
-def test_lines_in_a_second_spelling_are_found(told: Told) -> None:
-    entries = lines(told.world)
+def test_lines_in_a_second_spelling_are_found(run: PlantRun) -> None:
+    entries = lines(run.world)
     entries[-1] = entries[-1].replace(b'"index":2', b'"index": 2')
-    told.world.path.write_bytes(b"\n".join(entries) + b"\n")
+    run.world.path.write_bytes(b"\n".join(entries) + b"\n")
     with refused("7", "entry 2: .*canonical"):
-        read_log(told.world.path)
+        read_log(run.world.path)
 
 
 def test_entries_of_unknown_kind_and_overlong_lines_are_found(world: World) -> None:
@@ -97,33 +97,33 @@ def test_entries_of_unknown_kind_and_overlong_lines_are_found(world: World) -> N
 
 
 @pytest.mark.parametrize("kept", [1, 10, -1])
-def test_a_torn_last_line_is_reported_and_put_aside(told: Told, kept: int) -> None:
-    path = told.world.path
+def test_a_torn_last_line_is_reported_and_put_aside(run: PlantRun, kept: int) -> None:
+    path = run.world.path
     whole = path.read_bytes()
-    last = lines(told.world)[-1] + b"\n"
+    last = lines(run.world)[-1] + b"\n"
     torn = whole[: -len(last)] + last[:kept]
     path.write_bytes(torn)
     with refused("7", "torn"):
         read_log(path)
     with refused("7", "torn"):
-        Log.open(path, told.world.coordinator)
+        Log.open(path, run.world.coordinator)
     assert path.read_bytes() == torn  # nothing was dropped by looking
     aside = mend(path)
     assert aside is not None
     assert aside.read_bytes() == last[:kept]
-    log = Log.open(path, told.world.coordinator)
+    log = Log.open(path, run.world.coordinator)
     assert log.ledger.size == 2
     assert mend(path) is None
 
 
-def test_the_message_of_a_torn_line_can_come_again(told: Told) -> None:
-    path = told.world.path
+def test_the_message_of_a_torn_line_can_come_again(run: PlantRun) -> None:
+    path = run.world.path
     path.write_bytes(path.read_bytes()[:-5])
     mend(path)
-    world = told.world
+    world = run.world
     world.log = Log.open(path, world.coordinator)
-    enrolled = replace(told.enrolled, log=world.log)
-    enrolled.receive(told.commit, at=later(1))
+    enrolled = replace(run.enrolled, log=world.log)
+    enrolled.receive(run.commit, at=later(1))
     assert read_log(path).size == 3
 
 
@@ -193,26 +193,26 @@ def test_two_writers_do_not_fork_a_log(world: World) -> None:
     other = Log.open(world.path, world.coordinator)
     body = RoundOpened(round=1, model="0" * 64, deadline="2026-05-01T13:00:00.000000Z")
     world.log.append(body, at=NOW)
-    with refused("6", "round 1 cannot follow 1"):
+    with refused("6", "round 1 cannot follow round 1"):
         other.append(body, at=NOW)
     other.append(PledgesClosed(round=1), at=NOW)
     world.log.append(ModelAggregated(round=1, model="1" * 64, clients=()), at=NOW)
     assert read_log(world.path).size == 4
     world.path.write_bytes(b"".join(world.path.read_bytes().splitlines(keepends=True)[:2]))
-    with pytest.raises(SettingError, match="cut short by somebody else"):
+    with pytest.raises(SettingError, match="truncated by another process"):
         world.log.append(PledgesClosed(round=1), at=NOW)
 
 
 def test_a_log_is_its_coordinators(world: World, tmp_path: Path) -> None:
     stranger = SigningKey.generate()
-    with pytest.raises(SettingError, match="another coordinator's"):
+    with pytest.raises(SettingError, match="belongs to another coordinator"):
         Log.open(world.path, stranger)
     opened = LogOpened(federation="water", coordinator=world.coordinator.public, approvers=())
-    with pytest.raises(SettingError, match="whose key it names"):
+    with pytest.raises(SettingError, match="with the key that it names"):
         Log.create(tmp_path / "other", opened, stranger, at=NOW)
-    with pytest.raises(SettingError, match="cannot begin the log"):
+    with pytest.raises(SettingError, match="cannot create the log"):
         Log.create(world.path, opened, world.coordinator, at=NOW)
-    with refused("7", "only by that"):
+    with refused("7", "and no other, must open it"):
         world.log.append(opened, at=NOW)
 
 
@@ -227,17 +227,17 @@ def test_what_could_not_be_read_is_not_written(world: World) -> None:
 # -- heads ----------------------------------------------------------------------------------------
 
 
-def test_plants_countersign_the_head(told: Told) -> None:
-    world = told.world
-    head = sign(world.ledger.head("north"), told.plant.key)
+def test_plants_countersign_the_head(run: PlantRun) -> None:
+    world = run.world
+    head = sign(world.ledger.head("north"), run.plant.key)
     world.protocol.countersign(HEADS.write(head), at=NOW)
     assert read_log(world.path).size == 4
     for wrong in (
-        sign(replace(head.content, last="1" * 64), told.plant.key),
-        sign(replace(head.content, size=99), told.plant.key),
-        sign(replace(head.content, federation="power"), told.plant.key),
+        sign(replace(head.content, last="1" * 64), run.plant.key),
+        sign(replace(head.content, size=99), run.plant.key),
+        sign(replace(head.content, federation="power"), run.plant.key),
         sign(head.content, SigningKey.generate()),
-        sign(replace(head.content, signer="south"), told.plant.key),
+        sign(replace(head.content, signer="south"), run.plant.key),
     ):
         with refused("7"):
             world.protocol.countersign(HEADS.write(wrong), at=NOW)
@@ -263,14 +263,14 @@ def test_a_coordinator_that_shows_two_logs_is_found_out(world: World, tmp_path: 
         refuse_fork(north.content, replace(south.content, federation="power"))
 
 
-def test_a_later_head_extends_the_one_that_was_seen(told: Told, tmp_path: Path) -> None:
-    world = told.world
+def test_a_later_head_extends_the_one_that_was_seen(run: PlantRun, tmp_path: Path) -> None:
+    world = run.world
     entries = lines(world)
     seen = Head(federation="water", signer="north", size=2, last=entry_digest(entries[1]))
     assert extended(seen, entries[2:]) == world.ledger.head("north")
     assert extended(seen, []) == seen
     other = World(world.line, world.circuit, tmp_path / "other.jsonl")
-    tell(other)
+    run_plant(other)
     for wrong in (lines(other)[2:], entries[1:], [b"{}"], [entries[2], entries[2]]):
         with refused("7"):
             extended(seen, wrong)

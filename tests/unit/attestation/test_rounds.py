@@ -20,7 +20,7 @@ from sluice.attestation.protocol.coordinator import Agreement, Attested, Pledgin
 from sluice.attestation.protocol.transition import TRANSITION
 from sluice.errors import VerificationError
 
-from .conftest import NOW, Told, World, later, tell
+from .conftest import NOW, PlantRun, World, later, run_plant
 
 MODEL, NEXT = "a" * 64, "b" * 64
 UPDATE = b"an update"
@@ -31,8 +31,8 @@ def refused(words: str) -> "pytest.RaisesExc[VerificationError]":
 
 
 @pytest.fixture
-def pair(world: World) -> tuple[tuple[Told, Attested], tuple[Told, Attested]]:
-    one, two = tell(world, "north"), tell(world, "south", batch=1)
+def pair(world: World) -> tuple[tuple[PlantRun, Attested], tuple[PlantRun, Attested]]:
+    one, two = run_plant(world, "north"), run_plant(world, "south", batch=1)
     return (
         (one, one.received.attest(one.proof, at=NOW)),
         (two, two.received.attest(two.proof, at=NOW)),
@@ -40,7 +40,9 @@ def pair(world: World) -> tuple[tuple[Told, Attested], tuple[Told, Attested]]:
 
 
 @pytest.fixture
-def north(pair: tuple[tuple[Told, Attested], tuple[Told, Attested]]) -> tuple[Told, Attested]:
+def north(
+    pair: tuple[tuple[PlantRun, Attested], tuple[PlantRun, Attested]],
+) -> tuple[PlantRun, Attested]:
     return pair[0]
 
 
@@ -48,16 +50,16 @@ def opened(world: World) -> Pledging:
     return world.protocol.open_round(MODEL, later(60), at=NOW)
 
 
-def token(told: Told, update: bytes = UPDATE, /, **changes: object) -> bytes:
+def token(run: PlantRun, update: bytes = UPDATE, /, **changes: object) -> bytes:
     content: Token = replace(
-        told.proven.pledge(1, MODEL, update).message.content,
+        run.proven.pledge(1, MODEL, update).message.content,
         **changes,  # type: ignore[arg-type]
     )
-    return TOKENS.write(sign(content, told.plant.key))
+    return TOKENS.write(sign(content, run.plant.key))
 
 
 def test_a_round_from_its_opening_to_its_model(
-    world: World, pair: tuple[tuple[Told, Attested], tuple[Told, Attested]]
+    world: World, pair: tuple[tuple[PlantRun, Attested], tuple[PlantRun, Attested]]
 ) -> None:
     (north, of_north), (south, of_south) = pair
     world.enrol(world.plant("silent"))
@@ -75,47 +77,51 @@ def test_a_round_from_its_opening_to_its_model(
     assert world.protocol.open_round(NEXT, later(120), at=later(60)).round == 2
 
 
-def test_out_of_order_cannot_be_written_down(world: World, north: tuple[Told, Attested]) -> None:
-    told, attested = north
+def test_out_of_order_cannot_be_written_down(
+    world: World, north: tuple[PlantRun, Attested]
+) -> None:
+    run, attested = north
     pledging = opened(world)
-    pledge = pledging.pledge(attested, token(told), at=NOW)
+    pledge = pledging.pledge(attested, token(run), at=NOW)
     with pytest.raises(AttributeError):
         pledging.reveal(pledge, UPDATE, at=NOW)  # type: ignore[attr-defined]
     revealing = pledging.close(at=NOW)
     with pytest.raises(AttributeError):
-        revealing.pledge(attested, token(told), at=NOW)  # type: ignore[attr-defined]
+        revealing.pledge(attested, token(run), at=NOW)  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
         revealing.reveal(attested, UPDATE, at=NOW)  # type: ignore[arg-type]
 
 
-def test_the_log_refuses_what_types_did_not_see(world: World, north: tuple[Told, Attested]) -> None:
+def test_the_log_refuses_what_types_did_not_see(
+    world: World, north: tuple[PlantRun, Attested]
+) -> None:
     """A state kept from before does not reach round the order: the log knows it too."""
-    told, attested = north
+    run, attested = north
     pledging = opened(world)
     early = Revealing(log=world.log, round=1, transition=TRANSITION)
-    pledge = pledging.pledge(attested, token(told), at=NOW)
-    with refused("still takes tokens"):
+    pledge = pledging.pledge(attested, token(run), at=NOW)
+    with refused("still accepts tokens"):
         early.reveal(pledge, UPDATE, at=NOW)
-    with refused("made by"):
+    with refused("names clients"):
         world.log.append(ModelAggregated(round=1, model=NEXT, clients=("north",)), at=NOW)
     revealing = pledging.close(at=NOW)
-    with refused("no more tokens"):
-        pledging.pledge(attested, token(told, b"second thoughts"), at=NOW)
-    with refused("closed to tokens already"):
+    with refused("accepts no more tokens"):
+        pledging.pledge(attested, token(run, b"second thoughts"), at=NOW)
+    with refused("already closed to tokens"):
         pledging.close(at=NOW)
     revealing.reveal(pledge, UPDATE, at=NOW)
     size = world.ledger.size
     revealing.reveal(pledge, UPDATE, at=NOW)  # networks duplicate
     assert world.ledger.size == size
-    with refused("too often or late"):
+    with refused("already revealed, or the round is finished"):
         revealing.reveal(pledge, b"second thoughts", at=NOW)
     revealing.finish(NEXT, at=NOW)
-    with refused("is over"):
+    with refused("is finished"):
         revealing.exclude("north", "6", at=NOW)
-    with refused("made by"):
+    with refused("names clients"):
         world.log.append(ModelAggregated(round=1, model=NEXT, clients=("north",)), at=NOW)
     second = world.protocol.open_round(NEXT, later(60), at=NOW).close(at=NOW)
-    with refused("a pledge of round 1 in 2"):
+    with refused("the pledge is for round 1, expected 2"):
         second.reveal(pledge, UPDATE, at=NOW)
 
 
@@ -123,44 +129,44 @@ def test_the_log_refuses_what_types_did_not_see(world: World, north: tuple[Told,
     ("changes", "words"),
     [
         ({"federation": "power"}, "federation 'power'"),
-        ({"round": 2}, "a token for round 2 in 1"),
+        ({"round": 2}, "the token is for round 2, expected 1"),
         ({"model": NEXT}, "is for model"),
         ({"attestation": "0" * 64}, "not for this batch"),
         ({"client": "south"}, "not for this batch"),
     ],
 )
 def test_a_token_is_for_one_round_model_batch_and_client(
-    world: World, north: tuple[Told, Attested], changes: dict[str, object], words: str
+    world: World, north: tuple[PlantRun, Attested], changes: dict[str, object], words: str
 ) -> None:
-    told, attested = north
+    run, attested = north
     pledging = opened(world)
     with refused(words):
-        pledging.pledge(attested, token(told, **changes), at=NOW)
-    pledging.pledge(attested, token(told), at=NOW)
+        pledging.pledge(attested, token(run, **changes), at=NOW)
+    pledging.pledge(attested, token(run), at=NOW)
 
 
 def test_a_token_is_signed_canonical_in_time_and_the_only_one(
-    world: World, north: tuple[Told, Attested]
+    world: World, north: tuple[PlantRun, Attested]
 ) -> None:
-    told, attested = north
+    run, attested = north
     pledging = opened(world)
     with refused("signature"):
-        forged = sign(TOKENS.read(token(told)).content, SigningKey.generate())
+        forged = sign(TOKENS.read(token(run)).content, SigningKey.generate())
         pledging.pledge(attested, TOKENS.write(forged), at=NOW)
     with refused("canonical"):
-        pledging.pledge(attested, token(told) + b" ", at=NOW)
-    with refused("came after"):
-        pledging.pledge(attested, token(told), at=later(61))
-    pledge = pledging.pledge(attested, token(told), at=later(60))
+        pledging.pledge(attested, token(run) + b" ", at=NOW)
+    with refused("arrived after"):
+        pledging.pledge(attested, token(run), at=later(61))
+    pledge = pledging.pledge(attested, token(run), at=later(60))
     size = world.ledger.size
-    assert pledging.pledge(attested, token(told), at=later(61)) == pledge  # networks duplicate
+    assert pledging.pledge(attested, token(run), at=later(61)) == pledge  # networks duplicate
     assert world.ledger.size == size
-    with refused("has a token in round 1"):
-        pledging.pledge(attested, token(told, b"second thoughts"), at=later(1))
+    with refused("already has a token in round 1"):
+        pledging.pledge(attested, token(run, b"second thoughts"), at=later(1))
 
 
-def test_only_attested_clients_take_part(world: World, north: tuple[Told, Attested]) -> None:
-    late = tell(world, "late", batch=2)
+def test_only_attested_clients_take_part(world: World, north: tuple[PlantRun, Attested]) -> None:
+    late = run_plant(world, "late", batch=2)
     pledging = opened(world)
     claimed = Attested(client="late", attestation=late.proven.attestation, transition=TRANSITION)
     with refused("has no attestation"):
@@ -174,13 +180,13 @@ def test_only_attested_clients_take_part(world: World, north: tuple[Told, Attest
 
 
 def test_another_update_than_the_pledged_one_is_refused(
-    world: World, north: tuple[Told, Attested]
+    world: World, north: tuple[PlantRun, Attested]
 ) -> None:
-    told, attested = north
+    run, attested = north
     pledging = opened(world)
-    pledge = pledging.pledge(attested, token(told), at=NOW)
+    pledge = pledging.pledge(attested, token(run), at=NOW)
     revealing = pledging.close(at=NOW)
-    with refused("pledged was"):
+    with refused("it pledged"):
         revealing.reveal(pledge, b"shaped after seeing the others", at=NOW)
     revealing.exclude("north", "6", at=NOW)
     with refused("excluded from the round, by step 6"):
@@ -189,7 +195,7 @@ def test_another_update_than_the_pledged_one_is_refused(
 
 
 def test_a_copied_pledge_cannot_be_redeemed(
-    world: World, pair: tuple[tuple[Told, Attested], tuple[Told, Attested]]
+    world: World, pair: tuple[tuple[PlantRun, Attested], tuple[PlantRun, Attested]]
 ) -> None:
     (north, of_north), (south, of_south) = pair
     pledging = opened(world)
@@ -197,23 +203,23 @@ def test_a_copied_pledge_cannot_be_redeemed(
     seen = TOKENS.read(token(north)).content.update
     copied = pledging.pledge(of_south, token(south, update=seen), at=NOW)
     revealing = pledging.close(at=NOW)
-    with refused("pledged was"):
+    with refused("it pledged"):
         revealing.reveal(copied, UPDATE, at=NOW)
     assert update_digest("water", "north", 1, UPDATE) != update_digest("water", "south", 1, UPDATE)
     assert update_digest("water", "north", 1, UPDATE) != update_digest("water", "north", 2, UPDATE)
 
 
-def test_an_excluded_client_has_no_token(world: World, north: tuple[Told, Attested]) -> None:
-    told, attested = north
+def test_an_excluded_client_has_no_token(world: World, north: tuple[PlantRun, Attested]) -> None:
+    run, attested = north
     pledging = opened(world)
     pledging.exclude("north", "5.8", at=NOW)
     with refused("excluded from the round, by step 5.8"):
-        pledging.pledge(attested, token(told), at=NOW)
+        pledging.pledge(attested, token(run), at=NOW)
     with refused("no client 'nobody'"):
         pledging.exclude("nobody", "6", at=NOW)
 
 
-def test_entries_of_no_round_are_refused(world: World, north: tuple[Told, Attested]) -> None:
+def test_entries_of_no_round_are_refused(world: World, north: tuple[PlantRun, Attested]) -> None:
     signed = TOKENS.read(token(north[0]))
     for body in (
         UpdatePledged(token=signed),
@@ -222,20 +228,20 @@ def test_entries_of_no_round_are_refused(world: World, north: tuple[Told, Attest
         ClientExcluded(round=1, client="north", step="6"),
         ModelAggregated(round=1, model=NEXT, clients=()),
     ):
-        with refused("the last is 0"):
+        with refused("the last round is 0"):
             world.log.append(body, at=NOW)
-    with refused("round 2 cannot follow 0"):
+    with refused("round 2 cannot follow round 0"):
         world.log.append(
             RoundOpened(round=2, model=MODEL, deadline="2026-05-01T13:00:00.000000Z"), at=NOW
         )
 
 
 def test_a_token_is_found_by_round_and_client(
-    world: World, north: tuple[Told, Attested], tmp_path: Path
+    world: World, north: tuple[PlantRun, Attested], tmp_path: Path
 ) -> None:
-    told, attested = north
-    opened(world).pledge(attested, token(told), at=NOW)
+    run, attested = north
+    opened(world).pledge(attested, token(run), at=NOW)
     again = read_log(world.path).rounds
-    assert again.token(1, "north") == TOKENS.read(token(told)).content
+    assert again.token(1, "north") == TOKENS.read(token(run)).content
     assert again.token(1, "south") is again.token(0, "north") is again.token(2, "north") is None
-    assert isinstance(told.enrolled.agreement, Agreement)
+    assert isinstance(run.enrolled.agreement, Agreement)

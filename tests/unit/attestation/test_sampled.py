@@ -1,4 +1,4 @@
-"""The `sampled` system in the protocol: what an honest plant shows, and what liars try."""
+"""The `sampled` system in the protocol: an honest client, and attacks."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Record
 
 from . import drawn_plant
-from .drawn_plant import CONTEXT, NOW, ROWS, SALT, Told
+from .drawn_plant import CONTEXT, NOW, ROWS, SALT, SampledRun
 
 
 @pytest.fixture(scope="module")
@@ -58,72 +58,72 @@ def batch() -> Record:
 
 
 @pytest.fixture(scope="module")
-def told(folder: KeyFolder, tmp_path_factory: pytest.TempPathFactory) -> Told:
-    return drawn_plant.tell(folder, tmp_path_factory.mktemp("log") / "log.jsonl")
+def run(folder: KeyFolder, tmp_path_factory: pytest.TempPathFactory) -> SampledRun:
+    return drawn_plant.run_plant(folder, tmp_path_factory.mktemp("log") / "log.jsonl")
 
 
-def test_a_batch_is_attested_once_its_rows_were_drawn(told: Told) -> None:
-    found = told.verify()
+def test_a_batch_is_attested_once_its_rows_were_drawn(run: SampledRun) -> None:
+    found = run.verify()
     assert found.steps_unchecked == ()
-    assert told.verify(log=False).steps_unchecked == ("5.2", "5.3", "5.4")
-    attested = told.received.attest(PROOFS.write(told.proven.message), at=NOW)
-    assert attested.attestation == told.proven.attestation
-    assert len(told.proven.message.content.proof) == 256
+    assert run.verify(log=False).steps_unchecked == ("5.2", "5.3", "5.4")
+    attested = run.received.attest(PROOFS.write(run.proven.message), at=NOW)
+    assert attested.attestation == run.proven.attestation
+    assert len(run.proven.message.content.proof) == 256
 
 
-def test_proving_before_the_challenge_cannot_be_done(told: Told, batch: Record) -> None:
+def test_proving_before_the_challenge_cannot_be_done(run: SampledRun, batch: Record) -> None:
     with pytest.raises(SettingError, match="take its challenge first"):
-        told.committed.prove(batch)
+        run.committed.prove(batch)
 
 
-def test_another_nonce_is_refused_with_and_without_a_log(told: Told) -> None:
-    other = draw_challenge(told.committed.message.content)
+def test_another_nonce_is_refused_with_and_without_a_log(run: SampledRun) -> None:
+    other = draw_challenge(run.committed.message.content)
     with pytest.raises(VerificationError, match="no such challenge") as refused:
-        told.verify(other)
+        run.verify(other)
     assert refused.value.step == "5.3"
     with pytest.raises(VerificationError) as refused:
-        told.verify(other, log=False)
+        run.verify(other, log=False)
     assert refused.value.step == "5.8"
 
 
-def test_a_challenge_of_another_commitment_is_refused(told: Told) -> None:
-    other = replace(told.challenge, commitment="0" * 64)
+def test_a_challenge_of_another_commitment_is_refused(run: SampledRun) -> None:
+    other = replace(run.challenge, commitment="0" * 64)
     with pytest.raises(VerificationError, match="another commitment") as refused:
-        told.verify(other)
+        run.verify(other)
     assert refused.value.step == "5.3"
     with pytest.raises(SettingError, match="not for this commitment"):
-        told.committed.challenged(other)
+        run.committed.challenged(other)
 
 
-def test_a_commitment_is_challenged_after_it_is_logged_and_once(told: Told) -> None:
-    assert told.received.challenge(at=NOW) == told.challenge
-    again = draw_challenge(told.committed.message.content)
-    with pytest.raises(VerificationError, match="its challenge already") as refused:
-        told.log.append(BatchChallenged(challenge=again), at=NOW)
+def test_a_commitment_is_challenged_after_it_is_logged_and_once(run: SampledRun) -> None:
+    assert run.received.challenge(at=NOW) == run.challenge
+    again = draw_challenge(run.committed.message.content)
+    with pytest.raises(VerificationError, match="already has a challenge") as refused:
+        run.log.append(BatchChallenged(challenge=again), at=NOW)
     assert refused.value.step == "3"
-    unlogged = replace(told.challenge, commitment="1" * 64)
+    unlogged = replace(run.challenge, commitment="1" * 64)
     with pytest.raises(VerificationError, match="not in the log") as refused:
-        told.log.append(BatchChallenged(challenge=unlogged), at=NOW)
+        run.log.append(BatchChallenged(challenge=unlogged), at=NOW)
     assert refused.value.step == "3"
 
 
-def test_grinding_takes_a_commitment_that_the_log_refuses(told: Told, batch: Record) -> None:
+def test_grinding_takes_a_commitment_that_the_log_refuses(run: SampledRun, batch: Record) -> None:
     """Fresh salts give fresh rows, but the plant's interval is taken by its first commitment."""
-    again = told.plant.commit(batch)
+    again = run.plant.commit(batch)
     with pytest.raises(VerificationError, match="overlaps") as refused:
-        told.received.enrolled.receive(COMMITS.write(again.message), at=NOW)
+        run.received.enrolled.receive(COMMITS.write(again.message), at=NOW)
     assert refused.value.step == "2"
 
 
-def test_a_proof_cannot_be_copied_to_another_client(told: Told) -> None:
+def test_a_proof_cannot_be_copied_to_another_client(run: SampledRun) -> None:
     key = SigningKey.generate()
-    commit = replace(told.committed.message.content, client="south", key=key.public)
-    proof = replace(told.proven.message.content, client="south")
-    challenge = replace(told.challenge, client="south")
+    commit = replace(run.committed.message.content, client="south", key=key.public)
+    proof = replace(run.proven.message.content, client="south")
+    challenge = replace(run.challenge, client="south")
     verifier = Verifier(
-        system=told.plant.system,
-        circuit=told.plant.circuit,
-        pinned=Pinned.of(told.plant.circuit),
+        system=run.plant.system,
+        circuit=run.plant.circuit,
+        pinned=Pinned.of(run.plant.circuit),
     )
     documents = (
         PROOFS.write(sign(proof, key)),
@@ -135,11 +135,11 @@ def test_a_proof_cannot_be_copied_to_another_client(told: Told) -> None:
     assert refused.value.step == "5.8"
 
 
-def test_a_proof_without_its_challenge_is_no_message(told: Told) -> None:
+def test_a_proof_without_its_challenge_is_no_message(run: SampledRun) -> None:
     verifier = Verifier(
-        system=told.plant.system, circuit=told.plant.circuit, pinned=Pinned.of(told.plant.circuit)
+        system=run.plant.system, circuit=run.plant.circuit, pinned=Pinned.of(run.plant.circuit)
     )
-    documents = (PROOFS.write(told.proven.message), COMMITS.write(told.committed.message))
+    documents = (PROOFS.write(run.proven.message), COMMITS.write(run.committed.message))
     for challenge in (None, b"", b"{}", b"\xff" * 3_000):
         with pytest.raises(VerificationError) as refused:
             verifier.verify(*documents, challenge)
@@ -218,18 +218,22 @@ def test_a_key_of_another_circuit_is_refused(
     with pytest.raises(SettingError, match="no verifying key of this circuit"):
         system.circuit(replace(rules, invariants=wider), PaperPolicy(), rows_max=64)
     looser = replace(system, sampling=Sampling(samples=2, violations=0))
-    told = looser.circuit(rules, PaperPolicy(), rows_max=64)
-    assert told.identity != system.circuit(rules, PaperPolicy(), rows_max=64).identity
+    other = looser.circuit(rules, PaperPolicy(), rows_max=64)
+    assert other.identity != system.circuit(rules, PaperPolicy(), rows_max=64).identity
     gone = replace(system, proving_key=tmp_path / "none")
     with pytest.raises(SettingError, match="cannot be read"):
-        gone.prove(simulate("line", seed=0, days=1).rows(0, ROWS), told, salt=SALT, context=CONTEXT)
+        gone.prove(
+            simulate("line", seed=0, days=1).rows(0, ROWS), other, salt=SALT, context=CONTEXT
+        )
 
 
-def test_the_export_holds_the_same_numbers(told: Told, system: Sampled, circuit: Circuit) -> None:
-    commit = told.committed.message.content
-    context = context_of(commit, circuit, told.challenge).digest()
+def test_the_export_holds_the_same_numbers(
+    run: SampledRun, system: Sampled, circuit: Circuit
+) -> None:
+    commit = run.committed.message.content
+    context = context_of(commit, circuit, run.challenge).digest()
     claim = system.claim(circuit, bytes.fromhex(commit.commitment), commit.rows, context)
-    found = export(told.proven.message.content.proof, claim, system.verifying_key)
+    found = export(run.proven.message.content.proof, claim, system.verifying_key)
     assert found.public[0] == str(int(commit.commitment, 16))
     assert [int(each) for each in found.public[1:3]] == list(claim.drawn)
     assert found.verification_key["nPublic"] == len(found.public)

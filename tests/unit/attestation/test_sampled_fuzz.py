@@ -17,7 +17,7 @@ from sluice.attestation.systems.sampled.rows import SampledRows
 from sluice.attestation.systems.sampled.system import Sampled, SampledClaim, planes_of
 from sluice.errors import InputError, VerificationError
 
-from .drawn_plant import CONTEXT, ROWS, SALT, Told, batch, tell
+from .drawn_plant import CONTEXT, ROWS, SALT, SampledRun, batch, run_plant
 from .test_fuzz import Mutation, mutations
 
 MANY = settings(
@@ -65,8 +65,8 @@ def core(drawn_folder: KeyFolder) -> Core:
 
 
 @pytest.fixture(scope="module")
-def told(drawn_folder: KeyFolder, tmp_path_factory: pytest.TempPathFactory) -> Told:
-    return tell(drawn_folder, tmp_path_factory.mktemp("fuzz") / "log.jsonl")
+def run(drawn_folder: KeyFolder, tmp_path_factory: pytest.TempPathFactory) -> SampledRun:
+    return run_plant(drawn_folder, tmp_path_factory.mktemp("fuzz") / "log.jsonl")
 
 
 @MANY
@@ -138,20 +138,20 @@ def test_statements(raw: bytes) -> None:
 
 @MANY
 @given(mutations)
-def test_challenges(told: Told, mutation: Mutation) -> None:
-    proof, commit, challenge = told.documents
+def test_challenges(run: SampledRun, mutation: Mutation) -> None:
+    proof, commit, challenge = run.documents
     wrong = mutation(challenge)
-    for ledger in (None, told.log.ledger):
-        step = step_of(partial(told.verifier(ledger).verify, proof, commit, wrong))
+    for ledger in (None, run.log.ledger):
+        step = step_of(partial(run.verifier(ledger).verify, proof, commit, wrong))
         assert step in ("", "5.1", "5.3", "5.8")
-        assert step or CHALLENGES.read(wrong) == told.challenge
+        assert step or CHALLENGES.read(wrong) == run.challenge
 
 
 @MANY
 @given(mutations)
-def test_openings(told: Told, tmp_path: Path, mutation: Mutation) -> None:
+def test_openings(run: SampledRun, tmp_path: Path, mutation: Mutation) -> None:
     path = tmp_path / "commit.opening"
-    save_opening(told.committed.opening, path)
+    save_opening(run.committed.opening, path)
     wrong = mutation(path.read_bytes())
     path.write_bytes(wrong)
     try:

@@ -1,4 +1,4 @@
-"""What liars try against drawn rows, by name, and the step at which each is refused."""
+"""Attacks on drawn rows, by name, and the step that refuses each."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from sluice.errors import VerificationError
 from sluice.seeding import stream
 
 from .conftest import later
-from .drawn_plant import CONTEXT, NOW, ROWS, SALT, Told, batch, registered, tell
+from .drawn_plant import CONTEXT, NOW, ROWS, SALT, SampledRun, batch, registered, run_plant
 
 FIELD = 21888242871839275222246405745257275088548364400416034343698204186575808495617
 CURVE = 21888242871839275222246405745257275088696311157297823662689037894645226208583
@@ -33,8 +33,8 @@ MODEL = "a" * 64
 
 
 @pytest.fixture
-def told(drawn_folder: KeyFolder, tmp_path: Path) -> Told:
-    return tell(drawn_folder, tmp_path / "log.jsonl")
+def run(drawn_folder: KeyFolder, tmp_path: Path) -> SampledRun:
+    return run_plant(drawn_folder, tmp_path / "log.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -62,46 +62,46 @@ def refused(step: str, words: str | None = None) -> Iterator[None]:
 # -- what is refused whatever the proof system ----------------------------------------------------
 
 
-def test_a_commitment_copied_by_another_client(told: Told, drawn_folder: KeyFolder) -> None:
+def test_a_commitment_copied_by_another_client(run: SampledRun, drawn_folder: KeyFolder) -> None:
     thief = registered(drawn_folder, "south")
-    enrolled = told.coordinator.enrol(thief)
-    content = replace(told.committed.message.content, client="south", key=thief.key.public)
+    enrolled = run.coordinator.enrol(thief)
+    content = replace(run.committed.message.content, client="south", key=thief.key.public)
     with refused("2"):
         enrolled.receive(COMMITS.write(sign(content, thief.key)), at=NOW)
     with refused("2"):
-        enrolled.receive(COMMITS.write(told.committed.message), at=NOW)
+        enrolled.receive(COMMITS.write(run.committed.message), at=NOW)
 
 
-def test_a_commitment_attested_again(told: Told) -> None:
-    """Groth16 proofs can be made anew at will; the log takes the first."""
-    told.received.attest(PROOFS.write(told.proven.message), at=NOW)
-    again = told.committed.challenged(told.challenge).prove(batch())
-    assert again.message.content.proof != told.proven.message.content.proof
+def test_a_commitment_attested_again(run: SampledRun) -> None:
+    """Groth16 proofs can be randomised again; the log accepts the first."""
+    run.received.attest(PROOFS.write(run.proven.message), at=NOW)
+    again = run.committed.challenged(run.challenge).prove(batch())
+    assert again.message.content.proof != run.proven.message.content.proof
     with refused("5.4", "already"):
-        told.received.attest(PROOFS.write(again.message), at=NOW)
+        run.received.attest(PROOFS.write(again.message), at=NOW)
 
 
-def test_an_overlapping_interval(told: Told) -> None:
+def test_an_overlapping_interval(run: SampledRun) -> None:
     with refused("2", "overlaps"):
-        told.received.enrolled.receive(COMMITS.write(told.plant.commit(batch()).message), at=NOW)
+        run.received.enrolled.receive(COMMITS.write(run.plant.commit(batch()).message), at=NOW)
 
 
-def test_an_unlogged_commitment(told: Told) -> None:
-    fresh = told.plant.commit(batch(1))
-    challenge = replace(told.challenge, commitment=fresh.message.content.commitment)
+def test_an_unlogged_commitment(run: SampledRun) -> None:
+    fresh = run.plant.commit(batch(1))
+    challenge = replace(run.challenge, commitment=fresh.message.content.commitment)
     proven = fresh.challenged(challenge).prove(batch(1))
     documents = (
         PROOFS.write(proven.message),
         COMMITS.write(fresh.message),
         CHALLENGES.write(challenge),
     )
-    told.verifier().verify(*documents)
+    run.verifier().verify(*documents)
     with refused("5.3", "not in the log"):
-        told.verifier(told.log.ledger).verify(*documents)
+        run.verifier(run.log.ledger).verify(*documents)
 
 
-def test_other_rules_another_policy_and_other_parameters(told: Told, system: Sampled) -> None:
-    circuit = told.plant.circuit
+def test_other_rules_another_policy_and_other_parameters(run: SampledRun, system: Sampled) -> None:
+    circuit = run.plant.circuit
     wider = tuple(replace(r, tolerance=2 * r.tolerance) for r in circuit.rules.invariants)
     rules = replace(circuit.rules, invariants=wider)
     for other in (
@@ -109,19 +109,19 @@ def test_other_rules_another_policy_and_other_parameters(told: Told, system: Sam
         replace(circuit, policy=HardenedPolicy()),
     ):
         with refused("5.2", "other rules or another policy"):
-            replace(told.verifier(), circuit=other).verify(*told.documents)
+            replace(run.verifier(), circuit=other).verify(*run.documents)
     looser = replace(system, sampling=Sampling(samples=2, violations=0))
     stricter = looser.circuit(circuit.rules, circuit.policy, rows_max=64)
-    with refused("5.6", "do not give the circuit pinned"):
-        replace(told.verifier(), system=looser, circuit=stricter).verify(*told.documents)
+    with refused("5.6", "do not derive the pinned circuit"):
+        replace(run.verifier(), system=looser, circuit=stricter).verify(*run.documents)
     with refused("5.6", "names another circuit"):
-        replace(
-            told.verifier(), system=looser, circuit=stricter, pinned=Pinned.of(stricter)
-        ).verify(*told.documents)
+        replace(run.verifier(), system=looser, circuit=stricter, pinned=Pinned.of(stricter)).verify(
+            *run.documents
+        )
 
 
-def test_a_commitment_for_what_was_not_registered(told: Told) -> None:
-    content = told.plant.commit(batch(1)).message.content
+def test_a_commitment_for_what_was_not_registered(run: SampledRun) -> None:
+    content = run.plant.commit(batch(1)).message.content
     for other in (
         replace(content, rules="0" * 64),
         replace(content, policy="0" * 64),
@@ -130,43 +130,43 @@ def test_a_commitment_for_what_was_not_registered(told: Told) -> None:
         replace(content, federation="power"),
     ):
         with refused("2"):
-            told.received.enrolled.receive(COMMITS.write(sign(other, told.plant.key)), at=NOW)
+            run.received.enrolled.receive(COMMITS.write(sign(other, run.plant.key)), at=NOW)
 
 
-def test_a_log_whose_nonce_was_changed(told: Told, tmp_path: Path) -> None:
+def test_a_log_whose_nonce_was_changed(run: SampledRun, tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    nonce = told.challenge.nonce
+    nonce = run.challenge.nonce
     other = ("0" if nonce[0] != "0" else "1") + nonce[1:]
-    told.received.attest(PROOFS.write(told.proven.message), at=NOW)
+    run.received.attest(PROOFS.write(run.proven.message), at=NOW)
     path.write_text(path.read_text().replace(nonce, other))
     with refused("7"):
         read_log(path)
 
 
-def test_two_logs_with_two_nonces(told: Told, tmp_path: Path) -> None:
+def test_two_logs_with_two_nonces(run: SampledRun, tmp_path: Path) -> None:
     """A coordinator that draws twice to favour a plant signs two heads, and cannot deny either."""
     lines = (tmp_path / "log.jsonl").read_bytes().splitlines(keepends=True)
     kinds = [json.loads(each)["body"]["kind"] for each in lines]
     assert kinds == ["opened", "registered", "committed", "challenged"]
     copy = tmp_path / "other.jsonl"
     copy.write_bytes(b"".join(lines[:-1]))
-    other = Log.open(copy, told.coordinator.key)
+    other = Log.open(copy, run.coordinator.key)
     protocol = ProtocolCoordinator(log=other)
-    again = protocol.enrolled("north", told.received.enrolled.agreement)
-    drawn = again.received(told.challenge.commitment).challenge(at=NOW)
-    assert drawn.nonce != told.challenge.nonce
+    again = protocol.enrolled("north", run.received.enrolled.agreement)
+    drawn = again.received(run.challenge.commitment).challenge(at=NOW)
+    assert drawn.nonce != run.challenge.nonce
     with refused("7", "forked"):
-        refuse_fork(told.log.signed_head().content, other.signed_head().content)
+        refuse_fork(run.log.signed_head().content, other.signed_head().content)
     with refused("5.3", "no such challenge"):
-        told.verifier(other.ledger).verify(*told.documents)
+        run.verifier(other.ledger).verify(*run.documents)
 
 
-def test_an_update_that_is_not_the_pledged_one(told: Told) -> None:
-    attested = told.received.attest(PROOFS.write(told.proven.message), at=NOW)
-    pledging = ProtocolCoordinator(log=told.log).open_round(MODEL, later(60), at=NOW)
-    token = told.proven.pledge(1, MODEL, b"an update").message
+def test_an_update_that_is_not_the_pledged_one(run: SampledRun) -> None:
+    attested = run.received.attest(PROOFS.write(run.proven.message), at=NOW)
+    pledging = ProtocolCoordinator(log=run.log).open_round(MODEL, later(60), at=NOW)
+    token = run.proven.pledge(1, MODEL, b"an update").message
     pledge = pledging.pledge(attested, TOKENS.write(token), at=NOW)
-    with refused("6", "pledged was"):
+    with refused("6", "it pledged"):
         pledging.close(at=NOW).reveal(pledge, b"another update", at=NOW)
 
 
@@ -188,10 +188,10 @@ def test_bits_of_a_proof(
         assert found.value.step in ("5.7", "5.8")
 
 
-def test_oversized_and_malformed_messages(told: Told) -> None:
-    verifier = told.verifier(told.log.ledger)
+def test_oversized_and_malformed_messages(run: SampledRun) -> None:
+    verifier = run.verifier(run.log.ledger)
     for which in range(3):
-        document = told.documents[which]
+        document = run.documents[which]
         for wrong in (
             b"",
             b"{}",
@@ -202,21 +202,21 @@ def test_oversized_and_malformed_messages(told: Told) -> None:
             b"[" * 100_000,
             b"\xff\xfe",
         ):
-            told_so = [wrong if at == which else each for at, each in enumerate(told.documents)]
+            told_so = [wrong if at == which else each for at, each in enumerate(run.documents)]
             with refused("5.1"):
                 verifier.verify(*told_so)
-    grown = replace(told.proven.message.content, proof=bytes(8_192))
+    grown = replace(run.proven.message.content, proof=bytes(8_192))
     with refused("5.1"):
-        verifier.verify(PROOFS.write(sign(grown, told.plant.key)), *told.documents[1:])
+        verifier.verify(PROOFS.write(sign(grown, run.plant.key)), *run.documents[1:])
 
 
-def test_rows_and_interval_out_of_range(told: Told) -> None:
+def test_rows_and_interval_out_of_range(run: SampledRun) -> None:
     short = Interval(start="2024-01-07T00:00:00.000000", end="2024-01-07T00:00:01.000000")
-    commit = told.committed.message.content
+    commit = run.committed.message.content
     for content in (replace(commit, rows=65), replace(commit, interval=short)):
-        documents = (told.documents[0], COMMITS.write(sign(content, told.plant.key)))
+        documents = (run.documents[0], COMMITS.write(sign(content, run.plant.key)))
         with refused("5.5"):
-            told.verifier().verify(*documents, told.documents[2])
+            run.verifier().verify(*documents, run.documents[2])
 
 
 # -- what only drawn rows have --------------------------------------------------------------------

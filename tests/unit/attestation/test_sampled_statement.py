@@ -95,12 +95,12 @@ def statement(rules: RuleSet) -> SampledStatement:
     return derive_sampled(rules, samples=32, rows_max=1_024)
 
 
-def batch(statement: SampledStatement, rows: int = 3, **told: float) -> Record:
-    """Rows in which nothing moves; what is told is shown on the last one."""
+def batch(statement: SampledStatement, rows: int = 3, **changes: float) -> Record:
+    """Rows in which nothing moves, with changes in the last one."""
     names = (*statement.readings, *(found.channel for found in statement.actuators))
     values = np.zeros((rows, len(names)))
     values[:, len(statement.readings) :] = 1
-    for name, value in told.items():
+    for name, value in changes.items():
         values[-1, names.index(name)] = value
     start = np.datetime64(datetime(2026, 1, 1), "us")  # noqa: DTZ001 - the plant's own clock
     return Record(

@@ -53,7 +53,7 @@ def test_rows_are_distinct_and_have_a_row_before_them(
     assert all(1 <= row < rows for row in drawn)
 
 
-def test_whoever_changes_commitment_or_nonce_gets_other_rows() -> None:
+def test_another_commitment_or_nonce_draws_other_rows() -> None:
     drawn = draw_rows(COMMITMENT, CONTEXT, rows=1_024, samples=32)
     assert drawn == draw_rows(COMMITMENT, CONTEXT, rows=1_024, samples=32)
     assert drawn != draw_rows(b"s" * 32, CONTEXT, rows=1_024, samples=32)

@@ -18,32 +18,32 @@ from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.errors import VerificationError
 from sluice.telemetry.record import Record
 
-from .conftest import NOW, Told, World, again, copied, tell
+from .conftest import NOW, PlantRun, World, again, copied, run_plant
 
 Outcome = tuple[str, str]
-Sent = Sequence[tuple[Told, bytes]]
+Sent = Sequence[tuple[PlantRun, bytes]]
 
 
-def bent(told: Told, proof: bytes) -> bytes:
-    return PROOFS.write(sign(replace(told.proven.message.content, proof=proof), told.plant.key))
+def bent(run: PlantRun, proof: bytes) -> bytes:
+    return PROOFS.write(sign(replace(run.proven.message.content, proof=proof), run.plant.key))
 
 
-def flipped(told: Told, at: int) -> bytes:
-    raw = bytearray(told.proven.message.content.proof)
+def flipped(run: PlantRun, at: int) -> bytes:
+    raw = bytearray(run.proven.message.content.proof)
     raw[at] ^= 1
-    return bent(told, bytes(raw))
+    return bent(run, bytes(raw))
 
 
-def variants(told: Told, other: Told) -> list[bytes]:
+def variants(run: PlantRun, other: PlantRun) -> list[bytes]:
     """What a plant may send for its commitment: only the first is a proof of it."""
-    elsewhere = replace(told.proven.message.content, circuit="0" * 64)
+    elsewhere = replace(run.proven.message.content, circuit="0" * 64)
     return [
-        told.proof,
-        flipped(told, 900),
-        bent(told, b""),
+        run.proof,
+        flipped(run, 900),
+        bent(run, b""),
         other.proof,
-        told.proof[:-1],
-        PROOFS.write(sign(elsewhere, told.plant.key)),
+        run.proof[:-1],
+        PROOFS.write(sign(elsewhere, run.plant.key)),
     ]
 
 
@@ -61,34 +61,36 @@ def alone(received: ReceivedBatch, proof: bytes) -> Attested | VerificationError
 
 
 def both_ways(sent: Sent, folder: Path) -> tuple[list[Outcome], list[Outcome]]:
-    """What each plant is told one at a time, and together; the logs must say the same."""
+    """The outcome of each plant alone, and together; the logs must be the same."""
     world = sent[0][0].world
     logs = [copied(world, folder / f"{name}.jsonl") for name in ("alone", "together")]
-    one_by_one = [said(alone(again(told, logs[0]).received, proof)) for told, proof in sent]
-    brought = [Brought(received=again(told, logs[1]).received, proof=raw) for told, raw in sent]
+    one_by_one = [said(alone(again(run, logs[0]).received, proof)) for run, proof in sent]
+    brought = [Brought(received=again(run, logs[1]).received, proof=raw) for run, raw in sent]
     together = [said(outcome) for outcome in attest_together(brought, at=NOW)]
     assert attested(logs[0], sent) == attested(logs[1], sent)
     return one_by_one, together
 
 
 def attested(log: Log, sent: Sent) -> list[str | None]:
-    return [log.ledger.attestation(told.committed.message.content.commitment) for told, _ in sent]
+    return [log.ledger.attestation(run.committed.message.content.commitment) for run, _ in sent]
 
 
 @pytest.fixture(scope="module")
 def plants(
     line: Record, circuit: Circuit, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Told, ...]:
+) -> tuple[PlantRun, ...]:
     world = World(line, circuit, tmp_path_factory.mktemp("together") / "log.jsonl")
-    return tuple(tell(world, name, batch=at) for at, name in enumerate(("east", "north", "west")))
+    return tuple(
+        run_plant(world, name, batch=at) for at, name in enumerate(("east", "north", "west"))
+    )
 
 
 @settings(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_each_is_told_what_it_would_be_told_alone(
-    plants: tuple[Told, ...], tmp_path: Path, data: st.DataObject
+def test_each_outcome_is_the_same_as_alone(
+    plants: tuple[PlantRun, ...], tmp_path: Path, data: st.DataObject
 ) -> None:
     kinds = st.tuples(st.integers(0, len(plants) - 1), st.integers(0, 5))
     drawn = data.draw(st.lists(kinds, min_size=2, max_size=6))
@@ -97,13 +99,13 @@ def test_each_is_told_what_it_would_be_told_alone(
     assert together == one_by_one
 
 
-def test_nobody_came() -> None:
+def test_no_proofs() -> None:
     assert attest_together((), at=NOW) == ()
     assert verify_together(()) == ()
 
 
 def test_a_bad_proof_among_good_ones_is_the_only_one_refused(
-    proven_in_full: tuple[Told, Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    proven_in_full: tuple[PlantRun, PlantRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     north, south = proven_in_full
     calls: list[int] = []
@@ -118,8 +120,8 @@ def test_a_bad_proof_among_good_ones_is_the_only_one_refused(
     monkeypatch.setattr(Full, "verify_many", counted)
     log = copied(north.world, tmp_path / "log.jsonl")
     brought = [
-        Brought(received=again(told, log).received, proof=raw)
-        for told, raw in ((north, flipped(north, 5_000)), (south, south.proof))
+        Brought(received=again(run, log).received, proof=raw)
+        for run, raw in ((north, flipped(north, 5_000)), (south, south.proof))
     ]
     refused, admitted = attest_together(brought, at=NOW)
     assert isinstance(refused, VerificationError)
@@ -130,7 +132,7 @@ def test_a_bad_proof_among_good_ones_is_the_only_one_refused(
 
 
 def test_proofs_of_the_default_system_together_and_alone(
-    proven_in_full: tuple[Told, Told], tmp_path: Path
+    proven_in_full: tuple[PlantRun, PlantRun], tmp_path: Path
 ) -> None:
     north, south = proven_in_full
     sent = [

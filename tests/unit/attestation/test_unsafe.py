@@ -82,10 +82,10 @@ def test_proofs_hold_for_their_context_commitment_and_rows(circuit: Circuit, lin
     clean = line.rows(8_640, 9_640)
     commitment = SYSTEM.commit(clean, circuit, salt=SALT)
     proof = SYSTEM.prove(clean, circuit, salt=SALT, context=CONTEXT)
-    told = {"commitment": commitment, "rows": 1_000, "context": CONTEXT, "proof": proof}
+    arguments = {"commitment": commitment, "rows": 1_000, "context": CONTEXT, "proof": proof}
 
     def verify(**changes: object) -> None:
-        SYSTEM.verify(circuit, **{**told, **changes})  # type: ignore[arg-type]
+        SYSTEM.verify(circuit, **{**arguments, **changes})  # type: ignore[arg-type]
 
     verify()
     for step, changes in (
@@ -110,9 +110,9 @@ def test_rows_that_break_a_budget_are_not_proven(circuit: Circuit, line: Record)
     turned[100:300, clean.index("S_PU1")] = 1 - values[100:300, clean.index("S_PU1")]
     jumped[500, clean.index("L_T1")] *= 0.2
     frozen[200:800, clean.index("L_T2")] = values[200, clean.index("L_T2")]
-    for lied in (turned, jumped, frozen):
+    for forged in (turned, jumped, frozen):
         with pytest.raises(RefusedError, match="does not satisfy its circuit"):
-            SYSTEM.prove(clean.with_values(lied), circuit, salt=SALT, context=CONTEXT)
+            SYSTEM.prove(clean.with_values(forged), circuit, salt=SALT, context=CONTEXT)
 
 
 def test_it_states_the_hardened_policy_only(rules: RuleSet) -> None:

@@ -64,7 +64,7 @@ def test_drawn_rows_are_proven_verified_and_exported(
     assert (seen.code, seen.json["bytes"]) == (0, 256), seen.err
     seen = sluice("attest", "verify", files["proof"], *asked)
     assert seen.code == 0, seen.err
-    assert "looked at 2 of 60 rows" in " ".join(seen.out.split())
+    assert "The proof covers 2 of 60 rows" in " ".join(seen.out.split())
     seen = sluice("attest", "export", files["proof"], *asked, "--out", tmp_path / "out", "--json")
     assert seen.code == 0, seen.err
     assert (tmp_path / "out" / "verification_key.json").exists()
@@ -98,7 +98,7 @@ def test_budgets_and_false_exclusions_follow_from_the_rules(sluice: Run, made: P
         1 - (1 - most) ** 25
     )
     shown = " ".join(sluice("attest", "guarantee", "--rules", made / "rules.json").out.split())
-    assert "a coupling may be silent" in shown
+    assert "each coupling may be silent" in shown
     assert "per run of 25 rounds" in shown
 
 

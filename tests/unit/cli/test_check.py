@@ -88,7 +88,7 @@ def test_a_forged_batch_is_refused_with_evidence(sluice: Run, folder: Path, rule
     assert shown.code == 3
     assert shown.out.startswith("not admitted, for ")
     assert "S_PU1 reads" in shown.out
-    assert "a fault looks the same" in shown.out
+    assert "a fault and an attack look the same" in shown.out
 
 
 def test_worst_rows_are_listed_with_times(sluice: Run, folder: Path) -> None:
@@ -155,7 +155,7 @@ def test_empty_rules_need_leave(sluice: Run, folder: Path, tmp_path: Path) -> No
     [
         (("--rules", "nowhere.json"), "cannot be read"),
         (("--rows", "0:99999"), "has rows 0:2000"),
-        (("--rows", "half"), "rows are given as A:B"),
+        (("--rows", "half"), "write rows as A:B"),
         (("--rows", "0:10"), "the policy takes 200 to"),
         (("--every", "2"), "mine rules at the batch's stride"),
         (("--policy", "softened"), "nor a readable file"),

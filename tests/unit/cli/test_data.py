@@ -229,7 +229,7 @@ def test_a_plant_file_with_corrections_is_not_overwritten(
     told.write_text("# my corrections")
     seen = sluice("data", "inspect", record, "--write-plant", told)
     assert seen.code == 2
-    assert "may hold corrections" in seen.err
+    assert "may contain corrections" in seen.err
     assert told.read_text() == "# my corrections"
 
 

@@ -101,16 +101,16 @@ def test_no_physics_is_said_aloud(sluice: Run, tmp_path: Path) -> None:
     [
         (("--fit", "0:3000", "--calibrate", "2000:5000"), "share 1000 rows"),
         (("--fit", "most"), "it must be a share such as 0.15 or rows such as 0:5000"),
-        (("--fit", "1.5"), "a share lies above 0"),
-        (("--fit", "0.9", "--calibrate", "0.2"), "asks for rows 6480:7920"),
+        (("--fit", "1.5"), "a share must be above 0"),
+        (("--fit", "0.9", "--calibrate", "0.2"), "selects rows 6480:7920"),
         (("--fit", "0:9999999"), "has rows 0:7200"),
         (("--fit", "50:20"), "has rows 0:7200"),
-        (("--fit", "a:b"), "rows are given as A:B"),
+        (("--fit", "a:b"), "write rows as A:B"),
         (
             ("--fit", "0:100", "--calibrate", "100:400"),
-            "--fit has 100 rows; hardened rules need 200",
+            "--fit has 100 rows; hardened rules need at least 200",
         ),
-        (("--widen",), "give both"),
+        (("--widen",), "give --update too"),
         (("--update", "nowhere.json"), "cannot be read"),
         (("--profile", "paper"), "Invalid value"),
         (("--plant", "nowhere.toml"), "cannot be read"),
@@ -135,7 +135,7 @@ def test_attack_rows_are_not_mined(sluice: Run, tmp_path: Path) -> None:
     calibrate = ("--calibrate", "0:300")
     seen = sluice("mine", record, "--out", tmp_path / "r.json", "--fit", rows, *calibrate)
     assert seen.code == 2
-    assert f"hold 1 rows labelled as attack, from row {run.start} to row {run.start}" in seen.err
+    assert f"contain 1 rows labelled as attack, from row {run.start} to row {run.start}" in seen.err
 
 
 def test_paper_profiles_need_every_reading(sluice: Run, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_update_tells_what_drifted_and_loosens_nothing(
     assert all(after[name].tolerance <= before[name] for name in physical & before.keys())
     assert sluice("rules", "accept", new, "--policy", "hardened", "--last", old).code == 0
     shown = sluice("mine", april, "--out", new, *HALVES, "--update", old, "--quiet")
-    assert "Kept as they were (--widen lets them loosen)" in shown.out
+    assert "Kept unchanged (--widen allows these rules to loosen)" in shown.out
     assert "Clean data of this plant may now be refused" in shown.out
 
 
@@ -201,7 +201,7 @@ def test_update_refuses_the_rules_of_another_plant_or_profile(
     shares = ("--fit", "0.4", "--calibrate", "0.4", "--update", rules, "--out", again)
     seen = sluice("mine", other, *shares)
     assert seen.code == 2
-    assert "mine that plant without --update" in seen.err
+    assert "mine this record without --update" in seen.err
     seen = sluice("mine", march, *shares, "--profile", "paper-wide")
     assert seen.code == 2
     assert "was mined with profile hardened" in seen.err

@@ -137,7 +137,7 @@ def test_accept_reads_a_policy_file(sluice: Run, file: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("policy", "message"),
-    [("paper", "asks nothing of rules"), ("nowhere.toml", "nor a readable file")],
+    [("paper", "requires nothing of rules"), ("nowhere.toml", "nor a readable file")],
 )
 def test_accept_needs_a_policy_that_asks(
     sluice: Run, file: Path, policy: str, message: str

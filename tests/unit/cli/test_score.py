@@ -87,9 +87,9 @@ def test_the_attack_alarms_and_is_told(sluice: Run, folder: Path, tmp_path: Path
     assert cast("float", seen.json["false_alarms_per_day"]) < 10
     shown = score(sluice, folder, tmp_path / "scores.csv")
     assert re.match(r"\d+ alarms on 991 windows in \d+ stretch", shown.out)
-    assert "false alarms a day" in shown.out
+    assert "false alarms per day" in shown.out
     assert "Longest alarms" in shown.out
-    assert "a fault looks the same" in shown.out
+    assert "a fault and an attack look the same" in shown.out
 
 
 def test_without_labels_no_alarm_is_called_false(sluice: Run, folder: Path, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_page_is_self_contained(sluice: Run, folder: Path, tmp_path: Path) -
     ("options", "message"),
     [
         (("--model", "nowhere.safetensors"), "nowhere.safetensors cannot be used: No such file"),
-        (("--out", "scores.xlsx"), "end 'scores.xlsx' in .csv or .parquet"),
+        (("--out", "scores.xlsx"), "--out is 'scores.xlsx'; scores are a table, so it must end in"),
         (("--every", "2"), "the model reads one every 60 s"),
         (("--html", "no/such/folder/x.html"), "cannot write"),
         (("--out", "no/such/folder/x.csv"), "cannot write"),
@@ -148,6 +148,6 @@ def test_the_record_and_the_model_are_not_written_over(
 ) -> None:
     model = folder / "model.safetensors"
     seen = score(sluice, folder, folder / "attacked.parquet")
-    assert (seen.code, "is what is read" in seen.err) == (2, True)
+    assert (seen.code, "is an input of this command" in seen.err) == (2, True)
     seen = score(sluice, folder, tmp_path / "scores.csv", "--html", model)
-    assert (seen.code, "is what is read" in seen.err) == (2, True)
+    assert (seen.code, "is an input of this command" in seen.err) == (2, True)

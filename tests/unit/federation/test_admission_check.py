@@ -1,4 +1,4 @@
-"""Doors: who may take part."""
+"""Admission checks: which clients take part."""
 
 from dataclasses import replace
 
@@ -51,11 +51,11 @@ def test_the_gate_in_the_clear_admits_and_refuses_with_reasons() -> None:
         admission.decide("c", Shown(batch=BATCH))
 
 
-def test_an_open_door_admits_silence_too() -> None:
+def test_admit_all_admits_a_client_without_a_reply() -> None:
     assert AdmitAll().decide("a", None).admitted
 
 
-def test_by_proof_who_cannot_prove_stays_silent_and_outside() -> None:
+def test_a_client_that_cannot_prove_does_not_reply_and_is_refused() -> None:
     attest, admission = by_proof()
     transport = InProcess(
         batches={"a": BATCH, "b": ROLLED},

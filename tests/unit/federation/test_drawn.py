@@ -63,7 +63,9 @@ def test_rows_are_drawn_once_the_commitment_is_logged(proofs: DrawnRows, rules: 
     assert read_log(log).size == len(kinds)
 
 
-def test_who_skips_the_challenge_or_copies_stays_outside(proofs: DrawnRows, rules: RuleSet) -> None:
+def test_a_client_that_skips_the_challenge_or_copies_is_refused(
+    proofs: DrawnRows, rules: RuleSet
+) -> None:
     attest, admission, _ = sides(proofs, rules)
     shown = attest("a", BATCH)
     assert shown is not None
@@ -71,7 +73,7 @@ def test_who_skips_the_challenge_or_copies_stays_outside(proofs: DrawnRows, rule
     assert other is not None
     mixed = Attestation(commit=other.commit, proof=shown.proof)
     for client, brought, why in (
-        ("b", shown, "step 1"),  # nobody enrolled it
+        ("b", shown, "step 1"),  # it is not enrolled
         ("c", shown, "step 2"),  # the commitment of a
         ("c", mixed, "step 5.2"),  # the proof of a, signed by a
         ("a", Shown(batch=BATCH), "no proof"),

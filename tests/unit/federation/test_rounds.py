@@ -91,11 +91,11 @@ def test_a_client_that_was_not_admitted_cannot_send_an_update() -> None:
 
 
 def test_a_round_without_updates_is_refused() -> None:
-    with pytest.raises(RefusedError, match="round 1 brought no update"):
+    with pytest.raises(RefusedError, match="round 1 received no update"):
         take_round(start(), Drift(silent=frozenset(CLIENTS)), RULES["fedavg"], None)
 
 
-def test_a_federation_of_nobody_says_why() -> None:
+def test_a_federation_without_clients_gives_the_reasons() -> None:
     with pytest.raises(RefusedError, match="a: its tanks leak"):
         begin(
             np.zeros(SIZE, np.float32), {"a": Decision(admitted=False, reasons=("its tanks leak",))}

@@ -65,7 +65,7 @@ def test_a_client_learns_the_very_numbers_it_would_alone(
 @pytest.mark.parametrize(
     "roster", [("west",), ("east", "north"), ("west", "south", "east", "north")], ids=str
 )
-def test_who_else_takes_part_and_in_what_order_changes_no_bit(
+def test_other_clients_and_their_order_change_no_bit(
     fleet: Fleet, together: dict[str, Parameters], roster: tuple[str, ...]
 ) -> None:
     some = fleet.train(FIRST, shuffles=shuffles(roster), clients=roster)
@@ -122,7 +122,7 @@ def test_clients_of_nearly_one_size_share_one_compilation(monkeypatch: pytest.Mo
     assert traced == [128]
 
 
-def test_numbers_that_leave_float32_are_told_of_the_client() -> None:
+def test_numbers_beyond_float32_name_the_client() -> None:
     wild = replace(WINDOWS["south"], rows=WINDOWS["south"].rows * np.float32(1e30))
     fleet = Fleet.of(WINDOWS | {"south": wild}, descent=DESCENT)
     with pytest.raises(

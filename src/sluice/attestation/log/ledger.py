@@ -77,7 +77,9 @@ def check_challenged(challenge: Challenge, commit: Commit, *, again: bool) -> No
     """
     if not challenge.answers(commit) or not needs_challenge(commit):
         raise VerificationError(
-            CHALLENGING, f"the challenge is not for this commitment of {commit.client!r}"
+            CHALLENGING,
+            f"the challenge is not for this commitment of {commit.client!r}, or its system "
+            "takes none",
         )
     if again:
         raise VerificationError(CHALLENGING, "the commitment already has a challenge")

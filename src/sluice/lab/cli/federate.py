@@ -79,7 +79,8 @@ def federate(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="paper, hardened or a policy file; default: hardened if the rules support it."
+            help="paper, hardened or a policy file; default: hardened if the rules support it, "
+            "else paper."
         ),
     ] = None,
     rule: Annotated[str, typer.Option(help=f"Aggregation rule: {', '.join(RULES)}.")] = "fedavg",
@@ -103,8 +104,8 @@ def federate(
     proof: Annotated[
         ProofChoice,
         typer.Option(
-            help="What the gate verifies instead of batches: zero-knowledge proofs of all rows "
-            "(full), or of rows drawn after commitments are logged (sampled; paper policy only)."
+            help="none: the gate judges batches. full: it verifies zero-knowledge proofs of all "
+            "rows. sampled: of rows drawn after commitments are logged (paper policy only)."
         ),
     ] = ProofChoice.NONE,
     samples: Annotated[int, typer.Option(min=2, help="Rows to draw (sampled).")] = 32,

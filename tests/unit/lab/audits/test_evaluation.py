@@ -169,8 +169,8 @@ def test_an_admitted_splice_is_state_matched_only_if_every_rule_holds_at_its_joi
     assert (unseen_.admitted.count, unseen_.state_matched, unseen_.unmatched) == (5, 5, ())
 
 
-def test_state_matching_is_told_in_integers(paper: Gate, pool: Pool) -> None:
-    with pytest.raises(SettingError, match="hardened gate"):
+def test_state_matching_needs_the_integer_evaluator(paper: Gate, pool: Pool) -> None:
+    with pytest.raises(SettingError, match="does not use; use a hardened policy"):
         fabricated(paper, (pool,), spliced(2, Reach.BATCH), wanted=3, seed=0)
 
 

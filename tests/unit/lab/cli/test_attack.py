@@ -151,7 +151,7 @@ def test_people_see_a_table(sluice: Run, folder: Path, tmp_path: Path) -> None:
     assert seen.code == 0
     assert "scaling on 1,000 rows" in seen.out
     assert "violating after" in seen.out
-    assert "keep it apart" in seen.out
+    assert "keep it separate" in seen.out
     assert "attacking 1,000 rows (scaling)" in seen.err
 
 
@@ -177,7 +177,7 @@ def test_rules_without_physics_are_gone_on_with_aloud(
         (("scaling", "--target", "labelled.parquet"), "--target is for projection and replay"),
         (("scaling", "--share", "0.1"), "--share is for"),
         (("scaling", "--roll-seconds", "60"), "--roll-seconds is for channel-roll"),
-        (("scaling", "--policy", "paper"), "give --rules beside --policy"),
+        (("scaling", "--policy", "paper"), "--policy judges with rules; give --rules too"),
         (("scaling", "--rules", "nowhere.json"), "nowhere.json"),
         (("scaling", "--out", "out.xlsx"), "the file name 'out.xlsx' does not imply a layout"),
         (("scaling", "--out", "no/such/folder/out.csv"), "there is no folder"),
@@ -203,7 +203,7 @@ def test_what_is_read_is_not_written_over(sluice: Run, folder: Path, read: str) 
     before = path.read_bytes()
     target = ("--target", folder / "labelled.parquet", "--plant", folder / "plant.csv")
     seen = attack(sluice, folder, "replay", path, *target)
-    assert (seen.code, "is what is read" in seen.err) == (2, True)
+    assert (seen.code, "is an input of this command" in seen.err) == (2, True)
     assert path.read_bytes() == before
     (folder / "plant.csv").unlink(missing_ok=True)
 
@@ -211,5 +211,5 @@ def test_what_is_read_is_not_written_over(sluice: Run, folder: Path, read: str) 
 def test_a_file_of_a_folder_that_is_read_is_not_written_over(sluice: Run, folder: Path) -> None:
     before = (folder / "clean.parquet").read_bytes()
     seen = sluice("attack", "scaling", folder, "--out", folder / "clean.parquet")
-    assert (seen.code, "is what is read" in seen.err) == (2, True)
+    assert (seen.code, "is an input of this command" in seen.err) == (2, True)
     assert (folder / "clean.parquet").read_bytes() == before

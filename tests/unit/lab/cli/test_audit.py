@@ -134,7 +134,7 @@ def test_coverage_under_two_rule_sets_is_drawn_on_a_self_contained_page(
     rules = ("--rules", cache / "paper-narrow.json", "--compare", cache / "hardened.json")
     seen = sluice("audit", "coverage", cache / "bad.parquet", *rules, "--figure", page)
     assert seen.code == 0
-    assert seen.out.count("attacks covered") == 2
+    assert seen.out.count("attacks are covered") == 2
     text = page.read_text(encoding="utf-8")
     assert "paper-narrow" in text
     assert not re.search(r'<(script|link)[^>]+(src|href)="http', text)

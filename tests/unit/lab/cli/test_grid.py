@@ -88,7 +88,7 @@ def test_a_plan_says_how_many_federations_it_avoids(sluice: Run, tmp_path: Path)
     assert told.json["cells"] == 907
     assert told.json["avoided"] == 361
     shown = sluice("lab", "plan", "paper", "--only", "swat", "--data", tmp_path)
-    assert "907 cells come down to 546 federations; 361 (40%) need none" in shown.out
+    assert "907 cells need 546 federations; 361 cells (40%) reuse the federation" in shown.out
     assert "treatment STANDS IN for swat" in shown.err
 
 

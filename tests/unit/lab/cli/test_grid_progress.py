@@ -39,7 +39,7 @@ def test_plain_lines_come_at_the_start_at_each_twentieth_and_at_the_end(
         "federations: 40 of 40, 1 failed",
     ]
     assert "no federation finished yet" in lines[0]
-    assert "a minute" in lines[1]
+    assert "per minute" in lines[1]
     assert "cells: 4 of 80" in lines[1]
 
 
