@@ -58,7 +58,7 @@ def write_page(story: Story, report: Path) -> None:
             recall=result.score.targeted_recall or 0.0,
             precision=result.score.targeted_auc_pr or 0.0,
             other_recall=result.score.untargeted_recall,
-            liars_in=result.liars_admitted if MODES[name].attacked else 0,
+            malicious_in=result.liars_admitted if MODES[name].attacked else 0,
         )
         for name, result in story.modes.items()
     )

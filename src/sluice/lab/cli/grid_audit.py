@@ -7,7 +7,7 @@ import typer
 
 from sluice.admission import Gate
 from sluice.attestation.systems import SALT_BYTES, circuit_for, find_system
-from sluice.cli import Json, Quiet, emit, out, working
+from sluice.cli import Json, Quiet, emit, out, warn, working
 from sluice.cli.attest import peak_mb
 from sluice.errors import EmptyRulesError
 from sluice.invariants import Profile, RelationKind
@@ -57,7 +57,7 @@ def audit(
             try:
                 gate, records = _gate(bench, work)
             except EmptyRulesError as error:
-                out.print(f"{record}, {invariants}: {error}", markup=False)
+                warn(f"{record}, {invariants}: {error}")
                 continue
             sets.append(
                 _audited(record, stand_in, invariants, gate, records, batches=batches, size=size)

@@ -22,10 +22,10 @@ WAYS = {
 }
 MEANINGS = {
     "clean": "no plant lies",
-    "honest-only": "without the liars",
-    "naive": "the liars replay attacks; no gate",
-    "physics-aware": "the liars project the replay onto the rules; no gate",
-    "gated": "the liars project the replay onto the rules; the gate judges every batch",
+    "honest-only": "without the malicious plants",
+    "naive": "malicious plants replay attacks; no gate",
+    "physics-aware": "malicious plants project the replay onto the rules; no gate",
+    "gated": "the same, and the gate judges every batch",
 }
 HEIGHT = 340
 LEAST_DAMAGE = 0.01  # one point of recall, the paper's threshold for damage
@@ -53,7 +53,7 @@ class Way:
     recall: float
     precision: float  # average over all thresholds; it changes before recall does
     other_recall: float | None
-    liars_in: int
+    malicious_in: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +69,9 @@ class StoryPage:
 
 def write_story_page(story: StoryPage, path: Path) -> None:
     """Write the page."""
-    liars = sum(plant.lies for plant in story.plants)
+    malicious = sum(plant.lies for plant in story.plants)
     refused = sum(plant.lies and not plant.admitted for plant in story.plants)
-    title = f"{len(story.plants)} plants, {liars} of them lie; the gate refuses {refused} of these"
+    title = f"{len(story.plants)} plants, {malicious} of them malicious; the gate refuses {refused} of these"
     body = "\n".join(
         (
             f"<p>{html.escape(_sentence(story))}</p>",
@@ -100,19 +100,19 @@ def _sentence(story: StoryPage) -> str:
     clean, naive = ways["clean"], ways["naive"]
     proven = sum(plant.admitted for plant in story.plants)
     text = (
-        "The liars replay recorded attacks as if they were normal operation, so that the shared "
-        "detector learns to overlook them. "
+        "The malicious plants replay recorded attacks as if they were normal operation, so that "
+        "the shared detector learns to overlook them. "
     )
     if clean.recall - naive.recall >= LEAST_DAMAGE:
         text += (
             f"Without a gate it then finds {naive.recall:.0%} of those attacks' windows; without "
-            f"liars it finds {clean.recall:.0%}. "
+            f"malicious plants it finds {clean.recall:.0%}. "
         )
     else:
         text += (
             "In this small federation the effect on recall is too small to see (recall "
-            f"{clean.recall:.3f} without liars, {naive.recall:.3f} with them); the average "
-            f"precision on those attacks changes from {clean.precision:.3f} to "
+            f"{clean.recall:.3f} without malicious plants, {naive.recall:.3f} with them); the "
+            f"average precision on those attacks changes from {clean.precision:.3f} to "
             f"{naive.precision:.3f}. "
         )
     return text + (
@@ -234,7 +234,7 @@ def _ways(story: StoryPage) -> ReportTable:
         sentence="",
         columns=(
             Column(name="mode"),
-            Column(name="liars admitted", digits=0),
+            Column(name="malicious plants admitted", digits=0),
             Column(name="recall", digits=3),
             Column(name="average precision", digits=3),
             Column(name="recall on other attacks", digits=3),
@@ -243,7 +243,7 @@ def _ways(story: StoryPage) -> ReportTable:
         rows=tuple(
             (
                 way.name,
-                way.liars_in,
+                way.malicious_in,
                 way.recall,
                 way.precision,
                 way.other_recall,

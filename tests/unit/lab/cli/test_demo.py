@@ -83,7 +83,7 @@ def tidied(text: str) -> list[str]:
 
 
 def test_the_page_opens_with_the_picture_and_needs_no_network(told: Demonstration) -> None:
-    assert "10 plants, 3 of them lie; the gate refuses 3 of these" in told.page
+    assert "10 plants, 3 of them malicious; the gate refuses 3 of these" in told.page
     assert told.page.index("plotly-graph-div") < told.page.index("Decisions of the gate")
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=", told.page)
     assert 'name="viewport"' in told.page

@@ -19,7 +19,7 @@ PLANTS = tuple(
     for at in range(3)
 )
 WAYS = tuple(
-    Way(name=name, recall=recall, precision=0.4, other_recall=None, liars_in=0)
+    Way(name=name, recall=recall, precision=0.4, other_recall=None, malicious_in=0)
     for name, recall in (("clean", 0.3), ("naive", 0.1), ("gated", 0.3))
 )
 STORY = StoryPage(plants=PLANTS, ways=WAYS, rules=("P101 on: FIT201 flows",), rounds=8, seed=0)
@@ -32,7 +32,7 @@ def written(story: StoryPage, folder: Path) -> str:
 
 def test_the_picture_comes_first_and_nothing_from_outside(tmp_path: Path) -> None:
     page = written(STORY, tmp_path)
-    assert "3 plants, 1 of them lie; the gate refuses 1 of these" in page
+    assert "3 plants, 1 of them malicious; the gate refuses 1 of these" in page
     assert page.index("plotly-graph-div") < page.index("Decisions of the gate")
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=", page)
     assert "rows break a rule &lt;here&gt;" in page
