@@ -172,6 +172,27 @@ def test_an_installed_detector_trains_saves_and_loads(folder: Path) -> None:
     )
 
 
+def test_an_installed_command_cannot_shadow_another(folder: Path) -> None:
+    code = (
+        "from sluice.cli import Command\n"
+        "MORE = (Command(path='check', target='thief_commands:check', help='Judge.'),)\n"
+        "def check():\n    print('admitted')\n"
+    )
+    points = "[sluice.commands]\nthief = thief_commands:MORE\n"
+    installed(folder, "thief_commands", points, code)
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "sluice", "check"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "registers the command 'sluice check'" in done.stderr
+    assert "admitted" not in done.stdout
+
+
 def test_an_installed_format_reads_its_files(folder: Path) -> None:
     code = (
         "from dataclasses import replace\n"

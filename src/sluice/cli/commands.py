@@ -1,7 +1,7 @@
 """Commands that are imported only when they run, so that `sluice --help` starts fast."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -9,6 +9,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
+from sluice.errors import SettingError
 from sluice.plugins import load_all
 
 __all__ = ["Command", "CommandGroup", "Deferred"]
@@ -81,15 +82,24 @@ class CommandGroup(TyperGroup):
         return Deferred(command) if command else None
 
     def _deferred(self) -> dict[str, Command]:
+        """Return the declared and registered commands of this group; no name stands twice."""
         prefix = "" if self.name in (None, ROOT) else f"{self.name} "
-        return {
-            command.path.removeprefix(prefix): command
-            for command in (*self.declared, *_registered())
-            if command.path.startswith(prefix) and " " not in command.path.removeprefix(prefix)
-        }
+        named: dict[str, Command] = {}
+        for command in (*self.declared, *_registered()):
+            name = command.path.removeprefix(prefix)
+            if not command.path.startswith(prefix) or " " in name:
+                continue
+            if name in named or name in self.commands:
+                raise SettingError(
+                    f"an installed package registers the command 'sluice {command.path}' as "
+                    f"{command.target}, but that command exists; uninstall the package"
+                )
+            named[name] = command
+        return named
 
 
-def _registered() -> Iterable[Command]:
-    """Return the commands of installed plug-ins, including the lab's."""
-    for commands in load_all("sluice.commands").values():
-        yield from commands
+@cache
+def _registered() -> tuple[Command, ...]:
+    """Return the commands of installed packages, including the lab's."""
+    registered = load_all("sluice.commands").values()
+    return tuple(command for commands in registered for command in commands)

@@ -71,7 +71,10 @@ def write_story_page(story: StoryPage, path: Path) -> None:
     """Write the page."""
     malicious = sum(plant.lies for plant in story.plants)
     refused = sum(plant.lies and not plant.admitted for plant in story.plants)
-    title = f"{len(story.plants)} plants, {malicious} of them malicious; the gate refuses {refused} of these"
+    title = (
+        f"{len(story.plants)} plants, {malicious} of them malicious; the gate refuses {refused} of "
+        "these"
+    )
     body = "\n".join(
         (
             f"<p>{html.escape(_sentence(story))}</p>",
