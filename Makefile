@@ -45,7 +45,8 @@ reference: setup ## write docs/reference/api.md and cli.md from docstrings and c
 docs: setup ## build the documentation as an offline site into build/site
 	$(BIN)/python -m tools.reference --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "build/site/index.html"
+	@! grep -rlE "(src|href)=\"?https?://[^\"]*\.(js|css|woff2?)" build/site || { echo "these pages load from another server" >&2; exit 1; }
+	@echo "build/site/index.html (for search: python3 -m http.server --directory build/site)"
 
 .PHONY: dist
 dist: setup ## build wheel and sdist, check them in a clean environment, write SBOM and SHA256SUMS into dist/

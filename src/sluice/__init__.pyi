@@ -55,10 +55,12 @@ from .evaluation import DetectionQuality, Outcome, evaluate
 from .federation import Decision, Federated, FederationSettings, federate
 from .invariants import (
     Invariant,
+    Mined,
     Profile,
     RuleSet,
     load_rules,
     mine,
+    mine_record,
     parse_rules,
     rules_hash,
     save_rules,
@@ -107,6 +109,7 @@ __all__ = [
     "KeyFolder",
     "Label",
     "Log",
+    "Mined",
     "Objection",
     "ObjectionKind",
     "Outcome",
@@ -140,6 +143,7 @@ __all__ = [
     "load_detector",
     "load_rules",
     "mine",
+    "mine_record",
     "parse_policy",
     "parse_rules",
     "policy_hash",

@@ -4,10 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from sluice.arrays import Run
 from sluice.cli.console import Json, Quiet, emit, out, working
 from sluice.cli.options import (
     Every,
@@ -28,18 +26,13 @@ from sluice.invariants import (
     Redefined,
     RuleSet,
     What,
-    drift,
     load_rules,
     save_rules,
 )
-from sluice.invariants.mining import KeptRule, keep_tolerances
-from sluice.invariants.mining import mine as mine_rules
-from sluice.telemetry import Label, Record
+from sluice.invariants.mining import KeptRule, Mined, mine_record
 
 __all__ = ["mine"]
 
-FEWEST_ROWS = {Profile.HARDENED: 200}  # with fewer, a batch's first row alone is close to alpha
-FEWEST_ROWS_PAPER = 20
 WORTH_SHOWING = 0.01  # smaller changes are counted, not listed
 
 
@@ -84,90 +77,21 @@ def mine(
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )
-    if old is not None:
-        _refuse_other(old, loaded, profile, update)
-    fitted, calibrated = _slices(loaded, fit, calibrate, profile)
+    fitted = slice_of(fit, loaded, after=0, option="--fit")
+    calibrated = slice_of(calibrate, loaded, after=fitted.stop, option="--calibrate")
     with working(f"mining {fitted.rows:,} rows, calibrating on {calibrated.rows:,}", quiet=quiet):
-        clean = loaded.rows(*calibrated)
-        mined = mine_rules(loaded.rows(*fitted), clean, profile=profile)
-        changes: tuple[Change, ...] = ()
-        kept: tuple[KeptRule, ...] = ()
-        if old is not None:
-            changes = drift(old, mined)
-            if not widen:
-                mined, kept = keep_tolerances(old, mined, clean)
-    digest = save_rules(mined, out_path)
-    if mined.empty:
-        _warn_empty(mined)
+        mined = mine_record(loaded, fitted, calibrated, profile=profile, earlier=old, widen=widen)
+    rules = mined.rules
+    digest = save_rules(rules, out_path)
+    if rules.empty:
+        _warn_empty(rules)
     if json:
-        emit(_payload(mined, digest, changes, kept, updated=old is not None))
+        emit(_payload(mined, digest, updated=old is not None))
         return
-    show_rules(mined)
+    show_rules(rules)
     if old is not None:
-        _show_drift(changes, kept, mined)
-    out.print(f"\n{out_path}: {len(mined.invariants)} rules, hash {digest[:12]}", markup=False)
-
-
-def _refuse_other(old: RuleSet, record: Record, profile: Profile, path: Path | None) -> None:
-    """Refuse to update the rules of another plant or of another profile."""
-    known = {channel.name for channel in old.channels}
-    if len(known & set(record.names)) * 2 < len(known):
-        raise SettingError(
-            f"{path} contains the rules of {old.plant!r}, which shares "
-            f"{len(known & set(record.names))} of its {len(known)} channels with record "
-            f"{record.name!r}; mine this record without --update"
-        )
-    if old.profile is not profile:
-        raise SettingError(
-            f"{path} was mined with profile {old.profile.value}, not {profile.value}; give "
-            f"--profile {old.profile.value} or mine without --update"
-        )
-
-
-def _slices(record: Record, fit: str, calibrate: str, profile: Profile) -> tuple[Run, Run]:
-    """Return the rows to fit and to calibrate on; refuse rows that cannot be mined."""
-    fitted = slice_of(fit, record, after=0, option="--fit")
-    calibrated = slice_of(calibrate, record, after=fitted.stop, option="--calibrate")
-    shared = min(fitted.stop, calibrated.stop) - max(fitted.start, calibrated.start)
-    if profile is Profile.HARDENED and shared > 0:
-        raise SettingError(
-            f"--fit {fit} and --calibrate {calibrate} share {shared} rows; a tolerance set on the "
-            "rows a rule was fitted to is too narrow: give rows that do not overlap, or mine with "
-            "a paper profile"
-        )
-    fewest = FEWEST_ROWS.get(profile, FEWEST_ROWS_PAPER)
-    for option, run in (("--fit", fitted), ("--calibrate", calibrated)):
-        if run.rows < fewest:
-            raise SettingError(
-                f"{option} has {run.rows} rows; {profile.value} rules need at least {fewest}: "
-                "give more"
-            )
-        _refuse_attacks(record, run, option)
-        if profile is not Profile.HARDENED:
-            _refuse_holes(record, run, option)
-    return fitted, calibrated
-
-
-def _refuse_attacks(record: Record, run: Run, option: str) -> None:
-    attacked = np.flatnonzero(record.labels[run.slice] == Label.ATTACK) + run.start
-    if attacked.size:
-        raise SettingError(
-            f"{option} rows {run.start}:{run.stop} of {record.name!r} contain {attacked.size} rows "
-            f"labelled as attack, from row {attacked[0]} to row {attacked[-1]}; rules are mined "
-            "from clean rows: give other rows"
-        )
-
-
-def _refuse_holes(record: Record, run: Run, option: str) -> None:
-    missing = record.missing[run.slice]
-    incomplete = np.flatnonzero(missing.any(axis=1))
-    if incomplete.size:
-        channel = record.names[int(missing[incomplete[0]].argmax())]
-        raise SettingError(
-            f"{option} rows {run.start}:{run.stop} of {record.name!r} miss readings on "
-            f"{incomplete.size} rows, first {channel!r} at row {incomplete[0] + run.start}; paper "
-            "profiles need every reading: give --fill or other rows"
-        )
+        _show_drift(mined.changes, mined.kept, rules)
+    out.print(f"\n{out_path}: {len(rules.invariants)} rules, hash {digest[:12]}", markup=False)
 
 
 def _warn_empty(rules: RuleSet) -> None:
@@ -179,14 +103,8 @@ def _warn_empty(rules: RuleSet) -> None:
     )
 
 
-def _payload(
-    rules: RuleSet,
-    digest: str,
-    changes: tuple[Change, ...],
-    kept: tuple[KeptRule, ...],
-    *,
-    updated: bool,
-) -> dict[str, object]:
+def _payload(mined: Mined, digest: str, *, updated: bool) -> dict[str, object]:
+    rules = mined.rules
     payload: dict[str, object] = {
         "rules": [rule_payload(rule, rules) for rule in rules.invariants],
         "hash": digest,
@@ -198,8 +116,8 @@ def _payload(
         "refused_share": rules.clean.refused_share if rules.clean else None,
     }
     if updated:
-        payload["changes"] = [change_payload(change) for change in changes]
-        payload["kept"] = [asdict(rule) for rule in kept]
+        payload["changes"] = [change_payload(change) for change in mined.changes]
+        payload["kept"] = [asdict(rule) for rule in mined.kept]
     return payload
 
 

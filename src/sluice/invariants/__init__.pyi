@@ -17,6 +17,7 @@ from .encoding import (
 from .integers import Judged, evaluate
 from .measure import Measurement, block_ranges, block_starts, illegal_rows, measure, missing_rows
 from .mining.profiles import mine
+from .mining.record import Mined, mine_record
 from .relations import (
     ActuatorState,
     Balance,
@@ -69,6 +70,7 @@ __all__ = [
     "Liveness",
     "Margins",
     "Measurement",
+    "Mined",
     "Moved",
     "Profile",
     "Rate",
@@ -100,6 +102,7 @@ __all__ = [
     "load_rules",
     "measure",
     "mine",
+    "mine_record",
     "missing_rows",
     "number",
     "parse_rules",

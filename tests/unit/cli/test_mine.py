@@ -108,7 +108,7 @@ def test_no_physics_is_said_aloud(sluice: Run, tmp_path: Path) -> None:
         (("--fit", "a:b"), "write rows as A:B"),
         (
             ("--fit", "0:100", "--calibrate", "100:400"),
-            "--fit has 100 rows; hardened rules need at least 200",
+            "there are 100 fit rows; hardened rules need at least 200",
         ),
         (("--widen",), "give --update too"),
         (("--update", "nowhere.json"), "cannot be read"),
@@ -204,5 +204,5 @@ def test_update_refuses_the_rules_of_another_plant_or_profile(
     assert "mine this record without --update" in seen.err
     seen = sluice("mine", march, *shares, "--profile", "paper-wide")
     assert seen.code == 2
-    assert "was mined with profile hardened" in seen.err
+    assert "were mined with profile hardened" in seen.err
     assert not again.exists()
