@@ -1,7 +1,7 @@
 """Write docs/reference/api.md and docs/reference/cli.md from docstrings and command help.
 
-python tools/reference.py            writes the pages
-python tools/reference.py --check    exits 1 where a page is not what would be written
+python -m tools.reference            writes the pages
+python -m tools.reference --check    exits 1 where a page is not what would be written
 """
 
 import inspect
@@ -23,7 +23,6 @@ from sluice.cli.commands import Deferred
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 END = "\0"
-PRIVATE = ("transition",)
 MARKUP = re.compile(r"\[/?(bold|dim|italic)\]")
 
 
@@ -59,11 +58,7 @@ def _member(module: str, name: str, member: object) -> Iterator[str]:
 def _class(kind: type) -> Iterator[str]:
     yield _section(inspect.getdoc(kind) or "")
     if is_dataclass(kind):
-        names = [
-            each.name
-            for each in fields(kind)
-            if not each.name.startswith("_") and each.name != "transition"
-        ]
+        names = [each.name for each in fields(kind) if not each.name.startswith("_")]
         yield ""
         yield f"Fields: {', '.join(f'`{name}`' for name in names)}."
     elif members := getattr(kind, "__members__", None):

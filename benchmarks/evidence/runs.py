@@ -98,10 +98,13 @@ def grounds(results: BySeed) -> Counter[str]:
 GROUNDS = {
     "break a rule": "rows that break rules",
     "further from a rule than any clean row": "severe rows",
+    "beyond what any plant does": "severe rows",  # in results of release 0.1.0
     "in transition": "too many transitions",
     "repeats earlier readings": "readings that repeat",
+    "shows the same readings twice": "readings that repeat",  # in results of release 0.1.0
     "do not balance": "windows that do not balance",
     "moves by only": "a level that stands still",
+    "moves by less than": "a level that stands still",  # in results of release 0.1.0
     "time jumps": "time jumps",
 }
 

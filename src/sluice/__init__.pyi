@@ -18,6 +18,7 @@ from .admission import (
     write_policy,
 )
 from .aggregation import RULES, Rule, Update
+from .arrays import Run
 from .attestation import (
     Circuit,
     Committed,
@@ -125,6 +126,7 @@ __all__ = [
     "Role",
     "Rule",
     "RuleSet",
+    "Run",
     "Scored",
     "SluiceError",
     "SummedDetector",

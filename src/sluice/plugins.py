@@ -15,6 +15,7 @@ which never imports it.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from sluice.errors import SettingError
@@ -50,7 +51,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
     """Members by name: the built-in ones, then those that installed packages register.
 
     An installed package may register an instance or a class without parameters. `adapt` turns what
-    it registers into a member.
+    it registers into a member. `reserved` are names that only Sluice may use.
     """
 
     def __init__(
@@ -59,9 +60,11 @@ class Registry(Mapping[str, Member], Generic[Member]):
         *,
         group: str,
         adapt: Callable[[Any], Member] | None = None,
+        reserved: Iterable[str] = (),
     ) -> None:
-        self.built_in = built_in
+        self.built_in = MappingProxyType(dict(built_in))
         self._group = group
+        self._reserved = frozenset(reserved)
         self._adapt = adapt or (lambda member: cast("Member", member))
 
     def __getitem__(self, name: str) -> Member:
@@ -79,12 +82,18 @@ class Registry(Mapping[str, Member], Generic[Member]):
         """The registered members; looked up once, because a process does not install packages."""
         members = {}
         for name, loaded in load_all(self._group).items():
-            if name in self.built_in:
+            if name in self.built_in or name in self._reserved:
                 raise SettingError(
                     f"an installed package registers {name!r} under {self._group!r}, which is a "
                     "built-in name; rename it or uninstall the package"
                 )
-            members[name] = self._adapt(loaded() if isinstance(loaded, type) else loaded)
+            try:
+                members[name] = self._adapt(loaded() if isinstance(loaded, type) else loaded)
+            except Exception as error:
+                raise SettingError(
+                    f"what an installed package registers as {name!r} under {self._group!r} cannot "
+                    f"be used: {error}; correct or uninstall the package"
+                ) from error
         return members
 
 
@@ -96,7 +105,7 @@ def _distinct(points: Iterable[EntryPoint]) -> list[EntryPoint]:
 def _load(point: EntryPoint) -> Any:
     try:
         return point.load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:
         distribution = point.dist.name if point.dist else "an installed package"
         raise SettingError(
             f"{distribution} registers {point.name!r} as {point.value}, which cannot be loaded: "

@@ -41,8 +41,19 @@ def test_only_attestation_reaches_the_rust_core(path: Path) -> None:
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_only_training_and_attacks_on_it_import_jax(path: Path) -> None:
     uses = any(name.split(".")[0] == "jax" for name in imported(path))
-    allowed = ("sluice.detector", "sluice.federation", "sluice.lab.attacks")
+    allowed = (
+        "sluice.detector",
+        "sluice.federation",
+        "sluice.lab.attacks.hypergradient",
+        "sluice.lab.attacks.score_gradient",
+    )
     assert not uses or name_of(path).startswith(allowed)
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_only_simulated_plants_import_numba_and_wntr(path: Path) -> None:
+    uses = any(name.split(".")[0] in ("numba", "wntr") for name in imported(path))
+    assert not uses or name_of(path).startswith("sluice.lab.plants")
 
 
 @pytest.mark.parametrize("path", [*modules(), *modules(ROOT / "benchmarks")], ids=name_of)

@@ -53,6 +53,7 @@ RUNTIME = [
     "Role",
     "Rule",
     "RuleSet",
+    "Run",
     "Scored",
     "SluiceError",
     "SummedDetector",

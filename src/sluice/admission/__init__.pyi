@@ -10,6 +10,7 @@ from .policy import (
     default_policy,
     parse_policy,
     policy_hash,
+    policy_text,
     read_policy,
     write_policy,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "judge",
     "parse_policy",
     "policy_hash",
+    "policy_text",
     "read_policy",
     "unsound",
     "write_policy",

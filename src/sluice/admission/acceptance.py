@@ -5,6 +5,7 @@ states about clean rows is the plant's own claim, so every number from which a b
 ceiling, and the last accepted file is the reference for the next one.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -192,14 +193,14 @@ def unsound(rules: RuleSet) -> tuple[Objection, ...]:
     """Return the objections to rules that contradict their own file: no gate can use them."""
     contradictions = []
     described = {channel.name for channel in rules.channels}
-    names = [rule.name for rule in rules.invariants]
-    for name in dict.fromkeys(names):
-        if names.count(name) > 1:
+    names = Counter(rule.name for rule in rules.invariants)
+    for name, count in names.items():
+        if count > 1:
             contradictions.append(
                 Objection(
                     kind=ObjectionKind.DUPLICATE_NAME,
                     subject=name,
-                    found=str(names.count(name)),
+                    found=str(count),
                     remedy="rename them",
                 )
             )

@@ -49,6 +49,7 @@ __all__ = [
     "default_policy",
     "parse_policy",
     "policy_hash",
+    "policy_text",
     "read_policy",
     "write_policy",
 ]
@@ -205,7 +206,12 @@ def parse_policy(text: str, *, name: str) -> Policy:
 def write_policy(policy: Policy, path: Path) -> None:
     """Write a policy with every budget named, for a person to edit."""
     with atomically(path) as draft:
-        draft.write_text(tomli_w.dumps(_document(policy)), encoding="utf-8")
+        draft.write_text(policy_text(policy), encoding="utf-8")
+
+
+def policy_text(policy: Policy) -> str:
+    """Return a policy as the text of a policy file."""
+    return tomli_w.dumps(_document(policy))
 
 
 def policy_hash(policy: Policy) -> str:

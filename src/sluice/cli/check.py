@@ -58,7 +58,7 @@ def check(
 
     Example: [bold]sluice check april.csv --rules rules.json --html verdict.html[/bold]
     """
-    from sluice.attestation import prove_into
+    from sluice.attestation import KeyFolder, prove_into
     from sluice.cli.attest import warn_if_unsafe
     from sluice.reports import write_verdict_figure, write_verdict_page
 
@@ -81,8 +81,11 @@ def check(
         with working(f"drawing {png}", quiet=quiet):
             write_verdict_figure(verdict, png)
     if prove and verdict.admitted:
+        keys = prove / "keys"
+        if keys.exists():
+            warn_if_unsafe(KeyFolder.open(keys).system.name)
         with working(f"proving {len(batch):,} rows", quiet=quiet):
-            warn_if_unsafe(prove_into(prove, verdict).plant.system.name)
+            prove_into(prove, verdict)
     if json:
         emit(_payload(verdict))
     else:

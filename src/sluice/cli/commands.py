@@ -101,5 +101,12 @@ class CommandGroup(TyperGroup):
 @cache
 def _registered() -> tuple[Command, ...]:
     """Return the commands of installed packages, including the lab's."""
-    registered = load_all("sluice.commands").values()
-    return tuple(command for commands in registered for command in commands)
+    found: list[Command] = []
+    for name, commands in load_all("sluice.commands").items():
+        if not isinstance(commands, tuple) or not all(isinstance(c, Command) for c in commands):
+            raise SettingError(
+                f"an installed package registers {name!r} under 'sluice.commands', which is not a "
+                "tuple of `Command`; correct or uninstall the package"
+            )
+        found += commands
+    return tuple(found)

@@ -63,7 +63,9 @@ class SubspaceDetector:
 
 
 _BUILT_IN: Mapping[str, SummedDetector] = {DetectorKind.SUBSPACE.value: SubspaceDetector()}
-SUMMED: Registry[SummedDetector] = Registry(_BUILT_IN, group="sluice.detectors")
+SUMMED: Registry[SummedDetector] = Registry(
+    _BUILT_IN, group="sluice.detectors", reserved=(DetectorKind.AUTOENCODER.value,)
+)
 
 
 def detector_names() -> tuple[str, ...]:

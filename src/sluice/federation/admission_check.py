@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.admission import Gate
-from sluice.errors import SettingError
+from sluice.errors import InputError, SettingError
 from sluice.federation.messages import Reply, Shown
 
 __all__ = ["AdmissionCheck", "AdmitAll", "Decision", "PhysicsGate"]
@@ -59,7 +59,10 @@ class PhysicsGate:
             )
         if not isinstance(shown, Shown):
             return Decision(admitted=False, reasons=("it showed no batch",))
-        verdict = self.gates[client].judge(shown.batch)
+        try:
+            verdict = self.gates[client].judge(shown.batch)
+        except InputError as error:  # a batch that cannot be judged must not stop the others
+            return Decision(admitted=False, reasons=(str(error),))
         return Decision(admitted=verdict.admitted, reasons=verdict.sentences)
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:

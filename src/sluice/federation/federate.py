@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 
+import numpy as np
+
 from sluice.admission import Gate
 from sluice.aggregation import RULES, Rule
 from sluice.detector import (
@@ -24,7 +26,7 @@ from sluice.detector import (
     demand_detector,
     initial,
 )
-from sluice.errors import SettingError
+from sluice.errors import InputError, RecordError, SettingError
 from sluice.federation.admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
 from sluice.federation.proofs import Proofs
 from sluice.federation.root import RootSlice
@@ -35,6 +37,7 @@ from sluice.telemetry import Record, Scaler, Windows, feature_names
 __all__ = ["Federated", "FederationSettings", "Recipe", "federate"]
 
 FEDERATION = "local"
+NO_PARAMETERS = np.zeros(0, np.float32)
 
 Listener = Callable[[Checkpoint], None]
 
@@ -60,7 +63,7 @@ class Recipe:
 
     framing: Framing
     validation: Windows  # clean windows that set the threshold
-    root: Windows  # clean windows of the server, for rules that need them
+    root: Record  # clean rows of the server, for rules that need them
     detector: str = DetectorKind.AUTOENCODER.value
     rounds: int = 25
     descent: Descent = field(default_factory=Descent)
@@ -85,6 +88,7 @@ class Recipe:
             root=self.server(),
             keeper=keeper,
             on_round=listeners,
+            decisions=decisions,
         )
         return Federated(
             detector=self._calibrated(Autoencoder(done.parameters), windows),
@@ -109,7 +113,8 @@ class Recipe:
 
     def server(self) -> RootSlice:
         """Return the server's own training on its clean rows."""
-        return RootSlice(self.root, descent=self.descent, seed=self.seed)
+        windows = self.framing.windows(self.root)
+        return RootSlice(windows, descent=self.descent, seed=self.seed)
 
     def _calibrated(self, model: Model, windows: Mapping[str, Windows]) -> Detector:
         training = TrainingSummary(
@@ -142,7 +147,8 @@ class FederationSettings:
 def federate(settings: FederationSettings) -> Federated:
     """Run one federation in one process and return its detector.
 
-    Rows that the gate finds violating are not trained on.
+    Clients are admitted first. What a refused client shows changes nothing: readings are scaled by
+    the `validation` rows. Rows that the gate finds violating are not trained on.
 
         rules = sluice.mine(fit, calibration)
         gate = sluice.Gate.of(rules, sluice.HardenedPolicy())
@@ -152,30 +158,31 @@ def federate(settings: FederationSettings) -> Federated:
         )
     """
     _check(settings)
-    first = next(iter(settings.clients.values()))
-    names = feature_names(first)
-    framing = Framing(
-        scaler=Scaler.fit(tuple(settings.clients.values()), names), stride_s=first.stride_s
-    )
-    windows = {
-        client: _own_windows(record, framing, settings)
-        for client, record in sorted(settings.clients.items())
-    }
+    decisions = dict(_decided(settings))
+    names, stride_s = feature_names(settings.validation), settings.validation.stride_s
+    framing = Framing(scaler=Scaler.fit([settings.validation], names), stride_s=stride_s)
+    windows: dict[str, Windows] = {}
+    for client in sorted(client for client, decision in decisions.items() if decision.admitted):
+        try:
+            windows[client] = _own_windows(settings.clients[client], framing, settings.gate)
+        except InputError as error:  # one client's rows must not stop the others
+            decisions[client] = Decision(admitted=False, reasons=(str(error),))
     recipe = Recipe(
         framing=framing,
         validation=framing.windows(settings.validation),
-        root=framing.windows(settings.root or settings.validation),
+        root=settings.root or settings.validation,
         detector=settings.detector,
         rounds=settings.rounds,
         descent=settings.descent,
         seed=settings.seed,
     )
-    transport, decisions = _admitted(settings, windows)
-    trained = {c: own for c, own in windows.items() if decisions[c].admitted}
     if settings.detector != DetectorKind.AUTOENCODER:
-        return recipe.from_sums(trained, decisions=decisions)
+        return recipe.from_sums(windows, decisions=decisions)
+    transport = InProcess(
+        batches=settings.clients, windows=windows, descent=settings.descent, seed=settings.seed
+    )
     return recipe.in_rounds(
-        trained,
+        windows,
         decisions=decisions,
         transport=transport,
         rule=RULES[settings.rule],
@@ -199,18 +206,18 @@ def _check(settings: FederationSettings) -> None:
         raise SettingError("proofs need rules to prove; give a gate")
 
 
-def _own_windows(record: Record, framing: Framing, settings: FederationSettings) -> Windows:
-    """Return a client's windows, without those that contain a violating row."""
+def _own_windows(record: Record, framing: Framing, gate: Gate | None) -> Windows:
+    """Return a client's windows, without those that hold a row which the gate finds violating."""
     windows = framing.windows(record)
-    if settings.gate is None or not settings.gate.policy.integers:
-        return windows
-    return windows.take(~windows.touching(settings.gate.judge(record).violating))
+    if gate is not None and gate.policy.integers:
+        windows = windows.take(~windows.touching(gate.judge(record).violating))
+    if not len(windows):
+        raise RecordError(f"record {record.name!r} has no window to train on; give more rows")
+    return windows
 
 
-def _admitted(
-    settings: FederationSettings, windows: Mapping[str, Windows]
-) -> tuple[Transport, Mapping[str, Decision]]:
-    """Return the clients' transport, and the decision on each of them."""
+def _decided(settings: FederationSettings) -> Mapping[str, Decision]:
+    """Return the decision on each client."""
     gate, attest = settings.gate, None
     admission: AdmissionCheck = AdmitAll()
     if gate is not None and settings.proofs is not None:
@@ -222,9 +229,9 @@ def _admitted(
         admission = PhysicsGate(gates=dict.fromkeys(settings.clients, gate))
     transport = InProcess(
         batches=settings.clients,
-        windows=windows,
+        windows={},
         descent=settings.descent,
         seed=settings.seed,
         attest=attest,
     )
-    return transport, admit(tuple(sorted(settings.clients)), transport, admission)
+    return admit(tuple(sorted(settings.clients)), transport, admission)

@@ -131,6 +131,7 @@ def run(  # noqa: PLR0913 - a federation is these parts
     root: RootTrainer | None = None,
     keeper: Keeper | None = None,
     on_round: Sequence[Callable[[Checkpoint], None]] = (),
+    decisions: Mapping[str, Decision] | None = None,
 ) -> Checkpoint:
     """Run rounds up to the given number, from the stored checkpoint or from the start.
 
@@ -141,6 +142,8 @@ def run(  # noqa: PLR0913 - a federation is these parts
     checkpoint = keeper.load() if keeper else None
     if checkpoint is None:
         checkpoint = start()
+    elif decisions is not None:  # a client may have been refused since the checkpoint
+        checkpoint = replace(checkpoint, decisions=MappingProxyType(dict(decisions)))
     while True:
         for listener in on_round:
             listener(checkpoint)

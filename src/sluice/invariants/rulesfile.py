@@ -83,7 +83,7 @@ def _parsed(text: str, name: str) -> dict[str, object]:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         schema = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise RulesFileError(
-            f"{name} is not a rules file of schema {SCHEMA} (got {schema!r}); mine the rules again"
+            f"rules file {name} is not of schema {SCHEMA} (got {schema!r}); mine the rules again"
         )
     try:
         rfc8785.dumps(document)

@@ -26,7 +26,7 @@ MARKER_COLUMN = "unnamed "
 
 def format_names() -> tuple[str, ...]:
     """Return the names that `format_name` accepts."""
-    return tuple(known.name for known in (*FORMATS.values(), plain(PlantFile())))
+    return (*FORMATS, plain(PlantFile()).name)
 
 
 def read_record(
@@ -59,7 +59,8 @@ def _detected(source: Source, plant: PlantFile) -> Format:
 
 
 def _named(name: str, plant: PlantFile) -> Format:
-    known = {format_.name: format_ for format_ in (*FORMATS.values(), plain(plant))}
+    fallback = plain(plant)
+    known = {**FORMATS, fallback.name: fallback}
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

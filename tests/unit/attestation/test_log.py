@@ -18,6 +18,7 @@ from sluice.attestation.log.entries import (
 )
 from sluice.attestation.log.heads import HEADS, Head, refuse_fork
 from sluice.attestation.messages.signing import SigningKey, sign
+from sluice.attestation.protocol.coordinator import ProtocolCoordinator
 from sluice.errors import DocumentError, SettingError, VerificationError
 
 from .conftest import NOW, PlantRun, World, later, run_plant
@@ -122,7 +123,8 @@ def test_the_message_of_a_torn_line_can_come_again(run: PlantRun) -> None:
     mend(path)
     world = run.world
     world.log = Log.open(path, world.coordinator)
-    enrolled = replace(run.enrolled, log=world.log)
+    agreement = run.enrolled.agreement
+    enrolled = ProtocolCoordinator(log=world.log).enrolled(run.plant.client, agreement)
     enrolled.receive(run.commit, at=later(1))
     assert read_log(path).size == 3
 

@@ -153,7 +153,7 @@ def test_the_hash_does_not_depend_on_key_order_or_spacing(rules: RuleSet, file: 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema": 99}, "not a rules file of schema"),
+        ({"schema": 99}, "is not of schema 1"),
         ({"tolerence": 1.0}, "keys that are not part of a rule"),
         ({"stride_s": "five"}, "stride_s"),
         ({"profile": "paper-huge"}, "profile"),
@@ -181,7 +181,7 @@ def test_an_unknown_key_deep_inside_is_refused(file: Path) -> None:
     ("text", "message"),
     [
         ("{", "is not JSON"),
-        ("[]", "not a rules file"),
+        ("[]", "is not of schema 1"),
         ('{"schema": 1, "stride_s": NaN}', "no canonical form"),
     ],
 )

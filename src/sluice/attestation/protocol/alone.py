@@ -27,6 +27,7 @@ def commit(
     The first commitment creates the plant's signing key in the key folder. `Committed.save` writes
     the commitment and, beside it, the private opening that proving needs.
     """
+    keys.demand_same_circuit()
     registered = Registered(
         federation=federation,
         client=client,

@@ -13,7 +13,7 @@ from the log.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from typing import TypeVar, final
 
@@ -82,10 +82,10 @@ class Attested:
 
     client: str
     attestation: str
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
 
 @final
@@ -95,10 +95,10 @@ class LoggedPledge:
 
     client: str
     round: int
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
 
 @final
@@ -108,10 +108,10 @@ class Revealed:
 
     client: str
     update: bytes = field(repr=False)
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
 
 @final
@@ -121,10 +121,10 @@ class Pledging:
 
     log: Log
     round: int
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
     def pledge(self, attested: Attested, raw: bytes, *, at: datetime) -> LoggedPledge:
         """Log the token of an attested client; a repeated token is logged once."""
@@ -160,10 +160,10 @@ class Revealing:
 
     log: Log
     round: int
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
     def reveal(self, pledge: LoggedPledge, update: bytes, *, at: datetime) -> Revealed:
         """Accept an update that has the pledged hash; a repeated update is logged once."""
@@ -308,10 +308,10 @@ class Enrolled:
     log: Log
     client: str
     agreement: Agreement
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
     def receive(self, raw: bytes, *, at: datetime) -> "ReceivedBatch":
         """Step 2: log a commitment; a message that arrives twice is logged once."""
@@ -340,10 +340,10 @@ class ReceivedBatch:
 
     enrolled: Enrolled
     commit: Signed[Commit]
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
     def challenge(self, *, at: datetime) -> Challenge:
         """Step 3: draw the nonce and log it; a repeated call returns the same nonce."""
@@ -364,6 +364,8 @@ class ReceivedBatch:
 
     def conclude(self, verified: Verification, *, at: datetime) -> Attested:
         """Log a verified attestation; a repeated one is logged once."""
+        if verified.commitment != self.commit.content.commitment:
+            raise VerificationError("5.8", "the verified proof is of another commitment")
         log = self.enrolled.log
         if log.ledger.attestation(verified.commitment) is None:
             body = BatchAttested(

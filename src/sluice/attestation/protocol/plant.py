@@ -10,7 +10,7 @@ before committing, or pledges an update before a proof, does not type-check.
 """
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
@@ -203,10 +203,10 @@ class Committed:
     plant: Registered
     message: Signed[Commit]
     opening: Opening = field(repr=False)
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
     def save(self, path: Path) -> None:
         """Write the message, and beside it the opening, which only the plant may read.
@@ -317,10 +317,10 @@ class Challenged:
 
     committed: Committed
     challenge: Challenge
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
     def prove(self, batch: Record, *, verdict: Verdict | None = None) -> "Proven":
         """Step 4: prove the rows that were drawn."""
@@ -335,10 +335,10 @@ class Proven:
     plant: Registered
     message: Signed[Proof] = field(repr=False)
     attestation: str
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
     def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
         """Step 6: commit by hash to an update, before any update is revealed."""
@@ -352,10 +352,10 @@ class Unproven:
 
     plant: Registered
     message: Signed[Commit]
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
     @property
     def attestation(self) -> str:
@@ -374,10 +374,10 @@ class Pledged:
 
     message: Signed[Token]
     update: bytes = field(repr=False)
-    transition: StateTransition = field(repr=False, compare=False)
+    transition: InitVar[StateTransition]
 
-    def __post_init__(self) -> None:
-        demand_transition(self, self.transition)
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
 
 def _pledged(

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import final
 
 from sluice.attestation.protocol.coordinator import Attested, ReceivedBatch
+from sluice.attestation.protocol.transition import TRANSITION
 from sluice.attestation.protocol.verifier import Examined, Verification, Verifier
 from sluice.errors import VerificationError
 
@@ -40,7 +41,7 @@ def verify_together(examined: Sequence[Examined]) -> tuple[Verification | Verifi
         # 5.7 Each proof has the shape the circuit demands. 5.8 Each proof itself.
         refusals = first.system.verify_many(first.circuit, claims)
         for at, refused in zip(group, refusals, strict=True):
-            answers[at] = refused or examined[at].proven()
+            answers[at] = refused or examined[at].proven(TRANSITION)
         waiting = [at for at in waiting if at not in answers]
     return tuple(answers[at] for at in range(len(examined)))
 

@@ -23,4 +23,4 @@ def demand_transition(state: object, transition: object) -> None:
     """Raise a `TypeError` if code outside this package constructs a state."""
     if transition is not TRANSITION:
         name = type(state).__name__
-        raise TypeError(f"a {name} is returned by the step before it and cannot be constructed")
+        raise TypeError(f"{name} is returned by the step before it and cannot be constructed")

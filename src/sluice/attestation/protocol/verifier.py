@@ -3,7 +3,7 @@
 Verifying returns if every step that can be checked holds, and raises otherwise.
 """
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 
 from sluice.admission import policy_hash
 from sluice.attestation.log import Ledger
@@ -21,6 +21,11 @@ from sluice.attestation.messages import (
     largest_proof_document,
 )
 from sluice.attestation.protocol.key_folder import Pinned
+from sluice.attestation.protocol.transition import (
+    TRANSITION,
+    StateTransition,
+    demand_transition,
+)
 from sluice.attestation.systems import Circuit, ProofClaim, System
 from sluice.errors import DocumentError, VerificationError
 from sluice.invariants import rules_hash
@@ -41,6 +46,10 @@ class Verification:
     rows: int
     steps_checked: tuple[str, ...]
     steps_unchecked: tuple[str, ...]
+    transition: InitVar[StateTransition]
+
+    def __post_init__(self, transition: StateTransition) -> None:
+        demand_transition(self, transition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +61,8 @@ class Examined:
     attestation: str
     claim: ProofClaim
 
-    def proven(self) -> Verification:
-        """Return the result; call it after the proof is verified."""
+    def proven(self, transition: StateTransition) -> Verification:
+        """Return the result; only this package can call it, after the proof is verified."""
         unchecked = self.verifier.steps_unchecked
         return Verification(
             client=self.commit.client,
@@ -62,6 +71,7 @@ class Examined:
             rows=self.commit.rows,
             steps_checked=tuple(step for step in STEPS if step not in unchecked),
             steps_unchecked=unchecked,
+            transition=transition,
         )
 
 
@@ -140,7 +150,7 @@ class Verifier:
             context=claim.context,
             proof=claim.proof,
         )
-        return examined.proven()
+        return examined.proven(TRANSITION)
 
     def _read(self, proof: bytes, commit: bytes) -> tuple[Signed[Proof], Signed[Commit]]:
         limit = largest_proof_document(self.system.largest_proof)

@@ -77,7 +77,7 @@ def init(
 
     Example: [bold]sluice coordinator init water --reference line.parquet --rows 0:8640[/bold]
     """
-    from sluice.admission import read_policy, write_policy
+    from sluice.admission import policy_text, read_policy
     from sluice.detector import Descent
     from sluice.network import TrainingRows
     from sluice.network.coordinator import FederationPlan, found_federation
@@ -85,31 +85,26 @@ def init(
     warn_if_unsafe(system)
     record = open_record(reference, every=every)
     start, stop = range_of(rows, record, option="--rows") if rows else (0, len(record))
-    drafted = folder.with_name(f".{folder.name}.policy.toml")
-    write_policy(read_policy(policy), drafted)
-    try:
-        plan = FederationPlan(
-            federation=name,
-            host=host,
-            port=port,
-            link_port=link_port,
-            reference=TrainingRows(
-                record=str(reference.resolve()), start=start, stop=stop, every=every
-            ),
-            policy=drafted.read_text(encoding="utf-8"),
-            system=system,
-            rows_max=largest,
-            rule=rule,
-            rounds=rounds,
-            seed=seed,
-            descent=Descent(epochs=epochs),
-            batch_deadline_s=deadline,
-            round_deadline_s=deadline,
-            suspend_after=suspend_after,
-        )
-        site = found_federation(folder, plan, at=datetime.now(UTC))
-    finally:
-        drafted.unlink(missing_ok=True)
+    plan = FederationPlan(
+        federation=name,
+        host=host,
+        port=port,
+        link_port=link_port,
+        reference=TrainingRows(
+            record=str(reference.resolve()), start=start, stop=stop, every=every
+        ),
+        policy=policy_text(read_policy(policy)),
+        system=system,
+        rows_max=largest,
+        rule=rule,
+        rounds=rounds,
+        seed=seed,
+        descent=Descent(epochs=epochs),
+        batch_deadline_s=deadline,
+        round_deadline_s=deadline,
+        suspend_after=suspend_after,
+    )
+    site = found_federation(folder, plan, at=datetime.now(UTC))
     if json:
         emit({"federation": name, "folder": str(folder), "coordinator": site.terms.coordinator})
     else:

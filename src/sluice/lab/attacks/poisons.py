@@ -19,6 +19,7 @@ from sluice.lab.attacks.makers import AttestClean, FabricationMaker, PoisonMaker
 from sluice.lab.attacks.perturbation import OptimisedPerturbation
 from sluice.lab.attacks.placement import Aligned, Jumps
 from sluice.lab.attacks.ramp import Ramp
+from sluice.lab.attacks.updates import UPDATE_ATTACKS
 from sluice.plugins import Registry
 
 __all__ = ["POISONS"]
@@ -40,6 +41,7 @@ POISONS: Registry[PoisonMaker] = Registry(
         "attest-clean": AttestClean(),
     },
     group="sluice.attacks",
+    reserved=(*UPDATE_ATTACKS, "blend"),
     adapt=lambda attack: FabricationMaker(attack=attack),
 )
 """The makers by the names that experiments use."""

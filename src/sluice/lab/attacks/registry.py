@@ -11,6 +11,7 @@ from sluice.lab.attacks.fabrications import FABRICATIONS, RollLasting
 from sluice.lab.attacks.perturbation import OptimisedPerturbation
 from sluice.lab.attacks.projection import Projected
 from sluice.lab.attacks.replay import SHARE, ReplayFrom
+from sluice.lab.attacks.updates import UPDATE_ATTACKS
 from sluice.plugins import Registry
 from sluice.telemetry import Record
 
@@ -55,5 +56,6 @@ DATA_ATTACKS: Registry[Callable[[Means], DataAttack]] = Registry(
         "projection": _projection,
     },
     group="sluice.attacks",
+    reserved=(*UPDATE_ATTACKS, "blend"),
     adapt=lambda attack: lambda _: attack,
 )

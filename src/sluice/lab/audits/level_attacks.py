@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.admission import Gate
+from sluice.admission import Gate, ReasonKind
 from sluice.arrays import Ints
 from sluice.invariants import Invariant, Window
 from sluice.lab.audits.evaluation import Pool, Proportion
@@ -82,8 +82,8 @@ def ramp(gate: Gate, pools: tuple[Pool, ...], *, rule: Invariant, multiple: floa
     """
     assert isinstance(rule.relation, Window)
     level = rule.relation.level
-    prefixes = tuple(
-        f"{other.name}: "
+    windows = tuple(
+        other.name
         for other in gate.rules.invariants
         if isinstance(other.relation, Window) and other.relation.level == level
     )
@@ -103,7 +103,10 @@ def ramp(gate: Gate, pools: tuple[Pool, ...], *, rule: Invariant, multiple: floa
             values[:, batch.index(level)] += sign * per_row * drift(pool.size)
             verdict = gate.judge(batch.with_values(values))
             refused += not verdict.admitted
-            by_window += any(sentence.startswith(prefixes) for sentence in verdict.sentences)
+            by_window += any(
+                reason.kind is ReasonKind.WINDOWS and reason.rule in windows
+                for reason in verdict.reasons
+            )
             judged += 1
     return RampAudit(
         level=level,

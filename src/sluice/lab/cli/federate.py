@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.admission import Gate, HardenedPolicy, PaperPolicy, read_policy
+from sluice.admission import Gate, default_policy, read_policy
 from sluice.aggregation import RULES
 from sluice.attestation.systems import find_system
 from sluice.attestation.systems.sampled import Sampling, violation_budget
@@ -207,9 +207,7 @@ def _gate(shared: Scenario, rules: Path | None, policy: str | None, *, quiet: bo
         profile = Profile.PAPER_WIDE if policy == "paper" else Profile.HARDENED
         with working(f"mining {profile.value} rules", quiet=quiet):
             ruleset = mine(shared.parts.fit, shared.parts.calibration, profile=profile)
-    chosen = read_policy(policy) if policy else None
-    if chosen is None:
-        chosen = HardenedPolicy() if ruleset.clean else PaperPolicy()
+    chosen = read_policy(policy) if policy else default_policy(ruleset)
     return NamedGate(name=ruleset.profile.value, gate=Gate.of(ruleset, chosen))
 
 

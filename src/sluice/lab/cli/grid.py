@@ -102,11 +102,15 @@ def resume(
     Example: [bold]sluice lab resume results[/bold]
     """
     with LabView(describe, quiet=quiet or json) as view:
-        counts, warning = resume_grid(
-            results, workers=workers, engine=engine, failed=failed, mixed=mixed, watcher=view
+        counts = resume_grid(
+            results,
+            workers=workers,
+            engine=engine,
+            failed=failed,
+            mixed=mixed,
+            watcher=view,
+            warn=warn,
         )
-    if warning:
-        warn(warning)
     _show(results, counts, json=json)
 
 

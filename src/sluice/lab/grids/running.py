@@ -1,7 +1,7 @@
 """Run a grid into a results folder, or continue one that was stopped."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -66,18 +66,21 @@ def resume_grid(  # noqa: PLR0913 - the options of `sluice lab resume`
     failed: bool = False,
     mixed: bool = False,
     watcher: Watcher | None = None,
-) -> tuple[Counts, str]:
+    warn: Callable[[str], None] = lambda _: None,
+) -> Counts:
     """Continue a grid that was stopped; with `failed`, run failed cells again too.
 
-    Results of other code are refused unless `mixed`; then the second value is a warning.
+    Results of other code are refused unless `mixed`; then `warn` is called before anything runs.
     """
     store = ResultStore(folder)
     try:
-        warning = _mixing(store, provenance(), mixed=mixed)
+        problem = _mixing(store, provenance(), mixed=mixed)
+        if problem:
+            warn(problem)
         store.release_the_dead()
         if failed:
             store.retry_failed()
-        return run_store(store, workers=workers, engine=engine, watcher=watcher), warning
+        return run_store(store, workers=workers, engine=engine, watcher=watcher)
     finally:
         store.close()
 

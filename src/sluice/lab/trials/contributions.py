@@ -111,7 +111,8 @@ class Contributions:
         shard, targets = self.scenario.shards[client], self.scenario.targets
         knowledge = Knowledge(targets=targets, gate=known_gate.gate if known_gate else None)
         seed = int(stream(self.scenario.seed, "poison", client).integers(2**31))
-        if self._cache is None:
+        # The cache knows the code of Sluice, not that of an installed package.
+        if self._cache is None or attack not in POISONS.built_in:
             return maker(shard, knowledge, seed=seed)
         key = (
             attack,

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from sluice.detector import Descent, DetectorKind, Framing
+from sluice.detector import Descent, DetectorKind, Framing, demand_detector
 from sluice.errors import SettingError
 from sluice.lab.attacks import Targets, choose_targets
 from sluice.telemetry import Record, Scaler, Shares, Split, feature_names, split
@@ -27,6 +27,7 @@ class Setup:
     target_share: float = 0.25  # attack rows that a malicious client plants, as a share of a shard
 
     def __post_init__(self) -> None:
+        demand_detector(self.detector)
         if not 0 <= self.malicious < self.clients:
             raise SettingError(
                 f"a federation of {self.clients} clients cannot have {self.malicious} malicious "

@@ -144,7 +144,7 @@ class Trial:
         return Recipe(
             framing=scenario.framing,
             validation=scenario.framing.windows(scenario.parts.validation),
-            root=scenario.framing.windows(scenario.parts.root),
+            root=scenario.parts.root,
             detector=setup.detector,
             rounds=setup.rounds,
             descent=setup.descent,

@@ -15,7 +15,6 @@ from sluice.attestation.messages import SigningKey
 from sluice.detector import Autoencoder, Descent, Detector, TrainingSummary, calibrated
 from sluice.errors import SettingError
 from sluice.federation import Checkpoint, RootSlice
-from sluice.files import atomically
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.requests import Requests
@@ -91,8 +90,6 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         round_deadline_s=plan.round_deadline_s,
         suspend_after=plan.suspend_after,
     )
-    with atomically(folder / "policy.toml") as draft:
-        draft.write_text(plan.policy, encoding="utf-8")
     write_document(plan.reference, folder / REFERENCE)
     return CoordinatorFolder.create(folder, terms, link_port=plan.link_port, at=at)
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from sluice.admission import read_policy
+from sluice.admission import parse_policy
 from sluice.attestation.messages import REGISTRATIONS
 from sluice.attestation.protocol import KeyFolder, Registered
 from sluice.attestation.systems import find_system
@@ -55,19 +55,14 @@ class PlantFolder:
         (folder / "private").mkdir(parents=True, exist_ok=True)
         (folder / "private").chmod(0o700)
         plant = cls(folder)
-        policy_path = folder / "policy.toml"
-        for path, text in (
-            (policy_path, invitation.terms.policy),
-            (folder / "authority.pem", invitation.authority),
-        ):
-            with atomically(path) as draft:
-                draft.write_text(text, encoding="utf-8")
+        with atomically(folder / "authority.pem") as draft:
+            draft.write_text(invitation.authority, encoding="utf-8")
         terms = invitation.terms
         keys = KeyFolder.create(
             folder / "keys",
             find_system(terms.system, reveal_rows=True),
             rules,
-            read_policy(str(policy_path)),
+            parse_policy(terms.policy, name="of the invitation"),
             rows_max=terms.rows_max,
         )
         registered = Registered(

@@ -14,4 +14,5 @@ __all__ = ["FORMATS"]
 FORMATS: Registry[Format] = Registry(
     {known.name: known for known in (SWAT, WADI, BATADAL, HAI, WDT, IPAL)},
     group="sluice.formats",
+    reserved=("plain",),
 )

@@ -8,7 +8,7 @@ import pytest
 from sluice.arrays import Floats
 from sluice.detector.autoencoder import Parameters, initial, scores, unflatten
 from sluice.errors import SettingError
-from sluice.lab.attacks.perturbation import score_gradient
+from sluice.lab.attacks.score_gradient import score_gradient
 from sluice.telemetry.windows import Windows
 
 

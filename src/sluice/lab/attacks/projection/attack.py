@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sluice.admission import Gate, HardenedPolicy, PaperPolicy, Policy
+from sluice.admission import Gate, Policy, default_policy
 from sluice.invariants import RuleSet
 from sluice.lab.attacks.data_attack import DataAttack
 from sluice.lab.attacks.projection.outcome import Projection
@@ -22,8 +22,7 @@ def project(
     # Imported here because SciPy and the solver load slowly, and other commands do not need them.
     from sluice.lab.attacks.projection.search import nearest  # noqa: PLC0415
 
-    if policy is None:
-        policy = HardenedPolicy() if rules.clean else PaperPolicy()
+    policy = policy or default_policy(rules)
     return nearest(Gate.of(rules, policy, allow_empty=True), record, fixed=fixed)
 
 

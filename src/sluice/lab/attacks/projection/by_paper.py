@@ -1,7 +1,5 @@
 """The paper's policy as demands: float residuals, and a share of rows that may break any rule."""
 
-import math
-
 import numpy as np
 
 from sluice.admission import PaperPolicy
@@ -53,15 +51,9 @@ def paper_demands(
         source_rows=np.broadcast_to(np.arange(rows)[:, None], record.values.shape),
         shown=(),
         counted=np.zeros(rows, bool),
-        rows=_budget(policy.alpha, rows),
+        rows=policy.budgets(rules, rows=rows).violating_rows,
         severe=0,
     )
-
-
-def _budget(alpha: float, rows: int) -> int:
-    """Return the largest number of rows whose share, in floats, is not above alpha."""
-    most = math.floor(alpha * rows) + 1
-    return most if most / rows <= alpha else most - 1
 
 
 def _slab(rule: Invariant, computed: Residuals, record: Record, *, wide_margins: bool) -> Slab:
