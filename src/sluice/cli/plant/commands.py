@@ -163,7 +163,7 @@ def renew(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Select new rows to train on; a running plant attests them before the next round.
+    """Select new rows to train on; a running plant attests them after its next update.
 
     The new rows must not overlap in time with any batch committed before. The plant keeps its
     current batch until the coordinator accepts the new one.
@@ -181,7 +181,7 @@ def renew(
         emit({"plant": plant.invitation.plant, "rows": [start, stop]})
     else:
         out.print(
-            f"rows {start}:{stop} of {path} will be attested before the next round", markup=False
+            f"rows {start}:{stop} of {path} will be attested after the next update", markup=False
         )
 
 
