@@ -130,6 +130,10 @@ def run_app(application: typer.Typer, arguments: list[str] | None, *, name: str)
         # The reader of our output (head, less) has closed it; nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"sluice: {where}{error.strerror or error}", err=True)
+        sys.exit(2)
     except ModuleNotFoundError as error:
         remedy = _missing_extra(error)
         if remedy is None:

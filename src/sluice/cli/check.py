@@ -18,6 +18,7 @@ from sluice.cli.options import (
     open_gate,
     open_record,
     range_of,
+    refuse_overwriting,
 )
 from sluice.errors import SettingError
 
@@ -64,8 +65,8 @@ def check(
 
     quiet = quiet or json
     for page in (html, png):
-        if page and not page.parent.is_dir():
-            raise SettingError(f"cannot write {page}: there is no folder {page.parent}")
+        if page:
+            _check_page(page, record, rules_path, plant)
     gate = open_gate(rules_path, policy_name, allow_empty=allow_empty)
     with working(f"reading {record}", quiet=quiet):
         batch = open_record(
@@ -92,6 +93,13 @@ def check(
         _show(verdict)
     if not verdict.admitted:
         raise typer.Exit(3)
+
+
+def _check_page(page: Path, *inputs: Path | None) -> None:
+    """Refuse a page that cannot be written, or that would replace an input."""
+    if not page.parent.is_dir():
+        raise SettingError(f"cannot write {page}: there is no folder {page.parent}")
+    refuse_overwriting(page, *inputs)
 
 
 def _payload(verdict: "Verdict") -> dict[str, object]:

@@ -16,6 +16,7 @@ from sluice.cli.options import (
     RecordPath,
     SkipSeconds,
     open_record,
+    refuse_overwriting,
 )
 from sluice.errors import SettingError
 from sluice.plugins import load_all
@@ -82,6 +83,8 @@ def inspect(
     Example: [bold]sluice data inspect BATADAL_dataset04.csv --html page.html[/bold]
     """
     quiet = quiet or json
+    if html:
+        refuse_overwriting(html, record, plant)
     with working(f"reading {record}", quiet=quiet):
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every

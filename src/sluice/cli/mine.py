@@ -15,6 +15,7 @@ from sluice.cli.options import (
     RecordPath,
     SkipSeconds,
     open_record,
+    refuse_overwriting,
     slice_of,
 )
 from sluice.cli.rules import change_payload, rule_payload, show_rules
@@ -70,6 +71,7 @@ def mine(
     Example: [bold]sluice mine march.csv --out rules.json --fit 0.4 --calibrate 0.4[/bold]
     """
     quiet = quiet or json
+    refuse_overwriting(out_path, record, plant)
     if widen and not update:
         raise SettingError("--widen allows rules looser than those of --update; give --update too")
     old = load_rules(update) if update else None

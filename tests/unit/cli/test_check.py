@@ -192,3 +192,21 @@ def test_a_page_that_cannot_be_written_leaves_no_other_page(
     assert seen.code == 2
     assert "there is no folder" in seen.err
     assert not page.exists()
+
+
+def test_a_page_never_replaces_an_input(sluice: Run, tmp_path: Path) -> None:
+    for name in ("batch.csv", "rules.json"):
+        (tmp_path / name).write_text("kept")
+    command = ("check", tmp_path / "batch.csv", "--rules", tmp_path / "rules.json")
+    for option, name in (("--html", "batch.csv"), ("--png", "rules.json")):
+        seen = sluice(*command, option, tmp_path / name)
+        assert seen.code == 2
+        assert "is an input of this command; write another file" in seen.err
+        assert (tmp_path / name).read_text() == "kept"
+
+
+def test_a_folder_that_is_not_there_is_an_input_error(sluice: Run, tmp_path: Path) -> None:
+    seen = sluice("coordinator", "export-log", tmp_path / "nowhere", "--out", tmp_path / "log")
+    assert seen.code == 2
+    assert "No such file" in seen.err
+    assert "bug" not in seen.err

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from sluice.invariants.mining.joint import clean_facts
 from sluice.invariants.mining.windows import window_of
-from sluice.invariants.relations import Balance, Bound, Invariant, Window
-from sluice.invariants.ruleset import RuleSet
+from sluice.invariants.relations import Balance, Bound, Invariant, RelationKind, Window
+from sluice.invariants.ruleset import CleanFacts, RuleSet
 from sluice.invariants.words import amount, number, unit_of
 from sluice.telemetry import Record, Span
 
@@ -58,8 +58,18 @@ def keep_tolerances(
     rules = replace(new, invariants=tuple(invariants), channels=tuple(channels))
     if rules.clean:
         facts = clean_facts(rules, clean, liveness=rules.clean.liveness)
-        rules = replace(rules, clean=facts)
+        rules = replace(rules, clean=_with_windows_of(old, facts, rules))
     return rules, tuple(kept)
+
+
+def _with_windows_of(old: RuleSet, facts: CleanFacts, rules: RuleSet) -> CleanFacts:
+    """Add the old fact of each kept window that is longer than the new rows, so has no new fact."""
+    measured = {fact.rule for fact in facts.anchors}
+    missing = {rule.name for rule in rules.of_kind(RelationKind.WINDOW)} - measured
+    earlier = old.clean.anchors if old.clean else ()
+    return replace(
+        facts, anchors=(*facts.anchors, *(fact for fact in earlier if fact.rule in missing))
+    )
 
 
 def _no_looser(new: Invariant, old: Invariant, rules: RuleSet) -> tuple[Invariant, str]:

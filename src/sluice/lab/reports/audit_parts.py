@@ -137,9 +137,10 @@ def _separation(audits: Sequence[AuditedSet]) -> ReportTable:
     return ReportTable(
         slug="separation",
         title="Separation of clean from fabricated telemetry",
-        sentence="Batches at random places among the clean rows from which no rules were mined: "
-        "mean share of violating rows, and share of batches admitted with its 95 % interval. On "
-        "BATADAL the paper mined from half of the record; a grid mines from three tenths.",
+        sentence="The batches are at random places among the clean rows from which no rules were "
+        "mined. The table shows the mean share of violating rows, and the share of batches "
+        "admitted with its 95 % interval. On BATADAL the paper mined rules from half of the "
+        "record; a grid mines rules from three tenths of it.",
         columns=(
             Column(name="record"),
             Column(name="rule set"),
@@ -240,9 +241,10 @@ def _proofs(proofs: Sequence[AuditedProof]) -> ReportTable:
     return ReportTable(
         slug="proofs",
         title="Cost of a proof",
-        sentence="One clean batch of each record under its hardened rules, on this machine. The "
-        "last line is the paper's: another statement (32 sampled rows), another proof system that "
-        "needs a trusted set-up, and another machine (Apple M3 Pro).",
+        sentence="The table shows one clean batch of each record under its hardened rules, on this "
+        "machine. The last line is the paper's figure. It is for another statement (32 sampled "
+        "rows), another proof system that needs a trusted set-up, and another machine (Apple M3 "
+        "Pro).",
         columns=(
             Column(name="record"),
             Column(name="system"),

@@ -55,9 +55,9 @@ def admission_table(cells: Sequence[StoredCell]) -> ReportTable | None:
     return ReportTable(
         slug="admission",
         title="Batches that the gate admits",
-        sentence="Batches of malicious clients, projected onto the rules, and batches of honest "
-        "clients, over all seeds. The interval (95 %) and the difference are for the share of "
-        "malicious batches admitted.",
+        sentence="The table counts batches of malicious clients, projected onto the rules, and "
+        "batches of honest clients, over all seeds. The interval (95 %) and the difference are for "
+        "the share of malicious batches admitted.",
         columns=(
             *NAMES[:3],
             Column(name="seeds", digits=0),
@@ -107,10 +107,10 @@ def sweep_table(cells: Sequence[StoredCell]) -> ReportTable | None:
         return None
     return ReportTable(
         slug="sweep",
-        title="Recall lost to each attack under each rule",
-        sentence="Points of targeted recall lost against the clean federation, without a gate, "
-        "with a 95 % interval, and the share of rounds in which the rule accepted the updates of "
-        "malicious clients.",
+        title="Recall lost to each attack under each aggregation rule",
+        sentence="The table shows the points of targeted recall that are lost without a gate, "
+        "compared with the clean federation, with a 95 % interval. It also shows the share of "
+        "rounds in which the aggregation rule accepted the updates of malicious clients.",
         columns=(
             NAMES[0],
             NAMES[2],

@@ -65,7 +65,7 @@ def sweep_figures(sweep: ReportTable) -> list[Drawn]:
         drawn.append(
             Drawn(
                 topic="sweep",
-                title=f"Recall lost to each attack under each rule: {plant}",
+                title=f"Recall lost to each attack under each aggregation rule: {plant}",
                 sentence="Points of targeted recall lost against the clean federation; below, the "
                 "share of rounds in which the rule accepted the updates of malicious clients. "
                 "There is no gate.",

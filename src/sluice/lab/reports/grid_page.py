@@ -28,6 +28,8 @@ __all__ = [
     "write_lab_tables",
 ]
 
+_TITLES = {"batadal": "BATADAL", "swat": "SWaT", "wadi": "WADI"}  # records in a page's title
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabReport:
@@ -104,16 +106,18 @@ def write_lab_page(report: LabReport, path: Path) -> None:
 
 def write_lab_summary(report: LabReport, path: Path) -> None:
     """Write the tables with their findings as one page of Markdown."""
-    records = ", ".join(dict.fromkeys(cell.asked.record for cell in report.cells))
+    named = dict.fromkeys(cell.asked.record for cell in report.cells)
+    records = ", ".join(_TITLES.get(record, record) for record in named)
     made_by = "; ".join(
         f"Sluice {maker.version}, code {maker.code[:12]}" for maker in report.makers
     )
     parts = [
-        f"# The grid {report.name} on {records}",
+        f"# The grid `{report.name}` on {records}",
         (
             f"Written by `sluice lab report --summary` from the results alone ({made_by}). "
-            f"{_summary(report.cells)} Columns headed *paper* hold figures printed in the paper or "
-            "taken from the reference's results files; differences are ours minus theirs."
+            f"{_summary(report.cells)} Columns headed *paper* contain figures printed in the paper "
+            "or taken from the results files of the paper's code; differences are our figure minus "
+            "the paper's figure."
         ),
         *(
             f"**{note}.** No published figure is shown beside its cells."
@@ -145,8 +149,9 @@ def _summary(cells: Sequence[StoredCell]) -> str:
     federations = len({cell.federation for cell in done})
     records = ", ".join(dict.fromkeys(cell.asked.record for cell in cells))
     return (
-        f"{len(done):,} of {len(cells):,} cells on {records}, computed from {federations:,} "
-        "federations: cells with the same plants, the same rows and the same rule share one."
+        f"The page shows {len(done):,} of {len(cells):,} cells on {records}, computed from "
+        f"{federations:,} federations: cells with the same plants, the same rows and the same "
+        "aggregation rule share one federation."
     )
 
 

@@ -50,10 +50,10 @@ def quality_table(cells: Sequence[StoredCell]) -> ReportTable | None:
     return ReportTable(
         slug="quality",
         title="Detection quality over all attacks",
-        sentence="F1 and precision at the alarm threshold, average precision over all thresholds, "
-        "mean over seeds; the columns 'paper' hold the figures of the reference's results files. "
-        "F1 can stay or rise while the targeted attacks are overlooked, so recall on them is "
-        "measured too.",
+        sentence="The table shows F1 and precision at the alarm threshold, and average precision "
+        "over all thresholds, as means over seeds. The columns 'paper' contain the figures in the "
+        "results files of the paper's code. F1 can stay equal or rise while the detector misses "
+        "the targeted attacks, so recall on these attacks is measured too.",
         columns=(
             *NAMES,
             Column(name="mode"),

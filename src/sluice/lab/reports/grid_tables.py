@@ -44,8 +44,9 @@ def recall_table(cells: Sequence[StoredCell]) -> ReportTable:
     return ReportTable(
         slug="recall",
         title="Recall on the targeted attacks",
-        sentence="Share of the windows of targeted attacks that raise an alarm, mean over seeds; "
-        "the columns 'paper' hold the figures of the reference's results files.",
+        sentence="The table shows the share of the windows of targeted attacks that raise an "
+        "alarm, as a mean over seeds. The columns 'paper' contain the figures in the results files "
+        "of the paper's code.",
         columns=tuple(columns),
         rows=tuple(rows),
         finding=_recall_finding(rows, len(NAMES) + 1, modes),
@@ -62,10 +63,11 @@ def removal_table(cells: Sequence[StoredCell]) -> ReportTable | None:
         slug="removal",
         title="How much of the damage is removed",
         sentence="Damage is the targeted recall lost to the naive attack, in points. Removed is "
-        "the share of it that projection or gate restores (equation 7), over the seeds with at "
-        "least one point of damage. 'By construction' counts the seeds where the gate admits "
-        "exactly the clients of the reference. The last columns are gated minus naive over all "
-        "seeds, with a 95 % interval: if it contains zero, no effect is shown.",
+        "the share of the damage that projection or the gate restores (equation 7 of the paper), "
+        "over the seeds with at least one point of damage. 'By construction' counts the seeds "
+        "where the gate admits exactly the clients that take part in the mode of the column "
+        "'reference'. The last columns are recall in gated minus recall in naive over all seeds, "
+        "with a 95 % interval: if the interval contains zero, no effect is shown.",
         columns=(
             *NAMES,
             Column(name="reference"),
@@ -176,11 +178,11 @@ def _recall_finding(rows: Sequence[tuple[Value, ...]], first: int, modes: Sequen
         if isinstance(gap := row[first + 3 * at + 2], float)
     ]
     if not gaps:
-        return "The reference recorded none of these figures."
+        return "The paper's code recorded none of these figures."
     most, where = max(gaps)
     near = sum(gap <= NEAR for gap, _ in gaps)
     return (
-        f"Of {len(gaps)} figures that the reference recorded, {near} agree within {NEAR:g}; the "
+        f"Of {len(gaps)} figures that the paper's code recorded, {near} agree within {NEAR:g}; the "
         f"largest difference is {most:.3f}, for {where}."
     )
 

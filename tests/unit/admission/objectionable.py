@@ -1,0 +1,267 @@
+"""One rules file for each kind of objection, and the objection it gets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sluice.admission.acceptance import Objection, ObjectionKind
+from sluice.invariants.relations import Invariant
+from sluice.invariants.ruleset import CleanFacts, CleanShare, Profile, RuleSet
+from sluice.telemetry.channel import Codes, Role, Span
+from tests.unit.invariants.small_plant import (
+    BALANCED,
+    BOUND,
+    BOUNDED,
+    COUPLED,
+    COUPLING,
+    EVERY_RULE,
+    METER,
+    PLANT,
+    PUMP,
+    RATED,
+    TANK,
+    WINDOWED,
+    rule,
+)
+
+Kind = ObjectionKind
+SPARE = replace(PUMP, name="P2")
+DECLARE = "mine other rows, or declare why in [acceptance.reasons]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Rules, the last accepted ones, and what is objected to."""
+
+    rules: RuleSet
+    last: RuleSet | None = None
+    objection: Objection
+
+
+def ruled(*rules: Invariant) -> RuleSet:
+    return replace(EVERY_RULE, invariants=rules)
+
+
+def facts() -> CleanFacts:
+    assert EVERY_RULE.clean is not None
+    return EVERY_RULE.clean
+
+
+def claiming(change: Callable[[CleanFacts], CleanFacts]) -> RuleSet:
+    return replace(EVERY_RULE, clean=change(facts()))
+
+
+def share(rule: str, size: float) -> tuple[CleanShare, ...]:
+    return (CleanShare(rule=rule, share=size),)
+
+
+def case(
+    kind: Kind,
+    rules: RuleSet,
+    *,
+    remedy: str,
+    subject: str = "",
+    found: str = "",
+    allowed: str = "",
+    last: RuleSet | None = None,
+) -> Case:
+    objection = Objection(kind=kind, subject=subject, found=found, allowed=allowed, remedy=remedy)
+    return Case(rules=rules, last=last, objection=objection)
+
+
+WIDE = replace(TANK, span=Span(low=10_922.5, high=185_685.5))
+BIASED = rule(replace(BOUND, low=27.0), 3.0)
+UNSOUND = (
+    case(
+        Kind.DUPLICATE_NAME,
+        ruled(COUPLED, BALANCED, WINDOWED, RATED, RATED),
+        subject="L1 rate",
+        found="2",
+        remedy="rename them",
+    ),
+    case(
+        Kind.BAD_TOLERANCE,
+        ruled(replace(COUPLED, tolerance=-0.0), BALANCED, WINDOWED),
+        subject="P1~F1",
+        found="-0",
+        allowed="0",
+        remedy="mine the rule again",
+    ),
+    case(
+        Kind.UNDESCRIBED_CHANNEL,
+        replace(EVERY_RULE, channels=(PUMP, TANK), invariants=(COUPLED, RATED)),
+        subject="P1~F1",
+        found="F1",
+        remedy="add the channel or drop the rule",
+    ),
+    case(
+        Kind.NOT_ENCODABLE,
+        replace(EVERY_RULE, channels=(PUMP, replace(METER, span=None), TANK)),
+        found="rule 'P1~F1' reads 'F1', which has no instrument span; state one in the plant file",
+        remedy="mine the rules again",
+    ),
+)
+LOOSE = (
+    case(Kind.NO_PHYSICS, ruled(BOUNDED, RATED), remedy="mine other rows"),
+    case(
+        Kind.TOO_FEW_RULES,
+        ruled(COUPLED, BALANCED),
+        found="2",
+        allowed="3",
+        remedy="mine more rows or more channels",
+    ),
+    case(
+        Kind.NO_CLEAN_FACTS,
+        replace(EVERY_RULE, profile=Profile.PAPER_WIDE, clean=None),
+        found="paper-wide",
+        remedy="mine with --profile hardened",
+    ),
+    case(
+        Kind.LOOSE_TOLERANCE,
+        ruled(replace(COUPLED, tolerance=150.0), BALANCED, WINDOWED),
+        subject="P1~F1",
+        found="150 m3/h",
+        allowed="150 m3/h (50% of its nominal flow)",
+        remedy="mine it on calmer rows or drop the rule",
+    ),
+    case(
+        Kind.UNCOVERED_TANK,
+        replace(EVERY_RULE, channels=(*PLANT, replace(TANK, name="L2"))),
+        subject="L2",
+        found="0",
+        allowed="50%",
+        remedy=DECLARE,
+    ),
+    case(
+        Kind.UNCOVERED_ACTUATOR,
+        replace(EVERY_RULE, channels=(*PLANT, SPARE)),
+        subject="P2",
+        found="0",
+        allowed="1",
+        remedy=DECLARE,
+    ),
+    case(
+        Kind.REFUSES_CLEAN_BATCHES,
+        claiming(lambda clean: replace(clean, refused_share=0.051)),
+        found="5.1%",
+        allowed="5.0%",
+        remedy="mine on rows that show the plant's normal range",
+    ),
+    case(
+        Kind.CLAIMED_RESIDUAL,
+        claiming(lambda clean: replace(clean, severe=share("P1~F1", 50.5))),
+        subject="P1~F1",
+        found="303",
+        allowed="300",
+        remedy="mine it on calmer rows",
+    ),
+    case(
+        Kind.CLAIMED_TRANSITIONS,
+        claiming(lambda clean: replace(clean, envelope=share("P1~F1", 0.501))),
+        subject="P1~F1",
+        found="50.1%",
+        allowed="50.0%",
+        remedy="mine it on other rows",
+    ),
+    case(
+        Kind.CLAIMED_WINDOWS,
+        claiming(lambda clean: replace(clean, anchors=share("dL1/4", 0.06))),
+        subject="dL1/4",
+        found="6.0%",
+        allowed="5.0%",
+        remedy="mine it on other rows",
+    ),
+    case(
+        Kind.CLAIMED_REPEATS,
+        claiming(lambda clean: replace(clean, repeats=share("L1", 0.11))),
+        subject="L1",
+        found="11.0%",
+        allowed="10.0%",
+        remedy="mine it on other rows",
+    ),
+    case(
+        Kind.CLAIMED_JUMPS,
+        claiming(lambda clean: replace(clean, segments_per_row=0.0101)),
+        found="1.01%",
+        allowed="1.00%",
+        remedy="mine a record with fewer gaps",
+    ),
+)
+AFTER_LAST = (
+    case(
+        Kind.UNEXPLAINED_STANDBY,
+        replace(
+            EVERY_RULE,
+            channels=(*PLANT, replace(SPARE, role=Role.OTHER, codes=None)),
+            invariants=(rule(replace(COUPLING, standby=(("P2", 0),)), 6.0), BALANCED, WINDOWED),
+        ),
+        subject="P1~F1",
+        found="P2",
+        remedy="drop it from the rule's standby pumps",
+    ),
+    case(
+        Kind.MISSING_SINCE_LAST,
+        ruled(COUPLED, BALANCED, replace(WINDOWED, relation=replace(WINDOWED.relation, name="w"))),
+        last=ruled(COUPLED, rule(replace(COUPLING, name="P1~F9"), 6.0)),
+        subject="P1~F9",
+        remedy="mine it again, or declare why in [acceptance.reasons]",
+    ),
+    case(
+        Kind.WIDER_RANGE,
+        ruled(COUPLED, BALANCED, WINDOWED, BIASED),
+        last=EVERY_RULE,
+        subject="L1 in range",
+        found="27 to 3,000 mm",
+        allowed="30 to 3,000 mm",
+        remedy="keep the last accepted range",
+    ),
+    case(
+        Kind.LONGER_SETTLING,
+        ruled(rule(replace(COUPLING, settle=2), 6.0), BALANCED, WINDOWED),
+        last=EVERY_RULE,
+        subject="P1~F1",
+        found="2",
+        allowed="1",
+        remedy="keep it, or get a second approval",
+    ),
+    case(
+        Kind.LOOSER_THAN_LAST,
+        ruled(COUPLED, replace(BALANCED, tolerance=12.5), WINDOWED),
+        last=EVERY_RULE,
+        subject="dL1",
+        found="12.5 mm",
+        allowed="12 mm",
+        remedy="mine with --update, or get a second approval",
+    ),
+    case(
+        Kind.MAY_STAND_STILL,
+        claiming(lambda clean: replace(clean, liveness=())),
+        last=EVERY_RULE,
+        subject="L1",
+        remedy="mine rows in which it moves",
+    ),
+    case(
+        Kind.CHANGED_CHANNEL,
+        EVERY_RULE,
+        last=replace(EVERY_RULE, channels=(*PLANT, replace(METER, name="F2"))),
+        subject="F2",
+        allowed="flow",
+        remedy="restore it, or declare why in [acceptance.reasons]",
+    ),
+    case(
+        Kind.WIDER_SPAN,
+        replace(EVERY_RULE, channels=(PUMP, METER, WIDE)),
+        last=EVERY_RULE,
+        subject="L1",
+        found="10,922 to 185,686",
+        allowed="10,922 to 185,682",
+        remedy="state the instrument's span in the plant file",
+    ),
+    case(
+        Kind.CHANGED_CODES,
+        replace(EVERY_RULE, channels=(replace(PUMP, codes=Codes(off=0, on=(1,))), METER, TANK)),
+        last=EVERY_RULE,
+        subject="P1",
+        remedy="restore them in the plant file",
+    ),
+)
+CASES = {one.objection.kind: one for one in (*UNSOUND, *LOOSE, *AFTER_LAST)}

@@ -1,0 +1,297 @@
+"""Each kind of objection on a typed rules file, and each limit of acceptance at its edge."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.admission.acceptance import Acceptance, Objection, ObjectionKind, objections, unsound
+from sluice.admission.policy import HardenedPolicy, PaperPolicy, accept
+from sluice.invariants.relations import ActuatorState, Bound, Term
+from sluice.invariants.ruleset import Dropped, Liveness, RuleSet
+from sluice.telemetry.channel import Span
+from tests.unit.admission.objectionable import CASES, SPARE, UNSOUND, Case, claiming, ruled, share
+from tests.unit.invariants.small_plant import (
+    BALANCE,
+    BALANCED,
+    BOUNDED,
+    COUPLED,
+    COUPLING,
+    EVERY_RULE,
+    METER,
+    PLANT,
+    PUMP,
+    TANK,
+    WINDOW,
+    WINDOWED,
+    rule,
+)
+
+Kind = ObjectionKind
+REQUIRED = Acceptance()
+
+
+def kinds(
+    rules: RuleSet, required: Acceptance = REQUIRED, last: RuleSet | None = None
+) -> set[Kind]:
+    return {objection.kind for objection in objections(rules, required, last=last)}
+
+
+def test_the_typed_rules_are_accepted_and_again_after_themselves() -> None:
+    assert objections(EVERY_RULE, REQUIRED) == ()
+    assert objections(EVERY_RULE, REQUIRED, last=EVERY_RULE) == ()
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_each_kind_is_objected_to_in_the_plants_units(kind: Kind) -> None:
+    case = CASES[kind]
+    found = objections(case.rules, REQUIRED, last=case.last)
+    assert case.objection in found
+    assert case.objection.sentence.endswith(f"; {case.objection.remedy}")
+
+
+@pytest.mark.parametrize("case", UNSOUND, ids=lambda case: case.objection.kind.value)
+def test_rules_that_contradict_themselves_get_no_other_objection(case: Case) -> None:
+    assert unsound(case.rules) == objections(case.rules, REQUIRED) == (case.objection,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (Kind.DUPLICATE_NAME, "2 rules are named 'L1 rate'; rename them"),
+        (
+            Kind.BAD_TOLERANCE,
+            "P1~F1: the tolerance is -0; it must be above 0; mine the rule again",
+        ),
+        (
+            Kind.TOO_FEW_RULES,
+            (
+                "2 rules relate channels to each other; the policy requires 3; mine more rows or "
+                "more channels"
+            ),
+        ),
+        (
+            Kind.UNEXPLAINED_STANDBY,
+            (
+                "P1~F1 is not checked while P2 runs, and nothing states that P2 is on standby; "
+                "drop it from the rule's standby pumps"
+            ),
+        ),
+        (
+            Kind.CHANGED_CHANNEL,
+            (
+                "channel F2 is no longer described as a flow with its span; restore it, or declare "
+                "why in [acceptance.reasons]"
+            ),
+        ),
+        (
+            Kind.CLAIMED_JUMPS,
+            (
+                "the file claims that 1.01% of clean rows follow a time jump; the policy accepts "
+                "1.00%; mine a record with fewer gaps"
+            ),
+        ),
+    ],
+)
+def test_sentences_say_what_was_found_and_what_to_do(kind: Kind, sentence: str) -> None:
+    assert CASES[kind].objection.sentence == sentence
+
+
+def test_the_paper_requires_nothing_and_the_hardened_policy_its_acceptance() -> None:
+    bad = CASES[Kind.NO_PHYSICS].rules
+    assert accept(bad, PaperPolicy()) == ()
+    assert Kind.NO_PHYSICS in {one.kind for one in accept(bad, HardenedPolicy())}
+    strict = HardenedPolicy(acceptance=Acceptance(rules_min=4))
+    assert [one.kind for one in accept(EVERY_RULE, strict)] == [Kind.TOO_FEW_RULES]
+
+
+@pytest.mark.parametrize(("tolerance", "loose"), [(149.9, False), (150.0, True)])
+def test_a_coupling_must_be_tighter_than_half_of_its_largest_flow(
+    tolerance: float,
+    loose: bool,  # noqa: FBT001
+) -> None:
+    speeds = (ActuatorState(code=1, nominal=300.0), ActuatorState(code=2, nominal=10.0))
+    rules = ruled(rule(replace(COUPLING, states=speeds), tolerance), BALANCED, WINDOWED)
+    assert (Kind.LOOSE_TOLERANCE in kinds(rules)) is loose
+
+
+@pytest.mark.parametrize(("tolerance", "loose"), [(43_690.0, False), (43_690.1, True)])
+def test_a_balance_may_reach_a_quarter_of_the_span(
+    tolerance: float,
+    loose: bool,  # noqa: FBT001
+) -> None:
+    rules = ruled(COUPLED, rule(BALANCE, tolerance), WINDOWED)
+    assert (Kind.LOOSE_TOLERANCE in kinds(rules)) is loose
+
+
+@pytest.mark.parametrize(("tolerance", "loose"), [(48.0, False), (48.1, True)])
+def test_a_window_may_be_as_loose_as_its_rows_together(
+    tolerance: float,
+    loose: bool,  # noqa: FBT001
+) -> None:
+    rules = ruled(COUPLED, BALANCED, rule(WINDOW, tolerance))
+    assert (Kind.LOOSE_TOLERANCE in kinds(rules)) is loose
+
+
+@pytest.mark.parametrize(("tolerance", "covered"), [(74.9, True), (75.0, False)])
+def test_a_tank_needs_a_rule_that_sees_half_of_what_its_pump_moves(
+    tolerance: float,
+    covered: bool,  # noqa: FBT001
+) -> None:
+    """Half of 0.5 x 300 is 75 a row; the meter's span does not count where a coupling limits it."""
+    found = kinds(ruled(COUPLED, rule(BALANCE, tolerance)))
+    assert (Kind.UNCOVERED_TANK not in found) is covered
+
+
+def test_an_unmetered_pump_moves_its_coefficient_and_a_window_all_its_rows() -> None:
+    pumped = replace(WINDOW, terms=(Term(channel="P1", coefficient=-100.0, on=(1,)),))
+    assert Kind.UNCOVERED_TANK not in kinds(ruled(COUPLED, rule(pumped, 199.0)))
+    assert Kind.UNCOVERED_TANK in kinds(ruled(COUPLED, rule(pumped, 200.0)))
+
+
+def test_without_a_coupling_a_meter_reaches_the_further_end_of_its_span() -> None:
+    """0.5 x 185,682.5 m3/h: half of that is 46,420.625 a row."""
+    assert Kind.UNCOVERED_TANK not in kinds(ruled(rule(BALANCE, 46_420.0)))
+    assert Kind.UNCOVERED_TANK in kinds(ruled(rule(BALANCE, 46_421.0)))
+
+
+@pytest.mark.parametrize(
+    ("reason", "objected"),
+    [("it hardly ever switched in the clean record", False), ("the flow goes on", True)],
+)
+def test_a_pump_that_never_ran_needs_no_rule(reason: str, objected: bool) -> None:  # noqa: FBT001
+    rules = replace(
+        EVERY_RULE,
+        channels=(*PLANT, SPARE),
+        dropped=(Dropped(name="P2~flow", why=reason),),
+    )
+    found = [one for one in objections(rules, REQUIRED) if one.kind is Kind.UNCOVERED_ACTUATOR]
+    assert bool(found) is objected
+    for one in found:
+        assert one.remedy.endswith("(the miner says: the flow goes on)")
+
+
+def test_a_dropped_balance_is_quoted_for_its_tank() -> None:
+    gone = Dropped(name="dL2", why="unmetered flow dominates")
+    rules = replace(EVERY_RULE, channels=(*PLANT, replace(TANK, name="L2")), dropped=(gone,))
+    (found,) = objections(rules, REQUIRED)
+    assert found.remedy.endswith("(the miner says: unmetered flow dominates)")
+
+
+@pytest.mark.parametrize("subject", ["P2", "L2"])
+def test_a_declared_reason_or_a_milder_policy_stands_in_for_a_rule(subject: str) -> None:
+    rules = replace(EVERY_RULE, channels=(*PLANT, SPARE, replace(TANK, name="L2")))
+    missing = {one.subject for one in objections(rules, REQUIRED)}
+    assert missing == {"P2", "L2"}
+    declared = Acceptance(reasons={subject: "out of service"})
+    assert {one.subject for one in objections(rules, declared)} == missing - {subject}
+    assert objections(rules, Acceptance(every_pump=False, every_tank=False)) == ()
+
+
+@pytest.mark.parametrize(
+    ("rules", "kind"),
+    [
+        (claiming(lambda clean: replace(clean, refused_share=0.05)), Kind.REFUSES_CLEAN_BATCHES),
+        (
+            claiming(lambda clean: replace(clean, severe=share("P1~F1", 50.0))),
+            Kind.CLAIMED_RESIDUAL,
+        ),
+        (
+            claiming(lambda clean: replace(clean, envelope=share("P1~F1", 0.5))),
+            Kind.CLAIMED_TRANSITIONS,
+        ),
+        (
+            claiming(lambda clean: replace(clean, anchors=share("dL1/4", 0.05))),
+            Kind.CLAIMED_WINDOWS,
+        ),
+        (claiming(lambda clean: replace(clean, repeats=share("L1", 0.1))), Kind.CLAIMED_REPEATS),
+        (claiming(lambda clean: replace(clean, segments_per_row=0.01)), Kind.CLAIMED_JUMPS),
+    ],
+)
+def test_a_claim_may_reach_its_ceiling(rules: RuleSet, kind: Kind) -> None:
+    assert objections(rules, REQUIRED) == ()
+    assert kind in kinds(CASES[kind].rules)
+
+
+def test_a_claim_about_a_rule_that_is_not_in_the_file_is_measured_against_nothing() -> None:
+    """A residual of a rule that the file lacks has no size, and so no budget follows from it."""
+    assert kinds(claiming(lambda clean: replace(clean, severe=share("P9~F9", 9.0)))) == set()
+
+
+@pytest.mark.parametrize(
+    ("factor", "tolerance", "looser"), [(1.0, 12.0, False), (1.5, 18.0, False), (1.5, 18.1, True)]
+)
+def test_a_policy_may_leave_room_over_the_last_file(
+    factor: float,
+    tolerance: float,
+    looser: bool,  # noqa: FBT001
+) -> None:
+    rules = ruled(COUPLED, rule(BALANCE, tolerance), WINDOWED, BOUNDED)
+    found = kinds(rules, Acceptance(looser_than_last=factor), last=EVERY_RULE)
+    assert found == ({Kind.LOOSER_THAN_LAST} if looser else set())
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wider"),
+    [(30.0, 3_000.0, False), (33.0, 2_997.0, False), (27.0, 900.0, True), (90.0, 3_003.0, True)],
+)
+def test_neither_end_of_a_range_may_move_outward(
+    low: float,
+    high: float,
+    wider: bool,  # noqa: FBT001
+) -> None:
+    moved = rule(Bound(name="L1 in range", channel="L1", low=low, high=high), 99.0)
+    found = kinds(ruled(COUPLED, BALANCED, WINDOWED, moved), last=EVERY_RULE)
+    assert found == ({Kind.WIDER_RANGE} if wider else set())
+
+
+@pytest.mark.parametrize(("rows", "tolerance", "replaced"), [(8, 24.0, True), (8, 24.1, False)])
+def test_a_window_that_sees_as_slow_a_ramp_replaces_another(
+    rows: int,
+    tolerance: float,
+    replaced: bool,  # noqa: FBT001
+) -> None:
+    other = rule(replace(WINDOW, name=f"dL1/{rows}", rows=rows), tolerance)
+    found = kinds(ruled(COUPLED, BALANCED, other, BOUNDED), last=EVERY_RULE)
+    assert found == (set() if replaced else {Kind.MISSING_SINCE_LAST})
+
+
+def test_a_range_or_a_rate_may_go() -> None:
+    assert kinds(ruled(COUPLED, BALANCED, WINDOWED), last=EVERY_RULE) == set()
+
+
+def test_a_rule_of_another_kind_under_the_old_name_is_a_missing_one() -> None:
+    renamed = rule(Bound(name="dL1", channel="L1", low=0.0, high=1.0), 3.0)
+    (found,) = objections(
+        ruled(COUPLED, renamed, WINDOWED, rule(replace(BALANCE, name="d"), 12.0)),
+        REQUIRED,
+        last=ruled(BALANCED),
+    )
+    assert (found.kind, found.subject) == (Kind.MISSING_SINCE_LAST, "dL1")
+
+
+def test_a_shifted_span_of_the_same_width_is_accepted_and_a_lost_one_is_not() -> None:
+    shifted = replace(METER, span=Span(low=10_925.5, high=185_685.5))
+    assert kinds(replace(EVERY_RULE, channels=(PUMP, shifted, TANK)), last=EVERY_RULE) == set()
+    spare = replace(METER, name="F2")
+    lost = replace(EVERY_RULE, channels=(*PLANT, replace(spare, span=None)))
+    (found,) = objections(lost, REQUIRED, last=replace(EVERY_RULE, channels=(*PLANT, spare)))
+    assert (found.kind, found.subject, found.found) == (Kind.CHANGED_CHANNEL, "F2", "flow")
+
+
+def test_a_declared_reason_covers_what_changed_since_the_last_file() -> None:
+    for kind in (Kind.MISSING_SINCE_LAST, Kind.MAY_STAND_STILL, Kind.CHANGED_CHANNEL):
+        case = CASES[kind]
+        declared = Acceptance(reasons={case.objection.subject: "rebuilt"})
+        assert kind not in kinds(case.rules, declared, last=case.last)
+
+
+def test_a_level_that_may_move_by_nothing_may_stand_still() -> None:
+    still = (Liveness(level="L1", rows=8, smallest_range=0.0),)
+    rules = claiming(lambda clean: replace(clean, liveness=still))
+    assert kinds(rules, last=EVERY_RULE) == {Kind.MAY_STAND_STILL}
+
+
+def test_an_objection_without_details_is_a_whole_sentence() -> None:
+    bare = Objection(kind=Kind.NO_PHYSICS, remedy="mine other rows")
+    assert (bare.subject, bare.found, bare.allowed) == ("", "", "")
+    assert bare.sentence.startswith("the rules hold no coupling, balance or window")
