@@ -38,10 +38,12 @@ from sluice.telemetry.writers import FileLayout, write
 CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
 HEAD = """# Cost of many plants to their coordinator
 
-Written by `make many` (`python -m benchmarks many`): simulated plants in one process, each with a
-`{system}` proof of {rows} rows of `line`, which the coordinator verifies; {rounds} rounds. Times
-are the coordinator's processor time: that of the process less that used while a plant answers.
-Figures per round leave out the first round.
+Written by `make many` (`python -m benchmarks many`). The plants are simulated in one process. Each
+makes a `{system}` proof of {rows} rows of `line`, which the coordinator verifies. There are \
+{rounds} rounds.
+Times are the coordinator's processor time: the time of the whole process minus the time used while
+a plant answers. Figures per round leave out the first round. The column *of the smallest* is the
+cost per plant and round, relative to the smallest federation.
 
 """
 console = Console(highlight=False)

@@ -85,7 +85,7 @@ def study_page(study: Study, seeds: int) -> Iterator[str]:
     yield (
         f"\n## {study.name}\n\n{study.setup.clients} plants, {study.setup.malicious} of them "
         f"malicious, seeds 0 to {seeds - 1}. *Planted* is the share of a malicious client's rows "
-        "that hold an attack.\n"
+        "that contain an attack.\n"
     )
     yield "| attack | planted | " + " | ".join(f"{gate} gate admits" for gate in GATES) + " |"
     yield "|---|---|" + "---|" * len(GATES)

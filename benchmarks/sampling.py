@@ -83,10 +83,11 @@ def study_page(of: Subject, batches: int) -> Iterator[str]:
     rules, results = audited(of, batches)
     share = clean_share(rules)
     yield (
-        f"\n## {of.name}\n\n{len(rules.invariants)} rules of the paper's wide profile, mined on "
-        f"{of.mined_on}. Batches of {SAMPLED_ROWS:,} rows from {of.clean_as}, {batches} of each "
-        f"kind, {DRAWS} draws of each; attacks from {of.labelled_as}. Calibration leaves at most "
-        f"{share:.1%} of clean rows violating, from which `attest setup` derives a budget of "
+        f"\n## {of.name}\n\nThe gate has {len(rules.invariants)} rules of the paper's wide "
+        f"profile, mined on {of.mined_on}. The batches have {SAMPLED_ROWS:,} rows and come from "
+        f"{of.clean_as}. There are {batches} batches of each kind, with {DRAWS} draws of each. The "
+        f"attacks come from {of.labelled_as}. After calibration, at most {share:.1%} of clean rows "
+        "violate. From this share `attest setup` derives a budget of "
         f"{violation_budget(rules, samples=32)} of 32."
     )
     yield (
@@ -109,8 +110,9 @@ def study_page(of: Subject, batches: int) -> Iterator[str]:
 def published_page() -> Iterator[str]:
     """Write what the formula gives for the violating shares of the paper's batches."""
     yield (
-        "\n## The paper's batches, by the formula\n\nThe figures of table 8 at v_max 1, and the "
-        "probability that a batch with the same share of violating *rows* passes.\n"
+        "\n## The paper's batches, by the formula\n\nThe table shows the figures of the paper's "
+        "table 8 at v_max 1, and the probability that a batch with the same share of violating "
+        "*rows* passes.\n"
     )
     ways = [f"k {draw.samples}, v_max {draw.violations}" for draw in WAYS]
     yield f"| batch | violating | the paper, k 16 and 32 | {' | '.join(ways)} |"
@@ -140,16 +142,15 @@ def _line(row: SamplingRow) -> str:
 
 HEAD = """# How often sampled rows let a batch pass
 
-Written by `make sampling` (`python -m benchmarks sampling`). Rows are sampled as in
-[the sampled proof](../explanation/sampled-proof.md): k rows of each batch. A batch passes if at
-most v_max of them violate. *Passed* is the share of draws that pass. *Formula* is the
-hypergeometric probability, averaged over the same batches. *Difference* is in standard errors of
-the draws. *Within silence budget* is the share of draws in which every coupling applies on as many
-rows as its budget demands. The last column is the paper's table 8, measured on SWaT batches and
-counting pairs of row and rule; its violating share is that of one batch of each kind, and its
-replay is a window in which every row is an attack. Batches here have other shares of violating
-rows, so compare the trend of the columns, not their digits; the formula relates share and
-probability."""
+Written by `make sampling` (`python -m benchmarks sampling`). Rows are drawn as in [the sampled
+proof](../explanation/sampled-proof.md): k rows of each batch. A batch passes if at most v_max of
+them violate. *Passed* is the share of draws that pass. *Formula* is the hypergeometric probability,
+averaged over the same batches. *Difference* is in standard errors of the draws. *Within silence
+budget* is the share of draws in which every coupling applies on as many rows as its budget demands.
+The last column is the paper's table 8. The paper measured SWaT batches and counted pairs of row and
+rule. Its violating share is the share in one batch of each kind, and in its replay every row is an
+attack. The batches on this page have other shares of violating rows, so compare the trend of the
+columns, not the digits. The formula gives the probability for each share."""
 
 
 def main() -> None:

@@ -27,10 +27,12 @@ ROOT = Path(__file__).parents[2]
 FULL = "rust/attest-core/src/full"
 HEAD = """# Cost of other parameters of the full proof
 
-Written by `make parameters` (`python -m benchmarks parameters`): the core is built once for each
-choice, and a batch of `treatment` under hardened rules is proven with each in turn. Times are of
-library calls, medians of {runs} (least to most). Memory is of a process that proves once.
-{processors} processors, load {load:.1f} at the start.
+Written by `make parameters` (`python -m benchmarks parameters`). The Rust core is built once for
+each choice of parameters, and each build proves a batch of `treatment` under hardened rules. Times
+are of library calls: the median of {runs} (smallest to largest). Memory is that of a process \
+that proves
+once. The column *times ours* is the proving time divided by that of our parameters. The machine had
+{processors} processors and a load of {load:.1f} at the start.
 """
 COLUMNS = """
 ## {rows:,} rows

@@ -52,8 +52,8 @@ def _damage(runs: Runs) -> Iterator[str]:
             named = f" ({', '.join(damaged)})" if 0 < len(damaged) < len(RULES) else ""
             mean = 100 * fmean(change.mean for change in changes.values())
             parts.append(
-                f"{name} changes by {mean:+.1f} points (mean over rules) and falls beyond chance "
-                f"under {len(damaged)} of {len(RULES)} rules{named}"
+                f"{name} changes by {mean:+.1f} points (mean over aggregation rules) and falls "
+                f"beyond chance under {len(damaged)} of {len(RULES)} aggregation rules{named}"
             )
         yield f"With {words} and without a gate, {'; '.join(parts)}."
 
@@ -81,16 +81,18 @@ def _gate(runs: Runs) -> Iterator[str]:
             runs,
             partial(_gated, runs, "gated", attack),
             partial(_gated, runs, "physics-aware", attack),
+            lower="lowers it",
         )
-        yield f"Against {words}, the hardened gate changes recall under {saved}."
+        yield f"Against {words}, the hardened gate raises recall beyond chance under {saved}."
     left = _over_rules(
         runs,
         lambda rule: runs.of("gated", rule, "replay", "hardened"),
         lambda rule: runs.of("honest-only", rule),
+        lower="lower",
     )
     yield (
-        "With the hardened gate, malicious clients that project change recall, compared with "
-        f"honest-only, under {left}."
+        "With the hardened gate and malicious clients that project, recall is higher than in "
+        f"honest-only, beyond chance, under {left}."
     )
 
 
@@ -98,14 +100,16 @@ def _gated(runs: Runs, mode: str, attack: str, rule: str) -> BySeed:
     return runs.of(mode, rule, attack, "hardened")
 
 
-def _over_rules(runs: Runs, here: Callable[[str], BySeed], there: Callable[[str], BySeed]) -> str:
+def _over_rules(
+    runs: Runs, here: Callable[[str], BySeed], there: Callable[[str], BySeed], *, lower: str
+) -> str:
     changes = [runs.difference(here(rule), there(rule), recall) for rule in RULES]
     better = sum(change.low > 0 for change in changes)
     worse = sum(change.high < 0 for change in changes)
     mean = 100 * fmean(change.mean for change in changes)
     return (
-        f"{better} of {len(RULES)} rules for the better and {worse} for the worse, beyond chance "
-        f"(mean over rules {mean:+.1f} points)"
+        f"{better} of {len(RULES)} aggregation rules and {lower} under {worse} (mean over "
+        f"aggregation rules {mean:+.1f} points)"
     )
 
 
@@ -119,10 +123,13 @@ def _physics(runs: Runs) -> Iterator[str]:
     for gate in ("paper", "hardened"):
         for words, attack in (("projected replays", "replay"), ("optimised poison", "feasible")):
             gains = [
-                f"{points(_added(runs, rule, attack, gate, recall))} points of recall under {rule}"
+                f"{points(_added(runs, rule, attack, gate, recall))} points with {rule}"
                 for rule in TWO_RULES
             ]
-            yield f"With the {gate} gate instead, {words}: {', '.join(gains)}."
+            yield (
+                f"With the {gate} gate in place of the ranges gate, recall under {words} changes "
+                f"by {' and by '.join(gains)}."
+            )
 
 
 def _added(
@@ -138,7 +145,10 @@ def _joining(runs: Runs) -> Iterator[str]:
         change = runs.difference(joined, alone, figure)
         yield f"{_beyond(change)}: {points(change)} points of {name} (FedAvg, no attack)."
     poisoned = runs.difference(runs.of("naive", "fedavg", "replay"), alone, recall)
-    yield f"With malicious clients that replay: {points(poisoned)} points of recall."
+    yield (
+        "With malicious clients that replay, the federation changes recall by "
+        f"{points(poisoned)} points, compared with training alone."
+    )
 
 
 def _beyond(change: PairedDifference) -> str:

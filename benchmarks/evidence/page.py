@@ -37,7 +37,7 @@ def _study(runs: Runs) -> Iterator[str]:
     clients = len(first.admitted) + len(first.refused)
     yield (
         f"{clients} plants, {len(first.liars)} of them malicious, {runs.seeds} seeds, 25 rounds of "
-        f"2 epochs, batch {DESCENT.batch}.\n"
+        f"2 epochs, {DESCENT.batch} windows per training step.\n"
     )
     yield from answers(runs)
     yield from _references(runs)
@@ -79,10 +79,10 @@ def _figures(results: Sequence[CellResult]) -> str:
 def _damage(runs: Runs) -> Iterator[str]:
     yield "### Damage without a gate\n"
     yield (
-        "Honest-only: mean (standard deviation) over seeds without the malicious clients. Other "
-        "columns: change in points when they take part without a gate, with a 95 % interval. "
-        "Feasible poison is optimised within the hardened rules; attest-clean trains on the "
-        "replay.\n"
+        "The column *honest-only* is the mean (standard deviation) over seeds without the "
+        "malicious clients. The other columns are the change in points when malicious clients take "
+        "part without a gate, with a 95 % interval. Feasible poison is optimised within the "
+        "hardened rules; attest-clean trains on the replay.\n"
     )
     for name, figure in FIGURES:
         yield f"| {name} | honest-only | {' | '.join(NON_ADAPTIVE)} | feasible | attest-clean |"
@@ -103,9 +103,9 @@ def _damage(runs: Runs) -> Iterator[str]:
 def _admitted(runs: Runs) -> Iterator[str]:
     yield "### Admitted and refused batches\n"
     yield (
-        "Batches of malicious clients that were admitted, over all seeds, and the reasons for "
-        "which the others were refused (with the number of clients; one refusal may have several "
-        "reasons). The last column counts refused honest clients.\n"
+        "The table counts the batches of malicious clients that were admitted, over all seeds. It "
+        "also gives the reasons for which the others were refused (with the number of clients; one "
+        "refusal may have several reasons). The last column counts refused honest clients.\n"
     )
     yield "| gate | attack | admitted | refused for | honest refused |"
     yield "|---|---|---|---|---|"
@@ -130,9 +130,10 @@ def _admission_row(gate: str, attack: str, results: BySeed) -> str:
 def _given_back(runs: Runs) -> Iterator[str]:
     yield "### Damage left and saved by the gate\n"
     yield (
-        "Change in points of recall and of average precision. *Left*: with the gate, compared with "
-        "honest-only (the remaining damage). *Saved*: with the gate, compared with the same poison "
-        "without a gate.\n"
+        "The table shows changes in points of recall and of average precision. *Left* is the "
+        "figure with the gate minus the figure in honest-only (the remaining damage). *Saved* is "
+        "the figure with the gate minus the figure with the same poison and no gate. The column "
+        "*rule* is the aggregation rule.\n"
     )
     yield "| gate | attack | rule | recall left | recall saved | precision left | precision saved |"
     yield "|---|---|---|---|---|---|---|"
@@ -163,8 +164,9 @@ def _left_saved(runs: Runs, rule: str, behind: BySeed, ungated: BySeed) -> str:
 def _ranges(runs: Runs) -> Iterator[str]:
     yield "### Physics rules compared with ranges alone\n"
     yield (
-        "The same malicious clients, each time adapted to the gate that judges them. Change in "
-        "points with the gate, compared with the ranges gate.\n"
+        "The malicious clients are the same, and adapt to the gate that judges them. The table "
+        "shows the change in points with the gate, compared with the ranges gate. The column "
+        "*rule* is the aggregation rule.\n"
     )
     yield "| gate | attack | rule | targeted recall | targeted average precision |"
     yield "|---|---|---|---|---|"
@@ -182,10 +184,11 @@ def _ranges(runs: Runs) -> Iterator[str]:
 def _removal(runs: Runs) -> Iterator[str]:
     yield "### Removal (equation 7), the paper's figure\n"
     yield (
-        "Share of the naive replay's damage that is removed when malicious clients project, over "
-        "the seeds with at least one point of damage (n: informative seeds of all). *By "
-        "construction* counts informative seeds on which the gate admitted no malicious client, so "
-        "that gated and honest-only are the same federation.\n"
+        "The table shows which share of the naive replay's damage is removed when malicious "
+        "clients project, over the seeds with at least one point of damage. These are the "
+        "informative seeds (column n: informative seeds of all seeds). The column *rule* is the "
+        "aggregation rule. *By construction* counts informative seeds on which the gate admitted "
+        "no malicious client, so that gated and honest-only are the same federation.\n"
     )
     yield (
         "| rule | damage | n | projection alone | paper gate | hardened gate "
@@ -243,20 +246,23 @@ def _percent(removed: Removal) -> str:
 
 HEAD = """# Damage by poisoning, and how much the gate prevents
 
-Written by `make evidence` (`python -m benchmarks evidence`) from the code and the records alone;
-another run on the same machine gives the same numbers. Modes are paired: poison is made once per
-plant and seed, and initial weights and shuffles are the same in every mode. Modes differ only in
-which clients take part and with which rows. Malicious clients give half of their training windows
-to the attacks they want to hide (a quarter of a shard's rows, drawn separately for each seed); no
-gate and no proof constrains that weighting. Alarm thresholds come from clean validation rows alone.
-Intervals are bootstrap intervals over seeds, widened for the small number of seeds. *Beyond chance*
-means that the interval does not contain zero. With this many intervals on one page, some exclude
-zero by chance.
+Written by `make evidence` (`python -m benchmarks evidence`). The page depends only on the code and
+the records: another run on the same machine gives the same numbers. Modes are paired: poison is
+made once per plant and seed, and initial weights and shuffles are the same in every mode. Modes
+differ only in which clients take part and with which rows. Each malicious client wants to hide
+attacks that take a quarter of a shard's rows; each seed draws these attacks separately. Half of the
+client's training windows contain these attacks; no gate and no proof constrains this weighting.
+Alarm thresholds come from clean validation rows alone. Intervals are bootstrap intervals over
+seeds, widened for the small number of seeds. *Beyond chance* means that the interval does not
+contain zero. With this many intervals on one page, some exclude zero by chance.
 
 Gates: *ranges* checks minimum, maximum and step of each channel and allows 1 % of rows to violate;
-*paper* is the paper's wide rules with its 1 % policy; *hardened* is ours. A *projected* replay is
-moved onto the rules of the gate that judges it, by a certified least-squares projection that also
-uses the 1 % of rows that may violate. The projection does not change actuators and ignores checks
-that are not rules (repeated readings, how often a pump switches). *Feasible* clients also satisfy
-these checks and optimise the poison within the rules. *Attest-clean* clients show a clean shard and
-train on the replay: the gate judges telemetry, and nothing binds the update to it."""
+*paper* uses the paper's rules (profile `paper-wide`) with the paper's 1 % policy; *hardened* uses
+Sluice's default rules and policy. A *projected* replay is moved onto the rules of the gate that
+judges it, by a certified least-squares projection that also uses the 1 % of rows that may violate.
+The projection does not change actuators and ignores checks that are not rules (repeated readings,
+how often a pump switches). *Feasible* clients also satisfy these checks and optimise the poison
+within the rules. *Attest-clean* clients show a clean shard and train on the replay: the gate judges
+telemetry, and nothing binds the update to this telemetry. On this page *aggregation rule* means a
+rule that combines updates (fedavg, median and others), and *rules* without this word means rules of
+physics."""

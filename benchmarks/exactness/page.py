@@ -44,9 +44,16 @@ MADE = (
     "or a little more."
 )
 CHECKS = (
-    "After the colon: the kind of rule that used the budget, if only one did. The statement does "
-    "not cover repeated stretches, and the policies of this run ignore them."
+    "The word after the colon is the kind of rule that used the budget, if only one kind did. The "
+    "statement of the circuit does not cover repeated stretches, and the policies of this run "
+    "ignore them."
 )
+
+UNSTATABLE = {  # reasons of the core in words for this page
+    "N rows are too few to balance N bits of budgets": (
+        "the batch has too few rows for the bits of its budgets"
+    ),
+}
 
 
 def page(run: Run) -> str:
@@ -77,10 +84,10 @@ def _batches(run: Run) -> list[str]:
         (
             f"**{tally.verdicts.total():,} batches under {tally.cases - passed_over:,} sets of "
             f"rules (seed {run.seed}): {len(tally.disagreements)} disagreements.** The gate judges "
-            "each batch under the hardened policy. The circuit's trace is filled, and every "
-            "constraint is tested on every row. For each refused batch, the trace is filled again "
-            f"as a malicious prover would fill it (a forced trace): {tally.forced:,} such traces "
-            f"break a constraint, {len(tally.unbroken)} break none. "
+            "each batch under the hardened policy. The benchmark fills the circuit's trace and "
+            "tests every constraint on every row. For each refused batch, the trace is filled "
+            f"again as a malicious prover would fill it (a forced trace): {tally.forced:,} such "
+            f"traces break a constraint, {len(tally.unbroken)} break none. "
             f"{tally.uncommitted + tally.outside:,} more batches are refused when a plant commits "
             f"to them: {tally.outside:,} contain a time jump under policies that allow none, and "
             f"{tally.uncommitted:,} contain a reading beyond a limit that leaves a register only "
@@ -107,10 +114,10 @@ def _batches(run: Run) -> list[str]:
             "circuit cannot state such budgets, so these batches are not counted."
         )
     if passed_over:
+        skipped = "; ".join(UNSTATABLE.get(each, each) for each in sorted(tally.unstatable))
         parts.append(
-            f"{passed_over:,} more sets of rules cannot be stated for so short a batch "
-            f"and were skipped ({'; '.join(sorted(tally.unstatable))}). The built-in policy "
-            "requires at least 200 rows."
+            f"{passed_over:,} more sets of rules cannot be stated for such a short batch and were "
+            f"skipped ({skipped}). The built-in policy requires at least 200 rows."
         )
     return parts
 
@@ -128,13 +135,13 @@ def _proofs(run: Run) -> list[str]:
     return [
         "## Proofs at the limit of alpha",
         (
-            f"{len(run.proofs):,} batches of {min(each.rows for each in run.proofs)} to "
+            f"There are {len(run.proofs):,} batches of {min(each.rows for each in run.proofs)} to "
             f"{max(each.rows for each in run.proofs)} rows with "
             f"{min(each.violating for each in run.proofs)} to "
-            f"{max(each.violating for each in run.proofs)} violating rows. With a budget of "
-            "exactly that many, a proof is made and verified. With one less, no proof is made, and "
-            f"the proof for the larger budget is invalid. {wrong} failed. A proof has "
-            f"{min(sizes) / 1e3:.0f} to {max(sizes) / 1e3:.0f} kB."
+            f"{max(each.violating for each in run.proofs)} violating rows. If the budget equals "
+            "the number of violating rows, a proof is made and verified. If the budget is one "
+            f"less, no proof is made, and the proof for the larger budget is invalid. {wrong} "
+            f"batches failed. A proof has {min(sizes) / 1e3:.0f} to {max(sizes) / 1e3:.0f} kB."
         ),
     ]
 

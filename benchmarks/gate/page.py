@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from benchmarks.gate.outcome import CHANCE, Outcome
-from sluice.lab.audits import FREEZE_JITTER, Honest, Proportion
+from sluice.lab.audits import FREEZE_JITTER, Fabricated, Honest, Proportion
 
 __all__ = ["page"]
 
 ALPHA = 0.01
 REASONS = 2
 LISTED = 12  # refusals shown in full; the rest is in --json
+HOLD = ("all hold", "one requirement fails", "two requirements fail", "three requirements fail")
+REACHED = {"record": "the whole record", "batch": "a batch"}
 
 
 def page(outcomes: Sequence[Outcome], skipped: Sequence[str], *, quick: bool) -> str:
@@ -55,31 +57,37 @@ def _must_hold(outcomes: Sequence[Outcome]) -> list[str]:
         hardened, wide = outcome.coverage
         violations = []
         if hardened.covered < wide.covered:
-            violations.append(f"hardened covers {hardened.covered}, paper-wide {wide.covered}")
-        for season in outcome.seasons:
-            refused = season.honest.refused
-            if refused.low > ALPHA:
-                violations.append(f"honest refusals above 1 % ({season.season}: {_share(refused)})")
+            violations.append(
+                f"The hardened rules cover {hardened.covered} attacks, paper-wide {wide.covered}"
+            )
+        above = [
+            f"{season.season}: {_share(season.honest.refused)}"
+            for season in outcome.seasons
+            if season.honest.refused.low > ALPHA
+        ]
+        if above:
+            violations.append(f"Honest refusals lie above 1 % ({'; '.join(above)})")
         unmatched = sum(len(each.unmatched) for each in outcome.fabrications)
         if unmatched:
-            kinds = ", ".join(
-                f"{len(each.unmatched)} {each.name} by {each.reach.value}"
-                for each in outcome.fabrications
-                if each.unmatched
-            )
-            violations.append(f"admitted without matching states: {kinds}")
-        lines.append(
-            f"- {outcome.plant}: " + ("; ".join(violations) if violations else "all hold") + "."
-        )
+            kinds = ", ".join(_unmatched(each) for each in outcome.fabrications if each.unmatched)
+            batches = "1 batch is" if unmatched == 1 else f"{unmatched} batches are"
+            violations.append(f"{batches} admitted without matching states: {kinds}")
+        lines.append(f"- {outcome.plant}: {'. '.join((HOLD[len(violations)], *violations))}.")
     return [
         "## Requirements",
         (
-            "The hardened rules cover at least as many attacks as the paper's wide rules. "
-            "In no season does the interval of refused honest batches lie above 1 %. No "
+            "The hardened rules cover at least as many attacks as the paper's wide rules. The "
+            "interval of refused honest batches does not lie above 1 % in any season. No "
             "fabricated batch is admitted, except splices whose pieces meet in the same state."
         ),
         "\n".join(lines),
     ]
+
+
+def _unmatched(each: Fabricated) -> str:
+    name = f"a {each.name} pieces" if each.name.startswith("splice") else each.name
+    times = f" ({len(each.unmatched)} times)" if len(each.unmatched) > 1 else ""
+    return f"{name} of {REACHED[each.reach.value]}{times}"
 
 
 def _coverage(outcomes: Sequence[Outcome]) -> list[str]:
@@ -118,11 +126,11 @@ def _coverage(outcomes: Sequence[Outcome]) -> list[str]:
         _table(columns, rows),
         (
             "An attack is covered if more than 1 % of its rows are suspect. It is covered beyond "
-            f"chance if also fewer than {CHANCE:.0%} of the clean record's stretches of that "
-            "length have as many suspect rows. The table shows which of these attacks the rules "
-            "detect. It does not show that a batch with such an attack is refused, and it says "
-            "nothing about unlabelled attacks. The treatment plant's attacks run on the seed it "
-            "was mined on, in another week."
+            f"chance if, in addition, fewer than {CHANCE:.0%} of the clean record's stretches of "
+            "the same length have as many suspect rows. The table shows which of these attacks the "
+            "rules detect. It does not show that a batch with such an attack is refused, and it "
+            "says nothing about unlabelled attacks. The attacks of `treatment` were simulated with "
+            "the same seed as the rows from which its rules were mined, but in another week."
         ),
     ]
     if missed:
@@ -157,12 +165,12 @@ def _honest(outcomes: Sequence[Outcome]) -> list[str]:
         "## 2. Honest batches",
         _table(columns, rows),
         (
-            "Disjoint batches of records on which no rule was mined or calibrated. The table shows "
-            "how often a plant that behaves like this simulator (or like BATADAL's second "
-            "half-year) is refused. It says nothing about a plant that changes its set-points, "
-            "loses an instrument or is mined from too short a record. A batch may be refused for "
-            "several reasons. The batches of one seed share its weather, so the intervals are "
-            "somewhat too narrow."
+            "The batches are disjoint and come from records on which no rule was mined or "
+            "calibrated. The table shows how often a plant that behaves like this simulator (or "
+            "like BATADAL's second half-year) is refused. It says nothing about a plant that "
+            "changes its set-points, loses an instrument or has rules from a record that is too "
+            "short. A batch may be refused for several reasons. The batches of one seed share its "
+            "random conditions, so the intervals are somewhat too narrow."
         ),
     ]
     if every:
@@ -221,15 +229,15 @@ def _fabrications(outcomes: Sequence[Outcome]) -> list[str]:
         _table(columns, rows),
         (
             "Rolls and scalings use every original once. Splices and permutations are drawn at "
-            "random until there are enough (or no more change anything). A batch counts only if "
-            "its readings changed, and only once: a roll over rows in which nothing switches, a "
-            "permutation that leaves every state in place and a splice in its old order do not "
-            "count. Of a record spliced as a whole, only batches that contain a join count. "
-            "State-matched: an admitted splice in which every row rule is within tolerance at "
-            "every join, that is, pieces of true telemetry that meet in the same state. The table "
-            "shows how the gate performs against these attacks at random places. An adversary who "
-            "searches for matching states finds them; every row of such a splice is still true "
-            "telemetry of the plant."
+            "random until there are enough, or until no further draw changes anything. A batch "
+            "counts only if its readings changed, and only once: a roll over rows in which nothing "
+            "switches, a permutation that leaves every state in place and a splice in its old "
+            "order do not count. Of a record spliced as a whole, only batches that contain a join "
+            "count. *State-matched* is an admitted splice in which every rule about single rows is "
+            "within tolerance at every join: pieces of true telemetry that meet in the same state. "
+            "The table shows how the gate performs against these attacks at random places. An "
+            "adversary who searches for matching states finds them; every row of such a splice is "
+            "still true telemetry of the plant."
         ),
     ]
     if listed:
@@ -262,12 +270,13 @@ def _freezes(outcomes: Sequence[Outcome]) -> list[str]:
         "## 4. Frozen levels",
         _table(columns, rows),
         (
-            "One level is frozen at its last reading from a random row on, with jitter whose "
-            f"standard deviation is {FREEZE_JITTER:.0%} of that of its row-to-row steps. Refused: "
-            "share of batches, with its interval. True range: the level's median range over those "
-            "rows before the freeze, in its own unit. Batches are the originals of table 3. A tank "
-            "whose level does not change for so long looks the same as a frozen one. For a level "
-            "without a balance, only its range over a block is checked."
+            "One level is frozen at its last reading from a random row on. The frozen reading has "
+            f"jitter with a standard deviation of {FREEZE_JITTER:.0%} of the standard deviation of "
+            "the level's row-to-row steps. *Refused* is the share of batches, with its interval. "
+            "*True range* is the level's median range over the same number of rows before the "
+            "freeze, in its own unit. Batches are the originals of table 3. A tank whose level "
+            "does not change for so long looks the same as a frozen one. For a level without a "
+            "balance, only its range over a block is checked."
         ),
     ]
 
@@ -308,16 +317,18 @@ def _ramps(outcomes: Sequence[Outcome]) -> list[str]:
         (
             "One level drifts away for two windows and back for two, through the whole batch, by a "
             "multiple of the smallest ramp that its window rule states (tolerance over rows, in "
-            "the level's unit per row). Refused: share of batches, with its interval. By window: "
-            "the number of refused batches in which a window of this level does not balance; with "
-            "a wide tolerance, the drift leaves the tank's range before a window detects it. At "
-            "the stated ramp the residual reaches the tolerance, and honest noise decides on which "
-            "side a window falls. Assume that half of the stated ramp is undetectable. This bounds "
-            "what a patient malicious client can hide."
+            "the level's unit per row). *Refused* is the share of batches, with its interval. *By "
+            "window* is the number of refused batches in which a window of this level does not "
+            "balance; with a wide tolerance, the drift leaves the tank's range before a window "
+            "detects it. At the stated ramp the residual reaches the tolerance, and honest noise "
+            "decides whether a window counts as violating. Assume that half of the stated ramp is "
+            "undetectable. This bounds what a patient malicious client can hide."
         ),
     ]
     if unwatched:
-        parts.append(f"Levels without a window rule, which no ramp was tested on: {unwatched}.")
+        parts.append(
+            f"No ramp was tested on these levels, because they have no window rule: {unwatched}."
+        )
     return parts
 
 

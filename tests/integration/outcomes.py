@@ -12,19 +12,20 @@ PAGE = Path(__file__).parents[2] / "docs" / "results" / "network.md"
 SIZES = PAGE.with_name("network-sizes.md")
 SIZES_HEAD = """# Resources that a federation between sites needs
 
-Written by `make test-network`: ten rounds on `treatment` (51 channels), four plants with full
-proofs of 2,048 rows each and a fifth that cannot prove its batch, on one machine.
+Written by `make test-network`. The test runs ten rounds on `treatment` (51 channels) on one
+machine. Four plants make full proofs of 2,048 rows each, and a fifth plant cannot prove its batch.
+In the table, SuperLink and SuperNode are the server and client processes of Flower.
 
 | what | size |
 |---|---|
 """
 HEAD = """# Fault-tolerance results of a federation between sites
 
-Written by `make test-network`: real processes over TLS through nginx on one machine, Flower
-{flower}. Three plants on `line` with full proofs of 600 rows take three rounds, unless a row says
-otherwise. After every case `sluice audit-log verify` reads the log from its first entry, and the
-model's hash is that of a federation in one process in which the same plants took part in each
-round.
+Written by `make test-network`. Real processes run on one machine and communicate over TLS through
+nginx, with Flower {flower}. Three plants on `line` with full proofs of 600 rows take part in three
+rounds, unless a row says otherwise. After every case, `sluice audit-log verify` reads the log from
+its first entry. The test also compares the model's hash with that of a federation in one process in
+which the same plants took part in each round: the two are equal.
 
 | what happened | who took part | log | seconds |
 |---|---|---|---|
@@ -32,11 +33,11 @@ round.
 FOOT = """
 *kill -9* of the coordinator also ends Flower's SuperLink and nginx; the test then runs
 `sluice coordinator resume`, as the systemd unit does. If a SuperLink, an nginx or a plant's
-SuperNode is killed, Sluice restarts it. A killed plant is restarted by the test, in practice by
-systemd. If a call arrives twice, Flower loses the message in transfer: a duplicate of an answer's
-first call invalidates the rest of it, and a message is handed out only once. Sluice then asks
-again. TLS prevents outsiders from repeating calls; in this test the network has the coordinator's
-key.
+SuperNode is killed, Sluice restarts it. The test restarts a killed plant; in practice systemd does
+this. If a call arrives twice, Flower loses the message that is being transferred: a duplicate of an
+answer's first call invalidates the rest of the answer, and Flower delivers a message only once.
+Sluice then asks again. TLS prevents outsiders from repeating calls; in this test the simulated
+network has the coordinator's key, so it can repeat calls.
 
 Seconds are from the first start to the last round, on a busy machine with two cores.
 """
