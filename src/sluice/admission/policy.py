@@ -203,8 +203,9 @@ def parse_policy(text: str, *, name: str) -> Policy:
     return _checked(kind, document, name)
 
 
-def write_policy(policy: Policy, path: Path) -> None:
+def write_policy(policy: Policy, path: str | Path) -> None:
     """Write a policy with every budget named, for a person to edit."""
+    path = Path(path)
     with atomically(path) as draft:
         draft.write_text(policy_text(policy), encoding="utf-8")
 

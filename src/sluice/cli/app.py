@@ -9,7 +9,8 @@ import click
 import typer
 
 from sluice.cli.commands import ROOT, Command, CommandGroup
-from sluice.errors import SluiceError
+from sluice.cli.console import PIPE_CLOSED, drop_output, emit
+from sluice.errors import RefusedError, SettingError, SluiceError
 
 __all__ = ["app", "main", "run_app"]
 
@@ -68,6 +69,14 @@ class _Runtime(CommandGroup):
         ),
     )
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; say where the one that left has gone."""
+        if cmd_name == "bench":
+            raise SettingError(
+                "benchmarks are not installed; in a checkout, run python -m benchmarks"
+            )
+        return super().get_command(ctx, cmd_name)
+
 
 app = typer.Typer(
     name=ROOT,
@@ -124,27 +133,37 @@ def run_app(application: typer.Typer, arguments: list[str] | None, *, name: str)
     except (click.exceptions.Abort, KeyboardInterrupt):
         outcome = INTERRUPTED
     except SluiceError as error:
+        if isinstance(error, RefusedError) and "--json" in (arguments or sys.argv):
+            emit({"refused": True, "reason": str(error), "step": getattr(error, "step", None)})
         typer.echo(f"sluice: {error}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # The reader of our output (head, less) has closed it; nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except OSError as error:
+        drop_output()
+        sys.exit(PIPE_CLOSED)
+    except Exception as error:  # noqa: BLE001 - no traceback reaches a user
+        sys.exit(_failed(error))
+    sys.exit(outcome if isinstance(outcome, int) else 0)
+
+
+def _failed(error: Exception) -> int:
+    """Say what went wrong outside of Sluice's own errors; return the exit code."""
+    if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         typer.echo(f"sluice: {where}{error.strerror or error}", err=True)
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        remedy = _missing_extra(error)
-        if remedy is None:
-            _report_bug(error)
+        return 2
+    remedy = _missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
+    if remedy is not None:
         typer.echo(f"sluice: {remedy}", err=True)
-        sys.exit(2)
-    except Exception as error:  # noqa: BLE001 - no traceback reaches a user
-        _report_bug(error)
-    if outcome == INTERRUPTED:  # Typer returns this code when a command raises KeyboardInterrupt
-        typer.echo("sluice: interrupted", err=True)
-    sys.exit(outcome if isinstance(outcome, int) else 0)
+        return 2
+    if os.environ.get("SLUICE_DEBUG"):
+        traceback.print_exc()
+    lines = str(error).splitlines()
+    typer.echo(
+        f"sluice: a bug in Sluice: {type(error).__name__}: {lines[0] if lines else ''} "
+        "(run again with SLUICE_DEBUG=1 and report it)",
+        err=True,
+    )
+    return 1
 
 
 def _missing_extra(error: ModuleNotFoundError) -> str | None:
@@ -157,15 +176,3 @@ def _missing_extra(error: ModuleNotFoundError) -> str | None:
                 f"pip install 'sluice-fl[{extra}]'"
             )
     return None
-
-
-def _report_bug(error: Exception) -> NoReturn:
-    if os.environ.get("SLUICE_DEBUG"):
-        traceback.print_exc()
-    lines = str(error).splitlines()
-    typer.echo(
-        f"sluice: a bug in Sluice: {type(error).__name__}: {lines[0] if lines else ''} "
-        "(run again with SLUICE_DEBUG=1 and report it)",
-        err=True,
-    )
-    sys.exit(1)

@@ -35,13 +35,20 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 Quiet = Annotated[bool, typer.Option("--quiet", help="Do not print progress on stderr.")]
 
 
+PIPE_CLOSED = 141  # 128 + SIGPIPE
+
+
+def drop_output() -> None:
+    """Send the rest of stdout nowhere: its reader (head, less) has closed it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class _Pipe(Console):
-    """A console whose reader (head, less) may close the pipe; this is not an error."""
+    """A console whose reader may close it. The command goes on and keeps its own exit code."""
 
     def on_broken_pipe(self) -> None:
-        """Exit with code 0; nothing more can be written."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0)
+        """Go on without output: a refusal must stay one although nobody reads it."""
+        drop_output()
 
 
 out = _Pipe(highlight=False, soft_wrap=True)
@@ -101,7 +108,11 @@ def known(option: str, name: str, names: Iterable[str]) -> None:
 
 def emit(payload: Mapping[str, object]) -> None:
     """Print a JSON object; NaN and infinities are not JSON and raise ValueError."""
-    sys.stdout.write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
+    try:
+        sys.stdout.write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
 
 
 def reason_payload(reason: "Reason") -> dict[str, object]:

@@ -43,8 +43,9 @@ class Card:
 _ADAPTER = TypeAdapter(Card)
 
 
-def save_detector(detector: Detector, path: Path) -> None:
+def save_detector(detector: Detector, path: str | Path) -> None:
     """Write a detector as one safetensors file."""
+    path = Path(path)
     framing, scaler = detector.framing, detector.framing.scaler
     card = Card(
         version=VERSION,
@@ -63,8 +64,9 @@ def save_detector(detector: Detector, path: Path) -> None:
         draft.write_bytes(content)
 
 
-def load_detector(path: Path) -> Detector:
+def load_detector(path: str | Path) -> Detector:
     """Read a detector; refuse a damaged file, an unknown kind, or a card that does not fit."""
+    path = Path(path)
     try:
         return _detector(_read(path))
     except InputError as error:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,35 @@ class Stretches:
         return counts
 
 
+class ScoredWindows(Protocol):
+    """A record's scored windows, as a detector returns them."""
+
+    @property
+    def scores(self) -> Floats:
+        """One score per window."""
+        ...
+
+    @property
+    def alarms(self) -> Bools:
+        """Whether each window raises an alarm."""
+        ...
+
+    @property
+    def labels(self) -> NDArray[np.int8]:
+        """The label of each window."""
+        ...
+
+    @property
+    def last_rows(self) -> Ints:
+        """The last row of each window."""
+        ...
+
+    @property
+    def stride_s(self) -> float:
+        """Seconds from row to row."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
     """Scores, alarms and labels of a record's windows, each reported at the window's last row.
@@ -55,6 +85,17 @@ class Outcome:
     labels: NDArray[np.int8]  # Label of the whole window
     last_rows: Ints
     stride_s: float
+
+    @classmethod
+    def of(cls, scored: "ScoredWindows") -> "Outcome":
+        """Return the outcome of a scored record: what `sluice.score` returns."""
+        return cls(
+            scores=scored.scores,
+            alarms=scored.alarms,
+            labels=scored.labels,
+            last_rows=scored.last_rows,
+            stride_s=scored.stride_s,
+        )
 
     def __post_init__(self) -> None:
         shapes = {

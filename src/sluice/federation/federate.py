@@ -13,6 +13,7 @@ import numpy as np
 
 from sluice.admission import Gate
 from sluice.aggregation import RULES, Rule
+from sluice.attestation.systems import System
 from sluice.detector import (
     SUMMED,
     Autoencoder,
@@ -28,7 +29,7 @@ from sluice.detector import (
 )
 from sluice.errors import InputError, RecordError, SettingError
 from sluice.federation.admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
-from sluice.federation.proofs import Proofs
+from sluice.federation.proofs import Keyless, Proofs
 from sluice.federation.root import RootSlice
 from sluice.federation.rounds import Checkpoint, Keeper, admit, begin, run
 from sluice.federation.transport import InProcess, Transport
@@ -134,7 +135,7 @@ class FederationSettings:
     validation: Record  # clean rows that set the threshold; no client trains on them
     root: Record | None = None  # clean rows of the server, for rule `fltrust`
     gate: Gate | None = None  # without one, every client is admitted
-    proofs: Proofs | None = None  # with it, the gate sees proofs and no batch
+    proofs: Proofs | System | None = None  # with it, the gate sees proofs and no batch
     rule: str = "fedavg"
     detector: str = DetectorKind.AUTOENCODER.value
     rounds: int = 25
@@ -222,9 +223,10 @@ def _decided(settings: FederationSettings) -> Mapping[str, Decision]:
     admission: AdmissionCheck = AdmitAll()
     if gate is not None and settings.proofs is not None:
         longest = max(len(record) for record in settings.clients.values())
-        attest, admission = settings.proofs.sides(
-            FEDERATION, gate.rules, gate.policy, rows_max=longest
-        )
+        proofs = settings.proofs
+        if not isinstance(proofs, Proofs):
+            proofs = Keyless(system=proofs)
+        attest, admission = proofs.sides(FEDERATION, gate.rules, gate.policy, rows_max=longest)
     elif gate is not None:
         admission = PhysicsGate(gates=dict.fromkeys(settings.clients, gate))
     transport = InProcess(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sluice.admission import Policy
 from sluice.attestation.messages import COMMITS, PROOFS, Challenge, SigningKey
@@ -106,6 +106,7 @@ def _failing(step: str) -> Decision:
     return Decision(admitted=False, reasons=(f"its proof fails step {step}",))
 
 
+@runtime_checkable
 class Proofs(Protocol):
     """How batches are proven: makes both sides of a gate once the longest batch is known."""
 

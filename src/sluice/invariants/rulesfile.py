@@ -25,8 +25,9 @@ def rules_hash(rules: RuleSet) -> str:
     return _hash(_document(rules))
 
 
-def save_rules(rules: RuleSet, path: Path) -> str:
+def save_rules(rules: RuleSet, path: str | Path) -> str:
     """Write sealed rules and return their hash."""
+    path = Path(path)
     document = _document(rules)
     document["hash"] = _hash(document)
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
@@ -35,8 +36,9 @@ def save_rules(rules: RuleSet, path: Path) -> str:
     return str(document["hash"])
 
 
-def load_rules(path: Path, *, sealed: bool = True) -> RuleSet:
+def load_rules(path: str | Path, *, sealed: bool = True) -> RuleSet:
     """Read a rules file; with `sealed`, one that was edited after it was sealed is refused."""
+    path = Path(path)
     return parse_rules(_text(path), name=str(path), sealed=sealed)
 
 
@@ -53,8 +55,9 @@ def parse_rules(text: str, *, name: str, sealed: bool = True) -> RuleSet:
     return _rules(document, name)
 
 
-def seal_rules(path: Path) -> str:
+def seal_rules(path: str | Path) -> str:
     """Check an edited file and write it again with the hash of its content."""
+    path = Path(path)
     return save_rules(load_rules(path, sealed=False), path)
 
 

@@ -79,8 +79,9 @@ class PlantFile:
     ignored: tuple[str, ...] = ()
 
 
-def read_plant_file(path: Path) -> PlantFile:
+def read_plant_file(path: str | Path) -> PlantFile:
     """Read and check a plant file."""
+    path = Path(path)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -180,8 +181,9 @@ def _strings(table: Toml, key: str, *, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def write_plant_file(record: Record, path: Path) -> None:
+def write_plant_file(record: Record, path: str | Path) -> None:
     """Write a record's channels as a plant file, for an engineer to correct."""
+    path = Path(path)
     tables = {channel.name: _channel_table(channel) for channel in record.channels}
     with atomically(path) as draft:
         draft.write_text(tomli_w.dumps({"channels": tables}), encoding="utf-8")

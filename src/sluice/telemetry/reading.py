@@ -41,6 +41,8 @@ def read_record(
     The format is detected unless `format_name` gives it. Without `fill`, the format decides:
     missing readings stay missing unless the format's own documentation fills them.
     """
+    if fill is not None and fill not in list(Fill):
+        raise SettingError(f"unknown fill {fill!r}; known are {', '.join(Fill)}")
     plant = plant or PlantFile()
     source = Source(find_record_file(Path(path)))
     format_ = _named(format_name, plant) if format_name else _detected(source, plant)

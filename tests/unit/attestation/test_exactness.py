@@ -33,7 +33,7 @@ def test_gate_and_circuit_agree(sampled: tuple[dict[str, object], str]) -> None:
     assert found["wrong"] == []
     assert (found["batches"], found["proofs"]) == (500, 4)
     assert "0 disagreements" in page
-    assert "0 failed" in page
+    assert "0 batches failed" in page
 
 
 def test_the_sample_is_worth_something(sampled: tuple[dict[str, object], str]) -> None:

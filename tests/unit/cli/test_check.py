@@ -1,6 +1,8 @@
 """`sluice check` from the outside: the gate, its evidence and its drawings."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -210,3 +212,18 @@ def test_a_folder_that_is_not_there_is_an_input_error(sluice: Run, tmp_path: Pat
     assert seen.code == 2
     assert "No such file" in seen.err
     assert "bug" not in seen.err
+
+
+def test_a_refusal_stays_one_although_nobody_reads_it(tmp_path: Path) -> None:
+    plant = simulate("line", seed=0, days=6)
+    rules = mine(plant.rows(0, 4_320), plant.rows(4_320, 7_000))
+    save_rules(rules, tmp_path / "rules.json")
+    batch = plant.rows(7_000, 8_000)
+    values = batch.values.copy()
+    values[:, batch.index("S_PU1")] = 1 - values[:, batch.index("S_PU1")]
+    write(batch.with_values(values), tmp_path / "batch.csv", FileLayout.CSV)
+    command = f"{sys.executable} -m sluice check batch.csv --rules rules.json"
+    for end in ("| true", "| head -1", "--json | true"):
+        piped = f"{command} {end}; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", piped], cwd=tmp_path, capture_output=True, check=False)
+        assert done.returncode == 3, (end, done.stderr)

@@ -107,8 +107,9 @@ class Log:
         return sign(self.ledger.head(COORDINATOR), self._key)
 
 
-def read_log(path: Path) -> Ledger:
+def read_log(path: str | Path) -> Ledger:
     """Verify a whole log offline and return its ledger."""
+    path = Path(path)
     return _read(path)[0]
 
 

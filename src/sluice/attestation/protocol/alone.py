@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sluice.admission import Verdict, policy_hash
 from sluice.attestation.log import Ledger
-from sluice.attestation.messages import CHALLENGES, PROOFS
+from sluice.attestation.messages import CHALLENGES, COMMITS, PROOFS
 from sluice.attestation.protocol.key_folder import KeyFolder
 from sluice.attestation.protocol.plant import Committed, Proven, Registered
 from sluice.attestation.protocol.verifier import Verification, Verifier
@@ -56,8 +56,8 @@ def prove(
 
 
 def verify(
-    proof: bytes,
-    commitment: bytes,
+    proof: bytes | Proven,
+    commitment: bytes | Committed,
     keys: KeyFolder,
     *,
     challenge: bytes | None = None,
@@ -69,15 +69,20 @@ def verify(
     docs/protocol.md are not checked; `Verification.steps_unchecked` names them.
     """
     verifier = Verifier(system=keys.system, circuit=keys.circuit, pinned=keys.pinned, ledger=ledger)
+    if isinstance(proof, Proven):
+        proof = PROOFS.write(proof.message)
+    if isinstance(commitment, Committed):
+        commitment = COMMITS.write(commitment.message)
     return verifier.verify(proof, commitment, challenge)
 
 
-def prove_into(folder: Path, verdict: Verdict) -> Proven:
+def prove_into(folder: str | Path, verdict: Verdict) -> Proven:
     """Prove the batch of a verdict; write keys, commitment, opening (mode 0600) and proof.
 
     Keys already in the folder are used if they belong to these rules and this policy. The batch
     is not measured again.
     """
+    folder = Path(folder)
     batch, rules, policy = verdict.measured.record, verdict.measured.rules, verdict.policy
     path = folder / "keys"
     if path.exists():
@@ -98,7 +103,8 @@ def prove_into(folder: Path, verdict: Verdict) -> Proven:
     return proven
 
 
-def write_proof(proven: Proven, path: Path) -> None:
+def write_proof(proven: Proven, path: str | Path) -> None:
     """Write a proof as its document."""
+    path = Path(path)
     with atomically(path) as draft:
         draft.write_bytes(PROOFS.write(proven.message))

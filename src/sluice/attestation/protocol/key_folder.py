@@ -88,9 +88,10 @@ class KeyFolder:
 
     @classmethod
     def create(
-        cls, path: Path, system: System, rules: RuleSet, policy: Policy, *, rows_max: int
+        cls, path: str | Path, system: System, rules: RuleSet, policy: Policy, *, rows_max: int
     ) -> "KeyFolder":
         """Derive a circuit and write the public part; another circuit is not overwritten."""
+        path = Path(path)
         circuit = circuit_for(system, rules, policy, rows_max=rows_max)
         pinned = Pinned.of(circuit)
         circuit_file = path / CIRCUIT
@@ -107,8 +108,9 @@ class KeyFolder:
         return cls(path=path, pinned=pinned, system=system, circuit=circuit)
 
     @classmethod
-    def open(cls, path: Path) -> "KeyFolder":
+    def open(cls, path: str | Path) -> "KeyFolder":
         """Read the public part and derive the circuit again from rules and policy."""
+        path = Path(path)
         try:
             raw = (path / CIRCUIT).read_bytes()
         except OSError as error:

@@ -33,6 +33,8 @@ WIDE = Thresholds(support=0.005, off_ratio=0.10, r2=0.40)
 
 def mine(fit: Record, calibration: Record, *, profile: Profile = Profile.HARDENED) -> RuleSet:
     """Mine rules from clean rows and calibrate them on other clean rows of the same plant."""
+    if profile not in list(Profile):
+        raise SettingError(f"unknown profile {profile!r}; known are {', '.join(Profile)}")
     if fit.names != calibration.names or fit.stride_s != calibration.stride_s:
         raise SettingError(
             f"fit slice {fit.name!r} and calibration slice {calibration.name!r} are not of one "

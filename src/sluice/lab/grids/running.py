@@ -43,7 +43,7 @@ def plan_grid(grid: str, *, data: Path | None = None, only: Sequence[str] = ()) 
 
 def run_grid(
     plan: GridPlan,
-    folder: Path,
+    folder: str | Path,
     *,
     workers: int | None = None,
     engine: EngineName = EngineName.LOCAL,
@@ -51,7 +51,7 @@ def run_grid(
 ) -> Counts:
     """Run a planned grid into a new results folder; return how many cells are done and failed."""
     facts = GridFacts(name=plan.name, stand_ins=plan.stand_ins)
-    store = ResultStore.create(folder, facts, _work_rows(plan))
+    store = ResultStore.create(Path(folder), facts, _work_rows(plan))
     try:
         return run_store(store, workers=workers, engine=engine, watcher=watcher)
     finally:
@@ -59,7 +59,7 @@ def run_grid(
 
 
 def resume_grid(  # noqa: PLR0913 - the options of `sluice lab resume`
-    folder: Path,
+    folder: str | Path,
     *,
     workers: int | None = None,
     engine: EngineName = EngineName.LOCAL,
@@ -72,7 +72,7 @@ def resume_grid(  # noqa: PLR0913 - the options of `sluice lab resume`
 
     Results of other code are refused unless `mixed`; then `warn` is called before anything runs.
     """
-    store = ResultStore(folder)
+    store = ResultStore(Path(folder))
     try:
         problem = _mixing(store, provenance(), mixed=mixed)
         if problem:

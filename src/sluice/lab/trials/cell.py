@@ -19,13 +19,7 @@ def measured(
 ) -> DetectionQuality:
     """Score the test record; a window is targeted if it touches a row that the attack hides."""
     scored = detector.score(scenario.test)
-    outcome = Outcome(
-        scores=scored.scores,
-        alarms=scored.alarms,
-        labels=scored.labels,
-        last_rows=scored.last_rows,
-        stride_s=scored.stride_s,
-    )
+    outcome = Outcome.of(scored)
     targets = scenario.framing.windows(scenario.test).touching(scenario.targets.rows)
     return evaluate(outcome, targets=targets, unlabelled=unlabelled)
 

@@ -23,8 +23,9 @@ WRITERS: dict[FileLayout, Callable[[Record, BinaryIO], None]] = {
 }
 
 
-def write(record: Record, path: Path, layout: FileLayout) -> None:
+def write(record: Record, path: str | Path, layout: FileLayout) -> None:
     """Write a record atomically: a failed write leaves no file."""
+    path = Path(path)
     with atomically(path) as draft, _opened(draft, gzipped=path.suffix.lower() == ".gz") as out:
         WRITERS[layout](record, out)
 

@@ -160,7 +160,7 @@ def test_the_page_is_whole_without_a_network(tmp_path: Path) -> None:
         "Damage, and damage left with the gate",
         "Damage, and damage left with the gate",
         "The coverage dial",
-        "Recall lost to each attack under each rule",
+        "Recall lost to each attack under each aggregation rule",
     ]
     path = tmp_path / "page.html"
     write_lab_page(report, path)
@@ -182,8 +182,8 @@ def test_every_table_stands_below_its_figures_and_says_what_came_out(tmp_path: P
         "The coverage dial",
         "The coverage dial",
         "Batches that the gate admits",
-        "Recall lost to each attack under each rule",
-        "Recall lost to each attack under each rule",
+        "Recall lost to each attack under each aggregation rule",
+        "Recall lost to each attack under each aggregation rule",
         "Recall on the targeted attacks",
         "Detection quality over all attacks",
     ]
@@ -221,7 +221,7 @@ def test_a_summary_holds_every_table_and_what_came_out(tmp_path: Path) -> None:
     report = lab_report(filled(tmp_path, stand_in="treatment"))
     write_lab_summary(report, tmp_path / "summary.md")
     text = (tmp_path / "summary.md").read_text()
-    assert text.startswith("# The grid small on swat\n")
+    assert text.startswith("# The grid `small` on SWaT\n")
     assert "**treatment STANDS IN for swat.** No published figure" in text
     assert "| treatment for swat | paper-wide | replay | fedavg | honest-only | 1 of 2 |" in text
     assert all(f"## {table.title}\n" in text for table in report.tables)
