@@ -142,6 +142,8 @@ def run_app(application: typer.Typer, arguments: list[str] | None, *, name: str)
         sys.exit(PIPE_CLOSED)
     except Exception as error:  # noqa: BLE001 - no traceback reaches a user
         sys.exit(_failed(error))
+    if outcome == INTERRUPTED:  # Typer returns this code when a command raises KeyboardInterrupt
+        typer.echo("sluice: interrupted", err=True)
     sys.exit(outcome if isinstance(outcome, int) else 0)
 
 
