@@ -32,7 +32,11 @@ WIDE = Thresholds(support=0.005, off_ratio=0.10, r2=0.40)
 
 
 def mine(fit: Record, calibration: Record, *, profile: Profile = Profile.HARDENED) -> RuleSet:
-    """Mine rules from clean rows and calibrate them on other clean rows of the same plant."""
+    """Mine rules from clean rows and calibrate them on other clean rows of the same plant.
+
+    The caller must know that the rows are clean. `mine_record` checks a record's rows first: their
+    labels, overlap, gaps and number.
+    """
     if profile not in list(Profile):
         raise SettingError(f"unknown profile {profile!r}; known are {', '.join(Profile)}")
     if fit.names != calibration.names or fit.stride_s != calibration.stride_s:

@@ -14,7 +14,7 @@ from sluice.admission import Gate, default_policy, read_policy
 from sluice.aggregation import RULES
 from sluice.attestation.systems import find_system
 from sluice.attestation.systems.sampled import Sampling, violation_budget
-from sluice.cli import Json, Quiet, counted, emit, known, open_record, out, table, working
+from sluice.cli import Json, Quiet, counted, emit, known, open_record, out, table, warn, working
 from sluice.detector import Descent, DetectorKind, detector_names, save_detector
 from sluice.errors import SettingError
 from sluice.evaluation import Unlabelled
@@ -133,6 +133,8 @@ def federate(
     Example: [bold]sluice federate --plant line --attack replay --mode gated --out run[/bold]
     """
     quiet = quiet or json
+    if attack is not None and mode in MODES and not MODES[mode].attacked:
+        warn(f"mode {mode!r} has no attack, so --attack {attack} is not used")
     known("--rule", rule, RULES)
     known("--mode", mode, MODES)
     known("--detector", detector, detector_names())

@@ -155,3 +155,9 @@ def test_records_of_ones_own_are_federated(sluice: Run, tmp_path: Path) -> None:
     )
     assert told.code == 0, told.err
     assert told.json["auc_pr"]
+
+
+def test_an_attack_that_the_mode_does_not_run_is_announced(sluice: Run, tmp_path: Path) -> None:
+    told = sluice("federate", *SMALL, "--attack", "replay", "--out", tmp_path / "run", "--json")
+    assert told.code == 0, told.err
+    assert "mode 'clean' has no attack, so --attack replay is not used" in told.err
