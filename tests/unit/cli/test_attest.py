@@ -154,7 +154,8 @@ def test_with_a_log_every_step_is_checked(sluice: Run, folder: Path) -> None:
 def test_a_batch_that_breaks_the_rules_is_not_proven(sluice: Run, folder: Path) -> None:
     assert commit(sluice, folder, "forged").code == 0
     seen = prove(sluice, folder, "forged")
-    assert (seen.code, seen.out) == (3, "")
+    assert (seen.code, seen.json["refused"]) == (3, True)
+    assert "S_PU1 reads" in str(seen.json["reason"])
     assert "S_PU1 reads" in seen.err
     assert not (folder / "proof.json").exists()
     assert b"S_PU1" not in (folder / "commit.json").read_bytes()
@@ -283,7 +284,8 @@ def test_the_default_system_proves_in_zero_knowledge(
     (tmp_path / "commit.json").unlink()
     assert commit(sluice, tmp_path, "forged").code == 0
     seen = prove(sluice, tmp_path, "forged")
-    assert (seen.code, seen.out) == (3, "")
+    assert (seen.code, seen.json["refused"]) == (3, True)
+    assert "S_PU1 reads" in str(seen.json["reason"])
     assert "S_PU1 reads" in seen.err
 
 
