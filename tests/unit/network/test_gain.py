@@ -12,7 +12,7 @@ from sluice.network.plant.model import SeenModel, last_model
 from sluice.telemetry.reading import read_record
 
 from .conftest import Consortium
-from .test_conductor import in_process
+from .test_service import in_process
 
 
 def test_the_model_that_came_last_is_kept(consortium: Consortium) -> None:

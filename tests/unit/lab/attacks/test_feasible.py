@@ -20,7 +20,7 @@ from sluice.lab.attacks.shaping import shape
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Record
 
-from .liars import facing
+from .malicious import facing
 
 PAPER = PaperPolicy()
 SMALL = Feasible(

@@ -14,7 +14,7 @@ from sluice.lab.attacks.forgiven import Dilution, Reweighting, forgiven_rows, pa
 from sluice.lab.attacks.replay import Replay, Targets
 from sluice.telemetry.record import Record
 
-from .liars import facing
+from .malicious import facing
 
 PAPER = PaperPolicy()
 

@@ -16,7 +16,7 @@ from sluice.lab.attacks.placement import Aligned, Jumps, joins
 from sluice.lab.attacks.replay import Targets
 from sluice.telemetry.record import Record
 
-from .liars import facing
+from .malicious import facing
 
 PAPER = PaperPolicy()
 HOUR = np.timedelta64(1, "h")

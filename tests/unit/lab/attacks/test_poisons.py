@@ -21,7 +21,7 @@ from sluice.seeding import stream
 from sluice.telemetry.record import Record
 from sluice.telemetry.windows import Scaler, feature_names
 
-from .liars import facing
+from .malicious import facing
 
 PAPER = PaperPolicy()
 SLOW = ("perturbation", "feasible")  # tried on their own, in tests of their own

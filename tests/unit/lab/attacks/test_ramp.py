@@ -18,7 +18,7 @@ from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.channel import Channel, Role, Span
 from sluice.telemetry.record import Record
 
-from .liars import facing
+from .malicious import facing
 
 ROWS = 240
 
