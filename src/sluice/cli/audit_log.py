@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.attestation.log import read_log
+from sluice.attestation.log import demand_log, read_log
 from sluice.cli.console import Json, emit, out
 from sluice.cli.coordinator import removal_payloads, waiver_line, waiver_payloads
 
@@ -28,6 +28,7 @@ def verify(
 
     Example: [bold]sluice audit-log verify log.jsonl[/bold]
     """
+    demand_log(log)
     ledger = read_log(log)
     head, exempt = ledger.head("coordinator"), ledger.exemptions
     unproven = [

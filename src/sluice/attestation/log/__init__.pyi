@@ -1,4 +1,4 @@
-from .chain import Log, extended, mend, read_log
+from .chain import Log, demand_log, extended, mend, read_log
 from .entries import (
     ENTRIES,
     BatchAttested,
@@ -51,6 +51,7 @@ __all__ = [
     "UpdateRevealed",
     "Waiver",
     "WaiverGranted",
+    "demand_log",
     "extended",
     "mend",
     "read_log",

@@ -18,9 +18,11 @@ from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages import Signed, SigningKey, instant, sign
 from sluice.errors import DocumentError, SettingError, VerificationError
 
-__all__ = ["Log", "extended", "mend", "read_log"]
+__all__ = ["Log", "demand_log", "extended", "mend", "read_log"]
 
 STEP = "7"
+ENTRY_BEGINS = b'{"body":'
+"""How every entry begins: in canonical JSON its first key is `body`."""
 
 
 class Log:
@@ -105,6 +107,18 @@ class Log:
     def signed_head(self) -> Signed[Head]:
         """Return the head, signed by the coordinator, for plants to countersign."""
         return sign(self.ledger.head(COORDINATOR), self._key)
+
+
+def demand_log(path: str | Path) -> None:
+    """Raise a `SettingError` where a file is no log at all, rather than a broken one."""
+    path = Path(path)
+    try:
+        with path.open("rb") as opened:
+            begins = opened.read(len(ENTRY_BEGINS))
+    except OSError as error:
+        raise SettingError(f"the log {path} cannot be read: {error.strerror}") from None
+    if begins != ENTRY_BEGINS:
+        raise SettingError(f"{path} is not a log of a federation; give the file log.jsonl")
 
 
 def read_log(path: str | Path) -> Ledger:
