@@ -131,7 +131,8 @@ def cli_page() -> str:
         "",
         "Exit codes: 0 done; 2 bad input or setting; 3 refused, not proven or over target;",
         "130 interrupted; 1 a bug in Sluice. With `--json` a command prints one object on stdout",
-        "and nothing else; with exit 2 stdout stays empty.",
+        "and nothing else; with exit 2 stdout stays empty. A refusal is an object with `refused`,",
+        "`reason` and `step`, unless the command has keys of its own for it.",
     ]
     root = typer.main.get_group(app)
     lines += _commands(root, "sluice", click.Context(root, info_name="sluice"))

@@ -1,7 +1,6 @@
 """Hashes that proofs, logs and stored rules depend on: a change here breaks what users hold.
 
-The values were taken from release 0.1.0. Whoever changes one writes a line under Results in
-CHANGELOG.md.
+The values are those of release 0.1.0. A change of one needs a line under Results in CHANGELOG.md.
 """
 
 import hashlib

@@ -47,7 +47,7 @@ class _Pipe(Console):
     """A console whose reader may close it. The command goes on and keeps its own exit code."""
 
     def on_broken_pipe(self) -> None:
-        """Go on without output: a refusal must stay one although nobody reads it."""
+        """Continue without output, so that a refused batch still exits with 3."""
         drop_output()
 
 

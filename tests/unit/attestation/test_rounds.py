@@ -174,9 +174,11 @@ def test_only_attested_clients_take_part(world: World, north: tuple[PlantRun, At
     borrowed = Attested(client="late", attestation=north[1].attestation, transition=TRANSITION)
     with refused("has no attestation"):
         pledging.pledge(borrowed, token(late, attestation=north[1].attestation), at=NOW)
-    with refused("no client 'nobody'"):
-        nobody = Attested(client="nobody", attestation=north[1].attestation, transition=TRANSITION)
-        pledging.pledge(nobody, token(north[0], client="nobody"), at=NOW)
+    with refused("no client 'stranger'"):
+        stranger = Attested(
+            client="stranger", attestation=north[1].attestation, transition=TRANSITION
+        )
+        pledging.pledge(stranger, token(north[0], client="stranger"), at=NOW)
 
 
 def test_another_update_than_the_pledged_one_is_refused(
@@ -215,8 +217,8 @@ def test_an_excluded_client_has_no_token(world: World, north: tuple[PlantRun, At
     pledging.exclude("north", "5.8", at=NOW)
     with refused("excluded from the round, by step 5.8"):
         pledging.pledge(attested, token(run), at=NOW)
-    with refused("no client 'nobody'"):
-        pledging.exclude("nobody", "6", at=NOW)
+    with refused("no client 'stranger'"):
+        pledging.exclude("stranger", "6", at=NOW)
 
 
 def test_entries_of_no_round_are_refused(world: World, north: tuple[PlantRun, Attested]) -> None:

@@ -214,7 +214,7 @@ def test_a_folder_that_is_not_there_is_an_input_error(sluice: Run, tmp_path: Pat
     assert "bug" not in seen.err
 
 
-def test_a_refusal_stays_one_although_nobody_reads_it(tmp_path: Path) -> None:
+def test_a_refused_batch_exits_with_3_when_its_output_is_cut_off(tmp_path: Path) -> None:
     plant = simulate("line", seed=0, days=6)
     rules = mine(plant.rows(0, 4_320), plant.rows(4_320, 7_000))
     save_rules(rules, tmp_path / "rules.json")

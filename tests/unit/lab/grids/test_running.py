@@ -57,7 +57,7 @@ class InThisProcess:
         self.replies.append((worker, self.answer(task)))
 
     def wait(self, timeout_s: float) -> Sequence[tuple[int, Reply]]:  # noqa: ARG002 - as every engine
-        assert self.replies, "nobody is at work, so no reply will come"
+        assert self.replies, "no worker has a task, so no reply will come"
         replies, self.replies = self.replies, []
         return replies
 

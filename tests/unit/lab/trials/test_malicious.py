@@ -148,7 +148,7 @@ def test_fedavg_weighs_by_windows_so_the_blend_is_all_poison() -> None:
     assert sent(blending(inner, clean).exchange(training("abc")))["b"] == pytest.approx(5.0)
 
 
-@pytest.mark.parametrize("clients", ["ac", "b"], ids=["none of them", "nobody else"])
+@pytest.mark.parametrize("clients", ["ac", "b"], ids=["none of them", "only this one"])
 def test_there_is_no_blend_without_malicious_clients_or_without_others(clients: str) -> None:
     inner, clean = Sending({"a": 1.0, "b": 5.0, "c": 1.2}), Sending({"b": 1.1})
     replies = sent(blending(inner, clean).exchange(training(clients)))
