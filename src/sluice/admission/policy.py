@@ -24,6 +24,7 @@ import json
 import math
 import sys
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import final
@@ -168,7 +169,13 @@ def default_policy(rules: RuleSet) -> Policy:
     return HardenedPolicy() if rules.clean else PaperPolicy()
 
 
-def accept(rules: RuleSet, policy: Policy, *, last: RuleSet | None = None) -> tuple[Objection, ...]:
+def accept(
+    rules: RuleSet,
+    policy: Policy,
+    *,
+    last: RuleSet | None = None,
+    declared: Mapping[str, str] | None = None,  # noqa: ARG001
+) -> tuple[Objection, ...]:
     """Return the objections to a plant's rules; empty if they are accepted.
 
     `last` are the rules accepted before: rules that are looser than those get objections.

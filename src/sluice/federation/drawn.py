@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sluice.admission import Policy, policy_hash
-from sluice.attestation.log import Log, LogOpened
+from sluice.attestation.log import Log, LogOpened, LogTerms
 from sluice.attestation.messages import (
     APPROVALS,
     COMMITS,
@@ -51,7 +51,10 @@ class LoggedGate:
         """Create a log with new keys."""
         coordinator, approver = SigningKey.generate(), SigningKey.generate()
         opened = LogOpened(
-            federation=federation, coordinator=coordinator.public, approvers=(approver.public,)
+            federation=federation,
+            coordinator=coordinator.public,
+            approvers=(approver.public,),
+            terms=LogTerms(history=True),  # one process studies records of any time
         )
         log = Log.create(path, opened, coordinator, at=clock())
         return cls(
@@ -67,7 +70,7 @@ class LoggedGate:
         enrolled = self.protocol.register(
             REGISTRATIONS.write(registration),
             self.agreement,
-            approvals=[APPROVALS.write(approve(registration, self.approver))],
+            approvals=[APPROVALS.write(approve(registration.content.rules, self.approver))],
             at=self.clock(),
         )
         received = enrolled.receive(COMMITS.write(committed.message), at=self.clock())

@@ -1,4 +1,4 @@
-from .chain import Log, demand_log, extended, mend, read_log
+from .chain import Log, LogCopy, LogReader, demand_log, lines_of, mend, read_log
 from .entries import (
     ENTRIES,
     BatchAttested,
@@ -8,20 +8,23 @@ from .entries import (
     ClientExcluded,
     ClientRegistered,
     ClientRemoved,
+    FederationRecovered,
     GateSet,
     HeadCountersigned,
+    KeyRotated,
     LogOpened,
+    LogTerms,
     ModelAggregated,
     PledgesClosed,
+    RoundAbandoned,
     RoundOpened,
     UpdatePledged,
     UpdateRevealed,
-    Waiver,
     WaiverGranted,
     unproven_id,
 )
 from .exemptions import Exemptions
-from .heads import COORDINATOR, HEADS, Head
+from .heads import COORDINATOR, HEADS, Head, refuse_fork
 from .ledger import Ledger
 from .rounds import Standing
 
@@ -37,23 +40,29 @@ __all__ = [
     "ClientRegistered",
     "ClientRemoved",
     "Exemptions",
+    "FederationRecovered",
     "GateSet",
     "Head",
     "HeadCountersigned",
+    "KeyRotated",
     "Ledger",
     "Log",
+    "LogCopy",
     "LogOpened",
+    "LogReader",
+    "LogTerms",
     "ModelAggregated",
     "PledgesClosed",
+    "RoundAbandoned",
     "RoundOpened",
     "Standing",
     "UpdatePledged",
     "UpdateRevealed",
-    "Waiver",
     "WaiverGranted",
     "demand_log",
-    "extended",
+    "lines_of",
     "mend",
     "read_log",
+    "refuse_fork",
     "unproven_id",
 ]

@@ -1,38 +1,158 @@
-"""The log: append-only, hash-chained JSON lines, which anyone can verify offline.
+"""The log: hash-chained JSON lines that only grow, which anyone can verify offline.
 
-One line is one `Entry` in canonical form. An append returns after its line is on disk. A crash
-during an append leaves a torn last line, which is reported and never dropped silently: `mend` moves
-it to a file of its own.
+One line is one `Entry` in canonical form. The last line is the coordinator's signed head of the
+entries before it, so that a log that was cut short or changed does not verify. An append replaces
+that line by the new entry and its head, and returns after both are on disk.
+
+A crash during an append leaves a log without a whole last entry or without its head. `mend` moves
+torn bytes to a file of their own and signs the head again.
 """
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO
 
-from sluice.attestation.log.entries import ENTRIES, Body, Entry, LogOpened, entry_digest
-from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, Head
+from sluice.attestation.log.entries import ENTRIES, Body, Entry, KeyRotated, LogOpened, entry_digest
+from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, HEADS, Head
 from sluice.attestation.log.ledger import Ledger
-from sluice.attestation.messages import Signed, SigningKey, instant, sign
+from sluice.attestation.log.snapshots import Snapshot, load_snapshot, save_snapshot
+from sluice.attestation.messages import Signed, SigningKey, instant, rotate, sign
 from sluice.errors import DocumentError, SettingError, VerificationError
 
-__all__ = ["Log", "demand_log", "extended", "mend", "read_log"]
+__all__ = ["Log", "LogCopy", "LogReader", "demand_log", "lines_of", "mend", "read_log"]
 
 STEP = "7"
 ENTRY_BEGINS = b'{"body":'
 """How every entry begins: in canonical JSON its first key is `body`."""
+SNAPSHOT_EVERY = 4_096
+"""Entries after which a log that is written takes a snapshot of its ledger."""
 
 
-class Log:
-    """A log that can be appended to, by the coordinator whose key its first entry names."""
+class LogReader:
+    """A log that is read and verified; `catch_up` verifies only the entries since the last call.
 
-    def __init__(self, path: Path, ledger: Ledger, length: int, key: SigningKey) -> None:
+    With a snapshot, reading starts at the entries that follow it. Without one, the whole log is
+    verified.
+    """
+
+    def __init__(self, path: Path, *, snapshot: Snapshot | None = None) -> None:
         self._path = path
-        self._length = length  # bytes
+        self._begin(snapshot)
+
+    def _begin(self, snapshot: Snapshot | None) -> None:
+        self.ledger = Ledger(snapshot.state if snapshot else None)
+        self._length = snapshot.length if snapshot else 0  # bytes of the entries
+        self._last_length = snapshot.last_length if snapshot else 0  # bytes of the last entry
+        self.head: Signed[Head] | None = None
+
+    def catch_up(self) -> Ledger:
+        """Verify the entries that were appended since the last call, and the signed head."""
+        with _opened(self._path, fcntl.LOCK_SH) as handle:
+            self._catch_up(handle)
+        return self.ledger
+
+    def _catch_up(self, handle: int, *, unsigned: bool = False) -> None:
+        """Verify new entries; the head may be missing only if `unsigned`."""
+        self._refuse_rewritten(handle)
+        head = b""
+        with os.fdopen(os.dup(handle), "rb") as opened:
+            opened.seek(self._length)
+            while line := opened.readline(ENTRIES.largest + 2):
+                if not line.endswith(b"\n"):
+                    raise VerificationError(STEP, _unfinished(self._path, line, self.ledger.size))
+                if head:
+                    raise VerificationError(
+                        STEP, f"{self._path}: bytes follow the signed head of the log"
+                    )
+                if line.startswith(ENTRY_BEGINS):
+                    self._take(line[:-1])
+                else:
+                    head = line[:-1]
+        if self.ledger.size == 0:
+            raise VerificationError(
+                STEP, f"the log {self._path} is empty; its first entry must name its coordinator"
+            )
+        if head or not unsigned:
+            self._check_head(head)
+
+    def _take(self, line: bytes) -> None:
+        entry = _entry(line, self.ledger.size)
+        self.ledger.check(entry)
+        self._note(entry, line)
+
+    def _note(self, entry: Entry, line: bytes) -> None:
+        self._length += len(line) + 1
+        self._last_length = len(line) + 1
+        self.ledger.note(entry, entry_digest(line))
+
+    def _check_head(self, line: bytes) -> None:
+        size = self.ledger.size
+        if not line:
+            raise VerificationError(
+                STEP,
+                f"{self._path} ends after entry {size - 1} without the coordinator's signed head: "
+                "entries may be missing. Get the whole file again; the coordinator itself repairs "
+                "an interrupted write with 'sluice coordinator resume'",
+            )
+        try:
+            head = HEADS.read(line)
+        except DocumentError as error:
+            raise VerificationError(STEP, f"the last line of {self._path}: {error}") from None
+        head.verify(self.ledger.coordinator, step=STEP)
+        if head.content != self.ledger.head(COORDINATOR):
+            raise VerificationError(
+                STEP,
+                f"the coordinator signed a log of {head.content.size} entries that ends with "
+                f"{head.content.last[:12]}...; {self._path} has {size} entries and ends with "
+                f"{self.ledger.head(COORDINATOR).last[:12]}...: entries are missing or forged",
+            )
+        self.head = head
+
+    def _refuse_rewritten(self, handle: int) -> None:
+        """Raise if the last entry that was verified is no longer where it was."""
+        if not self._last_length:
+            return
+        at = self._length - self._last_length
+        line = os.pread(handle, self._last_length, at)
+        last = self.ledger.head(COORDINATOR).last
+        if not line.endswith(b"\n") or entry_digest(line[:-1]) != last:
+            raise VerificationError(
+                STEP,
+                f"{self._path} does not have entry {self.ledger.size - 1} any more: the log was "
+                "truncated, rewritten or restored from an older copy",
+            )
+
+
+class SavedLog(LogReader):
+    """A log whose holder saves signed snapshots beside it, so that opening it is fast."""
+
+    def __init__(self, path: Path, key: SigningKey, *, snapshot: Snapshot | None = None) -> None:
+        super().__init__(path, snapshot=snapshot)
         self._key = key
-        self.ledger = ledger
+
+    def _begin(self, snapshot: Snapshot | None) -> None:
+        super()._begin(snapshot)
+        self._snapshot_size = self.ledger.size
+
+    def snapshot(self) -> None:
+        """Save the ledger's state under the holder's signature."""
+        snapshot = Snapshot(
+            state=self.ledger.state, length=self._length, last_length=self._last_length
+        )
+        save_snapshot(self._path, snapshot, self._key)
+        self._snapshot_size = self.ledger.size
+
+    def _snapshot_if_due(self) -> None:
+        if self.ledger.size - self._snapshot_size >= SNAPSHOT_EVERY:
+            self.snapshot()
+
+
+class Log(SavedLog):
+    """A log that can be appended to, by the coordinator whose key it names."""
 
     @classmethod
     def create(cls, path: Path, opened: LogOpened, key: SigningKey, *, at: datetime) -> "Log":
@@ -47,66 +167,143 @@ class Log:
             _sync_folder(path.parent)
         except OSError as error:
             raise SettingError(f"cannot create the log {path}: {error.strerror}") from None
-        log = cls(path, Ledger(), 0, key)
+        log = cls(path, key)
         log.append(opened, at=at)
         return log
 
     @classmethod
-    def open(cls, path: Path, key: SigningKey) -> "Log":
-        """Verify a log from its first entry to its last and open it for appending."""
-        ledger, length = _read(path)
-        if ledger.opened.coordinator != key.public:
+    def open(cls, path: Path, key: SigningKey, *, replay: bool = False) -> "Log":
+        """Verify a log and open it for appending.
+
+        Entries before the coordinator's own last signed snapshot are not verified again, unless
+        with `replay`.
+        """
+        snapshot = None if replay else load_snapshot(path, key.public)
+        log = cls(path, key, snapshot=snapshot)
+        log.catch_up()
+        if log.ledger.coordinator != key.public:
             raise SettingError(
                 f"the log {path} belongs to another coordinator; give the key that it names"
             )
-        return cls(path, ledger, length, key)
+        return log
 
     def append(self, body: Body, *, at: datetime) -> Entry:
         """Check an entry against all earlier ones, write it, and return it once it is on disk."""
-        with _locked(self._path) as handle:
-            self._catch_up(os.fstat(handle).st_size)
+        return self._append(body, self._key, at=at)
+
+    def rotate(self, new: SigningKey, *, at: datetime) -> None:
+        """Replace the coordinator's key; from now on the log is signed with the new one."""
+        signed = rotate(self.ledger.opened.federation, self._key, new)
+        self._append(KeyRotated(signed=signed), new, at=at)
+        self._key = new
+
+    def _append(self, body: Body, key: SigningKey, *, at: datetime) -> Entry:
+        with _opened(self._path, fcntl.LOCK_EX) as handle:
+            if self.ledger.size or os.fstat(handle).st_size:
+                self._catch_up(handle)
             entry = self.check(body, at=at)
             line = ENTRIES.write(entry)
             ENTRIES.read(line)  # an entry that cannot be read back is not written
-            _write(handle, line + b"\n", self._path, length=self._length)
-            self._noted(entry, line)
+            federation = body.federation if isinstance(body, LogOpened) else None
+            head = sign(
+                Head(
+                    federation=federation or self.ledger.opened.federation,
+                    signer=COORDINATOR,
+                    size=entry.index + 1,
+                    last=entry_digest(line),
+                ),
+                key,
+            )
+            self._write(handle, line, head)
+            self._note(entry, line)
+            self.head = head
+        self._snapshot_if_due()
         return entry
 
+    def _write(self, handle: int, line: bytes, head: Signed[Head]) -> None:
+        """Write an entry and its head in place of the last head, or restore that one."""
+        try:
+            content = line + b"\n" + HEADS.write(head) + b"\n"
+            _write_at(handle, content, self._path, at=self._length)
+        except SettingError:
+            os.ftruncate(handle, self._length)
+            if self.head is not None:
+                before = HEADS.write(self.head) + b"\n"
+                _write_at(handle, before, self._path, at=self._length)
+            raise
+
     def check(self, body: Body, *, at: datetime) -> Entry:
-        """Raise a `VerificationError` if this cannot be the next entry; write nothing."""
+        """Raise a `VerificationError` if this cannot be the next entry; write nothing.
+
+        The log's time does not go back: if the clock does, the entry has the time of the last one.
+        """
         last = self.ledger.head(COORDINATOR).last if self.ledger.size else EMPTY_LOG
-        entry = Entry(index=self.ledger.size, previous=last, time=instant(at), body=body)
+        time = max(instant(at), self.ledger.time)
+        entry = Entry(index=self.ledger.size, previous=last, time=time, body=body)
         self.ledger.check(entry)
         return entry
 
-    def catch_up(self) -> None:
-        """Verify entries that another process of this coordinator appended, such as a waiver."""
-        with _locked(self._path) as handle:
-            self._catch_up(os.fstat(handle).st_size)
-
-    def _catch_up(self, size: int) -> None:
-        if size < self._length:
+    def sign_again(self, handle: int) -> None:
+        """Sign the head of a log that a crash left without one; the caller holds the lock."""
+        self._catch_up(handle, unsigned=True)
+        if self.ledger.coordinator != self._key.public:
             raise SettingError(
-                f"the log {self._path} was truncated by another process; open it again"
+                f"the log {self._path} belongs to another coordinator; give the key that it names"
             )
-        if size == self._length:
-            return
-        with self._path.open("rb") as opened:
-            opened.seek(self._length)
-            for line in opened:
-                if not line.endswith(b"\n"):
-                    raise VerificationError(STEP, _unfinished(self._path, line, self.ledger.size))
-                entry = _entry(line[:-1], self.ledger.size)
-                self.ledger.check(entry)
-                self._noted(entry, line[:-1])
-
-    def _noted(self, entry: Entry, line: bytes) -> None:
-        self._length += len(line) + 1
-        self.ledger.note(entry, entry_digest(line))
+        if self.head is None:
+            head = HEADS.write(self.signed_head()) + b"\n"
+            _write_at(handle, head, self._path, at=self._length)
 
     def signed_head(self) -> Signed[Head]:
         """Return the head, signed by the coordinator, for plants to countersign."""
         return sign(self.ledger.head(COORDINATOR), self._key)
+
+
+class LogCopy(SavedLog):
+    """A plant's copy of the log: it takes the coordinator's lines after checking each of them."""
+
+    def __init__(self, path: Path, key: SigningKey, coordinator: str) -> None:
+        super().__init__(path, key)
+        self._coordinator = coordinator  # the key that the invitation names
+        self._restore()
+
+    def extend(self, lines: tuple[bytes, ...], head: bytes) -> None:
+        """Check lines that follow this copy and the signed head after them, then write them.
+
+        If any of it does not hold, raise and keep the copy as it was.
+        """
+        at = self._length
+        try:
+            for line in lines:
+                self._take(line)
+            self._refuse_other_coordinator()
+            self._check_head(head)
+        except VerificationError:
+            self._restore()
+            raise
+        if not lines:
+            return
+        self._path.touch()
+        with _opened(self._path, fcntl.LOCK_EX) as handle:
+            content = b"".join(line + b"\n" for line in (*lines, head))
+            _write_at(handle, content, self._path, at=at)
+        self._snapshot_if_due()
+
+    def _refuse_other_coordinator(self) -> None:
+        if self.ledger.opened.coordinator != self._coordinator:
+            raise VerificationError(
+                STEP, "the log was opened by another coordinator than the invitation names"
+            )
+
+    def _restore(self) -> None:
+        """Read the copy on disk again; a crash may have left it without a head."""
+        if not self._path.exists():
+            self._begin(None)
+            return
+        self._begin(load_snapshot(self._path, self._key.public))
+        with _opened(self._path, fcntl.LOCK_EX) as handle:
+            _drop_torn(handle)
+            self._catch_up(handle, unsigned=True)
 
 
 def demand_log(path: str | Path) -> None:
@@ -122,64 +319,91 @@ def demand_log(path: str | Path) -> None:
 
 
 def read_log(path: str | Path) -> Ledger:
-    """Verify a whole log offline and return its ledger."""
-    path = Path(path)
-    return _read(path)[0]
+    """Verify a whole log offline, with its signed head, and return its ledger."""
+    return LogReader(Path(path)).catch_up()
 
 
-def extended(head: Head, lines: Iterable[bytes]) -> Head:
-    """Return the head after these lines; each must follow the one before, from `head` on.
+def lines_of(path: Path, *, start: int, stop: int, largest: int) -> tuple[bytes, ...]:
+    """Return entries `start` to `stop` of a log as lines, as many as fit in `largest` bytes.
 
-    A plant keeps the last head that it signed. With it, the plant checks that the log it sees now
-    is the same log with entries added.
+    The file is not verified here. At least one line is returned if there is one.
     """
-    size, last = head.size, head.last
-    for line in lines:
-        entry = _entry(line, size)
-        if entry.index != size or entry.previous != last:
-            raise VerificationError(
-                STEP, f"entry {size} does not follow the head that {head.signer!r} has seen"
-            )
-        size, last = size + 1, entry_digest(line)
-    return Head(federation=head.federation, signer=head.signer, size=size, last=last)
+    lines: list[bytes] = []
+    size = 0
+    with path.open("rb") as opened:
+        opened.seek(_offset_of(opened, start))
+        for line in opened:
+            size += len(line)
+            full = bool(lines) and size > largest
+            if full or start + len(lines) >= stop or not line.startswith(ENTRY_BEGINS):
+                break
+            lines.append(line[:-1])
+    return tuple(lines)
 
 
-def mend(path: Path) -> Path | None:
-    """Move a torn last line into a file beside the log and return that file, if there was one."""
-    with _locked(path) as handle:
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole == len(content):
-            return None
-        aside = path.with_name(f"{path.name}.torn-{whole}")
-        with aside.open("xb") as torn:
-            torn.write(content[whole:])
-            torn.flush()
-            os.fsync(torn.fileno())
-        _sync_folder(path.parent)
-        os.ftruncate(handle, whole)
-        os.fsync(handle)
+def _offset_of(opened: BinaryIO, index: int) -> int:
+    """Return where an entry begins, by binary search: entries are numbered in order."""
+    low, high = 0, opened.seek(0, os.SEEK_END)
+    while low < high:
+        middle = (low + high) // 2
+        begins = _line_start(opened, middle)
+        line = opened.readline()
+        if line.startswith(ENTRY_BEGINS) and _index_of(line) < index:
+            low = begins + len(line)
+        else:
+            high = middle
+    return _line_start(opened, low)
+
+
+def _line_start(opened: BinaryIO, place: int) -> int:
+    """Go to the first line that begins at this place or after it."""
+    opened.seek(max(0, place - 1))
+    if place:
+        opened.readline()
+    return opened.tell()
+
+
+def _index_of(line: bytes) -> int:
+    """Return an entry's number without reading the rest of it."""
+    number = line.rpartition(b',"index":')[2].partition(b",")[0]
+    return int(number) if number.isdigit() else 0
+
+
+def mend(path: Path, key: SigningKey) -> Path | None:
+    """Repair a log after a crash: move torn bytes aside, and sign the head again.
+
+    Return the file with the torn bytes, if there were any.
+    """
+    aside = None
+    with _opened(path, fcntl.LOCK_EX) as handle:
+        torn, whole = _torn(handle)
+        if torn:
+            aside = path.with_name(f"{path.name}.torn-{whole}")
+            with aside.open("xb") as kept:
+                kept.write(torn)
+                kept.flush()
+                os.fsync(kept.fileno())
+            _sync_folder(path.parent)
+            _drop_torn(handle)
+        log = Log(path, key, snapshot=load_snapshot(path, key.public))
+        log.sign_again(handle)
     return aside
 
 
-def _read(path: Path) -> tuple[Ledger, int]:
-    ledger, length = Ledger(), 0
-    try:
-        with path.open("rb") as opened:
-            while line := opened.readline(ENTRIES.largest + 2):
-                if not line.endswith(b"\n"):
-                    raise VerificationError(STEP, _unfinished(path, line, ledger.size))
-                entry = _entry(line[:-1], ledger.size)
-                ledger.check(entry)
-                ledger.note(entry, entry_digest(line[:-1]))
-                length += len(line)
-    except OSError as error:
-        raise SettingError(f"the log {path} cannot be read: {error.strerror}") from None
-    if ledger.size == 0:
-        raise VerificationError(
-            STEP, f"the log {path} is empty; its first entry must name its coordinator"
-        )
-    return ledger, length
+def _torn(handle: int) -> tuple[bytes, int]:
+    """Return the bytes after the last line feed, and the length of the file before them."""
+    size = os.fstat(handle).st_size
+    start = max(0, size - 2 * ENTRIES.largest)
+    tail = os.pread(handle, size - start, start)
+    whole = start + tail.rfind(b"\n") + 1
+    return tail[whole - start :], whole
+
+
+def _drop_torn(handle: int) -> None:
+    torn, whole = _torn(handle)
+    if torn:
+        os.ftruncate(handle, whole)
+        os.fsync(handle)
 
 
 def _unfinished(path: Path, line: bytes, index: int) -> str:
@@ -187,8 +411,8 @@ def _unfinished(path: Path, line: bytes, index: int) -> str:
         return f"entry {index} has more than {ENTRIES.largest:,} bytes"
     return (
         f"the last line of {path} is torn: the {len(line)} bytes after entry {index - 1} are not a "
-        "whole entry. An append was interrupted, or bytes were lost. Move them to another file "
-        "with sluice.attestation.log.mend, then check whether the message arrived again"
+        "whole entry. An append was interrupted, or bytes were lost. 'sluice coordinator resume' "
+        "moves them to another file; then check whether the message arrived again"
     )
 
 
@@ -200,28 +424,31 @@ def _entry(line: bytes, index: int) -> Entry:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """Open the log's file, locked against other processes."""
+def _opened(path: Path, lock: int) -> Iterator[int]:
+    """Open the log's file, locked against other processes; shared for readers."""
+    writing = lock == fcntl.LOCK_EX
     try:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND)
+        handle = os.open(path, os.O_RDWR if writing else os.O_RDONLY)
     except OSError as error:
-        raise SettingError(f"cannot write the log {path}: {error.strerror}") from None
+        what = "written" if writing else "read"
+        raise SettingError(f"the log {path} cannot be {what}: {error.strerror}") from None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, lock)
         yield handle
     finally:
         os.close(handle)
 
 
-def _write(handle: int, line: bytes, path: Path, *, length: int) -> None:
-    """Write a whole line to disk, or restore the previous length."""
-    rest = memoryview(line)
+def _write_at(handle: int, content: bytes, path: Path, *, at: int) -> None:
+    """Write bytes at this place and make them the end of the file, on disk."""
+    rest = memoryview(content)
     try:
         while rest:
-            rest = rest[os.write(handle, rest) :]
+            written = os.pwrite(handle, rest, at)
+            rest, at = rest[written:], at + written
+        os.ftruncate(handle, at)
         os.fsync(handle)
     except OSError as error:
-        os.ftruncate(handle, length)
         raise SettingError(f"cannot write the log {path}: {error.strerror}") from None
 
 

@@ -1,6 +1,6 @@
 """Entries of the log: one line each, chained by the hash of the line before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Discriminator, StringConstraints
@@ -12,22 +12,25 @@ from sluice.attestation.messages import (
     Challenge,
     Commit,
     Commitment,
+    Consent,
     Count,
     Form,
     Hex32,
     Instant,
-    Interval,
     Name,
+    Recovery,
     Registration,
+    RotationSigned,
+    ShadowOrder,
     Signed,
     Token,
+    Waiver,
     content_digest,
 )
 from sluice.attestation.packing import digest
 
 __all__ = [
     "ENTRIES",
-    "WAIVERS",
     "Act",
     "BatchAttested",
     "BatchChallenged",
@@ -38,66 +41,49 @@ __all__ = [
     "ClientRegistered",
     "ClientRemoved",
     "Entry",
+    "FederationRecovered",
     "GateSet",
     "HeadCountersigned",
+    "KeyRotated",
     "LogOpened",
+    "LogTerms",
     "ModelAggregated",
     "PledgesClosed",
-    "Reason",
+    "RoundAbandoned",
     "RoundBody",
     "RoundOpened",
     "UpdatePledged",
     "UpdateRevealed",
-    "Waiver",
     "WaiverGranted",
     "entry_digest",
     "unproven_id",
 ]
 
-Reason = Annotated[str, StringConstraints(pattern=r"^[ -~]{4,200}$")]
-"""An operator's reason for an action, in printable ASCII."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSet:
-    """From this entry on, the gate refuses plants, or it is in shadow and only logs refusals."""
+    """From this entry on, the gate refuses plants, or it is in shadow and only logs refusals.
+
+    Shadow needs an order that approvers have signed, and ends when the order says so.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["gate"] = "gate"
     enforced: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiver:
-    """A maintenance window: batches of this client within the interval need no proof.
-
-    It waives step 4 only. A batch takes part under it until the waiver expires.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-    TAG: ClassVar[str] = "waiver"
-
-    schema: Literal[1] = 1
-    protocol: Literal[1] = 1
-    federation: Name
-    client: Name
-    interval: Interval  # on the plant's own clock, like a batch's interval
-    expires: Instant
-    reason: Reason
-
-
-WAIVERS: Form[Signed[Waiver]] = Form.of(Signed[Waiver], "waiver", largest=4_096)
+    order: ShadowOrder | None = None
+    approvals: tuple[Signed[Approval], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaiverGranted:
-    """A waiver, signed by the coordinator."""
+    """A waiver that approvers have signed."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["waiver"] = "waiver"
-    waiver: Signed[Waiver]
+    waiver: Waiver
+    approvals: tuple[Signed[Approval], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +116,28 @@ class ClientRemoved:
     model: Hex32
 
 
-Act = GateSet | WaiverGranted | BatchExcused | ClientRemoved
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRotated:
+    """The coordinator, an approver or a client signs with a new key from this entry on."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["key rotated"] = "key rotated"
+    signed: RotationSigned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationRecovered:
+    """A coordinator restored from a backup lost rounds; plants consent to continue without them."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["recovered"] = "recovered"
+    recovery: Recovery
+    consents: tuple[Signed[Consent], ...]
+
+
+Act = GateSet | WaiverGranted | BatchExcused | ClientRemoved | KeyRotated | FederationRecovered
 
 
 def unproven_id(commit: Commit) -> str:
@@ -138,22 +145,38 @@ def unproven_id(commit: Commit) -> str:
     return digest("unproven", bytes.fromhex(content_digest(commit))).hex()
 
 
-LARGEST_ENTRY = 65_536
+LARGEST_ENTRY = 131_072
 
 Step = Annotated[str, StringConstraints(pattern=r"^[1-7](\.[1-8])?$")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogTerms:
+    """What the log demands of time and of approvals; agreed when the log is opened."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    history: bool = False  # batches may be of any time in the past
+    batch_days: Count = 30  # log time between the end of a batch and its commitment, at most
+    attestation_days: Count = 30  # log time for which an attestation holds
+    challenge_hours: Count = 24  # log time for which a challenge may be answered
+    unanswered_max: Count = 3  # challenges of a client without an answer, at most
+    approvals: Count = 1  # approvers that rules, waivers and shadow orders need
+    approvals_looser: Count = 2  # approvers that looser rules need
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogOpened:
-    """The first entry: the federation, the coordinator's key and the approvers' keys."""
+    """The first entry: the federation, the coordinator's key, the approvers' keys, the terms."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["opened"] = "opened"
-    protocol: Literal[1] = 1
+    protocol: Literal[2] = 2
     federation: Name
     coordinator: Hex32  # its key
     approvers: tuple[Hex32, ...]
+    terms: LogTerms = field(default_factory=LogTerms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +292,16 @@ class ModelAggregated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundAbandoned:
+    """Step 6: an operator ends the round in progress; the model stays as it was."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["abandoned"] = "abandoned"
+    round: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadCountersigned:
     """Step 7: a client confirms that it has seen the log up to this head."""
 
@@ -279,7 +312,13 @@ class HeadCountersigned:
 
 
 RoundBody = (
-    RoundOpened | UpdatePledged | PledgesClosed | UpdateRevealed | ClientExcluded | ModelAggregated
+    RoundOpened
+    | UpdatePledged
+    | PledgesClosed
+    | UpdateRevealed
+    | ClientExcluded
+    | ModelAggregated
+    | RoundAbandoned
 )
 BatchBody = BatchCommitted | BatchChallenged | BatchAttested
 Body = LogOpened | ClientRegistered | BatchBody | RoundBody | Act | HeadCountersigned

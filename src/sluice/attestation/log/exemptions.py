@@ -1,19 +1,12 @@
 """Exemptions recorded in the log: the gate in shadow, waivers, and batches without a proof."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from sluice.attestation.log.entries import (
-    BatchExcused,
-    GateSet,
-    LogOpened,
-    Waiver,
-    WaiverGranted,
-    unproven_id,
-)
-from sluice.attestation.messages import Commit, content_digest
+from sluice.attestation.log.entries import BatchExcused, GateSet, WaiverGranted, unproven_id
+from sluice.attestation.messages import Commit, ShadowOrder, Waiver, content_digest
 from sluice.errors import VerificationError
 
-__all__ = ["Excused", "Exemptions"]
+__all__ = ["Excused", "Exemptions", "ExemptionsState"]
 
 STEP = "4"
 
@@ -28,87 +21,118 @@ class Excused:
     waiver: str | None  # None: the gate is in shadow
 
 
+@dataclass(slots=True, kw_only=True)
+class ExemptionsState:
+    """What the log exempts from proving."""
+
+    order: ShadowOrder | None = None  # None: the gate is enforced
+    waivers: dict[str, Waiver] = field(default_factory=dict)  # by digest
+    excused: dict[str, Excused] = field(default_factory=dict)  # by commitment
+
+
 class Exemptions:
     """The batches that take part without a proof, and until when."""
 
-    def __init__(self) -> None:
-        self.shadow = False
-        self._waivers: dict[str, Waiver] = {}  # by digest
-        self._excused: dict[str, Excused] = {}  # by commitment
+    def __init__(self, state: ExemptionsState) -> None:
+        self._state = state
 
     # -- queries ------------------------------------------------------------------------------
+
+    def shadow(self, *, at: str) -> bool:
+        """Whether the gate is in shadow at this time."""
+        return self._state.order is not None and at <= self._state.order.until
+
+    @property
+    def order(self) -> ShadowOrder | None:
+        """The order under which the gate is in shadow; None if it is enforced."""
+        return self._state.order
 
     @property
     def waivers(self) -> tuple[Waiver, ...]:
         """Every waiver that was granted."""
-        return tuple(self._waivers.values())
+        return tuple(self._state.waivers.values())
 
     @property
     def excused(self) -> tuple[Excused, ...]:
         """Every batch that was taken without a proof."""
-        return tuple(self._excused.values())
+        return tuple(self._state.excused.values())
+
+    def excuse_of(self, commitment: str) -> Excused | None:
+        """Return the excuse of a batch, if there was one."""
+        return self._state.excused.get(commitment)
 
     def covering(self, commit: Commit, *, at: str) -> str | None:
         """Return the digest of a waiver that covers this batch; None if there is none."""
-        digests = (d for d, w in self._waivers.items() if not _objection(w, commit, at=at))
+        digests = (d for d, w in self._state.waivers.items() if not _objection(w, commit, at=at))
         return next(digests, None)
 
     def open_to(self, client: str, *, at: str) -> bool:
         """Whether a batch of this client may take part without a proof."""
-        waived = (w.client == client and at <= w.expires for w in self._waivers.values())
-        return self.shadow or any(waived)
+        waived = (w.client == client and at <= w.expires for w in self._state.waivers.values())
+        return self.shadow(at=at) or any(waived)
 
     def holds(self, excused: Excused, *, at: str) -> bool:
         """Whether the batch is still excused: shadow mode ends, and waivers expire."""
         if excused.waiver is None:
-            return self.shadow
-        return at <= self._waivers[excused.waiver].expires
+            return self.shadow(at=at)
+        return at <= self._state.waivers[excused.waiver].expires
 
     # -- checks -------------------------------------------------------------------------------
 
-    def check_gate(self, body: GateSet, *, between: bool) -> None:
-        """The gate changes between rounds only, and to the other setting."""
-        if body.enforced != self.shadow:
+    def check_gate(self, body: GateSet, federation: str, *, at: str, between: bool) -> None:
+        """The gate changes between rounds only; shadow needs an order that has not ended."""
+        if body.enforced != self.shadow(at=at):
             raise VerificationError("7", "the gate already has this setting")
         if not between:
             raise VerificationError("7", "the gate can change between rounds only")
+        if body.enforced != (body.order is None):
+            raise VerificationError("7", "shadow needs an order, and enforcing takes none")
+        if body.order is None:
+            return
+        if body.order.federation != federation:
+            raise VerificationError(
+                "7", f"the shadow order is for federation {body.order.federation!r}"
+            )
+        if at > body.order.until:
+            raise VerificationError("7", f"the shadow order ended on {body.order.until}")
 
-    def check_waiver(self, body: WaiverGranted, opened: LogOpened, *, at: str) -> None:
-        """A waiver is of this federation, signed by its coordinator, and has not expired."""
-        waiver = body.waiver.content
-        body.waiver.verify(opened.coordinator, step=STEP)
-        if waiver.federation != opened.federation:
+    def check_waiver(self, body: WaiverGranted, federation: str, *, at: str) -> None:
+        """A waiver is of this federation, new, and has not expired."""
+        waiver = body.waiver
+        if waiver.federation != federation:
             raise VerificationError(STEP, f"the waiver is for federation {waiver.federation!r}")
         if at > waiver.expires:
             raise VerificationError(STEP, f"the waiver expired on {waiver.expires}")
+        if content_digest(waiver) in self._state.waivers:
+            raise VerificationError(STEP, "this waiver is already in the log")
 
     def check_excused(self, body: BatchExcused, commit: Commit, *, at: str) -> None:
         """A batch is excused once at a time, under its own id, by shadow mode or its waiver."""
-        earlier = self._excused.get(body.commitment)
+        earlier = self._state.excused.get(body.commitment)
         already = earlier is not None and self.holds(earlier, at=at)
         if already or body.attestation != unproven_id(commit):
             raise VerificationError(STEP, "the batch is already excused, or has another id")
         if body.waiver is None:
-            if not self.shadow:
+            if not self.shadow(at=at):
                 raise VerificationError(
                     STEP, f"{body.client!r} sends no proof; the gate is enforced"
                 )
             return
-        if body.waiver not in self._waivers:
+        if body.waiver not in self._state.waivers:
             raise VerificationError(STEP, "the log has no such waiver")
-        objection = _objection(self._waivers[body.waiver], commit, at=at)
+        objection = _objection(self._state.waivers[body.waiver], commit, at=at)
         if objection:
             raise VerificationError(STEP, objection)
 
     def note(self, body: GateSet | WaiverGranted | BatchExcused) -> None:
         """Record an entry that was checked."""
         match body:
-            case GateSet(enforced=enforced):
-                self.shadow = not enforced
-            case WaiverGranted(waiver=signed):
-                self._waivers[content_digest(signed.content)] = signed.content
+            case GateSet(order=order):
+                self._state.order = order
+            case WaiverGranted(waiver=waiver):
+                self._state.waivers[content_digest(waiver)] = waiver
             case BatchExcused():
-                self._excused[body.commitment] = Excused(
+                self._state.excused[body.commitment] = Excused(
                     client=body.client,
                     commitment=body.commitment,
                     attestation=body.attestation,

@@ -1,13 +1,15 @@
 """The ledger: the state that a log's entries give, and the checks on the next entry.
 
-The coordinator runs the checks before it writes an entry. A reader of the log runs the same checks
-again. Therefore a log that verifies contains no entry that had to be refused.
+The coordinator runs the checks before it writes an entry. Plants and readers of the log run the
+same checks again. Therefore a log that verifies contains no entry that had to be refused.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from sluice.attestation.log.entries import (
+    Act,
     BatchAttested,
     BatchChallenged,
     BatchCommitted,
@@ -16,17 +18,21 @@ from sluice.attestation.log.entries import (
     ClientRegistered,
     ClientRemoved,
     Entry,
+    FederationRecovered,
     GateSet,
     HeadCountersigned,
+    KeyRotated,
     LogOpened,
+    LogTerms,
     RoundBody,
     UpdatePledged,
     WaiverGranted,
 )
-from sluice.attestation.log.exemptions import Exemptions
+from sluice.attestation.log.exemptions import Exemptions, ExemptionsState
 from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, Head
-from sluice.attestation.log.rounds import Rounds
+from sluice.attestation.log.rounds import Rounds, RoundsState
 from sluice.attestation.messages import (
+    Approval,
     Challenge,
     Commit,
     Registration,
@@ -36,7 +42,16 @@ from sluice.attestation.messages import (
 )
 from sluice.errors import VerificationError
 
-__all__ = ["Ledger", "Logged", "check_challenged", "check_registered", "needs_challenge", "under"]
+__all__ = ["CHALLENGED", "Ledger", "LedgerState", "Logged", "needs_challenge", "under"]
+
+CHALLENGED = ("sampled",)
+"""Names of the systems whose commitments are challenged before they are attested."""
+AHEAD = timedelta(hours=14)
+"""How far a plant's clock, which has no time zone, can be ahead of UTC."""
+BEHIND = timedelta(hours=12)
+"""How far a plant's clock can be behind UTC."""
+RECENT = 16_384
+"""A head can be countersigned while it is at most this many entries old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +60,52 @@ class Logged:
 
     index: int
     registration: Registration
+    registered: int  # the index of that registration
     commit: Signed[Commit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolment:
+    """A client's registration in force, and its index."""
+
+    index: int
+    registration: Registration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnNonce:
+    """The challenge of a commitment, and when it was logged."""
+
+    challenge: Challenge
+    time: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedAttestation:
+    """The attestation of a commitment, and when it was logged."""
+
+    attestation: str
+    time: str
+
+
+@dataclass(slots=True, kw_only=True)
+class LedgerState:
+    """Everything that the ledger knows; a snapshot holds exactly this."""
+
+    opened: LogOpened | None = None
+    coordinator: str = ""  # its key in force
+    approvers: list[str] = field(default_factory=list)  # their keys in force
+    size: int = 0
+    time: str = ""  # of the last entry
+    recent: list[str] = field(default_factory=list)  # digests of the last entries
+    clients: dict[str, Enrolment] = field(default_factory=dict)
+    commits: dict[str, Logged] = field(default_factory=dict)  # by commitment
+    batches: dict[str, list[str]] = field(default_factory=dict)  # commitments by client, in order
+    challenges: dict[str, DrawnNonce] = field(default_factory=dict)  # by commitment
+    attestations: dict[str, LoggedAttestation] = field(default_factory=dict)  # by commitment
+    heads: dict[str, Signed[Head]] = field(default_factory=dict)  # by client: the last it signed
+    exemptions: ExemptionsState = field(default_factory=ExemptionsState)
+    rounds: RoundsState = field(default_factory=RoundsState)
 
 
 def under(commit: Commit, registration: Registration) -> bool:
@@ -60,119 +120,77 @@ def under(commit: Commit, registration: Registration) -> bool:
     )
 
 
-CHALLENGING = "3"
-CHALLENGED = ("sampled",)
-"""Names of the systems whose commitments are challenged before they are attested."""
-
-
 def needs_challenge(commit: Commit) -> bool:
     """Whether rows of this commitment are drawn."""
     return commit.system in CHALLENGED
 
 
-def check_challenged(challenge: Challenge, commit: Commit, *, again: bool) -> None:
-    """Raise a `VerificationError` unless the nonce may follow this logged commitment.
-
-    A commitment has one nonce: a plant cannot request another draw.
-    """
-    if not challenge.answers(commit) or not needs_challenge(commit):
-        raise VerificationError(
-            CHALLENGING,
-            f"the challenge is not for this commitment of {commit.client!r}, or its system "
-            "takes none",
-        )
-    if again:
-        raise VerificationError(CHALLENGING, "the commitment already has a challenge")
-
-
-REGISTERING = "1"
-
-
-def check_registered(
-    body: ClientRegistered, opened: LogOpened, clients: Iterable[Registration]
-) -> None:
-    """Raise a `VerificationError` unless the client may register with these rules."""
-    registration = body.registration.content
-    body.registration.verify(registration.key, step=REGISTERING)
-    if registration.federation != opened.federation or registration.client == COORDINATOR:
-        raise VerificationError(
-            REGISTERING,
-            f"{registration.client!r} cannot register with {registration.federation!r} in the log "
-            f"of {opened.federation!r}",
-        )
-    for other in clients:
-        if (other.client == registration.client) != (other.key == registration.key):
-            raise VerificationError(
-                REGISTERING,
-                f"client {other.client!r} is registered; a name has one key and a key has one name",
-            )
-    known, needed = len(_approvers(body, opened)), 2 if body.looser else 1
-    if known < needed:
-        raise VerificationError(
-            REGISTERING,
-            f"the rules of {registration.client!r} have {known} approvals; "
-            f"{'looser rules need' if body.looser else 'they need'} {needed}",
-        )
-
-
-def _approvers(body: ClientRegistered, opened: LogOpened) -> set[str]:
-    """Return the known approvers that signed this registration with this `looser` flag."""
-    approvers = set()
-    for signed in body.approvals:
-        approval = signed.content
-        signed.verify(approval.approver, step=REGISTERING)
-        approved = (approval.registration, approval.looser)
-        if approved == (content_digest(body.registration.content), body.looser):
-            approvers.add(approval.approver)
-    return approvers & set(opened.approvers)
-
-
 class Ledger:
     """Clients, commitments, attestations and rounds, according to the entries so far."""
 
-    def __init__(self) -> None:
-        self._digests: list[str] = []
-        self._opened: LogOpened | None = None
-        self._clients: dict[str, Registration] = {}
-        self._commits: dict[str, Logged] = {}
-        self._challenges: dict[str, Challenge] = {}  # by commitment
-        self._attestations: dict[str, str] = {}  # commitment -> attestation
-        self.exemptions = Exemptions()
-        self.rounds = Rounds()
+    def __init__(self, state: LedgerState | None = None) -> None:
+        self.state = state or LedgerState()
+        self.exemptions = Exemptions(self.state.exemptions)
+        self.rounds = Rounds(self.state.rounds)
 
     # -- queries ------------------------------------------------------------------------------
 
     @property
     def opened(self) -> LogOpened:
-        """The first entry: federation, coordinator and approvers."""
-        if self._opened is None:
+        """The first entry: federation, coordinator, approvers and terms."""
+        if self.state.opened is None:
             raise VerificationError(
                 "7", "the log is empty; its first entry must name its coordinator"
             )
-        return self._opened
+        return self.state.opened
+
+    @property
+    def terms(self) -> LogTerms:
+        """What the log demands of time and of approvals."""
+        return self.opened.terms
+
+    @property
+    def coordinator(self) -> str:
+        """The coordinator's key in force."""
+        return self.state.coordinator
 
     @property
     def size(self) -> int:
         """The number of entries."""
-        return len(self._digests)
+        return self.state.size
+
+    @property
+    def time(self) -> str:
+        """The time of the last entry."""
+        return self.state.time
 
     def head(self, signer: str, *, size: int | None = None) -> Head:
         """Return the head, now or when the log had `size` entries, for `signer` to sign."""
         size = self.size if size is None else size
         if size > self.size:
             raise VerificationError("7", f"the log has {self.size} entries, not {size}")
-        last = self._digests[size - 1] if size else EMPTY_LOG
+        recent = self.state.recent
+        if size and self.size - size >= RECENT:
+            raise VerificationError(
+                "7", f"the head of {size} entries is too old: the log has {self.size}"
+            )
+        last = recent[size - 1 - self.size] if size else EMPTY_LOG
         return Head(federation=self.opened.federation, signer=signer, size=size, last=last)
 
     def client(self, name: str, *, step: str) -> Registration:
         """Return a client's registration in force; an unknown client fails the given step."""
-        if name not in self._clients:
+        if name not in self.state.clients:
             raise VerificationError(step, f"no client {name!r} is registered")
-        return self._clients[name]
+        return self.state.clients[name].registration
+
+    def registration_logged(self, registration: Registration) -> bool:
+        """Whether exactly this registration is in force."""
+        enrolled = self.state.clients.get(registration.client)
+        return enrolled is not None and enrolled.registration == registration
 
     def registration_for(self, commit: Commit, *, step: str) -> Registration:
         """Return the registration under which a commitment was logged, or would be now."""
-        logged = self._commits.get(commit.commitment)
+        logged = self.state.commits.get(commit.commitment)
         if logged and logged.commit.content == commit:
             return logged.registration
         return self.client(commit.client, step=step)
@@ -180,103 +198,222 @@ class Ledger:
     @property
     def clients(self) -> tuple[str, ...]:
         """Every registered client."""
-        return tuple(self._clients)
+        return tuple(self.state.clients)
 
     def rules_of(self, client: str) -> str | None:
         """Return the hash of the rules last accepted for a client, if there are any."""
-        return self._clients[client].rules if client in self._clients else None
+        enrolled = self.state.clients.get(client)
+        return enrolled.registration.rules if enrolled else None
 
     def commit_of(self, commitment: str) -> Signed[Commit] | None:
         """Return the signed message of a commitment, if it is in the log."""
-        return self._commits[commitment].commit if commitment in self._commits else None
+        logged = self.state.commits.get(commitment)
+        return logged.commit if logged else None
 
     def committed(self, commitment: str, *, step: str) -> Logged:
         """Return a commitment's entry; one that is not in the log fails the given step."""
-        if commitment not in self._commits:
+        if commitment not in self.state.commits:
             raise VerificationError(step, f"commitment {commitment[:12]}... is not in the log")
-        return self._commits[commitment]
+        return self.state.commits[commitment]
 
     def challenge(self, commitment: str) -> Challenge | None:
         """Return the challenge of a commitment, if there is one."""
-        return self._challenges.get(commitment)
+        drawn = self.state.challenges.get(commitment)
+        return drawn.challenge if drawn else None
 
     def attestation(self, commitment: str) -> str | None:
         """Return the attestation of a commitment, if there is one."""
-        return self._attestations.get(commitment)
+        logged = self.state.attestations.get(commitment)
+        return logged.attestation if logged else None
+
+    def attested_until(self, commitment: str) -> str | None:
+        """Return the log time until which a commitment's attestation holds, if it has one."""
+        logged = self.state.attestations.get(commitment)
+        return _after(logged.time, timedelta(days=self.terms.attestation_days)) if logged else None
 
     def attestations(self, client: str, *, step: str, at: str) -> tuple[str, ...]:
-        """Return the attestations of a client under the rules that are in force for it.
+        """Return the attestations of a client that hold now, under its rules in force.
 
-        They include batches that are excused from proving at this time.
+        They include batches that are excused from proving at this time, and exclude those that
+        have expired.
         """
+        return tuple(self.commits_in_force(client, step=step, at=at))
+
+    def commits_in_force(self, client: str, *, step: str, at: str) -> dict[str, Commit]:
+        """Return the commitments whose attestations hold now, by attestation."""
         registration, exempt = self.client(client, step=step), self.exemptions
-        attested = dict(self._attestations)
-        attested |= {e.commitment: e.attestation for e in exempt.excused if exempt.holds(e, at=at)}
+        in_force: dict[str, Commit] = {}
+        for commitment in self.state.batches.get(client, ()):
+            commit = self.state.commits[commitment].commit.content
+            if not under(commit, registration):
+                continue
+            until, attestation = self.attested_until(commitment), self.attestation(commitment)
+            if attestation is not None and until is not None and at <= until:
+                in_force[attestation] = commit
+            excused = exempt.excuse_of(commitment)
+            if excused and exempt.holds(excused, at=at):
+                in_force[excused.attestation] = commit
+        return in_force
+
+    def seen(self, client: str) -> Signed[Head] | None:
+        """Return the last head that a client has countersigned, if there is one."""
+        return self.state.heads.get(client)
+
+    def unanswered(self, client: str) -> tuple[DrawnNonce, ...]:
+        """Return the challenges without an attestation under a client's registration in force."""
+        enrolled = self.state.clients.get(client)
         return tuple(
-            attestation
-            for commitment, attestation in attested.items()
-            if under(self._commits[commitment].commit.content, registration)
+            drawn
+            for commitment in self.state.batches.get(client, ())
+            if (drawn := self.state.challenges.get(commitment)) is not None
+            and commitment not in self.state.attestations
+            and enrolled is not None
+            and self.state.commits[commitment].registered == enrolled.index
         )
 
     # -- checks -------------------------------------------------------------------------------
 
-    def check(self, entry: Entry) -> None:
+    def check(self, entry: Entry) -> None:  # noqa: C901 - one case for each kind of entry
         """Raise a `VerificationError` if the entry may not follow the entries so far."""
-        if entry.index != self.size or entry.previous != (self._digests or [EMPTY_LOG])[-1]:
+        last = self.state.recent[-1] if self.size else EMPTY_LOG
+        if entry.index != self.size or entry.previous != last:
             raise VerificationError(
                 "7", f"entry {entry.index} does not follow entry {self.size - 1} of the log"
             )
         if (self.size == 0) != isinstance(entry.body, LogOpened):
             raise VerificationError("7", "the first entry of a log, and no other, must open it")
+        if entry.time < self.time:
+            raise VerificationError(
+                "7", f"entry {entry.index} is of {entry.time}, before the entry before it"
+            )
         match entry.body:
             case LogOpened():
                 pass
             case ClientRegistered() as body:
-                check_registered(body, self.opened, self._clients.values())
-                self._refuse_removed(body.registration.content.client, step="1")
+                self._check_registered(body)
             case BatchCommitted(commit=commit):
-                self.check_committed(commit)
+                self.check_committed(commit, at=entry.time)
             case BatchChallenged(challenge=challenge):
-                logged = self.committed(challenge.commitment, step="3")
-                again = challenge.commitment in self._challenges
-                check_challenged(challenge, logged.commit.content, again=again)
+                self._check_challenged(challenge, at=entry.time)
             case BatchAttested() as body:
-                self._check_attested(body)
+                self._check_attested(body, at=entry.time)
             case HeadCountersigned() as body:
                 self._check_countersigned(body)
-            case GateSet() | WaiverGranted() | BatchExcused() | ClientRemoved() as body:
+            case (
+                GateSet()
+                | WaiverGranted()
+                | BatchExcused()
+                | ClientRemoved()
+                | KeyRotated()
+                | FederationRecovered() as body
+            ):
                 self._check_act(body, at=entry.time)
             case body:
                 self._check_round(body, at=entry.time)
 
-    def note(self, entry: Entry, digest: str) -> None:
+    def note(self, entry: Entry, digest: str) -> None:  # noqa: C901 - one case for each kind
         """Record an entry that was checked and written."""
+        state = self.state
         match entry.body:
             case LogOpened() as body:
-                self._opened = body
-            case ClientRegistered(registration=registration):
-                self._clients[registration.content.client] = registration.content
-            case BatchCommitted(commit=commit):
-                self._commits[commit.content.commitment] = Logged(
-                    index=entry.index,
-                    registration=self._clients[commit.content.client],
-                    commit=commit,
+                state.opened, state.coordinator = body, body.coordinator
+                state.approvers = list(body.approvers)
+            case ClientRegistered(registration=signed):
+                registration = signed.content
+                state.clients[registration.client] = Enrolment(
+                    index=entry.index, registration=registration
                 )
+            case BatchCommitted(commit=signed):
+                commit = signed.content
+                enrolled = state.clients[commit.client]
+                state.commits[commit.commitment] = Logged(
+                    index=entry.index,
+                    registration=enrolled.registration,
+                    registered=enrolled.index,
+                    commit=signed,
+                )
+                state.batches.setdefault(commit.client, []).append(commit.commitment)
             case BatchChallenged(challenge=challenge):
-                self._challenges[challenge.commitment] = challenge
+                drawn = DrawnNonce(challenge=challenge, time=entry.time)
+                state.challenges[challenge.commitment] = drawn
             case BatchAttested(commitment=commitment, attestation=attestation):
-                self._attestations[commitment] = attestation
-            case HeadCountersigned():
-                pass
+                state.attestations[commitment] = LoggedAttestation(
+                    attestation=attestation, time=entry.time
+                )
+            case HeadCountersigned(head=head):
+                state.heads[head.content.signer] = head
             case GateSet() | WaiverGranted() | BatchExcused() as body:
                 self.exemptions.note(body)
             case ClientRemoved() as body:
                 self.rounds.note_removed(body)
+            case FederationRecovered() as body:
+                self.rounds.note_recovered(body)
+            case KeyRotated(signed=rotated):
+                self._note_rotated(rotated.rotation.old, rotated.rotation.new)
             case body:
                 self.rounds.note(body)
-        self._digests.append(digest)
+        state.size, state.time = state.size + 1, entry.time
+        state.recent.append(digest)
+        if len(state.recent) > 2 * RECENT:
+            del state.recent[:-RECENT]
 
-    def check_committed(self, signed: Signed[Commit]) -> None:
+    # -- step 1 -------------------------------------------------------------------------------
+
+    def _check_registered(self, body: ClientRegistered) -> None:
+        """Step 1: a client may register with these rules."""
+        registration, opened = body.registration.content, self.opened
+        body.registration.verify(registration.key, step="1")
+        if registration.federation != opened.federation or registration.client == COORDINATOR:
+            raise VerificationError(
+                "1",
+                f"{registration.client!r} cannot register with {registration.federation!r} in the "
+                f"log of {opened.federation!r}",
+            )
+        for enrolled in self.state.clients.values():
+            other = enrolled.registration
+            if (other.client == registration.client) != (other.key == registration.key):
+                raise VerificationError(
+                    "1",
+                    f"client {other.client!r} is registered; a name has one key and a key has one "
+                    "name",
+                )
+        needed = self.terms.approvals_looser if body.looser else self.terms.approvals
+        what = f"the {'looser ' if body.looser else ''}rules of {registration.client!r}"
+        fitting = (
+            each
+            for each in body.approvals
+            if each.content.client in (None, registration.client)
+            and each.content.looser == body.looser
+        )
+        self._demand_approved(fitting, registration.rules, what, needed=needed, step="1")
+        self._refuse_removed(registration.client, step="1")
+
+    def _demand_approved(
+        self,
+        approvals: Iterable[Signed[Approval]],
+        subject: str,
+        what: str,
+        *,
+        needed: int,
+        step: str,
+    ) -> None:
+        """Raise unless enough different approvers have signed this subject."""
+        approvers = set()
+        for signed in approvals:
+            signed.verify(signed.content.approver, step=step)
+            if signed.content.subject == subject:
+                approvers.add(signed.content.approver)
+        known = len(approvers & set(self.state.approvers))
+        if known < needed:
+            raise VerificationError(
+                step,
+                f"{what}: {known} approvals of approvers of this federation, {needed} are needed; "
+                "'sluice rules approve' signs one",
+            )
+
+    # -- steps 2 to 5 -------------------------------------------------------------------------
+
+    def check_committed(self, signed: Signed[Commit], *, at: str) -> None:
         """Step 2: check that a commitment is new, of a known client, with allowed rows and time."""
         commit = signed.content
         registration = self.client(commit.client, step="2")
@@ -288,7 +425,7 @@ class Ledger:
                 f"the commitment of {commit.client!r} is for other rules, another policy, circuit, "
                 "key or federation than it is registered with",
             )
-        logged = self._commits.get(commit.commitment)
+        logged = self.state.commits.get(commit.commitment)
         if logged:
             owner = logged.commit.content.client
             raise VerificationError(
@@ -298,50 +435,173 @@ class Ledger:
         if objection:
             raise VerificationError("2", f"the batch of {commit.client!r} is refused: {objection}")
         if not registration.terms.overlaps:
-            self._refuse_overlap(commit)
+            self._refuse_earlier(commit)
+        self._refuse_wrong_time(commit, at=at)
 
     def _refuse_removed(self, client: str, *, step: str) -> None:
         if self.rounds.removed(client):
             raise VerificationError(step, f"{client!r} was removed from the federation")
 
-    def _refuse_overlap(self, commit: Commit) -> None:
-        for logged in self._commits.values():
-            earlier = logged.commit.content
-            if earlier.client == commit.client and earlier.interval.overlaps(commit.interval):
-                raise VerificationError(
-                    "2",
-                    f"{commit.client!r} already committed to {earlier.interval.start} to "
-                    f"{earlier.interval.end} (entry {logged.index}), which overlaps "
-                    f"{commit.interval.start} to {commit.interval.end}",
-                )
+    def _refuse_earlier(self, commit: Commit) -> None:
+        """The intervals of a client follow each other, so that no time is committed to twice."""
+        batches = self.state.batches.get(commit.client)
+        if not batches:
+            return
+        logged = self.state.commits[batches[-1]]
+        earlier = logged.commit.content.interval
+        if commit.interval.start <= earlier.end:
+            raise VerificationError(
+                "2",
+                f"{commit.client!r} already committed to {earlier.start} to {earlier.end} (entry "
+                f"{logged.index}); the next batch starts after that, not at "
+                f"{commit.interval.start}",
+            )
 
-    def _check_attested(self, body: BatchAttested) -> None:
-        logged = self.committed(body.commitment, step="5.3")
-        if logged.commit.content.client != body.client:
+    def _refuse_wrong_time(self, commit: Commit, *, at: str) -> None:
+        """A batch ends before the log's clock, and recently unless the log holds history."""
+        end, now = commit.interval.end, at.removesuffix("Z")
+        if end > _after(now, AHEAD):
+            raise VerificationError(
+                "2", f"the batch of {commit.client!r} ends at {end}, which is after {at}"
+            )
+        days = self.terms.batch_days
+        if not self.terms.history and end < _after(now, -timedelta(days=days) - BEHIND):
+            raise VerificationError(
+                "2",
+                f"the batch of {commit.client!r} ends at {end}, more than {days} days before {at}; "
+                "attest later rows (a federation for old records is founded with --history)",
+            )
+
+    def _check_challenged(self, challenge: Challenge, *, at: str) -> None:
+        """Step 3: the nonce may follow this logged commitment.
+
+        A commitment has one nonce: a plant cannot request another draw. A client has one open
+        challenge, and only so many that it did not answer.
+        """
+        commit = self.committed(challenge.commitment, step="3").commit.content
+        if not challenge.answers(commit) or not needs_challenge(commit):
+            raise VerificationError(
+                "3",
+                f"the challenge is not for this commitment of {commit.client!r}, or its system "
+                "takes none",
+            )
+        if challenge.commitment in self.state.challenges:
+            raise VerificationError("3", "the commitment already has a challenge")
+        unanswered = self.unanswered(commit.client)
+        for drawn in unanswered:
+            if at <= (until := self._answer_until(drawn)):
+                raise VerificationError(
+                    "3", f"{commit.client!r} has a challenge that it must answer by {until}"
+                )
+        if len(unanswered) >= self.terms.unanswered_max:
+            raise VerificationError(
+                "3",
+                f"{commit.client!r} left {len(unanswered)} challenges unanswered, "
+                f"{self.terms.unanswered_max} are allowed; approvers must approve its rules again",
+            )
+
+    def _answer_until(self, drawn: DrawnNonce) -> str:
+        return _after(drawn.time, timedelta(hours=self.terms.challenge_hours))
+
+    def _check_attested(self, body: BatchAttested, *, at: str) -> None:
+        commit = self.committed(body.commitment, step="5.3").commit.content
+        if commit.client != body.client:
             raise VerificationError("5.3", f"the commitment is not from {body.client!r}")
-        challenged = body.commitment in self._challenges
-        if needs_challenge(logged.commit.content) and not challenged:
-            raise VerificationError("5.3", "the commitment has no challenge")
-        if body.commitment in self._attestations:
+        if needs_challenge(commit):
+            drawn = self.state.challenges.get(body.commitment)
+            if drawn is None:
+                raise VerificationError("5.3", "the commitment has no challenge")
+            if at > (until := self._answer_until(drawn)):
+                raise VerificationError("5.3", f"the challenge had to be answered by {until}")
+        if body.commitment in self.state.attestations:
             raise VerificationError("5.4", "the commitment is already attested")
 
-    def _check_act(
-        self, body: GateSet | WaiverGranted | BatchExcused | ClientRemoved, *, at: str
-    ) -> None:
+    # -- acts ---------------------------------------------------------------------------------
+
+    def _check_act(self, body: Act, *, at: str) -> None:
+        federation = self.opened.federation
         match body:
-            case GateSet():
-                self.exemptions.check_gate(body, between=self.rounds.between)
-            case WaiverGranted(waiver=signed):
-                self.client(signed.content.client, step="4")
-                self.exemptions.check_waiver(body, self.opened, at=at)
+            case GateSet(order=order):
+                self.exemptions.check_gate(body, federation, at=at, between=self.rounds.between)
+                if order is not None:
+                    self._demand_order_approved(body.approvals, content_digest(order), "the order")
+            case WaiverGranted(waiver=waiver):
+                self.client(waiver.client, step="4")
+                self.exemptions.check_waiver(body, federation, at=at)
+                self._demand_order_approved(body.approvals, content_digest(waiver), "the waiver")
             case BatchExcused(client=client, commitment=commitment):
                 logged = self.committed(commitment, step="5.3").commit.content
-                if logged.client != client or commitment in self._attestations:
+                if logged.client != client or commitment in self.state.attestations:
                     raise VerificationError("5.3", "the batch is of another client, or has a proof")
                 self.exemptions.check_excused(body, logged, at=at)
             case ClientRemoved(client=client):
                 self.client(client, step="6")
                 self.rounds.check_removed(body)
+            case KeyRotated():
+                self._check_rotated(body)
+            case FederationRecovered():
+                self._check_recovered(body)
+
+    def _demand_order_approved(
+        self, approvals: Iterable[Signed[Approval]], subject: str, what: str
+    ) -> None:
+        needed = self.terms.approvals
+        self._demand_approved(approvals, subject, what, needed=needed, step="4")
+
+    def _check_rotated(self, body: KeyRotated) -> None:
+        """Both keys sign; the old one is in force, and the new one belongs to no other party."""
+        rotation = body.signed.rotation
+        body.signed.verify(step="1")
+        if rotation.federation != self.opened.federation:
+            raise VerificationError("1", f"the new key is for {rotation.federation!r}")
+        clients = [enrolled.registration.key for enrolled in self.state.clients.values()]
+        known = {self.coordinator, *self.state.approvers, *clients}
+        if rotation.old not in known or rotation.new in known:
+            raise VerificationError(
+                "1",
+                f"key {rotation.old[:12]}... is not in force, or {rotation.new[:12]}... belongs to "
+                "another party",
+            )
+
+    def _note_rotated(self, old: str, new: str) -> None:
+        state = self.state
+        if state.coordinator == old:
+            state.coordinator = new
+        state.approvers = [new if key == old else key for key in state.approvers]
+        for client, enrolled in state.clients.items():
+            if enrolled.registration.key == old:
+                registration = replace(enrolled.registration, key=new)
+                state.clients[client] = replace(enrolled, registration=registration)
+
+    def _check_recovered(self, body: FederationRecovered) -> None:
+        """A recovery follows exactly this log, and most plants have consented to it."""
+        recovery = body.recovery
+        head = self.head(COORDINATOR)
+        if (recovery.federation, recovery.size, recovery.last) != (
+            head.federation,
+            head.size,
+            head.last,
+        ):
+            raise VerificationError("7", "the recovery does not follow this log")
+        self.rounds.check_recovered(body)
+        consenting = set()
+        for signed in body.consents:
+            consent = signed.content
+            signed.verify(self.client(consent.client, step="7").key, step="7")
+            if (consent.federation, consent.recovery) == (
+                recovery.federation,
+                content_digest(recovery),
+            ):
+                consenting.add(consent.client)
+        plants = {client for client in self.clients if not self.rounds.removed(client)}
+        if 2 * len(consenting & plants) <= len(plants):
+            raise VerificationError(
+                "7",
+                f"{len(consenting & plants)} of {len(plants)} plants consent to the recovery; more "
+                "than half are needed",
+            )
+
+    # -- steps 6 and 7 ------------------------------------------------------------------------
 
     def _check_round(self, body: RoundBody, *, at: str) -> None:
         self.rounds.check(body, at=at)
@@ -358,15 +618,34 @@ class Ledger:
         signed.verify(self.client(token.client, step="6").key, step="6")
         if token.federation != self.opened.federation:
             raise VerificationError("6", f"the token is for federation {token.federation!r}")
-        if token.attestation not in self.attestations(token.client, step="6", at=at):
-            raise VerificationError(
-                "6",
-                f"{token.client!r} has no attestation {token.attestation[:12]}... under the rules "
-                "that are in force for it",
-            )
+        if token.attestation in self.attestations(token.client, step="6", at=at):
+            return
+        for commitment in self.state.batches.get(token.client, ()):
+            until = self.attested_until(commitment)
+            if self.attestation(commitment) == token.attestation and until and at > until:
+                raise VerificationError(
+                    "5.4",
+                    f"attestation {token.attestation[:12]}... of {token.client!r} expired on "
+                    f"{until}; it must attest later rows",
+                )
+        raise VerificationError(
+            "6",
+            f"{token.client!r} has no attestation {token.attestation[:12]}... under the rules "
+            "that are in force for it",
+        )
 
     def _check_countersigned(self, body: HeadCountersigned) -> None:
         head = body.head.content
         body.head.verify(self.client(head.signer, step="7").key, step="7")
         if head != self.head(head.signer, size=head.size):
             raise VerificationError("7", f"{head.signer!r} has signed the head of another log")
+
+
+def _after(time: str, duration: timedelta) -> str:
+    """Return a time of the log or of a plant's clock after a duration, in the same form."""
+    zone = "Z" if time.endswith("Z") else ""
+    try:
+        later = datetime.fromisoformat(time.removesuffix("Z")) + duration
+    except OverflowError:
+        return f"{'9999-12-31' if duration > timedelta() else '0001-01-01'}T00:00:00.000000{zone}"
+    return later.isoformat(timespec="microseconds") + zone

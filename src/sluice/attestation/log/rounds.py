@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from sluice.attestation.log.entries import (
     ClientExcluded,
     ClientRemoved,
+    FederationRecovered,
     ModelAggregated,
     PledgesClosed,
+    RoundAbandoned,
     RoundBody,
     RoundOpened,
     UpdatePledged,
@@ -15,21 +17,32 @@ from sluice.attestation.log.entries import (
 from sluice.attestation.messages import Token
 from sluice.errors import VerificationError
 
-__all__ = ["Rounds", "Standing"]
+__all__ = ["Rounds", "RoundsState", "Standing"]
 
 STEP = "6"
 
 
 @dataclass(slots=True, kw_only=True)
-class _Round:
+class RoundState:
+    """The last round, in detail."""
+
     opened: RoundOpened
     pledges: dict[str, Token] = field(default_factory=dict)
     closed: bool = False
     revealed: set[str] = field(default_factory=set)
     excluded: dict[str, str] = field(default_factory=dict)
-    aggregated: bool = False
-    model: str = ""  # the federation's model after the round
-    counted: int = 0  # rounds that this model includes, without discarded ones
+    finished: bool = False  # aggregated or abandoned
+
+
+@dataclass(slots=True, kw_only=True)
+class RoundsState:
+    """Every round so far: the last one in detail, the others by the model they ended with."""
+
+    first: str = ""  # the model that the first round was opened on
+    models: list[str] = field(default_factory=list)  # the federation's model after each round
+    counts: list[int] = field(default_factory=list)  # rounds that this model includes
+    current: RoundState | None = None
+    removed: dict[str, ClientRemoved] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +51,7 @@ class Standing:
 
     opened: RoundOpened
     closed: bool  # to tokens
-    aggregated: bool
+    aggregated: bool  # or abandoned
     revealed: frozenset[str]
     excluded: frozenset[str]
 
@@ -46,77 +59,85 @@ class Standing:
 class Rounds:
     """Every round so far; entries out of order are refused."""
 
-    def __init__(self) -> None:
-        self._rounds: list[_Round] = []
-        self._removed: dict[str, ClientRemoved] = {}
+    def __init__(self, state: RoundsState) -> None:
+        self._state = state
 
     @property
     def last(self) -> int:
         """The number of the last round; 0 if none was opened. Rounds count from 1."""
-        return len(self._rounds)
+        current = self._state.current
+        return current.opened.round if current else 0
 
     @property
     def between(self) -> bool:
         """Whether no round is in progress."""
-        return not self._rounds or self._rounds[-1].aggregated
+        current = self._state.current
+        return current is None or current.finished
 
     @property
     def counted(self) -> int:
         """How many finished rounds the model includes; discarded rounds do not count."""
-        return next((each.counted for each in reversed(self._rounds) if each.aggregated), 0)
+        return self._state.counts[-1] if self._state.counts else 0
 
     @property
     def model(self) -> str | None:
         """The federation's model between rounds; None during a round and before the first."""
-        return self._rounds[-1].model if self._rounds and self._rounds[-1].aggregated else None
+        return self._state.models[-1] if self._state.models and self.between else None
 
     @property
     def removals(self) -> tuple[ClientRemoved, ...]:
         """The removed clients, each with the model that the federation went back to."""
-        return tuple(self._removed.values())
+        return tuple(self._state.removed.values())
 
     def removed(self, client: str) -> bool:
         """Whether a client was removed."""
-        return client in self._removed
+        return client in self._state.removed
 
     @property
     def standing(self) -> Standing | None:
         """The progress of the last round; None if none was opened."""
-        if not self._rounds:
+        current = self._state.current
+        if current is None:
             return None
-        current = self._rounds[-1]
         return Standing(
             opened=current.opened,
             closed=current.closed,
-            aggregated=current.aggregated,
+            aggregated=current.finished,
             revealed=frozenset(current.revealed),
             excluded=frozenset(current.excluded),
         )
 
     def token(self, round_: int, client: str) -> Token | None:
-        """Return a client's token in a round, if there is one."""
-        known = 1 <= round_ <= len(self._rounds)
-        return self._rounds[round_ - 1].pledges.get(client) if known else None
+        """Return a client's token in the last round, if that is this round and there is one."""
+        current = self._state.current
+        return current.pledges.get(client) if current and round_ == self.last else None
 
     def revealed(self, body: UpdateRevealed) -> bool:
         """Whether exactly this update was revealed in the last round."""
-        if body.round != self.last or body.client not in self._rounds[-1].revealed:
+        current = self._state.current
+        if current is None or body.round != self.last or body.client not in current.revealed:
             return False
-        return self._rounds[-1].pledges[body.client].update == body.update
+        return current.pledges[body.client].update == body.update
 
     @property
     def members(self) -> tuple[str, ...]:
         """The clients of the last round whose updates were revealed, less those excluded."""
-        current = self._rounds[-1]
-        return tuple(sorted(current.revealed - set(current.excluded)))
+        current = self._state.current
+        return tuple(sorted(current.revealed - set(current.excluded))) if current else ()
 
     def silent(self, clients: tuple[str, ...]) -> tuple[str, ...]:
         """Return clients that revealed no update in the last round and were not excluded."""
-        current = self._rounds[-1]
-        accounted = current.revealed | set(current.excluded) | set(self._removed)
+        current = self._state.current
+        accounted = set(self._state.removed)
+        if current:
+            accounted |= current.revealed | set(current.excluded)
         return tuple(client for client in clients if client not in accounted)
 
-    def check(self, body: RoundBody, *, at: str) -> None:
+    def model_after(self, round_: int) -> str:
+        """Return the federation's model after a finished round; 0: before the first."""
+        return self._state.models[round_ - 1] if round_ else self._state.first
+
+    def check(self, body: RoundBody, *, at: str) -> None:  # noqa: C901 - one case for each kind
         """Raise a `VerificationError` if the entry is out of order."""
         match body:
             case RoundOpened():
@@ -129,41 +150,50 @@ class Rounds:
             case UpdateRevealed():
                 self._check_revealed(body)
             case ClientExcluded(round=number):
-                if self._current(number, "an exclusion").aggregated:
+                if self._current(number, "an exclusion").finished:
                     raise VerificationError(STEP, f"round {number} is finished")
             case ModelAggregated():
                 self._check_aggregated(body)
+            case RoundAbandoned(round=number):
+                if self._current(number, "the end").finished:
+                    raise VerificationError(STEP, f"round {number} is finished")
 
     def check_removed(self, body: ClientRemoved) -> None:
         """A client is removed once, between rounds, and back to an earlier model."""
-        if body.client in self._removed or not self.between:
+        if body.client in self._state.removed or not self.between:
             raise VerificationError(
                 STEP, f"{body.client!r} is already removed, or a round is in progress"
             )
-        if not body.model_of < body.since <= self.last:
+        self._check_back(body.since, body.model_of, body.model)
+
+    def check_recovered(self, body: FederationRecovered) -> None:
+        """A recovery goes back to an earlier model; it also ends a round in progress."""
+        recovery = body.recovery
+        self._check_back(recovery.since, recovery.model_of, recovery.model)
+
+    def _check_back(self, since: int, model_of: int, model: str) -> None:
+        if not model_of < since <= self.last:
             raise VerificationError(
                 STEP,
-                f"cannot discard rounds from {body.since} on and go back to {body.model_of}; the "
-                f"last round is {self.last}",
+                f"cannot discard rounds from {since} on and go back to {model_of}; the last round "
+                f"is {self.last}",
             )
-        if body.model != self._model_after(body.model_of):
+        if model != self.model_after(model_of):
             raise VerificationError(
-                STEP, f"{body.model[:12]}... is not the model after round {body.model_of}"
+                STEP, f"{model[:12]}... is not the model after round {model_of}"
             )
 
     def _check_opened(self, body: RoundOpened) -> None:
         """Rounds are numbered in sequence; each starts from the federation's model."""
         if body.round != self.last + 1 or not self.between:
             raise VerificationError(STEP, f"round {body.round} cannot follow round {self.last}")
-        if self._rounds and body.model != self._rounds[-1].model:
+        models = self._state.models
+        if models and body.model != models[-1]:
             raise VerificationError(
                 STEP,
                 f"round {body.round} is opened on {body.model[:12]}...; the federation's model is "
-                f"{self._rounds[-1].model[:12]}...",
+                f"{models[-1][:12]}...",
             )
-
-    def _model_after(self, round_: int) -> str:
-        return self._rounds[round_ - 1].model if round_ else self._rounds[0].opened.model
 
     def _check_pledged(self, token: Token, *, at: str) -> None:
         """A token is for the open round and its model, in time, and the client's only one."""
@@ -195,7 +225,7 @@ class Rounds:
             raise VerificationError(
                 STEP, f"round {body.round} still accepts tokens; close it before updates"
             )
-        if current.aggregated or body.client in current.revealed:
+        if current.finished or body.client in current.revealed:
             raise VerificationError(
                 STEP, f"the update of {body.client!r} is already revealed, or the round is finished"
             )
@@ -211,7 +241,7 @@ class Rounds:
     def _check_aggregated(self, body: ModelAggregated) -> None:
         """The model includes every revealed update and no other."""
         current = self._current(body.round, "a model")
-        if current.aggregated or not current.closed or body.clients != self.members:
+        if current.finished or not current.closed or body.clients != self.members:
             raise VerificationError(
                 STEP,
                 f"the model of round {body.round} names clients {list(body.clients)}; "
@@ -220,37 +250,55 @@ class Rounds:
 
     def note(self, body: RoundBody) -> None:
         """Record an entry that was checked."""
+        if isinstance(body, RoundOpened):
+            self._state.first = self._state.first or body.model
+            self._state.current = RoundState(opened=body)
+            return
+        current = self._current(self.last, "an entry")
         match body:
-            case RoundOpened():
-                self._rounds.append(_Round(opened=body))
             case UpdatePledged(token=signed):
-                self._rounds[-1].pledges[signed.content.client] = signed.content
+                current.pledges[signed.content.client] = signed.content
             case PledgesClosed():
-                self._rounds[-1].closed = True
+                current.closed = True
             case UpdateRevealed(client=client):
-                self._rounds[-1].revealed.add(client)
+                current.revealed.add(client)
             case ClientExcluded(client=client, step=step):
-                self._rounds[-1].excluded[client] = step
+                current.excluded[client] = step
             case ModelAggregated(model=model):
-                before = self._rounds[-2].counted if self.last > 1 else 0
-                current = self._rounds[-1]
-                current.aggregated, current.model, current.counted = True, model, before + 1
+                self._finish(current, model, self.counted + 1)
+            case RoundAbandoned():
+                self._finish(current, current.opened.model, self.counted)
 
     def note_removed(self, body: ClientRemoved) -> None:
         """Record a removal; the federation goes back to an earlier model."""
-        self._removed[body.client] = body
-        self._rounds[-1].model = body.model
-        counted = self._rounds[body.model_of - 1].counted if body.model_of else 0
-        self._rounds[-1].counted = counted
+        self._state.removed[body.client] = body
+        self._back(body.model_of, body.model)
 
-    def _current(self, round_: int, what: str) -> _Round:
-        if round_ != self.last or not self._rounds:
+    def note_recovered(self, body: FederationRecovered) -> None:
+        """Record a recovery; a round in progress ends, and an earlier model is used again."""
+        current = self._state.current
+        if current and not current.finished:
+            self._finish(current, current.opened.model, self.counted)
+        self._back(body.recovery.model_of, body.recovery.model)
+
+    def _finish(self, current: RoundState, model: str, counted: int) -> None:
+        current.finished = True
+        self._state.models.append(model)
+        self._state.counts.append(counted)
+
+    def _back(self, model_of: int, model: str) -> None:
+        self._state.models[-1] = model
+        self._state.counts[-1] = self._state.counts[model_of - 1] if model_of else 0
+
+    def _current(self, round_: int, what: str) -> RoundState:
+        current = self._state.current
+        if current is None or round_ != self.last:
             raise VerificationError(
                 STEP, f"{what} for round {round_}; the last round is {self.last}"
             )
-        return self._rounds[-1]
+        return current
 
-    def _refuse_excluded(self, current: _Round, client: str) -> None:
+    def _refuse_excluded(self, current: RoundState, client: str) -> None:
         if client in current.excluded:
             raise VerificationError(
                 STEP, f"{client!r} is excluded from the round, by step {current.excluded[client]}"

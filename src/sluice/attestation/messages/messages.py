@@ -20,23 +20,20 @@ from sluice.attestation.messages.documents import (
     Hex32,
     Name,
 )
-from sluice.attestation.messages.signing import Signed, SigningKey, content_digest, sign
+from sluice.attestation.messages.signing import Signed, content_digest
 from sluice.attestation.packing import digest
 from sluice.attestation.systems import Circuit
 
 __all__ = [
-    "APPROVALS",
     "CHALLENGES",
     "COMMITS",
     "PROOFS",
     "REGISTRATIONS",
-    "Approval",
     "Challenge",
     "Commit",
     "Proof",
     "Registration",
     "RegistrationTerms",
-    "approve",
     "attestation_id",
     "context_of",
     "draw_challenge",
@@ -103,20 +100,6 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
-    """An approver's consent to a registration: these rules may gate this plant."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-    TAG: ClassVar[str] = "approval"
-
-    schema: Literal[1] = 1
-    protocol: Literal[1] = 1
-    approver: Hex32
-    registration: Hex32  # its digest
-    looser: bool  # than the last accepted rules; then two approvers are needed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """Step 2: a hiding commitment to a batch, how many rows it has and what time it covers."""
 
@@ -176,7 +159,6 @@ class Proof:
 REGISTRATIONS: Form[Signed[Registration]] = Form.of(
     Signed[Registration], "registration", largest=8_192
 )
-APPROVALS: Form[Signed[Approval]] = Form.of(Signed[Approval], "approval", largest=2_048)
 COMMITS: Form[Signed[Commit]] = Form.of(Signed[Commit], "commitment", largest=8_192)
 CHALLENGES: Form[Challenge] = Form.of(Challenge, "challenge", largest=2_048)
 PROOFS: Form[Signed[Proof]] = Form.of(Signed[Proof], "proof", largest=ENVELOPE)
@@ -190,16 +172,6 @@ def draw_challenge(commit: Commit) -> Challenge:
         commitment=commit.commitment,
         nonce=secrets.token_bytes(32).hex(),
     )
-
-
-def approve(
-    registration: Signed[Registration], key: SigningKey, *, looser: bool = False
-) -> Signed[Approval]:
-    """Sign an approval; `looser` means that the rules are looser than the plant's last ones."""
-    content = Approval(
-        approver=key.public, registration=content_digest(registration.content), looser=looser
-    )
-    return sign(content, key)
 
 
 def largest_proof_document(proof_bytes: int) -> int:

@@ -12,7 +12,7 @@ pledges are closed. Each step is in the log before the next state exists. After 
 from the log.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from typing import TypeVar, final
@@ -29,6 +29,7 @@ from sluice.attestation.log import (
     Log,
     ModelAggregated,
     PledgesClosed,
+    RoundAbandoned,
     RoundOpened,
     Standing,
     UpdatePledged,
@@ -40,6 +41,7 @@ from sluice.attestation.messages import (
     COMMITS,
     REGISTRATIONS,
     TOKENS,
+    Approval,
     Challenge,
     Commit,
     Form,
@@ -223,19 +225,21 @@ class ProtocolCoordinator:
     ) -> "Enrolled":
         """Step 1: enrol a client whose rules the policy accepts and approvers have signed.
 
-        `last` is the rule set accepted for it before, if there is one: looser rules need two
-        approvers.
+        `last` is the rule set accepted for it before, if there is one: looser rules need more
+        approvers. A registration that is in force, while `last` is not known because a crash
+        prevented it from being stored, is not logged again.
         """
         signed = _read(REGISTRATIONS, raw, step="1")
-        _refuse_other_terms(signed.content, agreement)
-        looser = self._looser(signed.content.client, agreement.circuit, last)
-        body = ClientRegistered(
-            registration=signed,
-            looser=looser,
-            approvals=tuple(_read(APPROVALS, each, step="1") for each in approvals),
-        )
+        registration = signed.content
+        if last is None and self.log.ledger.registration_logged(registration):
+            return self.enrolled(registration.client, agreement)
+        _refuse_other_terms(registration, agreement)
+        given = tuple(_read(APPROVALS, each, step="1") for each in approvals)
+        declared = _declared(given, registration)
+        looser = self._looser(registration.client, agreement.circuit, last, declared)
+        body = ClientRegistered(registration=signed, looser=looser, approvals=given)
         self.log.append(body, at=at)
-        return self.enrolled(signed.content.client, agreement)
+        return self.enrolled(registration.client, agreement)
 
     def enrolled(self, client: str, agreement: Agreement) -> "Enrolled":
         """Return a client that is registered in the log under this agreement."""
@@ -245,6 +249,14 @@ class ProtocolCoordinator:
     def countersign(self, raw: bytes, *, at: datetime) -> None:
         """Step 7: log that a plant has seen the log up to the head it signed."""
         self.log.append(HeadCountersigned(head=_read(HEADS, raw, step="7")), at=at)
+
+    def abandon(self, *, at: datetime) -> str:
+        """Step 6: end the round in progress without a new model; return the model it keeps."""
+        standing = self.log.ledger.rounds.standing
+        if standing is None or standing.aggregated:
+            raise SettingError("no round is in progress; there is nothing to abandon")
+        self.log.append(RoundAbandoned(round=standing.opened.round), at=at)
+        return standing.opened.model
 
     def open_round(self, model: str, deadline: datetime, *, at: datetime) -> Pledging:
         """Step 6: open the next round on a model."""
@@ -284,7 +296,9 @@ class ProtocolCoordinator:
             raise VerificationError(STEP, f"round {round_} is not in progress")
         return standing
 
-    def _looser(self, client: str, circuit: Circuit, last: RuleSet | None) -> bool:
+    def _looser(
+        self, client: str, circuit: Circuit, last: RuleSet | None, declared: Mapping[str, str]
+    ) -> bool:
         """Check the rules against the policy; return whether they are looser than `last`."""
         accepted = self.log.ledger.rules_of(client)
         if accepted != (rules_hash(last) if last else None):
@@ -292,12 +306,12 @@ class ProtocolCoordinator:
                 f"the log has other rules for {client!r}; give the rules last accepted "
                 f"({accepted or 'none'})"
             )
-        objections = accept(circuit.rules, circuit.policy)
+        objections = accept(circuit.rules, circuit.policy, declared=declared)
         if objections:
             raise VerificationError(
                 "1", f"the rules of {client!r} are refused: {objections[0].sentence}"
             )
-        return bool(last and accept(circuit.rules, circuit.policy, last=last))
+        return bool(last and accept(circuit.rules, circuit.policy, last=last, declared=declared))
 
 
 @final
@@ -415,6 +429,25 @@ def _refuse_other_terms(registration: Registration, agreement: Agreement) -> Non
         raise VerificationError(
             "1", f"{registration.client!r} registers with other terms than the derived ones"
         )
+
+
+def _declared(
+    approvals: Sequence[Signed[Approval]], registration: Registration
+) -> Mapping[str, str]:
+    """Return what every approval of these rules declares about channels without a rule.
+
+    The log counts the approvals; it refuses the registration if one has another signature.
+    """
+    fitting = [
+        each.content.reasons
+        for each in approvals
+        if each.content.subject == registration.rules
+        and each.content.client in (None, registration.client)
+    ]
+    if not fitting:
+        return {}
+    common = set.intersection(*(set(reasons) for reasons in fitting))
+    return {channel: why for channel, why in fitting[0].items() if channel in common}
 
 
 def _read(form: Form[Document], raw: bytes, *, step: str) -> Document:

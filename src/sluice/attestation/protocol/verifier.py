@@ -107,13 +107,9 @@ class Verifier:
         self._refuse_unlogged(proof, signed_commit)
         self._refuse_other_challenge(challenge, commit)
 
-        # 5.4 The first attestation of this commitment.
+        # 5.4 The first attestation of this commitment, and not expired.
         attestation = attestation_id(commit, proof.proof)
-        logged = self.ledger.attestation(commit.commitment) if self.ledger else None
-        if logged is not None and logged != attestation:
-            raise VerificationError(
-                "5.4", f"the commitment already has attestation {logged[:12]}..."
-            )
+        self._refuse_other_attestation(commit, attestation)
 
         # 5.5 Context recomputed, never read from the proof; public inputs in range.
         context = context_of(commit, self.circuit, challenge).digest()
@@ -205,6 +201,18 @@ class Verifier:
         # The ledger accepts a challenge only after its commitment, so the order is right.
         if self.ledger and self.ledger.challenge(commit.commitment) != challenge:
             raise VerificationError("5.3", "the log has no such challenge for this commitment")
+
+    def _refuse_other_attestation(self, commit: Commit, attestation: str) -> None:
+        if self.ledger is None:
+            return
+        logged = self.ledger.attestation(commit.commitment)
+        if logged is not None and logged != attestation:
+            raise VerificationError(
+                "5.4", f"the commitment already has attestation {logged[:12]}..."
+            )
+        until = self.ledger.attested_until(commit.commitment)
+        if until is not None and self.ledger.time > until:
+            raise VerificationError("5.4", f"the attestation expired on {until}")
 
     def _refuse_other_circuit(self, proof: Proof, commit: Commit) -> None:
         if not self.pinned.names(self.circuit):
