@@ -20,7 +20,14 @@ from sluice.attestation.log.entries import ENTRIES, Body, Entry, KeyRotated, Log
 from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, HEADS, Head
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.log.snapshots import Snapshot, load_snapshot, save_snapshot
-from sluice.attestation.messages import Signed, SigningKey, instant, rotate, sign
+from sluice.attestation.messages import (
+    RotationSigned,
+    Signed,
+    SigningKey,
+    instant,
+    rotate,
+    sign,
+)
 from sluice.errors import DocumentError, SettingError, VerificationError
 
 __all__ = ["Log", "LogCopy", "LogReader", "demand_log", "lines_of", "mend", "read_log"]
@@ -77,7 +84,7 @@ class LogReader:
                 STEP, f"the log {self._path} is empty; its first entry must name its coordinator"
             )
         if head or not unsigned:
-            self._check_head(head)
+            self._check_head(head, self.ledger.coordinator)
 
     def _take(self, line: bytes) -> None:
         entry = _entry(line, self.ledger.size)
@@ -89,7 +96,7 @@ class LogReader:
         self._last_length = len(line) + 1
         self.ledger.note(entry, entry_digest(line))
 
-    def _check_head(self, line: bytes) -> None:
+    def _check_head(self, line: bytes, signer: str) -> None:
         size = self.ledger.size
         if not line:
             raise VerificationError(
@@ -102,7 +109,7 @@ class LogReader:
             head = HEADS.read(line)
         except DocumentError as error:
             raise VerificationError(STEP, f"the last line of {self._path}: {error}") from None
-        head.verify(self.ledger.coordinator, step=STEP)
+        head.verify(signer, step=STEP)
         if head.content != self.ledger.head(COORDINATOR):
             raise VerificationError(
                 STEP,
@@ -267,17 +274,26 @@ class LogCopy(SavedLog):
         self._coordinator = coordinator  # the key that the invitation names
         self._restore()
 
-    def extend(self, lines: tuple[bytes, ...], head: bytes) -> None:
+    def extend(
+        self,
+        lines: tuple[bytes, ...],
+        head: bytes,
+        *,
+        rotations: tuple[RotationSigned, ...] = (),
+    ) -> None:
         """Check lines that follow this copy and the signed head after them, then write them.
 
-        If any of it does not hold, raise and keep the copy as it was.
+        The head of a page that ends before the coordinator's key was rotated is signed with a later
+        key; `rotations` leads from the key in force to that one. If any of it does not hold, raise
+        and keep the copy as it was.
         """
         at = self._length
         try:
             for line in lines:
                 self._take(line)
             self._refuse_other_coordinator()
-            self._check_head(head)
+            signer = self._signer(rotations)
+            self._check_head(head, signer)
         except VerificationError:
             self._restore()
             raise
@@ -285,9 +301,21 @@ class LogCopy(SavedLog):
             return
         self._path.touch()
         with _opened(self._path, fcntl.LOCK_EX) as handle:
-            content = b"".join(line + b"\n" for line in (*lines, head))
+            content = b"".join(line + b"\n" for line in lines)
+            if signer == self.ledger.coordinator:
+                content += head + b"\n"
             _write_at(handle, content, self._path, at=at)
         self._snapshot_if_due()
+
+    def _signer(self, rotations: tuple[RotationSigned, ...]) -> str:
+        """Return the coordinator's last key, following rotations that both keys have signed."""
+        key = self.ledger.coordinator
+        for signed in rotations:
+            rotation = signed.rotation
+            if (rotation.old, rotation.federation) == (key, self.ledger.opened.federation):
+                signed.verify(step=STEP)
+                key = rotation.new
+        return key
 
     def _refuse_other_coordinator(self) -> None:
         if self.ledger.opened.coordinator != self._coordinator:

@@ -36,6 +36,7 @@ from sluice.attestation.messages import (
     Challenge,
     Commit,
     Registration,
+    RotationSigned,
     Signed,
     Token,
     content_digest,
@@ -94,6 +95,7 @@ class LedgerState:
 
     opened: LogOpened | None = None
     coordinator: str = ""  # its key in force
+    rotations: list[RotationSigned] = field(default_factory=list)  # of the coordinator's key
     approvers: list[str] = field(default_factory=list)  # their keys in force
     size: int = 0
     time: str = ""  # of the last entry
@@ -153,6 +155,11 @@ class Ledger:
     def coordinator(self) -> str:
         """The coordinator's key in force."""
         return self.state.coordinator
+
+    @property
+    def rotations(self) -> tuple[RotationSigned, ...]:
+        """The rotations of the coordinator's key, in order."""
+        return tuple(self.state.rotations)
 
     @property
     def size(self) -> int:
@@ -342,6 +349,7 @@ class Ledger:
                 )
             case HeadCountersigned(head=head):
                 state.heads[head.content.signer] = head
+                self.rounds.note_countersigned(head.content.signer, head.content.size)
             case GateSet() | WaiverGranted() | BatchExcused() as body:
                 self.exemptions.note(body)
             case ClientRemoved() as body:
@@ -349,9 +357,9 @@ class Ledger:
             case FederationRecovered() as body:
                 self.rounds.note_recovered(body)
             case KeyRotated(signed=rotated):
-                self._note_rotated(rotated.rotation.old, rotated.rotation.new)
+                self._note_rotated(rotated)
             case body:
-                self.rounds.note(body)
+                self.rounds.note(body, size=state.size + 1)
         state.size, state.time = state.size + 1, entry.time
         state.recent.append(digest)
         if len(state.recent) > 2 * RECENT:
@@ -563,10 +571,11 @@ class Ledger:
                 "another party",
             )
 
-    def _note_rotated(self, old: str, new: str) -> None:
-        state = self.state
+    def _note_rotated(self, signed: RotationSigned) -> None:
+        state, old, new = self.state, signed.rotation.old, signed.rotation.new
         if state.coordinator == old:
             state.coordinator = new
+            state.rotations.append(signed)
         state.approvers = [new if key == old else key for key in state.approvers]
         for client, enrolled in state.clients.items():
             if enrolled.registration.key == old:

@@ -28,8 +28,9 @@ class RoundState:
 
     opened: RoundOpened
     pledges: dict[str, Token] = field(default_factory=dict)
-    closed: bool = False
+    closed: int = 0  # entries of the log when pledges were closed; 0: they are open
     revealed: set[str] = field(default_factory=set)
+    countersigned: set[str] = field(default_factory=set)  # heads of the log since then
     excluded: dict[str, str] = field(default_factory=dict)
     finished: bool = False  # aggregated or abandoned
 
@@ -101,7 +102,7 @@ class Rounds:
             return None
         return Standing(
             opened=current.opened,
-            closed=current.closed,
+            closed=bool(current.closed),
             aggregated=current.finished,
             revealed=frozenset(current.revealed),
             excluded=frozenset(current.excluded),
@@ -124,6 +125,12 @@ class Rounds:
         """The clients of the last round whose updates were revealed, less those excluded."""
         current = self._state.current
         return tuple(sorted(current.revealed - set(current.excluded))) if current else ()
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """The members of the last round that have not countersigned the log of the round."""
+        current = self._state.current
+        return tuple(c for c in self.members if current and c not in current.countersigned)
 
     def silent(self, clients: tuple[str, ...]) -> tuple[str, ...]:
         """Return clients that revealed no update in the last round and were not excluded."""
@@ -247,9 +254,15 @@ class Rounds:
                 f"the model of round {body.round} names clients {list(body.clients)}; "
                 f"revealed and not excluded are {list(self.members)}",
             )
+        if self.unseen:
+            raise VerificationError(
+                STEP,
+                f"{', '.join(self.unseen)} revealed an update in round {body.round} and did not "
+                "countersign its log",
+            )
 
-    def note(self, body: RoundBody) -> None:
-        """Record an entry that was checked."""
+    def note(self, body: RoundBody, *, size: int) -> None:
+        """Record an entry that was checked; the log has `size` entries with it."""
         if isinstance(body, RoundOpened):
             self._state.first = self._state.first or body.model
             self._state.current = RoundState(opened=body)
@@ -259,7 +272,7 @@ class Rounds:
             case UpdatePledged(token=signed):
                 current.pledges[signed.content.client] = signed.content
             case PledgesClosed():
-                current.closed = True
+                current.closed = size
             case UpdateRevealed(client=client):
                 current.revealed.add(client)
             case ClientExcluded(client=client, step=step):
@@ -268,6 +281,12 @@ class Rounds:
                 self._finish(current, model, self.counted + 1)
             case RoundAbandoned():
                 self._finish(current, current.opened.model, self.counted)
+
+    def note_countersigned(self, client: str, size: int) -> None:
+        """Record that a client has signed the head of `size` entries."""
+        current = self._state.current
+        if current and current.closed and size >= current.closed:
+            current.countersigned.add(client)
 
     def note_removed(self, body: ClientRemoved) -> None:
         """Record a removal; the federation goes back to an earlier model."""

@@ -184,8 +184,18 @@ class Revealing:
         """Log that a client is excluded from this round, with the step as the reason."""
         self.log.append(ClientExcluded(round=self.round, client=client, step=step), at=at)
 
+    def leave_out_unseen(self, *, at: datetime) -> tuple[str, ...]:
+        """Exclude clients that revealed an update without countersigning the log; step 7."""
+        unseen = self.log.ledger.rounds.unseen
+        for client in unseen:
+            self.exclude(client, "7", at=at)
+        return unseen
+
     def finish(self, model: str, *, at: datetime) -> tuple[str, ...]:
-        """Exclude clients without an update, then log the model of the revealed updates."""
+        """Log the model of the revealed updates, after excluding clients that are not part of it.
+
+        Call `leave_out_unseen` before aggregating: an update counts only with a countersigned log.
+        """
         ledger = self.log.ledger
         for client in ledger.rounds.silent(ledger.clients):
             self.exclude(client, STEP, at=at)

@@ -1,18 +1,29 @@
 """A plant's agent: it attests the plant's batch once, then trains, pledges and reveals.
 
+It keeps a copy of the log and verifies every entry that the coordinator shows. It trains only for a
+round that the log has opened on that model, reveals only after the log has closed the pledges with
+its own among them, and countersigns only a head that it has reached itself.
+
 It saves every answer on disk before it sends it. A plant that was killed therefore repeats the same
 answers: one opening for a commitment, one update for a round, and heads of one growing log.
 """
 
 import logging
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import final
 
-from sluice.attestation.log import COORDINATOR, HEADS, Head, extended
+from sluice.attestation.log import HEADS, Ledger, LogCopy
 from sluice.attestation.messages import TOKENS, sign, update_digest
 from sluice.attestation.protocol import KeyFolder, Registered
-from sluice.errors import ProverError, SettingError, SluiceError, VerificationError
+from sluice.errors import (
+    DocumentError,
+    ProverError,
+    SettingError,
+    SluiceError,
+    VerificationError,
+)
 from sluice.federation import InProcess, Train, Trained
 from sluice.files import atomically
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
@@ -21,15 +32,19 @@ from sluice.network.terms import FederationTerms
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import (
     ANSWERS,
+    PROTOCOLS,
     QUESTIONS,
     Answer,
     Ask,
     AskBatch,
+    AskLog,
     AskToken,
     AskUpdate,
     Batch,
     CommitOnly,
     Declined,
+    LogPage,
+    LogSeen,
     Payload,
     Pledge,
     Question,
@@ -37,11 +52,14 @@ from sluice.network.wire import (
     model_hash,
     packed_update,
     read_parameters,
+    spoken_protocol,
 )
 from sluice.telemetry import Record
 
 __all__ = ["Agent"]
 
+ROUNDS_KEPT = 2
+"""Rounds whose token and update stay on disk: the last one and the one before."""
 _log = logging.getLogger("sluice.plant")
 
 
@@ -74,6 +92,8 @@ class Agent:
         self._archive = BatchArchive(folder / "batches", self._registered)
         self._read_last: tuple[TrainingRows, Record] | None = None
         self._trains_on: tuple[TrainingRows, InProcess] | None = None
+        self._log = LogCopy(folder / "log.jsonl", self._registered.key, terms.coordinator)
+        self._instance = secrets.token_hex(32)
         (folder / "rounds").mkdir(parents=True, exist_ok=True)
 
     @property
@@ -86,13 +106,23 @@ class Agent:
         answer: Payload | Declined
         try:
             answer = self._reply(self._read(question).ask)
+        except _UnknownProtocolError as error:
+            _log.warning("declined: %s", error)
+            answer = Declined(word="unknown protocol")
         except SluiceError as error:
             _log.warning("declined: %s", error)
             answer = Declined(word="a bug" if error.exit_code == 1 else "refused")
         except OSError as error:  # a full disk: send nothing that could not be saved
             _log.warning("declined: %s", error)
             answer = Declined(word="not able")
-        return ANSWERS.write(Answer(answer=answer))
+        return ANSWERS.write(
+            Answer(instance=self._instance, seen=self._log.ledger.size, answer=answer)
+        )
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the log says, as far as this plant has verified it."""
+        return self._log.ledger
 
     @property
     def batch(self) -> Record:
@@ -133,8 +163,14 @@ class Agent:
         return self._trains_on[1]
 
     def _read(self, raw: bytes) -> Question:
-        signed = QUESTIONS.read(raw)
-        signed.verify(self._terms.coordinator, step="6")
+        """Read a question of this federation's coordinator, after following the log it shows."""
+        try:
+            signed = QUESTIONS.read(raw)
+        except DocumentError:
+            version = spoken_protocol(raw)
+            if version is not None and version not in PROTOCOLS:
+                raise _UnknownProtocolError(version) from None
+            raise
         question = signed.content
         if (question.federation, question.client) != (self._terms.federation, self.name):
             raise VerificationError(
@@ -142,7 +178,33 @@ class Agent:
                 f"{self.name!r} of {self._terms.federation!r} received a question for "
                 f"{question.client!r} of {question.federation!r}",
             )
+        self._follow(question.page)
+        if not isinstance(question.ask, AskLog):
+            signed.verify(self._log.ledger.coordinator, step="6")
+        if question.copied:
+            _log.warning(
+                "another process answers as %r: this folder was copied or is used on two machines; "
+                "stop one of them",
+                self.name,
+            )
         return question
+
+    def _follow(self, page: LogPage) -> None:
+        """Verify the entries that follow the plant's copy of the log, and write them to it."""
+        size = self._log.ledger.size
+        known = size - page.start
+        if known < 0:
+            raise VerificationError(
+                "7", f"this plant has seen {size} log entries; the page begins at {page.start}"
+            )
+        if len(page.lines) < known:
+            raise VerificationError(
+                "7",
+                f"the coordinator shows a log of {page.start + len(page.lines)} entries; this "
+                f"plant has seen {size}: the coordinator has gone back. Ask its operator for a "
+                "recovery ('sluice plant consent')",
+            )
+        self._log.extend(page.lines[known:], page.head, rotations=page.rotations)
 
     def _reply(self, ask: Ask) -> Payload:
         match ask:
@@ -152,11 +214,14 @@ class Agent:
                 return self._pledge(ask)
             case AskUpdate():
                 return self._reveal(ask)
+            case AskLog():
+                return LogSeen()
 
     def _pledge(self, ask: AskToken) -> Pledge:
         """Train and pledge; for a round that was pledged before, return the saved token."""
         token, update = self._round_files(ask.round)
         before = read_parameters(ask.parameters, count=self._terms.weights)
+        self._demand_opened(ask, model_hash(before))
         if token.exists():
             saved = TOKENS.read(token.read_bytes())
             if saved.content.model != model_hash(before):
@@ -180,54 +245,68 @@ class Agent:
             draft.write_bytes(TOKENS.write(pledged.message))
         return Pledge(token=TOKENS.write(pledged.message))
 
+    def _demand_opened(self, ask: AskToken, model: str) -> None:
+        """Raise unless the log has this round open on this model, for this attested plant."""
+        standing = self._log.ledger.rounds.standing
+        if standing is None or standing.aggregated or standing.closed:
+            raise VerificationError("6", f"the log has no round {ask.round} that takes pledges")
+        if (standing.opened.round, standing.opened.model) != (ask.round, model):
+            raise VerificationError(
+                "6",
+                f"the coordinator asks for round {ask.round} on model {model[:12]}...; the log has "
+                f"round {standing.opened.round} on {standing.opened.model[:12]}...",
+            )
+        ledger = self._log.ledger
+        if ask.attestation not in ledger.attestations(self.name, step="6", at=ledger.time):
+            raise VerificationError(
+                "6", f"the log has no attestation {ask.attestation[:12]}... of this plant in force"
+            )
+
     def _reveal(self, ask: AskUpdate) -> Revelation:
-        """Reveal the pledged update, and sign the log's head after checking the log."""
+        """Reveal the pledged update, and sign the head of the log that this plant has verified."""
         token, update = self._round_files(ask.round)
         if not token.exists():
             raise SettingError(f"this plant has not pledged in round {ask.round}")
         raw, pledged = update.read_bytes(), TOKENS.read(token.read_bytes()).content
+        rounds = self._log.ledger.rounds
+        standing = rounds.standing
+        closed = standing is not None and standing.closed and standing.opened.round == ask.round
+        if not closed or rounds.token(ask.round, self.name) != pledged:
+            raise VerificationError(
+                "6",
+                f"the log has not closed the pledges of round {ask.round} with this plant's own "
+                "among them",
+            )
         if update_digest(pledged.federation, pledged.client, ask.round, raw) != pledged.update:
             raise SettingError(
                 f"{update} is not the pledged update; the file was changed: restore it from a "
                 "backup"
             )
+        head = sign(self._log.ledger.head(self.name), self._registered.key)
+        self._forget_before(ask.round)
         return Revelation(
             update=raw,
-            head=HEADS.write(sign(self._check_log(ask), self._registered.key)),
+            head=HEADS.write(head),
             renews=self._archive.named(pledged.attestation).share != self._share(),
         )
 
-    def _check_log(self, ask: AskUpdate) -> Head:
-        """Check that the log extends the one seen last; save and return its head."""
-        shown = HEADS.read(ask.head)
-        shown.verify(self._terms.coordinator, step="7")
-        path = self._folder / "head.json"
-        last = (
-            HEADS.read(path.read_bytes()).content
-            if path.exists()
-            else Head(federation=self._terms.federation, signer=COORDINATOR, size=0, last="0" * 64)
-        )
-        # The coordinator may not know the last head signed here, because an answer can get lost.
-        known = last.size - (shown.content.size - len(ask.lines))
-        if known < 0:
-            raise VerificationError(
-                "7",
-                f"this plant has seen {last.size} log entries; the coordinator left out those that "
-                "follow",
-            )
-        reached = extended(last, ask.lines[known:])
-        if (reached.size, reached.last) != (shown.content.size, shown.content.last):
-            raise VerificationError(
-                "7",
-                f"the log of {self._terms.federation!r} has been rewritten: it has "
-                f"{shown.content.size} entries and does not extend the {last.size} seen before",
-            )
-        with atomically(path) as draft:
-            draft.write_bytes(HEADS.write(shown))
-        return Head(
-            federation=reached.federation, signer=self.name, size=reached.size, last=reached.last
-        )
+    def _forget_before(self, round_: int) -> None:
+        """Delete the tokens and updates of rounds that the log has finished."""
+        for path in (self._folder / "rounds").glob("*.*"):
+            if path.stem.isdigit() and int(path.stem) <= round_ - ROUNDS_KEPT:
+                path.unlink(missing_ok=True)
 
     def _round_files(self, round_: int) -> tuple[Path, Path]:
         stem = self._folder / "rounds" / f"{round_:06d}"
         return stem.with_suffix(".token"), stem.with_suffix(".update")
+
+
+class _UnknownProtocolError(DocumentError):
+    """A question in a version of the protocol that this software does not speak."""
+
+    def __init__(self, version: int) -> None:
+        spoken = ", ".join(str(each) for each in PROTOCOLS)
+        super().__init__(
+            f"the coordinator speaks protocol {version}; this plant speaks {spoken}: update the "
+            "older of the two"
+        )

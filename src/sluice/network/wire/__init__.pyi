@@ -4,15 +4,19 @@ from .exposure import Endpoint, demand_unexposed
 from .proxy import Proxy
 from .questions import (
     ANSWERS,
+    PROTOCOLS,
     QUESTIONS,
     Answer,
     Ask,
     AskBatch,
+    AskLog,
     AskToken,
     AskUpdate,
     Batch,
     CommitOnly,
     Declined,
+    LogPage,
+    LogSeen,
     Payload,
     Pledge,
     Question,
@@ -21,6 +25,7 @@ from .questions import (
     packed_update,
     read_parameters,
     read_update,
+    spoken_protocol,
     write_parameters,
 )
 from .superlink import FlowerWire, Link, bound_to_us, start_superlink
@@ -29,11 +34,13 @@ from .wire import Answerer, Direct, Wire
 
 __all__ = [
     "ANSWERS",
+    "PROTOCOLS",
     "QUESTIONS",
     "Answer",
     "Answerer",
     "Ask",
     "AskBatch",
+    "AskLog",
     "AskToken",
     "AskUpdate",
     "Batch",
@@ -43,6 +50,8 @@ __all__ = [
     "Endpoint",
     "FlowerWire",
     "Link",
+    "LogPage",
+    "LogSeen",
     "Node",
     "Payload",
     "Pledge",
@@ -60,6 +69,7 @@ __all__ = [
     "read_update",
     "seconds_ahead",
     "serve",
+    "spoken_protocol",
     "start_superlink",
     "start_supernode",
     "write_parameters",

@@ -1,10 +1,13 @@
 """The coordinator's questions to plants, and the plants' answers.
 
-Questions are signed by the coordinator, whose key a plant pinned when it joined. Answers carry
-documents that the plant has signed: a commitment, a proof, a token, a head; the update is bound to
-the plant by the hash in its token. All are canonical JSON of limited size; reading runs no code.
+Questions are signed by the coordinator, whose key a plant pinned when it joined. Each carries the
+part of the log that the plant has not seen: a plant answers only for what the log says. Answers
+carry documents that the plant has signed: a commitment, a proof, a token, a head; the update is
+bound to the plant by the hash in its token. All are canonical JSON of limited size; reading runs no
+code.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
@@ -13,22 +16,35 @@ from pydantic import ConfigDict, Discriminator, StringConstraints
 
 from sluice.aggregation import Update
 from sluice.attestation import digest
-from sluice.attestation.messages import STRICT, Blob, Count, Form, Hex32, Name, Signed
+from sluice.attestation.messages import (
+    STRICT,
+    Blob,
+    Count,
+    Form,
+    Hex32,
+    Name,
+    RotationSigned,
+    Signed,
+)
 from sluice.detector import Parameters
 from sluice.errors import DocumentError
 from sluice.network.wire.wire import LARGEST_MESSAGE
 
 __all__ = [
     "ANSWERS",
+    "PROTOCOLS",
     "QUESTIONS",
     "Answer",
     "Ask",
     "AskBatch",
+    "AskLog",
     "AskToken",
     "AskUpdate",
     "Batch",
     "CommitOnly",
     "Declined",
+    "LogPage",
+    "LogSeen",
     "Payload",
     "Pledge",
     "Question",
@@ -37,10 +53,13 @@ __all__ = [
     "packed_update",
     "read_parameters",
     "read_update",
+    "spoken_protocol",
     "write_parameters",
 ]
 
 WEIGHT_BYTES = 8
+LARGEST_TAIL = 1_024
+_PROTOCOL = re.compile(rb'"protocol":(\d{1,9}),"schema":')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +86,36 @@ class AskToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskUpdate:
-    """Asks for the pledged update, and shows the log since the head that the plant signed last."""
+    """Asks for the pledged update, after the log says that pledges are closed."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["update"] = "update"
     round: Count
-    head: Blob  # of the log, under the coordinator's signature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskLog:
+    """Asks only to take the page of the log; a plant that is far behind gets many pages."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["log"] = "log"
+
+
+Ask = AskBatch | AskToken | AskUpdate | AskLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPage:
+    """Entries of the log as lines, and the coordinator's signed head after the last of them."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    start: Count  # the number of the first entry
     lines: tuple[Blob, ...] = field(repr=False)
-
-
-Ask = AskBatch | AskToken | AskUpdate
+    head: Blob
+    rotations: tuple[RotationSigned, ...] = ()  # of the coordinator's key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +126,11 @@ class Question:
     TAG: ClassVar[str] = "question"
 
     schema: Literal[1] = 1
-    protocol: Literal[1] = 1
+    protocol: Literal[2] = 2
     federation: Name
     client: Name
+    page: LogPage
+    copied: bool = False  # two processes answer as this plant
     ask: Annotated[Ask, Discriminator("kind")]
 
 
@@ -137,7 +177,16 @@ class Revelation:
     renews: bool = False  # a new batch is ready to be attested
 
 
-Payload = Batch | CommitOnly | Pledge | Revelation
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSeen:
+    """The plant has taken the page of the log, and nothing more was asked."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["log"] = "log"
+
+
+Payload = Batch | CommitOnly | Pledge | Revelation | LogSeen
 """A plant's answer when it does what it was asked."""
 
 
@@ -158,12 +207,23 @@ class Answer:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     schema: Literal[1] = 1
-    protocol: Literal[1] = 1
+    protocol: Literal[2] = 2
+    instance: Hex32  # drawn by each process that answers
+    seen: Count  # entries of the log that the plant has verified
     answer: Annotated[Payload | Declined, Discriminator("kind")]
 
 
+PROTOCOLS = (2,)
+"""The versions of this exchange that this software speaks."""
+
 QUESTIONS: Form[Signed[Question]] = Form.of(Signed[Question], "question", largest=LARGEST_MESSAGE)
 ANSWERS: Form[Answer] = Form.of(Answer, "answer", largest=LARGEST_MESSAGE)
+
+
+def spoken_protocol(raw: bytes) -> int | None:
+    """Return the version that a question names, if it names one; nothing else of it is checked."""
+    named = _PROTOCOL.search(raw[-LARGEST_TAIL:])
+    return int(named[1]) if named else None
 
 
 def write_parameters(parameters: Parameters) -> bytes:
