@@ -8,10 +8,12 @@ import pytest
 
 from sluice.admission.policy import HardenedPolicy
 from sluice.attestation.log.chain import Log
-from sluice.attestation.log.entries import LogOpened
+from sluice.attestation.log.entries import LogOpened, LogTerms
+from sluice.attestation.log.heads import HEADS
 from sluice.attestation.log.ledger import Ledger
-from sluice.attestation.messages.messages import APPROVALS, COMMITS, PROOFS, REGISTRATIONS, approve
-from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.messages.messages import COMMITS, PROOFS, REGISTRATIONS
+from sluice.attestation.messages.orders import APPROVALS, approve
+from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.protocol.coordinator import (
     Agreement,
     Enrolled,
@@ -33,6 +35,8 @@ from sluice.telemetry.record import Record
 from . import drawn_plant
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HISTORY = LogTerms(history=True)
+"""The records are older than the log."""
 SYSTEM = Unsafe(reveal_rows=True)
 ROWS = 600
 
@@ -46,6 +50,7 @@ class World:
     path: Path
     system: System = SYSTEM
     federation: str = "water"
+    terms: LogTerms = HISTORY
     coordinator: SigningKey = field(default_factory=SigningKey.generate)
     approvers: tuple[SigningKey, SigningKey] = field(
         default_factory=lambda: (SigningKey.generate(), SigningKey.generate())
@@ -56,6 +61,7 @@ class World:
             federation=self.federation,
             coordinator=self.coordinator.public,
             approvers=tuple(key.public for key in self.approvers),
+            terms=self.terms,
         )
         self.log = Log.create(self.path, opened, self.coordinator, at=NOW)
         self.protocol = ProtocolCoordinator(log=self.log)
@@ -90,9 +96,14 @@ class World:
         return self.protocol.register(
             REGISTRATIONS.write(signed),
             Agreement(system=plant.system, circuit=plant.circuit, overlaps=overlaps),
-            approvals=[APPROVALS.write(approve(signed, self.approvers[0]))],
+            approvals=[APPROVALS.write(approve(signed.content.rules, self.approvers[0]))],
             at=NOW,
         )
+
+    def countersign(self, plant: Registered) -> None:
+        """Let a plant sign the head of the log, as it does when it reveals an update."""
+        head = sign(self.ledger.head(plant.client), plant.key)
+        self.protocol.countersign(HEADS.write(head), at=NOW)
 
     def verifier(self, ledger: Ledger | None = None) -> Verifier:
         return Verifier(

@@ -7,17 +7,16 @@ from pathlib import Path
 
 from sluice.admission.policy import PaperPolicy
 from sluice.attestation.log.chain import Log
-from sluice.attestation.log.entries import LogOpened
+from sluice.attestation.log.entries import LogOpened, LogTerms
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.messages import (
-    APPROVALS,
     CHALLENGES,
     COMMITS,
     PROOFS,
     REGISTRATIONS,
     Challenge,
-    approve,
 )
+from sluice.attestation.messages.orders import APPROVALS, approve
 from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.protocol.coordinator import (
     Agreement,
@@ -36,6 +35,8 @@ from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Record
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HISTORY = LogTerms(history=True)
+"""The records are older than the log."""
 ROWS = 60
 SALT, CONTEXT = bytes(range(32)), b"c" * 32
 
@@ -70,9 +71,11 @@ class Coordinator:
     approver: SigningKey
 
     @classmethod
-    def at(cls, path: Path) -> "Coordinator":
+    def at(cls, path: Path, terms: LogTerms = HISTORY) -> "Coordinator":
         key, approver = SigningKey.generate(), SigningKey.generate()
-        opened = LogOpened(federation="water", coordinator=key.public, approvers=(approver.public,))
+        opened = LogOpened(
+            federation="water", coordinator=key.public, approvers=(approver.public,), terms=terms
+        )
         return cls(Log.create(path, opened, key, at=NOW), key, approver)
 
     def enrol(self, plant: Registered) -> Enrolled:
@@ -80,7 +83,7 @@ class Coordinator:
         return ProtocolCoordinator(log=self.log).register(
             REGISTRATIONS.write(registration),
             Agreement(system=plant.system, circuit=plant.circuit),
-            approvals=[APPROVALS.write(approve(registration, self.approver))],
+            approvals=[APPROVALS.write(approve(registration.content.rules, self.approver))],
             at=NOW,
         )
 

@@ -9,13 +9,13 @@ from sluice.attestation.log.entries import (
     BatchExcused,
     ClientRemoved,
     GateSet,
-    Waiver,
     WaiverGranted,
 )
 from sluice.attestation.messages.context import Interval
 from sluice.attestation.messages.documents import instant
 from sluice.attestation.messages.messages import COMMITS
-from sluice.attestation.messages.signing import SigningKey, content_digest, sign
+from sluice.attestation.messages.orders import ShadowOrder, Waiver, approve
+from sluice.attestation.messages.signing import SigningKey, content_digest
 from sluice.attestation.messages.tokens import TOKENS
 from sluice.attestation.protocol.coordinator import Attested, Pledging
 from sluice.attestation.protocol.plant import Unproven
@@ -49,9 +49,18 @@ def waiver_for(run: PlantRun) -> Waiver:
 
 
 def grant(world: World, waiver: Waiver, key: SigningKey | None = None) -> str:
-    signed = sign(waiver, key or world.coordinator)
-    world.log.append(WaiverGranted(waiver=signed), at=NOW)
+    approval = approve(waiver, key or world.approvers[0])
+    world.log.append(WaiverGranted(waiver=waiver, approvals=(approval,)), at=NOW)
     return content_digest(waiver)
+
+
+def shadow(world: World, *, minutes: float = 9_000) -> GateSet:
+    """An approved order: the gate only logs until it ends."""
+    order = ShadowOrder(
+        federation=world.federation, until=instant(later(minutes)), reason="the first month"
+    )
+    approval = approve(order, world.approvers[0])
+    return GateSet(enforced=False, order=order, approvals=(approval,))
 
 
 def excuse(world: World, run: PlantRun, waiver: str | None) -> Unproven:
@@ -82,16 +91,16 @@ def test_no_client_takes_part_without_a_proof_unless_the_gate_is_in_shadow(
 ) -> None:
     with refused("4", "sends no proof; the gate is enforced"):
         excuse(world, run, None)
-    world.log.append(GateSet(enforced=False), at=NOW)
+    world.log.append(shadow(world), at=NOW)
     unproven = excuse(world, run, None)
     pledge(world, unproven)
     again = read_log(world.path)
-    assert again.exemptions.shadow
+    assert again.exemptions.shadow(at=instant(NOW))
     assert [each.client for each in again.exemptions.excused] == ["north"]
 
 
 def test_once_the_gate_is_enforced_a_shadow_serves_no_longer(world: World, run: PlantRun) -> None:
-    world.log.append(GateSet(enforced=False), at=NOW)
+    world.log.append(shadow(world), at=NOW)
     unproven = excuse(world, run, None)
     world.log.append(GateSet(enforced=True), at=NOW)
     with refused("6", "has no attestation"):
@@ -103,11 +112,11 @@ def test_the_gate_is_set_between_rounds_and_to_something_else(world: World) -> N
         world.log.append(GateSet(enforced=True), at=NOW)
     world.protocol.open_round(MODEL, later(60), at=NOW)
     with refused("7", "between rounds"):
-        world.log.append(GateSet(enforced=False), at=NOW)
+        world.log.append(shadow(world), at=NOW)
 
 
 def test_an_excuse_has_its_own_name_and_is_made_once(world: World, run: PlantRun) -> None:
-    world.log.append(GateSet(enforced=False), at=NOW)
+    world.log.append(shadow(world), at=NOW)
     commit = COMMITS.read(run.commit).content
     body = BatchExcused(
         client="north", commitment=commit.commitment, attestation="0" * 64, waiver=None
@@ -155,7 +164,11 @@ def test_a_waiver_of_another_plant_is_refused(world: World, run: PlantRun) -> No
 
 
 def test_a_waiver_with_a_forged_signature_is_refused(world: World, run: PlantRun) -> None:
-    with refused("4", "signature"):
+    approval = approve(waiver_for(run), world.approvers[0])
+    forged = replace(approval, signature="0" * 128)
+    with refused("4", "signature of the approval"):
+        world.log.append(WaiverGranted(waiver=waiver_for(run), approvals=(forged,)), at=NOW)
+    with refused("4", "the waiver: 0 approvals"):
         grant(world, waiver_for(run), key=run.plant.key)
     with refused("4", "no such waiver"):
         excuse(world, run, content_digest(waiver_for(run)))

@@ -10,13 +10,12 @@ from sluice.attestation.log.entries import BatchAttested
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.documents import instant
 from sluice.attestation.messages.messages import (
-    APPROVALS,
     COMMITS,
     REGISTRATIONS,
     Commit,
     Registration,
-    approve,
 )
+from sluice.attestation.messages.orders import APPROVALS, approve
 from sluice.attestation.messages.signing import Signed, SigningKey, sign
 from sluice.attestation.protocol.coordinator import Agreement
 from sluice.attestation.protocol.key_folder import Pinned
@@ -49,17 +48,17 @@ def register(
 
 def test_rules_need_the_signature_of_a_known_approver(world: World) -> None:
     signed = world.plant().registration()
-    other = world.plant("south").registration()
-    approver = world.approvers[0]
+    rules, approver = signed.content.rules, world.approvers[0]
     for approvals in (
         (),
-        (approve(signed, SigningKey.generate()),),
-        (approve(other, approver),),
-        (approve(signed, approver, looser=True),),
+        (approve(rules, SigningKey.generate()),),
+        (approve(rules, world.coordinator),),
+        (approve("0" * 64, approver),),
+        (approve(rules, approver, looser=True),),
     ):
         with refused("1", "0 approvals"):
             register(world, signed, *approvals)
-    good = approve(signed, approver)
+    good = approve(rules, approver)
     with refused("1", "signature of the approval"):
         register(world, signed, replace(good, signature="0" * 128))
     assert not world.ledger.clients
@@ -71,7 +70,7 @@ def test_a_registration_is_signed_by_the_key_it_names(world: World) -> None:
     signed = world.plant().registration()
     forged = sign(signed.content, SigningKey.generate())
     with refused("1", "signature of the registration"):
-        register(world, forged, approve(forged, world.approvers[0]))
+        register(world, forged, approve(forged.content.rules, world.approvers[0]))
     with refused("1", "canonical"):
         world.protocol.register(
             REGISTRATIONS.write(signed).replace(b":", b": ", 1),
@@ -86,7 +85,8 @@ def test_a_name_has_one_key_and_a_key_one_name(world: World) -> None:
     world.enrol(plant)
     same_name = world.plant("north").registration()
     with refused("1", "a name has one key"):
-        register(world, same_name, approve(same_name, world.approvers[0]), last=world.circuit.rules)
+        approval = approve(same_name.content.rules, world.approvers[0])
+        register(world, same_name, approval, last=world.circuit.rules)
     with refused("1", "a name has one key"):
         world.enrol(world.plant("south", key=plant.key))
 
@@ -126,15 +126,13 @@ def test_looser_rules_need_two_signatures(world: World, rules: RuleSet) -> None:
         SYSTEM, replace(rules, invariants=wider), HardenedPolicy(), rows_max=4_096
     )
     signed = replace(plant, circuit=world.circuit).registration()
-    one, two = (approve(signed, key, looser=True) for key in world.approvers)
+    one, two = (approve(signed.content.rules, key, looser=True) for key in world.approvers)
     with pytest.raises(SettingError, match="give the rules last accepted"):
         register(world, signed, one, two)
-    with refused("1", "looser rules need 2"):
-        register(world, signed, one, last=rules)
-    with refused("1", "looser rules need 2"):
-        register(world, signed, one, one, last=rules)
-    with refused("1", "looser rules need 2"):
-        register(world, signed, *(approve(signed, key) for key in world.approvers), last=rules)
+    stricter = [approve(signed.content.rules, key) for key in world.approvers]
+    for approvals, known in ((one,), 1), ((one, one), 1), (stricter, 0):
+        with refused("1", f"the looser rules of 'north': {known} approvals .*, 2 are needed"):
+            register(world, signed, *approvals, last=rules)
     register(world, signed, one, two, last=rules)
     assert read_log(world.path).rules_of("north") == signed.content.rules
 
@@ -148,7 +146,7 @@ def test_new_rules_end_old_attestations_but_not_their_proofs(run: PlantRun, rule
     old = world.circuit
     world.circuit = circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=2_048)
     signed = replace(run.plant, circuit=world.circuit).registration()
-    register(world, signed, approve(signed, world.approvers[0]), last=rules)
+    register(world, signed, approve(signed.content.rules, world.approvers[0]), last=rules)
     assert world.ledger.attestations("north", step="6", at=instant(NOW)) == ()
     verifier = Verifier(system=SYSTEM, circuit=old, pinned=Pinned.of(old), ledger=world.ledger)
     verifier.verify(run.proof, run.commit)  # it was accepted then, and the log says so
@@ -193,7 +191,7 @@ def test_overlapping_time_is_refused_unless_the_terms_allow_it(run: PlantRun) ->
     world = run.world
     line = world.line
     overlapping = run.plant.commit(line.rows(8_640 + 599, 8_640 + 1_199))
-    with refused("2", "overlaps"):
+    with refused("2", "already committed to .* starts after that"):
         run.enrolled.receive(COMMITS.write(overlapping.message), at=NOW)
     run.enrolled.receive(COMMITS.write(run.plant.commit(world.batch(1)).message), at=NOW)
     south = world.plant("south")  # another client's time is its own

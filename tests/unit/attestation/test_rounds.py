@@ -71,6 +71,8 @@ def test_a_round_from_its_opening_to_its_model(
     revealing = pledging.close(at=later(3))
     revealed = [revealing.reveal(pledge, UPDATE, at=later(4)) for pledge in pledges]
     assert [update.client for update in revealed] == ["north", "south"]
+    for run in (north, south):
+        world.countersign(run.plant)
     assert revealing.finish(NEXT, at=later(5)) == ("north", "south")
     assert b'"client":"silent","kind":"excluded","round":1,"step":"6"' in world.path.read_bytes()
     assert read_log(world.path).rounds.last == 1
@@ -115,6 +117,7 @@ def test_the_log_refuses_what_types_did_not_see(
     assert world.ledger.size == size
     with refused("already revealed, or the round is finished"):
         revealing.reveal(pledge, b"second thoughts", at=NOW)
+    world.countersign(run.plant)
     revealing.finish(NEXT, at=NOW)
     with refused("is finished"):
         revealing.exclude("north", "6", at=NOW)

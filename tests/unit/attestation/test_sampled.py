@@ -110,7 +110,7 @@ def test_a_commitment_is_challenged_after_it_is_logged_and_once(run: SampledRun)
 def test_grinding_takes_a_commitment_that_the_log_refuses(run: SampledRun, batch: Record) -> None:
     """Fresh salts give fresh rows, but the plant's interval is taken by its first commitment."""
     again = run.plant.commit(batch)
-    with pytest.raises(VerificationError, match="overlaps") as refused:
+    with pytest.raises(VerificationError, match="already committed to") as refused:
         run.received.enrolled.receive(COMMITS.write(again.message), at=NOW)
     assert refused.value.step == "2"
 

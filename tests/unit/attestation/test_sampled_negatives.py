@@ -11,7 +11,7 @@ import pytest
 
 from sluice import _attest
 from sluice.admission.policy import HardenedPolicy
-from sluice.attestation.log.chain import Log, read_log
+from sluice.attestation.log.chain import Log, mend, read_log
 from sluice.attestation.log.heads import refuse_fork
 from sluice.attestation.messages.context import Interval
 from sluice.attestation.messages.messages import CHALLENGES, COMMITS, PROOFS
@@ -82,7 +82,7 @@ def test_a_commitment_attested_again(run: SampledRun) -> None:
 
 
 def test_an_overlapping_interval(run: SampledRun) -> None:
-    with refused("2", "overlaps"):
+    with refused("2", "already committed to"):
         run.received.enrolled.receive(COMMITS.write(run.plant.commit(batch()).message), at=NOW)
 
 
@@ -145,11 +145,12 @@ def test_a_log_whose_nonce_was_changed(run: SampledRun, tmp_path: Path) -> None:
 
 def test_two_logs_with_two_nonces(run: SampledRun, tmp_path: Path) -> None:
     """A coordinator that draws twice to favour a plant signs two heads, and cannot deny either."""
-    lines = (tmp_path / "log.jsonl").read_bytes().splitlines(keepends=True)
+    *lines, _ = (tmp_path / "log.jsonl").read_bytes().splitlines(keepends=True)
     kinds = [json.loads(each)["body"]["kind"] for each in lines]
     assert kinds == ["opened", "registered", "committed", "challenged"]
     copy = tmp_path / "other.jsonl"
     copy.write_bytes(b"".join(lines[:-1]))
+    mend(copy, run.coordinator.key)
     other = Log.open(copy, run.coordinator.key)
     protocol = ProtocolCoordinator(log=other)
     again = protocol.enrolled("north", run.received.enrolled.agreement)

@@ -12,8 +12,9 @@ from typing import cast
 import pytest
 
 from sluice.attestation.log.chain import Log
-from sluice.attestation.log.entries import LogOpened
-from sluice.attestation.messages.messages import APPROVALS, REGISTRATIONS, approve
+from sluice.attestation.log.entries import LogOpened, LogTerms
+from sluice.attestation.messages.messages import REGISTRATIONS
+from sluice.attestation.messages.orders import APPROVALS, approve
 from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.protocol.coordinator import Agreement, ProtocolCoordinator
 from sluice.attestation.protocol.key_folder import KeyFolder
@@ -119,7 +120,10 @@ def test_with_a_log_every_step_is_checked(sluice: Run, folder: Path) -> None:
         KeyFolder.open(folder / "keys"), SigningKey.generate(), SigningKey.generate(),
     )  # fmt: skip
     opened = LogOpened(
-        federation="water", coordinator=coordinator.public, approvers=(approver.public,)
+        federation="water",
+        coordinator=coordinator.public,
+        approvers=(approver.public,),
+        terms=LogTerms(history=True),
     )
     path = folder / "log.jsonl"
     protocol = ProtocolCoordinator(log=Log.create(path, opened, coordinator, at=NOW))
@@ -134,7 +138,7 @@ def test_with_a_log_every_step_is_checked(sluice: Run, folder: Path) -> None:
     enrolled = protocol.register(
         REGISTRATIONS.write(registration),
         Agreement(system=keys.system, circuit=keys.circuit),
-        approvals=[APPROVALS.write(approve(registration, approver))],
+        approvals=[APPROVALS.write(approve(registration.content.rules, approver))],
         at=NOW,
     )
     seen = verify(sluice, folder, "--log", path, "--json")
