@@ -30,7 +30,7 @@ from sluice.invariants import (
     unit_of,
 )
 
-__all__ = ["app", "change_payload", "rule_payload", "show_rules"]
+__all__ = ["app", "change_payload", "declared_in", "rule_payload", "show_rules"]
 
 app = typer.Typer(no_args_is_help=True, help="Show, seal, compare and accept rules files.")
 
@@ -168,6 +168,92 @@ def policy(
         emit({"kind": kind.value, "hash": policy_hash(chosen)})
     else:
         out.print(f"{out_path}: the {kind.value} policy", markup=False)
+
+
+@app.command()
+def key(
+    out_path: Annotated[Path, typer.Option("--out", help="The key file to write, mode 0600.")],
+    json: Json = False,
+) -> None:
+    """Make an approver's key; give its public half to the coordinator, and keep the key.
+
+    Example: [bold]sluice rules key --out approver.key[/bold]
+    """
+    from sluice.attestation.protocol import new_approver
+
+    public = new_approver(out_path)
+    if json:
+        emit({"public": public, "key": str(out_path)})
+    else:
+        out.print(
+            f"{out_path}: keep it secret; {out_path.with_suffix('.pub')} goes to the coordinator "
+            "('sluice coordinator init --approver')",
+            markup=False,
+        )
+
+
+@app.command()
+def approve(  # noqa: PLR0913 - one option for each thing that an approver says
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A rules file, a waiver or a shadow order.")
+    ],
+    key_path: Annotated[Path, typer.Option("--key", help="The approver's private key.")],
+    out_path: Annotated[Path, typer.Option("--out", help="The approval to write.")],
+    plant: Annotated[
+        str | None, typer.Option(help="Approve the rules for this plant only.")
+    ] = None,
+    looser: Annotated[
+        bool,
+        typer.Option("--looser", help="The rules may be looser than the plant's last ones."),
+    ] = False,
+    declare: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TAG=REASON", help="Why a channel needs no rule; may be repeated."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Sign an approval of a plant's rules, of a waiver or of a shadow order, as a file.
+
+    The coordinator imports it with 'sluice coordinator import --approval'. The key stays with the
+    approver.
+
+    Example: [bold]sluice rules approve rules.json --key approver.key --out approval.json[/bold]
+    """
+    from sluice.attestation.messages import APPROVALS, SigningKey
+    from sluice.attestation.protocol import approve_file
+    from sluice.files import atomically
+
+    signed = approve_file(
+        file, SigningKey.load(key_path), client=plant, looser=looser, declared=declared_in(declare)
+    )
+    with atomically(out_path) as draft:
+        draft.write_bytes(APPROVALS.write(signed))
+    if json:
+        emit(
+            {
+                "approval": str(out_path),
+                "subject": signed.content.subject,
+                "approver": signed.content.approver,
+                "plant": plant,
+                "looser": looser,
+                "declared": signed.content.reasons,
+            }
+        )
+    else:
+        out.print(f"{out_path}: send it to the coordinator", markup=False)
+
+
+def declared_in(texts: list[str] | None) -> dict[str, str]:
+    """Parse declarations, each written as TAG=REASON."""
+    declared = {}
+    for text in texts or []:
+        channel, equals, reason = text.partition("=")
+        if not (channel and equals and reason):
+            raise SettingError(f"--declare takes TAG=REASON, got {text!r}")
+        declared[channel] = reason
+    return declared
 
 
 def rule_payload(rule: Invariant, rules: RuleSet) -> Mapping[str, object]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from sluice.attestation.messages import STRICT, Count, Hex32, Name, read_private
+from sluice.attestation.messages import STRICT, Count, Hex32, Instant, Name, read_private
 from sluice.detector import Descent, Framing, parameter_count
 from sluice.errors import DocumentError, SettingError
 from sluice.files import atomically
@@ -84,8 +84,10 @@ class Invitation:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
     plant: Name
+    expires: Instant
+    protocols: tuple[Count, ...]  # versions of the exchange that the coordinator speaks
     secret: Hex32 = field(repr=False)
     authority: str  # the certificate plants trust, PEM
     terms: FederationTerms
@@ -97,8 +99,9 @@ class JoinRequest:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
     plant: Name
+    protocols: tuple[Count, ...]  # versions of the exchange that the plant speaks
     secret: Hex32 = field(repr=False)
     node_key: str  # public key of its Flower node, PEM
     registration: str  # the signed document of step 1

@@ -1,4 +1,14 @@
-from .chain import Log, LogCopy, LogReader, demand_log, lines_of, mend, read_log
+from .chain import (
+    Log,
+    LogCopy,
+    LogReader,
+    compare_logs,
+    copy_log,
+    demand_log,
+    lines_of,
+    mend,
+    read_log,
+)
 from .entries import (
     ENTRIES,
     BatchAttested,
@@ -21,14 +31,16 @@ from .entries import (
     UpdatePledged,
     UpdateRevealed,
     WaiverGranted,
+    entry_digest,
     unproven_id,
 )
 from .exemptions import Exemptions
 from .heads import COORDINATOR, HEADS, Head, refuse_fork
-from .ledger import Ledger
+from .ledger import CHALLENGED, Ledger
 from .rounds import Standing
 
 __all__ = [
+    "CHALLENGED",
     "COORDINATOR",
     "ENTRIES",
     "HEADS",
@@ -59,7 +71,10 @@ __all__ = [
     "UpdatePledged",
     "UpdateRevealed",
     "WaiverGranted",
+    "compare_logs",
+    "copy_log",
     "demand_log",
+    "entry_digest",
     "lines_of",
     "mend",
     "read_log",

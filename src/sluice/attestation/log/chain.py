@@ -10,6 +10,7 @@ torn bytes to a file of their own and signs the head again.
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sluice.attestation.log.entries import ENTRIES, Body, Entry, KeyRotated, LogOpened, entry_digest
-from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, HEADS, Head
+from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, HEADS, Head, refuse_fork
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.log.snapshots import Snapshot, load_snapshot, save_snapshot
 from sluice.attestation.messages import (
@@ -29,8 +30,19 @@ from sluice.attestation.messages import (
     sign,
 )
 from sluice.errors import DocumentError, SettingError, VerificationError
+from sluice.files import atomically
 
-__all__ = ["Log", "LogCopy", "LogReader", "demand_log", "lines_of", "mend", "read_log"]
+__all__ = [
+    "Log",
+    "LogCopy",
+    "LogReader",
+    "compare_logs",
+    "copy_log",
+    "demand_log",
+    "lines_of",
+    "mend",
+    "read_log",
+]
 
 STEP = "7"
 ENTRY_BEGINS = b'{"body":'
@@ -56,10 +68,13 @@ class LogReader:
         self._last_length = snapshot.last_length if snapshot else 0  # bytes of the last entry
         self.head: Signed[Head] | None = None
 
-    def catch_up(self) -> Ledger:
-        """Verify the entries that were appended since the last call, and the signed head."""
+    def catch_up(self, *, unsigned: bool = False) -> Ledger:
+        """Verify the entries that were appended since the last call, and the signed head.
+
+        The head may be missing only if `unsigned`: then entries may be missing too.
+        """
         with _opened(self._path, fcntl.LOCK_SH) as handle:
-            self._catch_up(handle)
+            self._catch_up(handle, unsigned=unsigned)
         return self.ledger
 
     def _catch_up(self, handle: int, *, unsigned: bool = False) -> None:
@@ -349,6 +364,47 @@ def demand_log(path: str | Path) -> None:
 def read_log(path: str | Path) -> Ledger:
     """Verify a whole log offline, with its signed head, and return its ledger."""
     return LogReader(Path(path)).catch_up()
+
+
+def copy_log(path: Path, target: Path) -> int:
+    """Write a verified copy of a log with its signed head; return the number of entries."""
+    if target.exists() and target.samefile(path):
+        raise SettingError(f"{target} is the log itself; write another file")
+    with _opened(path, fcntl.LOCK_SH), atomically(target) as draft:
+        shutil.copyfile(path, draft)
+        return read_log(draft).size
+
+
+def compare_logs(one: Path, other: Path) -> int:
+    """Verify two logs and return how many entries they share, if one continues the other.
+
+    Two logs that part are signed by the same coordinator: that is proof of a fork, and raises.
+    """
+    ledgers = [LogReader(path).catch_up() for path in (one, other)]
+    sizes = [ledger.size for ledger in ledgers]
+    if ledgers[0].opened != ledgers[1].opened:
+        raise VerificationError(
+            STEP,
+            f"{one} and {other} are logs of different federations: {ledgers[0].opened.federation!r} "
+            f"and {ledgers[1].opened.federation!r}, or of different keys",
+        )
+    low, high = 1, min(sizes)
+    while low < high:  # the first entries are equal; chained entries differ from a fork on
+        middle = (low + high + 1) // 2
+        if _digest_at(one, middle) == _digest_at(other, middle):
+            low = middle
+        else:
+            high = middle - 1
+    if low < min(sizes):
+        heads = [Head(federation=ledgers[0].opened.federation, signer=COORDINATOR, size=low + 1,
+                      last=_digest_at(path, low + 1)) for path in (one, other)]
+        refuse_fork(*heads)
+    return low
+
+
+def _digest_at(path: Path, size: int) -> str:
+    """Return the digest of the last of the first `size` entries."""
+    return entry_digest(lines_of(path, start=size - 1, stop=size, largest=1)[0])
 
 
 def lines_of(path: Path, *, start: int, stop: int, largest: int) -> tuple[bytes, ...]:

@@ -1,5 +1,7 @@
 """Signed documents: a content, and one signature over its kind and canonical bytes."""
 
+import os
+import secrets
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -52,14 +54,24 @@ class SigningKey:
         return cls(key)
 
     def save(self, path: Path) -> None:
-        """Write the key with mode 0600; an existing file is never replaced."""
-        if path.exists():
+        """Write the key with mode 0600; an existing file is never replaced.
+
+        If two processes save a key at one path, one of them raises.
+        """
+        pem = self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.draft")
+        try:
+            with atomically(draft, private=True) as written:
+                written.write_bytes(pem)
+            os.link(draft, path)  # fails if the path exists, unlike a rename
+        except FileExistsError:
             raise SettingError(
                 f"{path} exists; a private key is never overwritten, choose another path"
-            )
-        pem = self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        with atomically(path, private=True) as draft:
-            draft.write_bytes(pem)
+            ) from None
+        except OSError as error:
+            raise SettingError(f"cannot write {path}: {error.strerror}") from None
+        finally:
+            draft.unlink(missing_ok=True)
 
     @property
     def public(self) -> str:

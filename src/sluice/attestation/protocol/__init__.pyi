@@ -1,4 +1,5 @@
 from .alone import CLIENT, FEDERATION, commit, prove, prove_into, verify, write_proof
+from .approving import approve_file, new_approver, read_approver, read_order
 from .coordinator import (
     Agreement,
     Attested,
@@ -34,11 +35,15 @@ __all__ = [
     "Unproven",
     "Verification",
     "Verifier",
+    "approve_file",
     "attest_together",
     "commit",
     "explanation",
+    "new_approver",
     "prove",
     "prove_into",
+    "read_approver",
+    "read_order",
     "steps_before",
     "verify",
     "verify_together",

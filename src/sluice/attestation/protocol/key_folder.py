@@ -158,7 +158,12 @@ class KeyFolder:
         except OSError as error:
             raise SettingError(f"cannot make {self._key_path.parent}: {error.strerror}") from None
         key = SigningKey.generate()
-        key.save(self._key_path)
+        try:
+            key.save(self._key_path)
+        except SettingError:
+            if not self._key_path.exists():
+                raise
+            return self.client_key()  # another process was faster
         return key
 
     @property

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from sluice.attestation.log import read_log
+from sluice.attestation.log import copy_log, read_log
+from sluice.attestation.messages import instant
 from sluice.cli.console import Json, emit, out, table
 from sluice.cli.coordinator.setup import Folder, app
 from sluice.cli.coordinator.waivers import interval_of, waiver_line, waiver_payloads
+from sluice.cli.options import read_bytes
 from sluice.errors import SettingError
 
 __all__ = ["app"]
@@ -28,7 +30,7 @@ def status(folder: Folder, json: Json = False) -> None:
     members, counts = store.members(), store.counts()
     store.close()
     standing = ledger.rounds.standing
-    gate = "in shadow" if ledger.exemptions.shadow else "enforced"
+    gate = "in shadow" if ledger.exemptions.shadow(at=instant(datetime.now(UTC))) else "enforced"
     waivers = waiver_payloads(ledger)
     if json:
         emit(
@@ -38,6 +40,7 @@ def status(folder: Folder, json: Json = False) -> None:
                 "rounds": site.terms.rounds,
                 "rounds_counted": ledger.rounds.counted,
                 "gate": gate,
+                "history": ledger.terms.history,
                 "waivers": waivers,
                 "finished": standing is not None and standing.aggregated,
                 "entries": ledger.size,
@@ -57,6 +60,8 @@ def status(folder: Folder, json: Json = False) -> None:
         f"{ledger.rounds.counted} of {site.terms.rounds} rounds done (the last is round "
         f"{ledger.rounds.last}), {ledger.size} log entries; the gate is {gate}"
     )
+    if ledger.terms.history:
+        out.print("The federation accepts batches of any age (--history).")
     columns = ("plant", "state", "failed rounds in a row", "malformed messages", "log entries seen")
     plants = table("", *columns)
     for member in members:
@@ -95,7 +100,7 @@ def remove(
 
 
 @app.command()
-def waive(
+def waive(  # noqa: PLR0913 - one option for each field of a waiver
     folder: Folder,
     plant: Annotated[str, typer.Argument(help="The plant under maintenance.")],
     start: Annotated[
@@ -106,31 +111,159 @@ def waive(
     ],
     reason: Annotated[str, typer.Option(help="Why; every reader of the log can see it.")],
     days: Annotated[float, typer.Option(min=0, help="Days until the waiver expires.")] = 30,
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The waiver to write, for approvers to sign.")
+    ] = Path("waiver.json"),
     json: Json = False,
 ) -> None:
-    """Admit a plant's batches from a maintenance window without a proof.
+    """Write a waiver: batches of a plant from a maintenance window need no proof.
 
-    The waiver replaces step 4 (the proof) only, and only for batches within the window. It is
-    signed and logged, and it ends when it expires.
+    The waiver replaces step 4 (the proof) only, and only for batches within the window. It takes
+    effect when it is imported with the approvals that the federation needs, and it ends when it
+    expires.
 
     Example: [bold]sluice coordinator waive water north --from 2026-04-01T08:00 --to
-    2026-04-02T18:00 --reason "tank 2 is being painted"[/bold]
+    2026-04-02T18:00 --reason "tank 2 is being painted" --out waiver.json[/bold]
     """
-    from sluice.network.coordinator import WaivedInterval
-    from sluice.network.coordinator import waive as grant
+    from sluice.attestation.messages import WAIVERS, content_digest
+    from sluice.network.coordinator import WaivedInterval, waiver_for
 
-    now = datetime.now(UTC)
     window = WaivedInterval(
         plant=plant,
         interval=interval_of(start, end),
-        expires=now + timedelta(days=days),
+        expires=datetime.now(UTC) + timedelta(days=days),
         reason=reason,
     )
-    waiver = grant(folder, window, at=now)
+    waiver = waiver_for(folder, window)
+    _write_order(out_path, WAIVERS.write(waiver))
     if json:
-        emit({"plant": plant, "waiver": waiver})
+        emit({"plant": plant, "waiver": content_digest(waiver), "file": str(out_path)})
     else:
-        out.print(f"waiver {waiver[:12]} for {plant} is in the log", markup=False)
+        _show_order(out_path)
+
+
+@app.command()
+def shadow(
+    folder: Folder,
+    reason: Annotated[str, typer.Option(help="Why; every reader of the log can see it.")],
+    days: Annotated[float, typer.Option(min=0, help="Days until the gate is enforced again.")] = 14,
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The order to write, for approvers to sign.")
+    ] = Path("shadow.json"),
+    json: Json = False,
+) -> None:
+    """Write a shadow order: for some days the gate logs refusals without enforcing them.
+
+    It takes effect when it is imported with the approvals that the federation needs.
+
+    Example: [bold]sluice coordinator shadow water --days 14 --reason "first two weeks"
+    --out shadow.json[/bold]
+    """
+    from sluice.attestation.messages import SHADOW_ORDERS
+    from sluice.network.coordinator import shadow_order_for
+
+    until = datetime.now(UTC) + timedelta(days=days)
+    order = shadow_order_for(folder, until=until, reason=reason)
+    _write_order(out_path, SHADOW_ORDERS.write(order))
+    if json:
+        emit({"until": order.until, "file": str(out_path)})
+    else:
+        _show_order(out_path)
+
+
+@app.command(name="new-key")
+def new_key(folder: Folder, json: Json = False) -> None:
+    """Replace the coordinator's signing key; the log tells plants, which follow by themselves.
+
+    Stop the coordinator first.
+
+    Example: [bold]sluice coordinator new-key water[/bold]
+    """
+    from sluice.network.coordinator import CoordinatorFolder
+
+    site = CoordinatorFolder(folder)
+    with site.alone():
+        public = site.rotate_key(at=datetime.now(UTC))
+    if json:
+        emit({"coordinator": public})
+    else:
+        out.print(f"the coordinator signs with key {public[:12]}... from now on", markup=False)
+
+
+@app.command()
+def recover(
+    folder: Folder,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(help="A plant's copy of the log ('sluice plant export-log'); repeatable."),
+    ] = None,
+    recovery: Annotated[
+        Path | None, typer.Option(help="The recovery to which plants have consented.")
+    ] = None,
+    consent: Annotated[
+        list[Path] | None,
+        typer.Option(help="A plant's consent ('sluice plant consent'); may be repeated."),
+    ] = None,
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The recovery to write, for plants to consent to.")
+    ] = Path("recovery.json"),
+    json: Json = False,
+) -> None:
+    """Continue after the coordinator's folder was restored from an older backup.
+
+    First give plants' copies of the log: missing entries are taken from the longest, and a recovery
+    is written that names the rounds whose models are lost. Then give that recovery and the consents
+    of more than half of the plants.
+
+    Example: [bold]sluice coordinator recover water --log north-log.jsonl --out
+    recovery.json[/bold]
+    """
+    from sluice.attestation.messages import RECOVERIES
+    from sluice.network.coordinator import complete_recovery, prepare_recovery
+
+    if recovery is None:
+        found = prepare_recovery(folder, log or [])
+        _write_order(out_path, RECOVERIES.write(found))
+        if json:
+            emit(
+                {
+                    "recovery": str(out_path),
+                    "lost_since_round": found.since,
+                    "model_of_round": found.model_of,
+                    "entries": found.size,
+                }
+            )
+        else:
+            out.print(
+                f"{out_path}: models since round {found.since} are lost; training would continue "
+                f"from round {found.model_of}. Plants consent with 'sluice plant consent'.",
+                markup=False,
+            )
+        return
+    consents = [read_bytes(path) for path in consent or []]
+    wanted = RECOVERIES.read(read_bytes(recovery))
+    round_ = complete_recovery(folder, wanted, consents, at=datetime.now(UTC))
+    if json:
+        emit({"model_of_round": round_})
+    else:
+        out.print(f"the next round starts from the model after round {round_}")
+
+
+def _write_order(path: Path, raw: bytes) -> None:
+    from sluice.files import atomically
+
+    if path.exists():
+        raise SettingError(f"{path} exists; choose another file")
+    with atomically(path) as draft:
+        draft.write_bytes(raw)
+
+
+def _show_order(path: Path) -> None:
+    out.print(
+        f"{path}: approvers sign it with 'sluice rules approve'; then import it with 'sluice "
+        "coordinator import --approval'",
+        markup=False,
+    )
 
 
 @app.command(name="readmit", hidden=True)  # the old name, kept for one release
@@ -165,20 +298,13 @@ def export_log(
     out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
     json: Json = False,
 ) -> None:
-    """Verify the whole log and write a copy that others can verify.
+    """Verify the whole log and write a copy, with its signed head, that others can verify.
 
     Example: [bold]sluice coordinator export-log water --out log.jsonl[/bold]
     """
-    from sluice.files import atomically
     from sluice.network.coordinator import CoordinatorFolder
 
-    path = CoordinatorFolder(folder).log
-    if out_path.exists() and out_path.samefile(path):
-        raise SettingError(f"{out_path} is the log itself; write another file")
-    raw = path.read_bytes()
-    with atomically(out_path) as draft:
-        draft.write_bytes(raw)
-        entries = read_log(draft).size
+    entries = copy_log(CoordinatorFolder(folder).log, out_path)
     if json:
         emit({"entries": entries, "log": str(out_path)})
     else:

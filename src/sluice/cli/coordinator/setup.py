@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -12,6 +12,7 @@ from sluice.attestation.systems import SystemName
 from sluice.cli.attest import warn_if_unsafe
 from sluice.cli.console import Json, Quiet, emit, out, working
 from sluice.cli.options import open_record, range_of
+from sluice.errors import SettingError
 
 __all__ = ["app"]
 
@@ -71,20 +72,51 @@ def init(
     suspend_after: Annotated[
         int, typer.Option(min=1, help="Suspend a plant after this many failed rounds in a row.")
     ] = 5,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history", help="Accept batches of any age; log and status pages show this."
+        ),
+    ] = False,
+    batch_days: Annotated[
+        int, typer.Option(min=1, help="A batch may end this many days before it is committed to.")
+    ] = 30,
+    attestation_days: Annotated[
+        int, typer.Option(min=1, help="Days for which an attestation holds.")
+    ] = 30,
+    approver: Annotated[
+        list[str] | None,
+        typer.Option(help="An approver's public key or .pub file; may be repeated."),
+    ] = None,
+    approvals: Annotated[
+        int, typer.Option(min=1, help="Approvals that rules, waivers and shadow orders need.")
+    ] = 1,
     json: Json = False,
 ) -> None:
     """Create a federation: keys, certificates, log, store and the proxy's configuration.
 
-    Example: [bold]sluice coordinator init water --reference line.parquet --rows 0:8640[/bold]
+    Approvers make their keys with 'sluice rules key' and give you the public halves. Without
+    --approver, a key is written beside the folder, for you to hand over.
+
+    Example: [bold]sluice coordinator init water --reference line.parquet --rows 0:8640
+    --approver approver.pub[/bold]
     """
     from sluice.admission import policy_text, read_policy
+    from sluice.attestation.log import LogTerms
+    from sluice.attestation.protocol import new_approver, read_approver
     from sluice.detector import Descent
     from sluice.network import TrainingRows
     from sluice.network.coordinator import FederationPlan, found_federation
 
     warn_if_unsafe(system)
+    if folder.exists() and any(folder.iterdir()):
+        raise SettingError(f"{folder} is not empty; name a new folder for the federation")
     record = open_record(reference, every=every)
     start, stop = range_of(rows, record, option="--rows") if rows else (0, len(record))
+    handed_over = None if approver else folder.with_name(f"{folder.name}.approver.key")
+    approvers = [read_approver(each) for each in approver or []]
+    if handed_over:
+        approvers = [new_approver(handed_over)]
     plan = FederationPlan(
         federation=name,
         host=host,
@@ -103,16 +135,37 @@ def init(
         batch_deadline_s=deadline,
         round_deadline_s=deadline,
         suspend_after=suspend_after,
+        log=LogTerms(
+            history=history,
+            batch_days=batch_days,
+            attestation_days=attestation_days,
+            approvals=approvals,
+            approvals_looser=max(2, approvals),
+        ),
+        approvers=tuple(approvers),
     )
     site = found_federation(folder, plan, at=datetime.now(UTC))
     if json:
-        emit({"federation": name, "folder": str(folder), "coordinator": site.terms.coordinator})
-    else:
+        emit(
+            {
+                "federation": name,
+                "folder": str(folder),
+                "coordinator": site.terms.coordinator,
+                "approvers": approvers,
+                "approver_key": str(handed_over) if handed_over else None,
+                "history": history,
+            }
+        )
+        return
+    out.print(f"{folder}: federation {name!r} is created", markup=False)
+    if handed_over:
         out.print(
-            f"{folder}: federation {name!r} is created. Move private/approver.key to the person "
-            "who approves rules, and invite plants with 'sluice coordinator invite'.",
+            f"{handed_over}: give this key to the person who approves rules, and delete it here",
             markup=False,
         )
+    if history:
+        out.print("It accepts batches of any age (--history).")
+    out.print("Invite plants with 'sluice coordinator invite'.")
 
 
 @app.command()
@@ -120,19 +173,26 @@ def invite(
     folder: Folder,
     plant: Annotated[str, typer.Argument(help="The plant's name.")],
     out_path: Annotated[Path, typer.Option("--out", help="The invitation's file.")],
+    days: Annotated[float, typer.Option(min=0, help="Days until the invitation expires.")] = 14,
     json: Json = False,
 ) -> None:
-    """Write an invitation for one plant; it contains a secret and is valid once.
+    """Write an invitation for one plant; it contains a secret, expires, and is valid once.
 
     Example: [bold]sluice coordinator invite water north --out north.invitation[/bold]
     """
     from sluice.network import write_document
     from sluice.network.coordinator import CoordinatorFolder
 
-    invitation = CoordinatorFolder(folder).invite(plant, at=datetime.now(UTC))
+    if out_path.exists():
+        raise SettingError(
+            f"{out_path} exists and may be an invitation that a plant still needs; choose another "
+            "file"
+        )
+    lasts = timedelta(days=days)
+    invitation = CoordinatorFolder(folder).invite(plant, at=datetime.now(UTC), lasts=lasts)
     write_document(invitation, out_path, private=True)
     if json:
-        emit({"plant": plant, "invitation": str(out_path)})
+        emit({"plant": plant, "invitation": str(out_path), "expires": invitation.expires})
     else:
         out.print(f"{out_path}: send it to {plant} over a channel that you trust", markup=False)
 
@@ -140,16 +200,26 @@ def invite(
 @app.command(name="import")
 def import_(
     folder: Folder,
-    file: Annotated[Path, typer.Argument(help="A plant's request.json or exported attestation.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A request.json, an exported attestation, a waiver, a shadow order or a new key."
+        ),
+    ],
+    approval: Annotated[
+        list[Path] | None,
+        typer.Option(help="An approval of the file; may be repeated ('sluice rules approve')."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Import a file from a plant: its request to join, or an exported attestation.
+    """Import a file: a plant's request to join, an exported attestation, or an approved order.
 
-    Example: [bold]sluice coordinator import water north/request.json[/bold]
+    Example: [bold]sluice coordinator import water north/request.json --approval
+    approval.json[/bold]
     """
     from sluice.network.coordinator import take_in
 
-    taken = take_in(folder, file, at=datetime.now(UTC))
+    taken = take_in(folder, file, approvals=approval or [], at=datetime.now(UTC))
     if json:
         emit({"plant": taken.plant, "taken": taken.what})
     else:
@@ -171,8 +241,9 @@ def run(
     federation that was stopped or killed continues from its last state.
 
     With --shadow, plants that cannot prove their batch take part; log and status name the step at
-    which they would be refused. A plant that breaks the protocol is still refused. The log records
-    the entry from which the gate is in shadow; only a run with --enforce ends it.
+    which they would be refused. A plant that breaks the protocol is still refused. Shadow needs an
+    order that approvers have signed ('sluice coordinator shadow'); it ends when the order says so
+    or with --enforce.
 
     Example: [bold]sluice coordinator run water --shadow[/bold]
     """
@@ -244,10 +315,10 @@ def resume(
     Example: [bold]sluice coordinator resume water --reinstate north[/bold]
     """
     from sluice.attestation.log import mend
-    from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
+        from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
 
     site = CoordinatorFolder(folder)
-    torn = mend(site.log)
+    torn = mend(site.log, site.signing_key())
     if torn is not None:
         typer.echo(
             f"sluice: the last line of the log was incomplete; it was moved to {torn}", err=True

@@ -2,7 +2,8 @@ from .folder import CoordinatorFolder
 from .founding import REFERENCE, FederationPlan, coordinator_service, detector, found_federation
 from .hosting import hosted, wait_for_plants
 from .importing import take_in
-from .operations import WaivedInterval, go_back, waive
+from .operations import WaivedInterval, go_back, shadow_order_for, waiver_for
+from .recovery import complete_recovery, prepare_recovery
 from .store import CoordinatorStore, Member
 
 __all__ = [
@@ -12,12 +13,15 @@ __all__ = [
     "FederationPlan",
     "Member",
     "WaivedInterval",
+    "complete_recovery",
     "coordinator_service",
     "detector",
     "found_federation",
     "go_back",
     "hosted",
+    "prepare_recovery",
+    "shadow_order_for",
     "take_in",
     "wait_for_plants",
-    "waive",
+    "waiver_for",
 ]

@@ -1,30 +1,31 @@
 """The coordinator's folder. `sluice coordinator init` creates it; the other commands open it.
 
 terms.json                  the federation's terms; public
-log.jsonl                   the hash-chained log; public
+log.jsonl                   the hash-chained log, with a signed snapshot of its ledger; public
 store.sqlite                plants, invitations, checkpoints; mode 0600
 reference.json              which rows are the clean reference, for thresholds and root updates
 tls/                        authority.pem, server.pem; public
 proxy/                      nginx's configuration
-private/                    coordinator.key, approver.key, server.key; mode 0600
+private/                    coordinator.key, server.key; mode 0600
 flower/                     the SuperLink's own database and log
 running.lock                locked by the running coordinator
 """
 
 import fcntl
+import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from sluice.admission import Policy, parse_policy
-from sluice.attestation.log import Log, LogOpened
-from sluice.attestation.messages import APPROVALS, REGISTRATIONS, SigningKey, approve
+from sluice.attestation.log import COORDINATOR, Log, LogOpened, LogReader
+from sluice.attestation.messages import REGISTRATIONS, SigningKey, instant
 from sluice.attestation.protocol import Agreement, ProtocolCoordinator
 from sluice.attestation.systems import circuit_for, find_system
 from sluice.errors import DocumentError, RefusedError, SettingError
@@ -38,9 +39,12 @@ from sluice.network.terms import (
     read_document,
     write_document,
 )
-from sluice.network.wire import Proxy, issue
+from sluice.network.wire import PROTOCOLS, Proxy, issue
 
 __all__ = ["CoordinatorFolder"]
+
+INVITATION_LASTS = timedelta(days=14)
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,17 @@ class CoordinatorFolder:
 
     @classmethod
     def create(
-        cls, folder: Path, terms: FederationTerms, *, link_port: int, at: datetime
+        cls,
+        folder: Path,
+        terms: FederationTerms,
+        opened: LogOpened,
+        *,
+        link_port: int,
+        at: datetime,
     ) -> "CoordinatorFolder":
         """Create the folder's contents; `terms` names the key that `new_key` created there."""
         site = cls(folder)
         key = SigningKey.load(site.key)
-        approver = SigningKey.generate()
-        approver.save(site.approver)
         (folder / "tls").mkdir(exist_ok=True)
         issue(
             terms.host,
@@ -67,9 +75,6 @@ class CoordinatorFolder:
             at=at,
         )
         site.proxy(terms, link_port).write(folder / "proxy")
-        opened = LogOpened(
-            federation=terms.federation, coordinator=key.public, approvers=(approver.public,)
-        )
         Log.create(site.log, opened, key, at=at)
         CoordinatorStore(site.base).close()
         with atomically(folder / "link.port") as draft:
@@ -94,11 +99,6 @@ class CoordinatorFolder:
     def key(self) -> Path:
         """The coordinator's signing key."""
         return self.folder / "private" / "coordinator.key"
-
-    @property
-    def approver(self) -> Path:
-        """The key that approves rules; best kept on another machine, by another person."""
-        return self.folder / "private" / "approver.key"
 
     @property
     def log(self) -> Path:
@@ -151,49 +151,106 @@ class CoordinatorFolder:
                 raise SettingError(f"a coordinator runs in {self.folder}; stop it first") from None
             yield
 
-    def protocol(self) -> ProtocolCoordinator:
-        """Verify every entry of the log and open it for appending."""
-        return ProtocolCoordinator(log=Log.open(self.log, SigningKey.load(self.key)))
+    @contextmanager
+    def _enrolling(self) -> Iterator[None]:
+        """Wait for another process that enrols: rules are compared with those accepted last."""
+        with (self.folder / "enrolling.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def protocol(self, *, replay: bool = False) -> ProtocolCoordinator:
+        """Verify the log, from its last signed snapshot or whole, and open it for appending."""
+        return ProtocolCoordinator(log=Log.open(self.log, self.signing_key(), replay=replay))
+
+    def signing_key(self) -> SigningKey:
+        """Return the coordinator's key; a rotation that a crash interrupted is completed."""
+        key = SigningKey.load(self.key)
+        if self._next_key.exists():
+            following = SigningKey.load(self._next_key)
+            if LogReader(self.log).catch_up(unsigned=True).coordinator == following.public:
+                self._next_key.replace(self.key)
+                return following
+        return key
+
+    def rotate_key(self, *, at: datetime) -> str:
+        """Replace the coordinator's key by a new one, in the log and in the folder."""
+        log = self.protocol().log
+        self._next_key.unlink(missing_ok=True)
+        new = SigningKey.generate()
+        new.save(self._next_key)
+        log.rotate(new, at=at)
+        self._next_key.replace(self.key)
+        log.snapshot()
+        return new.public
+
+    @property
+    def _next_key(self) -> Path:
+        """The key of a rotation that is not complete."""
+        return self.key.with_name("coordinator.next.key")
 
     # -- joining ------------------------------------------------------------------------------
 
-    def invite(self, plant: str, *, at: datetime) -> Invitation:
+    def invite(
+        self, plant: str, *, at: datetime, lasts: timedelta = INVITATION_LASTS
+    ) -> Invitation:
         """Create a single-use invitation; the store keeps only the hash of its secret."""
+        if not NAME.fullmatch(plant) or plant == COORDINATOR:
+            raise SettingError(
+                f"{plant!r} cannot be a plant's name; use 1 to 64 letters, digits, '.', '_' or '-' "
+                f"that begin with a letter or digit, and not {COORDINATOR!r}"
+            )
         secret = secrets.token_hex(32)
+        expires = at + lasts
         store = CoordinatorStore(self.base)
-        store.invite(plant, secret, at=at)
+        store.invite(plant, secret, at=at, expires=expires)
         store.close()
         return Invitation(
             plant=plant,
+            expires=instant(expires),
+            protocols=PROTOCOLS,
             secret=secret,
             authority=self.authority.read_text(encoding="ascii"),
             terms=self.terms,
         )
 
-    def enrol(self, request: JoinRequest, *, at: datetime) -> None:
-        """Step 1: enrol a plant with an unused invitation and rules that the policy accepts."""
+    def enrol(self, request: JoinRequest, *, approvals: Sequence[bytes] = (), at: datetime) -> None:
+        """Step 1: enrol a plant with an unused invitation and rules that approvers have signed.
+
+        If a crash prevented the store from recording a logged registration, this completes it.
+        """
+        with self._enrolling():
+            self._enrol(request, approvals, at=at)
+
+    def _enrol(self, request: JoinRequest, approvals: Sequence[bytes], *, at: datetime) -> None:
         store = CoordinatorStore(self.base)
-        store.invited(request.plant, request.secret)
-        raw = request.registration.encode()
-        signed = REGISTRATIONS.read(raw)
-        if signed.content.client != request.plant:
-            raise RefusedError(
-                f"the request of {request.plant!r} holds a registration of "
-                f"{signed.content.client!r}; create the request again with 'sluice plant join'"
+        try:
+            store.invited(request.plant, request.secret, at=at)
+            signed = REGISTRATIONS.read(request.registration.encode())
+            if signed.content.client != request.plant:
+                raise RefusedError(
+                    f"the request of {request.plant!r} holds a registration of "
+                    f"{signed.content.client!r}; create the request again with 'sluice plant join'"
+                )
+            _demand_protocol(request)
+            _demand_node_key(request)
+            rules = parse_rules(request.rules, name=f"of {request.plant!r}")
+            last = {m.name: _rules(m) for m in store.members()}.get(request.plant)
+            self.protocol().register(
+                request.registration.encode(),
+                self.agreement(rules),
+                approvals=approvals,
+                last=last,
+                at=at,
             )
-        _demand_node_key(request)
-        rules = parse_rules(request.rules, name=f"of {request.plant!r}")
-        last = {m.name: _rules(m) for m in store.members()}.get(request.plant)
-        approval = APPROVALS.write(approve(signed, SigningKey.load(self.approver)))
-        self.protocol().register(raw, self.agreement(rules), approvals=[approval], last=last, at=at)
-        store.join(
-            request.plant,
-            request.secret,
-            node_key=request.node_key.encode(),
-            rules=request.rules,
-            at=at,
-        )
-        store.close()
+            store.join(
+                request.plant,
+                request.secret,
+                node_key=request.node_key.encode(),
+                rules=request.rules,
+                at=at,
+            )
+        finally:
+            store.close()
 
     def agreement(self, rules: RuleSet) -> Agreement:
         """Return the proof system and the circuit that a plant with these rules must use."""
@@ -213,6 +270,15 @@ class CoordinatorFolder:
 
 def _rules(member: Member) -> RuleSet:
     return parse_rules(member.rules, name=f"of {member.name!r}")
+
+
+def _demand_protocol(request: JoinRequest) -> None:
+    if not set(request.protocols) & set(PROTOCOLS):
+        spoken, known = (", ".join(map(str, each)) for each in (request.protocols, PROTOCOLS))
+        raise RefusedError(
+            f"{request.plant!r} speaks protocol {spoken or 'none'}, this coordinator {known}; update "
+            "the older of the two"
+        )
 
 
 def _demand_node_key(request: JoinRequest) -> None:

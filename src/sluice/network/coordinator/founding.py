@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sluice.aggregation import RULES
-from sluice.attestation.messages import SigningKey
+from sluice.attestation.log import CHALLENGED, LogOpened, LogTerms
 from sluice.detector import Autoencoder, Descent, Detector, TrainingSummary, calibrated
 from sluice.errors import SettingError
 from sluice.federation import Checkpoint, RootSlice
@@ -50,10 +50,23 @@ class FederationPlan:
     batch_deadline_s: float = 600.0
     round_deadline_s: float = 3_600.0
     suspend_after: int = 5
+    log: LogTerms = field(default_factory=LogTerms)
+    approvers: tuple[str, ...] = ()  # their public keys
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise SettingError(f"unknown rule {self.rule!r}; known are {', '.join(RULES)}")
+        if self.system in CHALLENGED:
+            raise SettingError(
+                f"system {self.system!r} does not work between sites: its keys must be made by one "
+                "trusted party and its rows drawn in an exchange that the network does not carry; "
+                "use 'full', or 'sluice federate --proof sampled' in one process"
+            )
+        if not self.approvers:
+            raise SettingError(
+                "a federation needs the public key of at least one approver; 'sluice rules key' "
+                "makes one"
+            )
         if min(self.batch_deadline_s, self.round_deadline_s) <= 0 or self.suspend_after < 1:
             raise SettingError(
                 "deadlines must be above 0 s and suspend_after at least 1 round; got "
@@ -65,6 +78,11 @@ class FederationPlan:
 def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> CoordinatorFolder:
     """Create a federation in an empty folder."""
     reference = plan.reference.read()
+    if len(reference) < 2 * WINDOW_ROWS:
+        raise SettingError(
+            f"the reference has {len(reference)} rows; scaling and a threshold need at least "
+            f"{2 * WINDOW_ROWS}"
+        )
     names = feature_names(reference)
     scaler = Scaler.fit([reference], names)
     terms = FederationTerms(
@@ -90,8 +108,14 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         round_deadline_s=plan.round_deadline_s,
         suspend_after=plan.suspend_after,
     )
+    opened = LogOpened(
+        federation=terms.federation,
+        coordinator=terms.coordinator,
+        approvers=plan.approvers,
+        terms=plan.log,
+    )
     write_document(plan.reference, folder / REFERENCE)
-    return CoordinatorFolder.create(folder, terms, link_port=plan.link_port, at=at)
+    return CoordinatorFolder.create(folder, terms, opened, link_port=plan.link_port, at=at)
 
 
 def coordinator_service(
@@ -109,7 +133,7 @@ def coordinator_service(
     terms, protocol = site.terms, site.protocol()
     requests = Requests(
         federation=terms.federation,
-        key=SigningKey.load(site.key),
+        key=site.signing_key(),
         wire=wire,
         store=store,
         clock=clock,

@@ -1,10 +1,20 @@
-"""Import plants' files: a join request, or an attestation carried through a one-way gateway."""
+"""Import files: join requests, attestations carried through a one-way gateway, approved orders."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from sluice.attestation.messages import SigningKey
+from sluice.attestation.log import GateSet, KeyRotated, WaiverGranted
+from sluice.attestation.messages import (
+    APPROVALS,
+    ROTATIONS,
+    RotationSigned,
+    ShadowOrder,
+    Waiver,
+    content_digest,
+)
+from sluice.attestation.protocol import read_order
 from sluice.errors import DocumentError, SettingError
 from sluice.federation import Attestation
 from sluice.network.coordinator.folder import CoordinatorFolder
@@ -25,15 +35,62 @@ class Taken:
     what: str
 
 
-def take_in(folder: Path, file: Path, *, at: datetime) -> Taken:
-    """Import a plant's file: a join request or an exported attestation."""
+def take_in(
+    folder: Path, file: Path, *, approvals: Sequence[Path] = (), at: datetime
+) -> Taken:
+    """Import a join request, an exported attestation, a waiver, a shadow order or a new key.
+
+    Approvals are files that approvers have signed; requests and orders need them.
+    """
     site = CoordinatorFolder(folder)
+    signed = [_bytes(path, APPROVALS.largest) for path in approvals]
+    order = read_order(file)
+    if order is not None:
+        return _import_order(site, order, signed, at=at)
+    rotation = _read_rotation(file)
+    if rotation is not None:
+        return _import_rotation(site, rotation, at=at)
     try:
         request = read_document(JoinRequest, file)
     except DocumentError:
         return _import_attestation(site, read_document(ExportedAttestation, file), at=at)
-    site.enrol(request, at=at)
+    site.enrol(request, approvals=signed, at=at)
     return Taken(plant=request.plant, what="joined")
+
+
+def _import_order(
+    site: CoordinatorFolder, order: Waiver | ShadowOrder, signed: Sequence[bytes], *, at: datetime
+) -> Taken:
+    approvals = tuple(APPROVALS.read(each) for each in signed)
+    log = site.protocol().log
+    if isinstance(order, Waiver):
+        log.append(WaiverGranted(waiver=order, approvals=approvals), at=at)
+        return Taken(plant=order.client, what=f"waiver {content_digest(order)[:12]} is in the log")
+    log.append(GateSet(enforced=False, order=order, approvals=approvals), at=at)
+    return Taken(plant="all plants", what=f"the gate is in shadow until {order.until}")
+
+
+def _import_rotation(site: CoordinatorFolder, signed: RotationSigned, *, at: datetime) -> Taken:
+    log = site.protocol().log
+    if signed.rotation.old == log.ledger.coordinator:
+        raise SettingError("the coordinator's own key is replaced with 'sluice coordinator rotate'")
+    log.append(KeyRotated(signed=signed), at=at)
+    return Taken(plant=signed.rotation.new[:12], what="signs in place of the old key")
+
+
+def _read_rotation(file: Path) -> RotationSigned | None:
+    try:
+        return ROTATIONS.read(_bytes(file, ROTATIONS.largest))
+    except DocumentError:
+        return None
+
+
+def _bytes(path: Path, largest: int) -> bytes:
+    try:
+        with path.open("rb") as opened:
+            return opened.read(largest + 1)
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _import_attestation(
@@ -48,7 +105,7 @@ def _import_attestation(
             )
         requests = Requests(
             federation=site.terms.federation,
-            key=SigningKey.load(site.key),
+            key=site.signing_key(),
             wire=Direct({}),
             store=store,
             clock=lambda: at,

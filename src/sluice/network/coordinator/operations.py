@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from sluice.attestation.log import ClientRemoved, Waiver, WaiverGranted
-from sluice.attestation.messages import Interval, SigningKey, content_digest, instant, sign
+from sluice.attestation.log import ClientRemoved
+from sluice.attestation.messages import Interval, ShadowOrder, Waiver, instant
 from sluice.errors import SettingError
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import model_hash
 
-__all__ = ["Back", "WaivedInterval", "go_back", "waive"]
+__all__ = ["Back", "WaivedInterval", "go_back", "shadow_order_for", "waiver_for"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,15 @@ def _go_back(site: CoordinatorFolder, plant: str, *, before: int, at: datetime) 
 LONGEST_REASON = 200
 
 
+def demand_reason(reason: str) -> None:
+    """Raise unless the reason can be read by everyone who reads the log."""
+    if not (4 <= len(reason) <= LONGEST_REASON and reason.isascii() and reason.isprintable()):
+        raise SettingError(
+            f"a reason must have 4 to {LONGEST_REASON} printable ASCII characters, because every "
+            f"reader of the log sees it; got {len(reason)}: {reason[:40]!a}"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaivedInterval:
     """A maintenance window, its reason, and the time until which its batches may take part."""
@@ -79,24 +88,22 @@ class WaivedInterval:
     reason: str
 
     def __post_init__(self) -> None:
-        reason = self.reason
-        if not (4 <= len(reason) <= LONGEST_REASON and reason.isascii() and reason.isprintable()):
-            raise SettingError(
-                f"a waiver's reason must have 4 to {LONGEST_REASON} printable ASCII characters, "
-                f"because every reader of the log sees it; got {len(reason)}: {reason[:40]!a}"
-            )
+        demand_reason(self.reason)
 
 
-def waive(folder: Path, window: WaivedInterval, *, at: datetime) -> str:
-    """Sign a waiver as the coordinator, write it to the log, and return its digest."""
-    site = CoordinatorFolder(folder)
-    waiver = Waiver(
-        federation=site.terms.federation,
+def waiver_for(folder: Path, window: WaivedInterval) -> Waiver:
+    """Return a waiver for approvers to sign; it takes effect when it is imported."""
+    return Waiver(
+        federation=CoordinatorFolder(folder).terms.federation,
         client=window.plant,
         interval=window.interval,
         expires=instant(window.expires),
         reason=window.reason,
     )
-    signed = sign(waiver, SigningKey.load(site.key))
-    site.protocol().log.append(WaiverGranted(waiver=signed), at=at)
-    return content_digest(waiver)
+
+
+def shadow_order_for(folder: Path, *, until: datetime, reason: str) -> ShadowOrder:
+    """Return a shadow order for approvers to sign; it takes effect when it is imported."""
+    demand_reason(reason)
+    federation = CoordinatorFolder(folder).terms.federation
+    return ShadowOrder(federation=federation, until=instant(until), reason=reason)

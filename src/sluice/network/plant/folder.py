@@ -10,6 +10,7 @@ model.weights       the last model received from the federation
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -21,15 +22,16 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from sluice.admission import parse_policy
-from sluice.attestation.messages import REGISTRATIONS
+from sluice.attestation.messages import REGISTRATIONS, instant
 from sluice.attestation.protocol import KeyFolder, Registered
 from sluice.attestation.systems import find_system
-from sluice.errors import SettingError
+from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically
 from sluice.invariants import RuleSet
 from sluice.network.plant.agent import Agent
 from sluice.network.terms import Invitation, JoinRequest, read_document, write_document
 from sluice.network.training_rows import TrainingRows
+from sluice.network.wire import PROTOCOLS
 
 __all__ = ["PlantFolder"]
 
@@ -48,10 +50,17 @@ class PlantFolder:
         rules: RuleSet,
         rules_text: str,
         share: TrainingRows,
+        *,
+        at: datetime,
+        reveal_rows: bool = False,
     ) -> "PlantFolder":
-        """Answer an invitation: make keys, derive the circuit, write the request."""
+        """Answer an invitation: make keys, derive the circuit, write the request.
+
+        An invitation to system `unsafe`, which reveals every row, also needs `reveal_rows`.
+        """
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty; name a new folder for the plant")
+        _demand_usable(invitation, at=at)
         (folder / "private").mkdir(parents=True, exist_ok=True)
         (folder / "private").chmod(0o700)
         plant = cls(folder)
@@ -60,7 +69,7 @@ class PlantFolder:
         terms = invitation.terms
         keys = KeyFolder.create(
             folder / "keys",
-            find_system(terms.system, reveal_rows=True),
+            find_system(terms.system, reveal_rows=reveal_rows),
             rules,
             parse_policy(terms.policy, name="of the invitation"),
             rows_max=terms.rows_max,
@@ -74,6 +83,7 @@ class PlantFolder:
         )
         request = JoinRequest(
             plant=invitation.plant,
+            protocols=PROTOCOLS,
             secret=invitation.secret,
             node_key=_new_node_key(plant.node_key),
             registration=REGISTRATIONS.write(registered.registration()).decode(),
@@ -96,7 +106,7 @@ class PlantFolder:
 
     def renew(self, share: TrainingRows) -> None:
         """Set other rows for the next batch; a running plant picks them up by itself."""
-        self.agent().refuse_overlap(share)
+        self._agent(self.invitation).refuse_overlap(share)
         write_document(share, self.folder / "plant.json")
 
     @property
@@ -116,15 +126,36 @@ class PlantFolder:
         """The certificate that the plant trusts."""
         return self.folder / "authority.pem"
 
-    def agent(self) -> Agent:
-        """Return the agent that answers for the plant."""
+    def agent(self, *, reveal_rows: bool = False) -> Agent:
+        """Return the agent that answers for the plant.
+
+        With system `unsafe` every answer reveals the rows, so it also needs `reveal_rows`.
+        """
         invitation = self.invitation
+        find_system(invitation.terms.system, reveal_rows=reveal_rows)
+        return self._agent(invitation)
+
+    def _agent(self, invitation: Invitation) -> Agent:
         return Agent(
             folder=self.folder,
             name=invitation.plant,
             terms=invitation.terms,
             keys=self.keys,
             share=lambda: self.share,
+        )
+
+
+def _demand_usable(invitation: Invitation, *, at: datetime) -> None:
+    if instant(at) > invitation.expires:
+        raise RefusedError(
+            f"the invitation of {invitation.plant!r} expired on {invitation.expires}; ask the "
+            "coordinator for a new one"
+        )
+    if not set(invitation.protocols) & set(PROTOCOLS):
+        offered, known = (", ".join(map(str, each)) for each in (invitation.protocols, PROTOCOLS))
+        raise RefusedError(
+            f"the coordinator speaks protocol {offered}, this software {known}; update the older "
+            "of the two"
         )
 
 

@@ -1,0 +1,92 @@
+"""Approvers sign files: a plant's rules, a waiver, a shadow order. Their keys stay with them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sluice.attestation.messages import (
+    SHADOW_ORDERS,
+    WAIVERS,
+    Approval,
+    ShadowOrder,
+    Signed,
+    SigningKey,
+    Waiver,
+    approve,
+)
+from sluice.errors import DocumentError, SettingError
+from sluice.files import atomically
+from sluice.invariants import load_rules, rules_hash
+
+__all__ = ["approve_file", "new_approver", "read_approver", "read_order"]
+
+HEX_DIGITS = 64
+
+
+def approve_file(
+    path: Path,
+    key: SigningKey,
+    *,
+    client: str | None = None,
+    looser: bool = False,
+    declared: Mapping[str, str] | None = None,
+) -> Signed[Approval]:
+    """Sign an approval of a rules file, a waiver or a shadow order.
+
+    `client` limits an approval of rules to one plant; `looser` consents to rules that are looser
+    than the plant's last ones; `declared` says of channels why they have no rule.
+    """
+    order = read_order(path)
+    if order is None:
+        subject = rules_hash(load_rules(path))
+        reasons = tuple((declared or {}).items())
+        return approve(subject, key, client=client, looser=looser, declared=reasons)
+    if client is not None or looser or declared:
+        raise SettingError(
+            f"{path} is a {order.TAG}; a plant's name, looser rules and declarations go with rules "
+            "only"
+        )
+    return approve(order, key)
+
+
+def read_order(path: Path) -> Waiver | ShadowOrder | None:
+    """Read a waiver or a shadow order; None if the file is neither."""
+    try:
+        with path.open("rb") as opened:
+            raw = opened.read(WAIVERS.largest + 1)
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
+    for form in (WAIVERS, SHADOW_ORDERS):
+        try:
+            return form.read(raw)
+        except DocumentError:
+            continue
+    return None
+
+
+def new_approver(path: Path) -> str:
+    """Make an approver's key (mode 0600) and, beside it, the public key; return the latter."""
+    key = SigningKey.generate()
+    key.save(path)
+    with atomically(path.with_suffix(".pub")) as draft:
+        draft.write_text(f"{key.public}\n", encoding="ascii")
+    return key.public
+
+
+def read_approver(text: str) -> str:
+    """Return an approver's public key, given as 64 hex digits or as a file that holds them."""
+    found = text
+    if len(text) != HEX_DIGITS or Path(text).is_file():
+        try:
+            with Path(text).open("rb") as opened:
+                found = opened.read(256).decode("ascii", errors="replace").strip()
+        except OSError as error:
+            raise SettingError(
+                f"approver {text!r} is not a public key of {HEX_DIGITS} hex digits, nor a readable "
+                f"file ({error.strerror}); 'sluice rules key' makes one"
+            ) from None
+    if len(found) != HEX_DIGITS or set(found) - set("0123456789abcdef"):
+        raise SettingError(
+            f"approver {text!r} does not hold a public key of {HEX_DIGITS} lower-case hex digits; "
+            "give the .pub file that 'sluice rules key' wrote"
+        )
+    return found
