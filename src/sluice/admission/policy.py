@@ -174,7 +174,7 @@ def accept(
     policy: Policy,
     *,
     last: RuleSet | None = None,
-    declared: Mapping[str, str] | None = None,  # noqa: ARG001
+    declared: Mapping[str, str] | None = None,
 ) -> tuple[Objection, ...]:
     """Return the objections to a plant's rules; empty if they are accepted.
 

@@ -193,7 +193,7 @@ def key(
 
 
 @app.command()
-def approve(  # noqa: PLR0913 - one option for each thing that an approver says
+def approve(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A rules file, a waiver or a shadow order.")
     ],
@@ -208,9 +208,7 @@ def approve(  # noqa: PLR0913 - one option for each thing that an approver says
     ] = False,
     declare: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TAG=REASON", help="Why a channel needs no rule; may be repeated."
-        ),
+        typer.Option(metavar="TAG=REASON", help="Why a channel needs no rule; may be repeated."),
     ] = None,
     json: Json = False,
 ) -> None:

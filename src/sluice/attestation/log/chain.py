@@ -38,9 +38,11 @@ __all__ = [
     "LogReader",
     "compare_logs",
     "copy_log",
+    "demand_head",
     "demand_log",
     "lines_of",
     "mend",
+    "read_head",
     "read_log",
 ]
 
@@ -385,8 +387,9 @@ def compare_logs(one: Path, other: Path) -> int:
     if ledgers[0].opened != ledgers[1].opened:
         raise VerificationError(
             STEP,
-            f"{one} and {other} are logs of different federations: {ledgers[0].opened.federation!r} "
-            f"and {ledgers[1].opened.federation!r}, or of different keys",
+            f"{one} and {other} are logs of different federations "
+            f"({ledgers[0].opened.federation!r} and {ledgers[1].opened.federation!r}), or of "
+            "different keys",
         )
     low, high = 1, min(sizes)
     while low < high:  # the first entries are equal; chained entries differ from a fork on
@@ -396,10 +399,58 @@ def compare_logs(one: Path, other: Path) -> int:
         else:
             high = middle - 1
     if low < min(sizes):
-        heads = [Head(federation=ledgers[0].opened.federation, signer=COORDINATOR, size=low + 1,
-                      last=_digest_at(path, low + 1)) for path in (one, other)]
-        refuse_fork(*heads)
+        first, second = (
+            Head(
+                federation=ledgers[0].opened.federation,
+                signer=str(path),
+                size=low + 1,
+                last=_digest_at(path, low + 1),
+            )
+            for path in (one, other)
+        )
+        refuse_fork(first, second)
     return low
+
+
+def demand_head(path: Path, ledger: Ledger, head: Signed[Head]) -> None:
+    """Raise unless a verified log contains this head, which its coordinator or a client signed."""
+    content = head.content
+    if content.federation != ledger.opened.federation:
+        raise VerificationError(STEP, f"the head is of federation {content.federation!r}")
+    keys = ledger.keys_of(content.signer)
+    for key in keys:
+        try:
+            head.verify(key, step=STEP)
+            break
+        except VerificationError:
+            continue
+    else:
+        raise VerificationError(
+            STEP, f"the head was not signed by {content.signer!r} of this federation"
+        )
+    if content.size > ledger.size:
+        raise VerificationError(
+            STEP,
+            f"{content.signer!r} has signed a log of {content.size} entries; {path} has "
+            f"{ledger.size}: entries are missing",
+        )
+    if content.size:
+        shown = Head(
+            federation=content.federation,
+            signer=str(path),
+            size=content.size,
+            last=_digest_at(path, content.size),
+        )
+        refuse_fork(content, shown)
+
+
+def read_head(path: Path) -> Signed[Head]:
+    """Read a signed head: a file of its own, or the last line of a log."""
+    with path.open("rb") as opened:
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(max(0, size - HEADS.largest - 1))
+        raw = opened.read()
+    return HEADS.read(raw.rstrip(b"\n").rpartition(b"\n")[2])
 
 
 def _digest_at(path: Path, size: int) -> str:

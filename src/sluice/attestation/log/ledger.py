@@ -207,6 +207,14 @@ class Ledger:
         """Every registered client."""
         return tuple(self.state.clients)
 
+    def keys_of(self, signer: str) -> tuple[str, ...]:
+        """Return the keys of a signer of heads: the coordinator's, or a client's in force."""
+        if signer == COORDINATOR:
+            earlier = (signed.rotation.old for signed in self.rotations)
+            return (self.coordinator, *earlier)
+        enrolled = self.state.clients.get(signer)
+        return (enrolled.registration.key,) if enrolled else ()
+
     def rules_of(self, client: str) -> str | None:
         """Return the hash of the rules last accepted for a client, if there are any."""
         enrolled = self.state.clients.get(client)
@@ -261,6 +269,10 @@ class Ledger:
             if excused and exempt.holds(excused, at=at):
                 in_force[excused.attestation] = commit
         return in_force
+
+    def commitments(self, client: str) -> tuple[str, ...]:
+        """Return a client's commitments, in order."""
+        return tuple(self.state.batches.get(client, ()))
 
     def seen(self, client: str) -> Signed[Head] | None:
         """Return the last head that a client has countersigned, if there is one."""

@@ -14,7 +14,7 @@ from sluice.attestation.messages import (
     approve,
 )
 from sluice.errors import DocumentError, SettingError
-from sluice.files import atomically
+from sluice.files import atomically, read_bounded, read_text
 from sluice.invariants import load_rules, rules_hash
 
 __all__ = ["approve_file", "new_approver", "read_approver", "read_order"]
@@ -51,10 +51,9 @@ def approve_file(
 def read_order(path: Path) -> Waiver | ShadowOrder | None:
     """Read a waiver or a shadow order; None if the file is neither."""
     try:
-        with path.open("rb") as opened:
-            raw = opened.read(WAIVERS.largest + 1)
-    except OSError as error:
-        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
+        raw = read_bounded(path, "file", largest=WAIVERS.largest, error=DocumentError)
+    except DocumentError:
+        return None
     for form in (WAIVERS, SHADOW_ORDERS):
         try:
             return form.read(raw)
@@ -76,14 +75,7 @@ def read_approver(text: str) -> str:
     """Return an approver's public key, given as 64 hex digits or as a file that holds them."""
     found = text
     if len(text) != HEX_DIGITS or Path(text).is_file():
-        try:
-            with Path(text).open("rb") as opened:
-                found = opened.read(256).decode("ascii", errors="replace").strip()
-        except OSError as error:
-            raise SettingError(
-                f"approver {text!r} is not a public key of {HEX_DIGITS} hex digits, nor a readable "
-                f"file ({error.strerror}); 'sluice rules key' makes one"
-            ) from None
+        found = read_text(Path(text), "approver's public key", largest=256).strip()
     if len(found) != HEX_DIGITS or set(found) - set("0123456789abcdef"):
         raise SettingError(
             f"approver {text!r} does not hold a public key of {HEX_DIGITS} lower-case hex digits; "

@@ -166,6 +166,28 @@ class KeyFolder:
             return self.client_key()  # another process was faster
         return key
 
+    def following_key(self) -> SigningKey:
+        """Return the key that will replace the plant's key; the first time, draw it."""
+        path = self._following_path
+        if not path.exists():
+            SigningKey.generate().save(path)
+        return SigningKey.load(path)
+
+    def adopt(self, public: str) -> SigningKey | None:
+        """Use the following key from now on if it is the one named; return it then."""
+        path = self._following_path
+        if not path.exists():
+            return None
+        key = SigningKey.load(path)
+        if key.public != public:
+            return None
+        path.replace(self._key_path)
+        return key
+
+    @property
+    def _following_path(self) -> Path:
+        return self._key_path.with_name("client.next.key")
+
     @property
     def _key_path(self) -> Path:
         return self.path / "private" / "client.key"

@@ -231,8 +231,8 @@ class Committed:
         opening, commit = load_opening(beside(path)), message.content
         if opening.commitment != commit.commitment:
             raise SettingError(f"{beside(path)} is not the opening of {path}")
-        if (commit.key, commit.circuit) != (key.public, circuit.identity):
-            raise SettingError(f"{path} was made with another key or for another circuit")
+        if commit.circuit != circuit.identity:
+            raise SettingError(f"{path} was made for another circuit")
         plant = Registered(
             federation=commit.federation,
             client=commit.client,
@@ -270,7 +270,7 @@ class Committed:
     def proven(self, message: Signed[Proof]) -> "Proven":
         """Return the state after an earlier proof of this commitment."""
         proof, commit = message.content, self.message.content
-        message.verify(self.plant.key.public, step="4")
+        message.verify(commit.key, step="4")
         if proof.commitment != commit.commitment:
             raise SettingError("the proof is of another commitment; prove this one again")
         return Proven(
@@ -284,6 +284,8 @@ class Committed:
         self, batch: Record, challenge: Challenge | None, verdict: Verdict | None
     ) -> "Proven":
         plant, commit = self.plant, self.message.content
+        if commit.key != plant.key.public:
+            raise SettingError("the commitment was made with another key; commit to later rows")
         salt = bytes.fromhex(self.opening.salt)
         recomputed = plant.system.commit(batch, plant.circuit, salt=salt).hex()
         if (recomputed, Interval.of(batch)) != (commit.commitment, commit.interval):

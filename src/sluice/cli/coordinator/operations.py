@@ -11,8 +11,8 @@ from sluice.attestation.messages import instant
 from sluice.cli.console import Json, emit, out, table
 from sluice.cli.coordinator.setup import Folder, app
 from sluice.cli.coordinator.waivers import interval_of, waiver_line, waiver_payloads
-from sluice.cli.options import read_bytes
 from sluice.errors import SettingError
+from sluice.files import atomically, read_bounded
 
 __all__ = ["app"]
 
@@ -100,7 +100,7 @@ def remove(
 
 
 @app.command()
-def waive(  # noqa: PLR0913 - one option for each field of a waiver
+def waive(
     folder: Folder,
     plant: Annotated[str, typer.Argument(help="The plant under maintenance.")],
     start: Annotated[
@@ -218,7 +218,7 @@ def recover(
     Example: [bold]sluice coordinator recover water --log north-log.jsonl --out
     recovery.json[/bold]
     """
-    from sluice.attestation.messages import RECOVERIES
+    from sluice.attestation.messages import CONSENTS, RECOVERIES
     from sluice.network.coordinator import complete_recovery, prepare_recovery
 
     if recovery is None:
@@ -240,8 +240,8 @@ def recover(
                 markup=False,
             )
         return
-    consents = [read_bytes(path) for path in consent or []]
-    wanted = RECOVERIES.read(read_bytes(recovery))
+    consents = [read_bounded(path, "consent", largest=CONSENTS.largest) for path in consent or []]
+    wanted = RECOVERIES.read(read_bounded(recovery, "recovery", largest=RECOVERIES.largest))
     round_ = complete_recovery(folder, wanted, consents, at=datetime.now(UTC))
     if json:
         emit({"model_of_round": round_})
@@ -250,8 +250,6 @@ def recover(
 
 
 def _write_order(path: Path, raw: bytes) -> None:
-    from sluice.files import atomically
-
     if path.exists():
         raise SettingError(f"{path} exists; choose another file")
     with atomically(path) as draft:

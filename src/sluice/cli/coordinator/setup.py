@@ -315,7 +315,7 @@ def resume(
     Example: [bold]sluice coordinator resume water --reinstate north[/bold]
     """
     from sluice.attestation.log import mend
-        from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
+    from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
 
     site = CoordinatorFolder(folder)
     torn = mend(site.log, site.signing_key())

@@ -4,6 +4,7 @@ import logging
 import signal
 import sys
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -23,6 +24,12 @@ app = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The plant's folder.")]
+RevealRows = Annotated[
+    bool,
+    typer.Option(
+        "--reveal-rows", help="Consent to system unsafe, which shows every row to everyone."
+    ),
+]
 
 
 @app.command()
@@ -33,6 +40,7 @@ def join(
     out_path: Annotated[Path, typer.Option("--out", help="The plant's folder to create.")],
     rows: Annotated[str | None, typer.Option(help="Train only on rows A:B; B is excluded.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Keep every n-th row.")] = 1,
+    reveal_rows: RevealRows = False,
     json: Json = False,
 ) -> None:
     """Accept an invitation: make keys, derive the circuit, write request.json.
@@ -50,7 +58,15 @@ def join(
     start, stop = range_of(rows, loaded, option="--rows") if rows else (0, len(loaded))
     share = TrainingRows(record=str(record.resolve()), start=start, stop=stop, every=every)
     text = rules.read_text(encoding="utf-8")
-    plant = PlantFolder.create(out_path, document, load_rules(rules), text, share)
+    plant = PlantFolder.create(
+        out_path,
+        document,
+        load_rules(rules),
+        text,
+        share,
+        at=datetime.now(UTC),
+        reveal_rows=reveal_rows,
+    )
     request = plant.folder / "request.json"
     if json:
         emit({"plant": document.plant, "federation": terms.federation, "request": str(request)})
@@ -134,6 +150,7 @@ def run(
     for_: Annotated[
         float | None, typer.Option("--for", min=0, help="Stop after this many seconds.")
     ] = None,
+    reveal_rows: RevealRows = False,
     quiet: Quiet = False,
 ) -> None:
     """Take part in the federation: prove the batch once, then train each round, until stopped.
@@ -148,7 +165,7 @@ def run(
     signal.signal(signal.SIGTERM, _stop)
     logging.basicConfig(format="sluice: %(message)s", level=logging.WARNING)
     plant = PlantFolder(folder)
-    agent, node = plant.agent(), node_of(plant, port=port)
+    agent, node = plant.agent(reveal_rows=reveal_rows), node_of(plant, port=port)
     if not quiet:
         typer.echo(f"sluice: {agent.name} connects to {node.proxy}", err=True)
     take_part(node, agent, seconds=for_)
@@ -191,20 +208,19 @@ def status(folder: Folder, json: Json = False) -> None:
 
     Example: [bold]sluice plant status north[/bold]
     """
-    from sluice.attestation.log import HEADS
     from sluice.network.plant import PlantFolder
 
-    invitation = PlantFolder(folder).invitation
+    plant = PlantFolder(folder)
+    invitation, ledger = plant.invitation, plant.ledger()
     proofs = sorted((folder / "batches").glob("*/proof.json"))
-    pledged = sorted((folder / "rounds").glob("*.token"))
-    head = folder / "head.json"
-    entries = HEADS.read(head.read_bytes()).content.size if head.exists() else 0
     state = {
         "plant": invitation.plant,
         "federation": invitation.terms.federation,
         "batches": len(proofs),
-        "rounds": len(pledged),
-        "log_entries_seen": entries,
+        "rounds": plant.rounds_pledged(),
+        "log_entries_seen": ledger.size,
+        "attested_until": plant.attested_until(),
+        "history": ledger.size > 0 and ledger.terms.history,
     }
     if json:
         emit(state)
@@ -217,6 +233,7 @@ def status(folder: Folder, json: Json = False) -> None:
 def export(
     folder: Folder,
     out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    reveal_rows: RevealRows = False,
     json: Json = False,
 ) -> None:
     """Export the batch's attestation as a file, to carry it through a one-way gateway.
@@ -226,7 +243,7 @@ def export(
     from sluice.network import ExportedAttestation, write_document
     from sluice.network.plant import PlantFolder
 
-    agent = PlantFolder(folder).agent()
+    agent = PlantFolder(folder).agent(reveal_rows=reveal_rows)
     batch = agent.attested_documents()
     document = ExportedAttestation(
         plant=agent.name, commit=batch.commit.decode(), proof=batch.proof.decode()
@@ -234,6 +251,86 @@ def export(
     write_document(document, out_path)
     if json:
         emit({"plant": agent.name, "attestation": str(out_path)})
+    else:
+        out.print(
+            f"{out_path}: import it at the coordinator with 'sluice coordinator import'",
+            markup=False,
+        )
+
+
+@app.command(name="export-log")
+def export_log(
+    folder: Folder,
+    out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    json: Json = False,
+) -> None:
+    """Write this plant's verified copy of the log, to compare it with another plant's copy.
+
+    Example: [bold]sluice plant export-log north --out north-log.jsonl[/bold]
+    """
+    from sluice.attestation.log import copy_log
+    from sluice.network.plant import PlantFolder
+
+    entries = copy_log(PlantFolder(folder).log, out_path)
+    if json:
+        emit({"entries": entries, "log": str(out_path)})
+    else:
+        out.print(
+            f"{out_path}: {entries} entries; compare it with 'sluice audit-log compare'",
+            markup=False,
+        )
+
+
+@app.command()
+def consent(
+    folder: Folder,
+    recovery: Annotated[Path, typer.Argument(help="The coordinator's recovery.")],
+    out_path: Annotated[Path, typer.Option("--out", help="The consent to write.")],
+    json: Json = False,
+) -> None:
+    """Consent that a coordinator restored from a backup continues from an earlier model.
+
+    The command checks the recovery against this plant's copy of the log and shows what is lost.
+
+    Example: [bold]sluice plant consent north recovery.json --out north.consent[/bold]
+    """
+    from sluice.attestation.messages import CONSENTS, RECOVERIES
+    from sluice.files import atomically, read_bounded
+    from sluice.network.plant import PlantFolder
+
+    wanted = RECOVERIES.read(read_bounded(recovery, "recovery", largest=RECOVERIES.largest))
+    signed = PlantFolder(folder).consent(wanted)
+    with atomically(out_path) as draft:
+        draft.write_bytes(CONSENTS.write(signed))
+    if json:
+        emit({"consent": str(out_path), "lost_since_round": wanted.since})
+    else:
+        out.print(
+            f"{out_path}: rounds from {wanted.since} on are given up; training continues from the "
+            f"model after round {wanted.model_of}. Send it to the coordinator.",
+            markup=False,
+        )
+
+
+@app.command(name="new-key")
+def new_key(
+    folder: Folder,
+    out_path: Annotated[Path, typer.Option("--out", help="The signed replacement to write.")],
+    json: Json = False,
+) -> None:
+    """Make a new signing key; the plant uses it once the coordinator has imported the file.
+
+    Example: [bold]sluice plant new-key north --out north.rotation[/bold]
+    """
+    from sluice.attestation.messages import ROTATIONS
+    from sluice.files import atomically
+    from sluice.network.plant import PlantFolder
+
+    signed = PlantFolder(folder).rotate_key()
+    with atomically(out_path) as draft:
+        draft.write_bytes(ROTATIONS.write(signed))
+    if json:
+        emit({"rotation": str(out_path), "key": signed.rotation.new})
     else:
         out.print(
             f"{out_path}: import it at the coordinator with 'sluice coordinator import'",

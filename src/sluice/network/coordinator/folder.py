@@ -276,8 +276,8 @@ def _demand_protocol(request: JoinRequest) -> None:
     if not set(request.protocols) & set(PROTOCOLS):
         spoken, known = (", ".join(map(str, each)) for each in (request.protocols, PROTOCOLS))
         raise RefusedError(
-            f"{request.plant!r} speaks protocol {spoken or 'none'}, this coordinator {known}; update "
-            "the older of the two"
+            f"{request.plant!r} speaks protocol {spoken or 'none'}, this coordinator {known}; "
+            "update the older of the two"
         )
 
 

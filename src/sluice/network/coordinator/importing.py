@@ -17,6 +17,7 @@ from sluice.attestation.messages import (
 from sluice.attestation.protocol import read_order
 from sluice.errors import DocumentError, SettingError
 from sluice.federation import Attestation
+from sluice.files import read_bounded
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.requests import Requests
@@ -35,15 +36,13 @@ class Taken:
     what: str
 
 
-def take_in(
-    folder: Path, file: Path, *, approvals: Sequence[Path] = (), at: datetime
-) -> Taken:
+def take_in(folder: Path, file: Path, *, approvals: Sequence[Path] = (), at: datetime) -> Taken:
     """Import a join request, an exported attestation, a waiver, a shadow order or a new key.
 
     Approvals are files that approvers have signed; requests and orders need them.
     """
     site = CoordinatorFolder(folder)
-    signed = [_bytes(path, APPROVALS.largest) for path in approvals]
+    signed = [read_bounded(path, "approval", largest=APPROVALS.largest) for path in approvals]
     order = read_order(file)
     if order is not None:
         return _import_order(site, order, signed, at=at)
@@ -80,17 +79,11 @@ def _import_rotation(site: CoordinatorFolder, signed: RotationSigned, *, at: dat
 
 def _read_rotation(file: Path) -> RotationSigned | None:
     try:
-        return ROTATIONS.read(_bytes(file, ROTATIONS.largest))
+        return ROTATIONS.read(
+            read_bounded(file, "file", largest=ROTATIONS.largest, error=DocumentError)
+        )
     except DocumentError:
         return None
-
-
-def _bytes(path: Path, largest: int) -> bytes:
-    try:
-        with path.open("rb") as opened:
-            return opened.read(largest + 1)
-    except OSError as error:
-        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _import_attestation(

@@ -125,4 +125,3 @@ def _recovery(site: CoordinatorFolder, store: CoordinatorStore) -> Recovery:
         model_of=round_,
         model=model,
     )
-

@@ -11,6 +11,7 @@ answers: one opening for a commitment, one update for a round, and heads of one 
 import logging
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import final
 
@@ -56,8 +57,9 @@ from sluice.network.wire import (
 )
 from sluice.telemetry import Record
 
-__all__ = ["Agent"]
+__all__ = ["Agent", "pledged_rounds"]
 
+PLEDGED = "pledged"
 ROUNDS_KEPT = 2
 """Rounds whose token and update stay on disk: the last one and the one before."""
 _log = logging.getLogger("sluice.plant")
@@ -82,19 +84,25 @@ class Agent:
         self._folder = folder
         self._terms = terms
         self._share = share
-        self._registered = Registered(
-            federation=terms.federation,
-            client=name,
-            key=keys.ensure_client_key(),
-            system=keys.system,
-            circuit=keys.circuit,
+        self._keys = keys
+        self._use(
+            Registered(
+                federation=terms.federation,
+                client=name,
+                key=keys.ensure_client_key(),
+                system=keys.system,
+                circuit=keys.circuit,
+            )
         )
-        self._archive = BatchArchive(folder / "batches", self._registered)
         self._read_last: tuple[TrainingRows, Record] | None = None
         self._trains_on: tuple[TrainingRows, InProcess] | None = None
         self._log = LogCopy(folder / "log.jsonl", self._registered.key, terms.coordinator)
         self._instance = secrets.token_hex(32)
         (folder / "rounds").mkdir(parents=True, exist_ok=True)
+
+    def _use(self, registered: Registered) -> None:
+        self._registered = registered
+        self._archive = BatchArchive(self._folder / "batches", registered)
 
     @property
     def name(self) -> str:
@@ -205,6 +213,20 @@ class Agent:
                 "recovery ('sluice plant consent')",
             )
         self._log.extend(page.lines[known:], page.head, rotations=page.rotations)
+        self._follow_key()
+
+    def _follow_key(self) -> None:
+        """Sign with the plant's new key once the log names it."""
+        if self.name in self._log.ledger.clients:
+            named = self._log.ledger.client(self.name, step="1").key
+            if named != self._registered.key.public:
+                key = self._keys.adopt(named)
+                if key is None:
+                    raise SettingError(
+                        f"the log names key {named[:12]}... for {self.name!r}, which this folder "
+                        "does not hold"
+                    )
+                self._use(replace(self._registered, key=key))
 
     def _reply(self, ask: Ask) -> Payload:
         match ask:
@@ -243,6 +265,7 @@ class Agent:
             draft.write_bytes(raw)
         with atomically(token) as draft:
             draft.write_bytes(TOKENS.write(pledged.message))
+        _count_pledge(self._folder)
         return Pledge(token=TOKENS.write(pledged.message))
 
     def _demand_opened(self, ask: AskToken, model: str) -> None:
@@ -299,6 +322,18 @@ class Agent:
     def _round_files(self, round_: int) -> tuple[Path, Path]:
         stem = self._folder / "rounds" / f"{round_:06d}"
         return stem.with_suffix(".token"), stem.with_suffix(".update")
+
+
+def pledged_rounds(folder: Path) -> int:
+    """Return the number of rounds in which the plant of this folder has pledged."""
+    path = folder / "rounds" / PLEDGED
+    return int(path.read_text(encoding="ascii")) if path.exists() else 0
+
+
+def _count_pledge(folder: Path) -> None:
+    count = pledged_rounds(folder) + 1
+    with atomically(folder / "rounds" / PLEDGED) as draft:
+        draft.write_text(f"{count}\n", encoding="ascii")
 
 
 class _UnknownProtocolError(DocumentError):

@@ -6,6 +6,7 @@ plant.json          which rows of which record the plant trains on
 keys/               rules, policy, circuit; private/client.key
 private/node.key    the Flower node's key, mode 0600
 batches/, rounds/   the plant's documents and updates; openings have mode 0600
+log.jsonl           the plant's verified copy of the log, with a signed snapshot of its ledger
 model.weights       the last model received from the federation
 """
 
@@ -22,13 +23,24 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from sluice.admission import parse_policy
-from sluice.attestation.messages import REGISTRATIONS, instant
+from sluice.attestation.log import COORDINATOR, Ledger, LogReader
+from sluice.attestation.messages import (
+    REGISTRATIONS,
+    Consent,
+    Recovery,
+    RotationSigned,
+    Signed,
+    content_digest,
+    instant,
+    rotate,
+    sign,
+)
 from sluice.attestation.protocol import KeyFolder, Registered
 from sluice.attestation.systems import find_system
 from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically
 from sluice.invariants import RuleSet
-from sluice.network.plant.agent import Agent
+from sluice.network.plant.agent import Agent, pledged_rounds
 from sluice.network.terms import Invitation, JoinRequest, read_document, write_document
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import PROTOCOLS
@@ -43,7 +55,7 @@ class PlantFolder:
     folder: Path
 
     @classmethod
-    def create(
+    def create(  # noqa: PLR0913 - what a plant needs to join
         cls,
         folder: Path,
         invitation: Invitation,
@@ -134,6 +146,58 @@ class PlantFolder:
         invitation = self.invitation
         find_system(invitation.terms.system, reveal_rows=reveal_rows)
         return self._agent(invitation)
+
+    @property
+    def log(self) -> Path:
+        """The plant's verified copy of the log."""
+        return self.folder / "log.jsonl"
+
+    def ledger(self) -> Ledger:
+        """Return what the log says, as far as this plant has seen it."""
+        return LogReader(self.log).catch_up(unsigned=True) if self.log.exists() else Ledger()
+
+    def rounds_pledged(self) -> int:
+        """Return the number of rounds in which this plant has pledged."""
+        return pledged_rounds(self.folder)
+
+    def attested_until(self) -> str | None:
+        """Return the log time until which the plant's last attestation holds, if it has one."""
+        ledger = self.ledger()
+        commits = ledger.commitments(self.invitation.plant)
+        times = [until for each in commits if (until := ledger.attested_until(each)) is not None]
+        return max(times, default=None)
+
+    def consent(self, recovery: Recovery) -> Signed[Consent]:
+        """Sign a consent to a recovery that agrees with this plant's copy of the log."""
+        ledger, invitation = self.ledger(), self.invitation
+        size = min(recovery.size, ledger.size)
+        if recovery.federation != invitation.terms.federation or recovery.size < ledger.size:
+            raise RefusedError(
+                f"the recovery of {recovery.federation!r} covers {recovery.size} log entries; this "
+                f"plant has seen {ledger.size}: send its copy to the coordinator first ('sluice "
+                "plant export-log')"
+            )
+        rounds = ledger.rounds
+        known = rounds.last if rounds.between else rounds.last - 1
+        if size == recovery.size and ledger.head(COORDINATOR).last != recovery.last:
+            raise RefusedError("the recovery follows another log than the one this plant has seen")
+        if recovery.model_of <= known and rounds.model_after(recovery.model_of) != recovery.model:
+            raise RefusedError(
+                f"the recovery names another model after round {recovery.model_of} than the log "
+                "that this plant has seen"
+            )
+        content = Consent(
+            federation=recovery.federation,
+            client=invitation.plant,
+            recovery=content_digest(recovery),
+        )
+        return sign(content, self.keys.client_key())
+
+    def rotate_key(self) -> RotationSigned:
+        """Make a new signing key; the agent uses it once the log names it."""
+        keys = self.keys
+        federation = self.invitation.terms.federation
+        return rotate(federation, keys.client_key(), keys.following_key())
 
     def _agent(self, invitation: Invitation) -> Agent:
         return Agent(

@@ -123,7 +123,7 @@ def take(folder: Path, evaluator: ModelEvaluator | None = None) -> Snapshot:
     models = [(row.round, row.model) for row in rounds]
     return Snapshot(
         federation=terms.federation,
-        gate=_gate(terms.system, shadow=ledger.exemptions.shadow),
+        gate=_gate(terms.system, shadow=ledger.exemptions.shadow(at=ledger.time)),
         round=ledger.rounds.last,
         rounds=terms.rounds,
         phase=phase,
