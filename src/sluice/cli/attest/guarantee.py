@@ -12,6 +12,7 @@ from sluice.attestation.systems.sampled import (
     LEAST_VIOLATIONS,
     ROUNDS,
     SAMPLED_ROWS,
+    TRIES,
     Exclusion,
     Guarantee,
     Sampled,
@@ -70,6 +71,14 @@ def guarantee_of(
         ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a run.")] = ROUNDS,
+    tries: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Draws that a plant with a bad batch gets: the log's limit of challenges without "
+            "an answer.",
+        ),
+    ] = TRIES,
     json: Json = False,
 ) -> None:
     """Compute exactly how often sampling admits a bad batch and excludes a clean one.
@@ -85,7 +94,12 @@ def guarantee_of(
     else:
         allowed = min(LEAST_VIOLATIONS, samples - 1) if violations is None else violations
     chances = guarantee(
-        rows, samples, allowed, clean_share=share if clean is None else clean, rounds=rounds
+        rows,
+        samples,
+        allowed,
+        clean_share=share if clean is None else clean,
+        rounds=rounds,
+        tries=tries,
     )
     if json:
         emit(_payload(chances, budgets))
@@ -122,6 +136,11 @@ def _budgets(rules: RuleSet, sampling: Sampling, *, rows: int, rounds: int) -> D
 def _payload(chances: Guarantee, budgets: DrawnBudgets | None) -> dict[str, object]:
     payload: dict[str, object] = {
         "pass": [{"share": each.share, "probability": each.probability} for each in chances.passes],
+        "tries": chances.tries,
+        "passes_after_tries": [
+            {"share": each.share, "probability": each.probability}
+            for each in chances.passes_after_tries
+        ],
         "violations": chances.violations,
         "clean_share": chances.clean_share,
         "excluded_per_round": chances.excluded_per_round,
@@ -140,15 +159,16 @@ def _show(chances: Guarantee, budgets: DrawnBudgets | None) -> None:
         f"{chances.samples} of {chances.rows:,} rows drawn, at most {chances.violations} violating",
         "violating rows",
         "probability to pass",
+        f"at least once in {chances.tries} tries",
     )
-    for each in chances.passes:
-        passes.add_row(f"{each.share:.1%}", f"{each.probability:.4f}")
+    for once, after in zip(chances.passes, chances.passes_after_tries, strict=True):
+        passes.add_row(f"{once.share:.1%}", f"{once.probability:.4f}", f"{after.probability:.4f}")
     out.print(passes)
     often = chances.excluded_per_round
-    once = f" (once in {1 / often:,.0f} rounds)" if often else ""
+    seldom = f" (once in {1 / often:,.0f} rounds)" if often else ""
     out.print(
         f"A clean batch with {chances.clean_share:.2%} violating rows is excluded with probability "
-        f"{often:.4%} per round{once}, and {chances.excluded_per_run:.2%} per run of "
+        f"{often:.4%} per round{seldom}, and {chances.excluded_per_run:.2%} per run of "
         f"{chances.rounds} rounds with fresh draws."
     )
     if budgets:

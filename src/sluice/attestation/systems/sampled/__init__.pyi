@@ -6,7 +6,7 @@ from .budgets import (
     silent_budgets,
     violation_budget,
 )
-from .guarantee import ROUNDS, Guarantee, guarantee, pass_probability
+from .guarantee import ROUNDS, TRIES, Guarantee, guarantee, pass_probability
 from .keys import SINGLE_PARTY, VERIFYING, make_sampled, open_sampled
 from .measurement import SampledVerdicts, measure_sampled
 from .snarkjs import export, write_export
@@ -17,6 +17,7 @@ __all__ = [
     "ROUNDS",
     "SAMPLED_ROWS",
     "SINGLE_PARTY",
+    "TRIES",
     "VERIFYING",
     "Exclusion",
     "Guarantee",

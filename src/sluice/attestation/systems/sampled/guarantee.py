@@ -4,11 +4,12 @@ A proof about sampled rows gives no certainty about the others, only these proba
 """
 
 from dataclasses import dataclass
-from math import comb
+from math import comb, expm1, log1p
 
 from sluice.errors import SettingError
 
 __all__ = [
+    "TRIES",
     "Chance",
     "Guarantee",
     "exclusion_probability",
@@ -20,6 +21,8 @@ __all__ = [
 SHARES = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 ROUNDS = 25
 """Rounds of a run, as in the paper's federations."""
+TRIES = 3
+"""Draws that a client gets without an answer under one registration: the log's `unanswered_max`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,9 @@ class Guarantee:
     rows: int
     samples: int
     violations: int
-    passes: tuple[Chance, ...]
+    passes: tuple[Chance, ...]  # in one draw
+    tries: int
+    passes_after_tries: tuple[Chance, ...]  # at least once in `tries` draws
     clean_share: float  # of violating rows in a clean batch
     excluded_per_round: float  # probability that a clean batch is refused in one draw
     excluded_per_run: float  # at least once in `rounds` rounds, with a new draw in each
@@ -45,32 +50,46 @@ class Guarantee:
 
 
 def guarantee(
-    rows: int, samples: int, violations: int, *, clean_share: float, rounds: int = ROUNDS
+    rows: int,
+    samples: int,
+    violations: int,
+    *,
+    clean_share: float,
+    rounds: int = ROUNDS,
+    tries: int = TRIES,
 ) -> Guarantee:
-    """Return the probabilities that bad batches pass and that clean batches are refused."""
+    """Return the probabilities that bad batches pass and that clean batches are refused.
+
+    A plant with a bad batch can leave a challenge unanswered and commit to the batch again as rows
+    of another time. The log limits these tries; each one is a new draw.
+    """
     if not 1 <= samples < rows:
         raise SettingError(f"{samples} samples cannot be drawn from rows 1 to {rows - 1}")
     if not 0 <= violations <= samples:
         raise SettingError(f"0 to {samples} samples can violate, got {violations}")
-    if not 0 <= clean_share < 1 or rounds < 1:
+    if not 0 <= clean_share < 1 or rounds < 1 or tries < 1:
         raise SettingError(
-            "the clean share must be 0 or more and less than 1, and rounds 1 or more; got "
-            f"{clean_share:g} and {rounds}"
+            "the clean share must be 0 or more and less than 1, and rounds and tries 1 or more; "
+            f"got {clean_share:g}, {rounds} and {tries}"
         )
     clean = round(clean_share * rows)
     per_round = 1 - pass_probability(rows, samples, violations, violating=clean)
+    passes = tuple(
+        Chance(
+            share=share,
+            probability=pass_probability(rows, samples, violations, violating=round(share * rows)),
+        )
+        for share in SHARES
+    )
     return Guarantee(
         rows=rows,
         samples=samples,
         violations=violations,
-        passes=tuple(
-            Chance(
-                share=share,
-                probability=pass_probability(
-                    rows, samples, violations, violating=round(share * rows)
-                ),
-            )
-            for share in SHARES
+        passes=passes,
+        tries=tries,
+        passes_after_tries=tuple(
+            Chance(share=each.share, probability=_at_least_once(each.probability, tries))
+            for each in passes
         ),
         clean_share=clean_share,
         excluded_per_round=per_round,
@@ -91,6 +110,11 @@ def pass_probability(rows: int, samples: int, violations: int, *, violating: int
         for hits in range(min(violations, samples, bad) + 1)
     )
     return ways / comb(drawable, samples)
+
+
+def _at_least_once(probability: float, tries: int) -> float:
+    """Return the probability of at least one success; exact for small probabilities too."""
+    return 1.0 if probability >= 1 else -expm1(tries * log1p(-probability))
 
 
 def exclusion_probability(samples: int, budget: int, *, rate: float) -> float:
