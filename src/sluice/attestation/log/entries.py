@@ -44,6 +44,7 @@ __all__ = [
     "ModelAggregated",
     "PledgesClosed",
     "Reason",
+    "RoundAbandoned",
     "RoundBody",
     "RoundOpened",
     "UpdatePledged",
@@ -269,6 +270,16 @@ class ModelAggregated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundAbandoned:
+    """Step 6: an operator ends the round in progress; the model stays the one it was opened on."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["abandoned"] = "abandoned"
+    round: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadCountersigned:
     """Step 7: a client confirms that it has seen the log up to this head."""
 
@@ -279,7 +290,13 @@ class HeadCountersigned:
 
 
 RoundBody = (
-    RoundOpened | UpdatePledged | PledgesClosed | UpdateRevealed | ClientExcluded | ModelAggregated
+    RoundOpened
+    | UpdatePledged
+    | PledgesClosed
+    | UpdateRevealed
+    | ClientExcluded
+    | ModelAggregated
+    | RoundAbandoned
 )
 BatchBody = BatchCommitted | BatchChallenged | BatchAttested
 Body = LogOpened | ClientRegistered | BatchBody | RoundBody | Act | HeadCountersigned

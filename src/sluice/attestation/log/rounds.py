@@ -1,4 +1,7 @@
-"""Rounds recorded in the log: opened, pledged, closed, revealed, aggregated, in that order."""
+"""Rounds recorded in the log: opened, pledged, closed, revealed, aggregated, in that order.
+
+An operator can abandon a round before it is aggregated.
+"""
 
 from dataclasses import dataclass, field
 
@@ -7,6 +10,7 @@ from sluice.attestation.log.entries import (
     ClientRemoved,
     ModelAggregated,
     PledgesClosed,
+    RoundAbandoned,
     RoundBody,
     RoundOpened,
     UpdatePledged,
@@ -28,8 +32,13 @@ class _Round:
     revealed: set[str] = field(default_factory=set)
     excluded: dict[str, str] = field(default_factory=dict)
     aggregated: bool = False
+    abandoned: bool = False
     model: str = ""  # the federation's model after the round
     counted: int = 0  # rounds that this model includes, without discarded ones
+
+    @property
+    def ended(self) -> bool:
+        return self.aggregated or self.abandoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +48,14 @@ class Standing:
     opened: RoundOpened
     closed: bool  # to tokens
     aggregated: bool
+    abandoned: bool
     revealed: frozenset[str]
     excluded: frozenset[str]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the round is over: it has a model, or an operator abandoned it."""
+        return self.aggregated or self.abandoned
 
 
 class Rounds:
@@ -58,17 +73,17 @@ class Rounds:
     @property
     def between(self) -> bool:
         """Whether no round is in progress."""
-        return not self._rounds or self._rounds[-1].aggregated
+        return not self._rounds or self._rounds[-1].ended
 
     @property
     def counted(self) -> int:
-        """How many finished rounds the model includes; discarded rounds do not count."""
-        return next((each.counted for each in reversed(self._rounds) if each.aggregated), 0)
+        """How many finished rounds the model includes, without discarded and abandoned ones."""
+        return next((each.counted for each in reversed(self._rounds) if each.ended), 0)
 
     @property
     def model(self) -> str | None:
         """The federation's model between rounds; None during a round and before the first."""
-        return self._rounds[-1].model if self._rounds and self._rounds[-1].aggregated else None
+        return self._rounds[-1].model if self._rounds and self._rounds[-1].ended else None
 
     @property
     def removals(self) -> tuple[ClientRemoved, ...]:
@@ -89,6 +104,7 @@ class Rounds:
             opened=current.opened,
             closed=current.closed,
             aggregated=current.aggregated,
+            abandoned=current.abandoned,
             revealed=frozenset(current.revealed),
             excluded=frozenset(current.excluded),
         )
@@ -128,8 +144,8 @@ class Rounds:
                     raise VerificationError(STEP, f"round {number} is already closed to tokens")
             case UpdateRevealed():
                 self._check_revealed(body)
-            case ClientExcluded(round=number):
-                if self._current(number, "an exclusion").aggregated:
+            case ClientExcluded(round=number, kind=what) | RoundAbandoned(round=number, kind=what):
+                if self._current(number, f"an entry {what!r}").aggregated:
                     raise VerificationError(STEP, f"round {number} is finished")
             case ModelAggregated():
                 self._check_aggregated(body)
@@ -232,9 +248,13 @@ class Rounds:
             case ClientExcluded(client=client, step=step):
                 self._rounds[-1].excluded[client] = step
             case ModelAggregated(model=model):
-                before = self._rounds[-2].counted if self.last > 1 else 0
                 current = self._rounds[-1]
-                current.aggregated, current.model, current.counted = True, model, before + 1
+                current.aggregated, current.model = True, model
+                current.counted = self._counted_before + 1
+            case RoundAbandoned():
+                current = self._rounds[-1]
+                current.abandoned, current.model = True, current.opened.model
+                current.counted = self._counted_before
 
     def note_removed(self, body: ClientRemoved) -> None:
         """Record a removal; the federation goes back to an earlier model."""
@@ -243,11 +263,18 @@ class Rounds:
         counted = self._rounds[body.model_of - 1].counted if body.model_of else 0
         self._rounds[-1].counted = counted
 
+    @property
+    def _counted_before(self) -> int:
+        """The rounds that the model of the last round's opening includes."""
+        return self._rounds[-2].counted if self.last > 1 else 0
+
     def _current(self, round_: int, what: str) -> _Round:
         if round_ != self.last or not self._rounds:
             raise VerificationError(
                 STEP, f"{what} for round {round_}; the last round is {self.last}"
             )
+        if self._rounds[-1].abandoned:
+            raise VerificationError(STEP, f"{what} for round {round_}, which was abandoned")
         return self._rounds[-1]
 
     def _refuse_excluded(self, current: _Round, client: str) -> None:

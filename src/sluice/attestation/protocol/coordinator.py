@@ -280,7 +280,7 @@ class ProtocolCoordinator:
 
     def _standing(self, round_: int) -> Standing:
         standing = self.log.ledger.rounds.standing
-        if standing is None or standing.opened.round != round_ or standing.aggregated:
+        if standing is None or standing.opened.round != round_ or standing.ended:
             raise VerificationError(STEP, f"round {round_} is not in progress")
         return standing
 
