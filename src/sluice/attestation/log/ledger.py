@@ -218,6 +218,16 @@ class Ledger:
             if under(self._commits[commitment].commit.content, registration)
         )
 
+    def attested_commit(self, client: str, attestation: str, *, step: str) -> Commit:
+        """Return the commitment that a client's attestation is of; it may be an excused one."""
+        known = {found: commitment for commitment, found in self._attestations.items()}
+        known |= {each.attestation: each.commitment for each in self.exemptions.excused}
+        if attestation in known:
+            commit = self._commits[known[attestation]].commit.content
+            if commit.client == client:
+                return commit
+        raise VerificationError(step, f"{client!r} has no attestation {attestation[:12]}...")
+
     # -- checks -------------------------------------------------------------------------------
 
     def check(self, entry: Entry) -> None:
