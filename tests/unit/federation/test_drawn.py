@@ -54,7 +54,7 @@ def test_rows_are_drawn_once_the_commitment_is_logged(proofs: DrawnRows, rules: 
         batches={"a": BATCH, "b": rolled}, windows={}, descent=Descent(), seed=0, attest=attest
     )
     decisions = admit(("a", "b"), transport, admission)
-    assert decisions["a"].admitted
+    assert decisions["a"].rows == ROWS
     assert decisions["b"].reasons == ("it sent no proof",)
     kinds = [json.loads(line)["body"]["kind"] for line in log.read_text().splitlines()]
     assert kinds[:4] == ["opened", "registered", "committed", "challenged"]

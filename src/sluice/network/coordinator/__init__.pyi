@@ -2,7 +2,7 @@ from .folder import CoordinatorFolder
 from .founding import REFERENCE, FederationPlan, coordinator_service, detector, found_federation
 from .hosting import hosted, wait_for_plants
 from .importing import take_in
-from .operations import WaivedInterval, go_back, waive
+from .operations import WaivedInterval, abandon, go_back, waive
 from .store import CoordinatorStore, Member
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "FederationPlan",
     "Member",
     "WaivedInterval",
+    "abandon",
     "coordinator_service",
     "detector",
     "found_federation",

@@ -14,14 +14,21 @@ from sluice.aggregation import RULES
 from sluice.attestation.messages import SigningKey
 from sluice.detector import Autoencoder, Descent, Detector, TrainingSummary, calibrated
 from sluice.errors import SettingError
-from sluice.federation import Checkpoint, RootSlice
+from sluice.federation import UPDATE_MAX, Checkpoint, RootSlice
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.rounds import LoggedTransport
 from sluice.network.coordinator.service import CoordinatorService
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.terms import FederationTerms, read_document, write_document
+from sluice.network.terms import (
+    GRACE_S,
+    QUORUM,
+    FederationTerms,
+    demand_phase_terms,
+    read_document,
+    write_document,
+)
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import Wire
 from sluice.telemetry import WINDOW_ROWS, Scaler, feature_names
@@ -50,6 +57,9 @@ class FederationPlan:
     batch_deadline_s: float = 600.0
     round_deadline_s: float = 3_600.0
     suspend_after: int = 5
+    quorum: float = QUORUM
+    grace_s: float = GRACE_S
+    update_max: float = UPDATE_MAX
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -60,6 +70,7 @@ class FederationPlan:
                 f"{self.batch_deadline_s} s for batches, {self.round_deadline_s} s for rounds and "
                 f"{self.suspend_after} rounds"
             )
+        demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
 
 
 def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> CoordinatorFolder:
@@ -89,6 +100,9 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         batch_deadline_s=plan.batch_deadline_s,
         round_deadline_s=plan.round_deadline_s,
         suspend_after=plan.suspend_after,
+        quorum=plan.quorum,
+        grace_s=plan.grace_s,
+        update_max=plan.update_max,
     )
     write_document(plan.reference, folder / REFERENCE)
     return CoordinatorFolder.create(folder, terms, link_port=plan.link_port, at=at)
@@ -108,7 +122,7 @@ def coordinator_service(
     """
     terms, protocol = site.terms, site.protocol()
     requests = Requests(
-        federation=terms.federation,
+        terms=terms,
         key=SigningKey.load(site.key),
         wire=wire,
         store=store,

@@ -47,7 +47,7 @@ def _import_attestation(
                 f"plant {exported.plant!r} has not joined; import its request.json first"
             )
         requests = Requests(
-            federation=site.terms.federation,
+            terms=site.terms,
             key=SigningKey.load(site.key),
             wire=Direct({}),
             store=store,

@@ -17,10 +17,10 @@ from sluice.attestation.protocol import (
     ReceivedBatch,
     attest_together,
 )
-from sluice.errors import VerificationError
+from sluice.errors import CheckpointError, VerificationError
 from sluice.federation import Attestation, CommitmentOnly, Decision, Reply
 from sluice.network.coordinator.requests import Requests
-from sluice.network.coordinator.store import SHADOW
+from sluice.network.coordinator.store import BATCH_ASKS, SHADOW, Member
 
 __all__ = ["NO_PROOF", "Intake", "RoundIntake"]
 
@@ -42,7 +42,11 @@ class Intake:
             self.protocol.log.append(GateSet(enforced=not shadow), at=self.requests.clock())
 
     def due(self, *, round_: int) -> tuple[str, ...]:
-        """Return the online plants that have no attestation or announced a new batch."""
+        """Return the online plants that have no attestation or announced a new batch.
+
+        A plant that takes part is asked for its new batch a few times only. If it does not deliver,
+        it continues with the batch it has.
+        """
         self.protocol.log.catch_up()
         self._end_excuses(round_)
         present = self.requests.wire.present()
@@ -50,7 +54,7 @@ class Intake:
             member.name
             for member in self.requests.store.members()
             if member.active
-            and (member.attestation is None or member.renews)
+            and (member.attestation is None or (member.renews and member.unanswered < BATCH_ASKS))
             and member.name in present
         )
 
@@ -63,12 +67,15 @@ class Intake:
     ) -> dict[str, VerificationError | None]:
         """Accept batches from the plants' own connections, or record at which step they fail.
 
-        The state of a plant that did not answer stays as it is.
+        The attestation of a plant that sent no batch stays in force.
         """
         batches: dict[str, Attestation | CommitmentOnly] = {}
+        attested = {each.name for each in self.requests.store.members() if each.attestation}
         for plant, reply in shown.items():
             if isinstance(reply, Attestation | CommitmentOnly):
                 batches[plant] = reply
+            elif plant in attested:
+                self.requests.store.unanswered(plant)
             elif reply is not None:
                 self._refuse(plant, NO_PROOF, round_)
         outcomes = self._attest(batches, round_)
@@ -76,6 +83,27 @@ class Intake:
             if failed:
                 self._refuse(plant, failed.step, round_)
         return outcomes
+
+    def decisions(self) -> dict[str, Decision]:
+        """Return the decision on each active plant; the log gives the rows of its batch."""
+        return {
+            member.name: self._decision(member)
+            for member in self.requests.store.members()
+            if member.active
+        }
+
+    def _decision(self, member: Member) -> Decision:
+        if member.attestation is None:
+            return Decision(admitted=False, reasons=(f"step {member.step or NO_PROOF}",))
+        ledger = self.protocol.log.ledger
+        try:
+            commit = ledger.attested_commit(member.name, member.attestation, step=NO_PROOF)
+        except VerificationError as error:
+            raise CheckpointError(
+                f"the store and the log disagree ({error.why}); restore both from the same backup"
+            ) from None
+        reasons = (member.state,) if member.excuse else ()
+        return Decision(admitted=True, rows=commit.rows, reasons=reasons)
 
     def take(self, plant: str, batch: Attestation | CommitmentOnly, *, round_: int) -> None:
         """Accept one batch, or raise; then the plant's state stays: anyone can write a file."""
@@ -185,10 +213,6 @@ class RoundIntake:
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
         """Verify all proofs in one call; each refusal names the step that failed."""
-        outcomes = self.intake.decide(shown, round_=self.round)
-        decisions = {}
-        for plant in shown:
-            failed = outcomes.get(plant, VerificationError(NO_PROOF, "no proof arrived"))
-            reasons = (f"step {failed.step}",) if failed else ()
-            decisions[plant] = Decision(admitted=failed is None, reasons=reasons)
-        return decisions
+        self.intake.decide(shown, round_=self.round)
+        decisions = self.intake.decisions()
+        return {plant: decisions[plant] for plant in shown}

@@ -20,6 +20,12 @@ from sluice.federation import Checkpoint, CheckpointFile
 
 __all__ = ["SHADOW", "CoordinatorStore", "Member"]
 
+BATCH_ASKS = 3
+"""How often in a row a plant that trains is asked for the new batch that it has announced."""
+
+WINDOW = 4
+"""A plant's absences count for this many times `suspend_after` rounds."""
+
 SHADOW = "shadow"
 """The excuse of a plant that takes part without a proof because the gate is in shadow mode."""
 
@@ -31,7 +37,7 @@ class Member:
     name: str
     node_key: bytes
     rules: str  # the rules file's text
-    failed: int  # consecutive rounds in which it did not take part
+    absences: int  # recent rounds in which it gave no valid answer in time, in some phase
     suspended: bool
     removed: bool
     seen: int  # log entries that it has countersigned
@@ -39,6 +45,7 @@ class Member:
     attestation: str | None  # the attestation under which it takes part
     excuse: str | None  # why it needs no proof: SHADOW, or a waiver's digest
     renews: bool  # it announced a new batch to attest
+    unanswered: int  # how often in a row it was asked for that batch and did not deliver
 
     @property
     def active(self) -> bool:
@@ -53,7 +60,8 @@ class Member:
         if self.attestation is None:
             return f"left out at step {self.step or '4'}"
         if self.excuse is None:
-            return "attested"
+            late = self.renews and self.unanswered >= BATCH_ASKS
+            return "attested; its new batch did not arrive" if late else "attested"
         if self.excuse == SHADOW:
             return "in shadow: would have been refused at step 4"
         return f"by waiver {self.excuse[:12]}, without a proof"
@@ -64,9 +72,11 @@ CREATE TABLE IF NOT EXISTS invitations (
     digest TEXT PRIMARY KEY, plant TEXT NOT NULL, made TEXT NOT NULL, used TEXT);
 CREATE TABLE IF NOT EXISTS plants (
     name TEXT PRIMARY KEY, node_key BLOB NOT NULL, rules TEXT NOT NULL, joined TEXT NOT NULL,
-    failed INTEGER NOT NULL DEFAULT 0, suspended TEXT, removed TEXT,
+    suspended TEXT, removed TEXT,
     seen INTEGER NOT NULL DEFAULT 0, step TEXT, attestation TEXT,
-    excuse TEXT, renews INTEGER NOT NULL DEFAULT 0);
+    excuse TEXT, renews INTEGER NOT NULL DEFAULT 0, unanswered INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS absences (
+    plant TEXT NOT NULL, round INTEGER NOT NULL, PRIMARY KEY (plant, round));
 CREATE TABLE IF NOT EXISTS checkpoints (
     round INTEGER PRIMARY KEY, content BLOB NOT NULL, model TEXT NOT NULL, made TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS updates (
@@ -77,7 +87,11 @@ CREATE TABLE IF NOT EXISTS events (
 """
 
 
-COLUMNS = (("excuse", "TEXT"), ("renews", "INTEGER NOT NULL DEFAULT 0"))
+COLUMNS = (
+    ("excuse", "TEXT"),
+    ("renews", "INTEGER NOT NULL DEFAULT 0"),
+    ("unanswered", "INTEGER NOT NULL DEFAULT 0"),
+)
 """Columns that the `plants` table of an earlier version lacks."""
 
 
@@ -153,15 +167,16 @@ class CoordinatorStore:
     def members(self) -> tuple[Member, ...]:
         """Return the plants that have joined, by name."""
         rows = self._base.execute(
-            "SELECT name, node_key, rules, failed, suspended, removed, seen, step, attestation, "
-            "excuse, renews FROM plants ORDER BY name"
+            "SELECT name, node_key, rules, (SELECT COUNT(*) FROM absences WHERE plant = name), "
+            "suspended, removed, seen, step, attestation, excuse, renews, unanswered "
+            "FROM plants ORDER BY name"
         )
         return tuple(
             Member(
                 name=row[0],
                 node_key=row[1],
                 rules=row[2],
-                failed=row[3],
+                absences=row[3],
                 suspended=row[4] is not None,
                 removed=row[5] is not None,
                 seen=row[6],
@@ -169,6 +184,7 @@ class CoordinatorStore:
                 attestation=row[8],
                 excuse=row[9],
                 renews=bool(row[10]),
+                unanswered=row[11],
             )
             for row in rows
         )
@@ -176,7 +192,10 @@ class CoordinatorStore:
     def admitted(self, plant: str, attestation: str, *, excuse: str | None = None) -> None:
         """Record a plant's attestation, and its excuse if it has no proof."""
         self._set(
-            plant, "attestation = ?, excuse = ?, step = NULL, renews = 0", attestation, excuse
+            plant,
+            "attestation = ?, excuse = ?, step = NULL, renews = 0, unanswered = 0",
+            attestation,
+            excuse,
         )
 
     def refused(self, plant: str, step: str) -> None:
@@ -185,29 +204,45 @@ class CoordinatorStore:
 
     def renews(self, plant: str, *, renews: bool) -> None:
         """Record whether a plant has a new batch to attest."""
-        self._set(plant, "renews = ?", int(renews))
+        change = "renews = ?" if renews else "renews = ?, unanswered = 0"
+        self._set(plant, change, int(renews))
+
+    def unanswered(self, plant: str) -> None:
+        """Count a question for a plant's new batch that it did not answer with a batch."""
+        self._set(plant, "unanswered = unanswered + ?", 1)
 
     def seen(self, plant: str, size: int) -> None:
         """Record how many log entries a plant has countersigned."""
         self._set(plant, "seen = ?", size)
 
-    def took_part(self, plant: str) -> None:
-        """Record that a plant took part in a round."""
-        self._set(plant, "failed = failed * ?", 0)
-
-    def failed(self, plant: str, *, limit: int, at: datetime) -> None:
-        """Count a round without this plant; at the limit, suspend it until it is reinstated."""
-        self._set(plant, "failed = failed + ?", 1)
+    def absent(self, plant: str, round_: int) -> None:
+        """Record that a plant gave no valid answer in time, in some phase of a round."""
         with self._changing() as base:
+            base.execute("INSERT OR IGNORE INTO absences VALUES (?, ?)", (plant, round_))
+
+    def suspend(self, round_: int, *, after: int, at: datetime) -> None:
+        """Suspend plants that were absent in `after` of the last `4 * after` rounds.
+
+        Older absences are deleted. Single rounds with an answer therefore clear nothing.
+        """
+        with self._changing() as base:
+            base.execute("DELETE FROM absences WHERE round <= ?", (round_ - WINDOW * after,))
             base.execute(
-                "UPDATE plants SET suspended = ? "
-                "WHERE name = ? AND failed >= ? AND suspended IS NULL",
-                (instant(at), plant, limit),
+                "UPDATE plants SET suspended = ? WHERE suspended IS NULL AND removed IS NULL "
+                "AND (SELECT COUNT(*) FROM absences WHERE plant = name) >= ?",
+                (instant(at), after),
             )
 
     def reinstate(self, plant: str) -> None:
-        """End a suspension."""
-        self._set(plant, "suspended = NULL, failed = ?", 0)
+        """End a suspension and clear the plant's absences."""
+        if plant in {each.name for each in self.members() if not each.suspended}:
+            raise SettingError(
+                f"plant {plant!r} is not suspended, so there is no suspension to end; 'sluice "
+                "coordinator status' shows each plant's state"
+            )
+        with self._changing() as base:  # first: killed in between, the same call completes it
+            base.execute("DELETE FROM absences WHERE plant = ?", (plant,))
+        self._set(plant, "suspended = NULL, unanswered = ?", 0)
 
     def remove(self, plant: str, *, at: datetime) -> None:
         """Remove a plant for good; it gets no more questions."""
