@@ -31,7 +31,8 @@ def main(folder: Path) -> None:
     clients = ("a", "b", "c")
     done = run(
         lambda: begin(
-            initial(LENGTH * CHANNELS, seed=5), dict.fromkeys(clients, Decision(admitted=True))
+            initial(LENGTH * CHANNELS, seed=5),
+            dict.fromkeys(clients, Decision(admitted=True, rows=ROWS)),
         ),
         transport=InProcess(
             batches={},

@@ -278,10 +278,14 @@ class Sites:
         names = sorted({name for each in members for name in each})
         transport = Apart({name: self._trainer(name) for name in names})
         start = initial(terms.framing.width, seed=terms.seed)
-        checkpoint = begin(start, dict.fromkeys(names, Decision(admitted=True)))
+        admitted = {
+            name: Decision(admitted=True, rows=len(PlantFolder(self.folder / name).share.read()))
+            for name in names
+        }
+        checkpoint = begin(start, admitted)
         for each in members:
             if each:
-                now = replace(checkpoint, decisions=dict.fromkeys(each, Decision(admitted=True)))
+                now = replace(checkpoint, decisions={name: admitted[name] for name in each})
                 checkpoint = take_round(now, transport, RULES[terms.rule], None)
             else:
                 checkpoint = replace(checkpoint, round=checkpoint.round + 1)

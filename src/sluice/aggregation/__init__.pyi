@@ -19,7 +19,7 @@ from .rule import (
     expect_fresh,
 )
 from .selection import Krum, MultiKrum
-from .update import Stack, Update, Vector, stacked
+from .update import Stack, Update, Vector, checked_vector, stacked
 
 __all__ = [
     "RULES",
@@ -47,6 +47,7 @@ __all__ = [
     "Update",
     "Vector",
     "aggregated",
+    "checked_vector",
     "expect_fresh",
     "stacked",
 ]

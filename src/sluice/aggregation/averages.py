@@ -17,7 +17,7 @@ __all__ = ["CentredClipping", "FedAvg", "NormClipping"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FedAvg:
-    """The mean of the updates, weighted by the training windows each client claims."""
+    """The mean of the updates, weighted by the rows of each client's admitted batch."""
 
     needs_root: ClassVar[bool] = False
 

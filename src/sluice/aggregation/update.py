@@ -24,15 +24,15 @@ class Update:
 
     client: str
     vector: Vector
-    weight: float  # number of training windows, as the client claims
+    weight: float  # rows of the batch that the client was admitted with; never its own claim
 
     def __post_init__(self) -> None:
         if not self.client:
             raise SettingError("an update must name the client that sent it; got an empty name")
         if not (np.isfinite(self.weight) and self.weight > 0):
             raise SettingError(
-                f"client {self.client!r} claims {self.weight} training windows; expected more "
-                "than 0; leave out a client that did not train"
+                f"the update of client {self.client!r} has weight {self.weight}; expected more "
+                "than 0; leave out a client that was not admitted"
             )
         owner = f"the update of client {self.client!r}"
         object.__setattr__(self, "vector", checked_vector(self.vector, owner))
@@ -54,8 +54,11 @@ class Stack:
         return len(self.clients)
 
 
-def checked_vector(vector: Vector, owner: str) -> Vector:
-    """Return the vector read-only; an error names the fault and the owner."""
+def checked_vector(vector: Vector, owner: str, *, largest: float = LARGEST) -> Vector:
+    """Return the vector read-only; an error names the fault and the owner.
+
+    `largest` bounds the absolute value of each entry.
+    """
     array = np.asarray(vector)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind != "f":
         raise SettingError(
@@ -63,12 +66,12 @@ def checked_vector(vector: Vector, owner: str) -> Vector:
             "non-empty vector of floats"
         )
     # Written so that NaN counts as outside.
-    outside = ~(np.abs(array) <= LARGEST)
+    outside = ~(np.abs(array) <= largest)
     if outside.any():
         at = int(np.flatnonzero(outside)[0])
         raise SettingError(
-            f"{owner} has {int(outside.sum())} entries that are NaN, infinite or beyond float32, "
-            f"the first at {at} ({array[at]}); refuse it before aggregating"
+            f"{owner} has {int(outside.sum())} entries that are NaN, infinite or beyond "
+            f"{largest:.6g}, the first at {at} ({array[at]}); refuse it before aggregating"
         )
     return frozen(array)
 

@@ -15,11 +15,25 @@ from .messages import (
 )
 from .proofs import Attestor, Keyless, ProofGate, Proofs
 from .root import RootSlice
-from .rounds import Checkpoint, Keeper, RootTrainer, admit, begin, run, take_round
+from .rounds import (
+    NOT_FINITE,
+    OUT_OF_SCALE,
+    UPDATE_MAX,
+    Checkpoint,
+    Keeper,
+    RootTrainer,
+    admit,
+    begin,
+    run,
+    take_round,
+)
 from .trainer import Fleet
 from .transport import InProcess, Transport
 
 __all__ = [
+    "NOT_FINITE",
+    "OUT_OF_SCALE",
+    "UPDATE_MAX",
     "AdmissionCheck",
     "AdmitAll",
     "Attestation",

@@ -13,10 +13,22 @@ __all__ = ["AdmissionCheck", "AdmitAll", "Decision", "PhysicsGate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Admitted, or the reasons why not."""
+    """Admitted, or the reasons why not.
+
+    `rows` is the length of the batch that was judged. It weighs the client's updates, so only the
+    party that judged the batch sets it, from the batch itself or from the proven commitment.
+    """
 
     admitted: bool
+    rows: int = 0
     reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.admitted != (self.rows > 0):
+            raise SettingError(
+                f"a decision with admitted={self.admitted} has {self.rows} rows; an admitted "
+                "client has at least 1 row, and a refused client has none"
+            )
 
 
 class AdmissionCheck(Protocol):
@@ -33,11 +45,13 @@ class AdmissionCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdmitAll:
-    """Admits every client: the federation that the paper starts from."""
+    """Admits every client that shows a batch: the federation that the paper starts from."""
 
     def decide(self, client: str, shown: Reply | None) -> Decision:  # noqa: ARG002 - the protocol
-        """Admit."""
-        return Decision(admitted=True)
+        """Admit without judging; the batch only sets the weight of the client's updates."""
+        if not isinstance(shown, Shown):
+            return Decision(admitted=False, reasons=("it showed no batch",))
+        return Decision(admitted=True, rows=len(shown.batch))
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
         """Admit all clients."""
@@ -63,7 +77,8 @@ class PhysicsGate:
             verdict = self.gates[client].judge(shown.batch)
         except InputError as error:  # a batch that cannot be judged must not stop the others
             return Decision(admitted=False, reasons=(str(error),))
-        return Decision(admitted=verdict.admitted, reasons=verdict.sentences)
+        rows = len(shown.batch) if verdict.admitted else 0
+        return Decision(admitted=verdict.admitted, rows=rows, reasons=verdict.sentences)
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
         """Judge the batches one after the other."""

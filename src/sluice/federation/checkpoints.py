@@ -23,7 +23,7 @@ from sluice.files import atomically
 
 __all__ = ["CheckpointFile"]
 
-SCHEMA = "sluice-checkpoint/1"
+SCHEMA = "sluice-checkpoint/2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +68,15 @@ class CheckpointFile:
             "round": checkpoint.round,
             "state": memory,
             "decisions": {
-                client: {"admitted": decision.admitted, "reasons": list(decision.reasons)}
+                client: {
+                    "admitted": decision.admitted,
+                    "rows": decision.rows,
+                    "reasons": list(decision.reasons),
+                }
                 for client, decision in checkpoint.decisions.items()
             },
+            "excluded": dict(checkpoint.excluded),
+            "unchanged": checkpoint.unchanged,
             "influence": {client: share.hex() for client, share in checkpoint.influence.items()},
             "passed": dict(checkpoint.passed),
         }
@@ -112,9 +118,15 @@ def _read(header: dict[str, Any], tensors: dict[str, Any]) -> Checkpoint:
         parameters=frozen(tensors["parameters"].astype(np.float32)),
         state=state,
         decisions={
-            client: Decision(admitted=decision["admitted"], reasons=tuple(decision["reasons"]))
+            client: Decision(
+                admitted=decision["admitted"],
+                rows=decision["rows"],
+                reasons=tuple(decision["reasons"]),
+            )
             for client, decision in header["decisions"].items()
         },
         influence={client: float.fromhex(share) for client, share in header["influence"].items()},
         passed=header["passed"],
+        excluded=header["excluded"],
+        unchanged=header["unchanged"],
     )

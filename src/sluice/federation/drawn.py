@@ -86,7 +86,7 @@ class LoggedGate:
             received.attest(shown.proof, at=self.clock())
         except VerificationError as error:
             return Decision(admitted=False, reasons=(f"its proof fails step {error.step}",))
-        return Decision(admitted=True)
+        return Decision(admitted=True, rows=received.commit.content.rows)
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
         """Verify the proofs one after the other: each takes milliseconds and a log entry."""

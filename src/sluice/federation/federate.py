@@ -31,7 +31,7 @@ from sluice.errors import InputError, RecordError, SettingError
 from sluice.federation.admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
 from sluice.federation.proofs import Keyless, Proofs
 from sluice.federation.root import RootSlice
-from sluice.federation.rounds import Checkpoint, Keeper, admit, begin, run
+from sluice.federation.rounds import UPDATE_MAX, Checkpoint, Keeper, admit, begin, run
 from sluice.federation.transport import InProcess, Transport
 from sluice.telemetry import Record, Scaler, Windows, feature_names
 
@@ -69,6 +69,7 @@ class Recipe:
     rounds: int = 25
     descent: Descent = field(default_factory=Descent)
     seed: int = 0
+    update_max: float = UPDATE_MAX  # a client whose update has a larger entry sits the round out
 
     def in_rounds(  # noqa: PLR0913 - a federation is these parts
         self,
@@ -90,6 +91,7 @@ class Recipe:
             keeper=keeper,
             on_round=listeners,
             decisions=decisions,
+            update_max=self.update_max,
         )
         return Federated(
             detector=self._calibrated(Autoencoder(done.parameters), windows),
@@ -141,6 +143,7 @@ class FederationSettings:
     rounds: int = 25
     descent: Descent = field(default_factory=Descent)
     seed: int = 0
+    update_max: float = UPDATE_MAX  # a client whose update has a larger entry sits the round out
     keeper: Keeper | None = None  # keeps a checkpoint after each round
     on_round: Listener | None = None
 
@@ -176,6 +179,7 @@ def federate(settings: FederationSettings) -> Federated:
         rounds=settings.rounds,
         descent=settings.descent,
         seed=settings.seed,
+        update_max=settings.update_max,
     )
     if settings.detector != DetectorKind.AUTOENCODER:
         return recipe.from_sums(windows, decisions=decisions)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from sluice.aggregation import Update
+from sluice.aggregation import Vector
 from sluice.detector import Parameters
 from sluice.telemetry import Record
 
@@ -63,9 +63,13 @@ class Train:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trained:
-    """A client's update of the round."""
+    """A client's update of the round: its weights after training minus those it received.
 
-    update: Update
+    The vector is as the client sent it and has not been checked. The client cannot give its weight:
+    `take_round` weighs an update by the rows of the client's admitted batch.
+    """
+
+    vector: Vector
 
 
 Request = Show | Train

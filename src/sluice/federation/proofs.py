@@ -98,7 +98,7 @@ class ProofGate:
             elif (each.commit.client, each.commit.federation) != (client, self.federation):
                 decided[client] = _failing("5.2")
             else:
-                decided[client] = Decision(admitted=True)
+                decided[client] = Decision(admitted=True, rows=each.commit.rows)
         return {client: decided[client] for client in shown}
 
 

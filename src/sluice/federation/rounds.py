@@ -1,26 +1,60 @@
 """Rounds: clients get the weights and return updates, and one rule aggregates the updates.
 
+A client cannot decide how much its update counts, nor stop the others: its update is weighed by the
+rows of its admitted batch, and an update that is malformed, not finite or out of scale is left out.
+
 A `Checkpoint` has everything that a round needs from the rounds before it. The random numbers of a
 round depend on its number alone. Therefore a federation that was stopped continues from its last
 checkpoint and ends with the same weights.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 import numpy as np
 
-from sluice.aggregation import Fresh, RootUpdate, Rule, State, Update
+from sluice.aggregation import (
+    Fresh,
+    RootUpdate,
+    Rule,
+    State,
+    Update,
+    checked_vector,
+)
 from sluice.arrays import frozen
 from sluice.detector import Parameters
 from sluice.errors import RefusedError, SettingError
 from sluice.federation.admission_check import AdmissionCheck, Decision
-from sluice.federation.messages import Show, Train, Trained
+from sluice.federation.messages import Reply, Show, Train, Trained
 from sluice.federation.transport import Transport
 
-__all__ = ["Checkpoint", "Keeper", "RootTrainer", "admit", "begin", "run", "take_round"]
+__all__ = [
+    "NOT_FINITE",
+    "OUT_OF_SCALE",
+    "UPDATE_MAX",
+    "Checkpoint",
+    "Keeper",
+    "RootTrainer",
+    "admit",
+    "begin",
+    "run",
+    "take_round",
+]
+
+UPDATE_MAX = 10.0
+"""The largest absolute value of an update's entry, unless a federation sets another.
+
+Over 25 rounds and 3 seeds, no entry of an update exceeded 0.09 on the built-in plants with the
+default training, and 0.7 with ten times its learning rate, small batches and five epochs.
+"""
+
+OUT_OF_SCALE = "6.4"
+"""The protocol's step for an update that is not well formed, finite and within scale."""
+
+NOT_FINITE = "6.5"
+"""The protocol's step for an aggregate that is not finite."""
 
 N = TypeVar("N", int, float)
 
@@ -45,6 +79,8 @@ class Checkpoint:
     passed: Mapping[
         str, int
     ]  # rounds in which the rule used a client's update, as the paper counts
+    excluded: Mapping[str, str] = field(default_factory=dict)  # last round: client -> failed step
+    unchanged: str | None = None  # why the last round left the weights as they were: a step
 
     @property
     def admitted(self) -> tuple[str, ...]:
@@ -94,29 +130,37 @@ def begin(parameters: Parameters, decisions: Mapping[str, Decision]) -> Checkpoi
 
 
 def take_round(
-    before: Checkpoint, transport: Transport, rule: Rule, root: RootTrainer | None
+    before: Checkpoint,
+    transport: Transport,
+    rule: Rule,
+    root: RootTrainer | None,
+    *,
+    update_max: float = UPDATE_MAX,
 ) -> Checkpoint:
-    """Run one round without the clients that send no update, or one that does not fit."""
+    """Run one round without the clients that send no update, or one that is out of scale.
+
+    If the aggregate is not finite, the weights and the rule's memory stay as they were.
+    """
     number = before.round + 1
     request = Train(round=number, parameters=before.parameters)
     replies = transport.exchange(dict.fromkeys(before.admitted, request))
-    updates = [
-        reply.update
-        for client in before.admitted
-        if isinstance(reply := replies.get(client), Trained) and _fits(reply.update, client, before)
-    ]
+    updates, excluded = _usable(before, replies, update_max=update_max)
+    after = replace(before, round=number, excluded=excluded, unchanged=None)
     if not updates:
-        raise RefusedError(f"round {number} received no update; the weights are unchanged")
+        left_out = f" (out of scale: {', '.join(excluded)})" if excluded else ""
+        raise RefusedError(
+            f"round {number} received no update{left_out}; the weights are unchanged"
+        )
     state = _with_root(before, rule, root, number)
-    aggregate, after = rule(updates, state)
-    moved = (before.parameters + aggregate.update).astype(np.float32)
+    aggregate, memory = rule(updates, state)
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
+        moved = (before.parameters + aggregate.update).astype(np.float32)
     if not np.isfinite(moved).all():
-        raise SettingError(f"round {number} gave weights beyond float32; the rule did not stop it")
+        return replace(after, unchanged=NOT_FINITE)
     return replace(
-        before,
-        round=number,
+        after,
         parameters=frozen(moved),
-        state=after,
+        state=memory,
         influence=_added(before.influence, aggregate.influence),
         passed=_added(before.passed, dict.fromkeys(aggregate.admitted, 1)),
     )
@@ -132,6 +176,7 @@ def run(  # noqa: PLR0913 - a federation is these parts
     keeper: Keeper | None = None,
     on_round: Sequence[Callable[[Checkpoint], None]] = (),
     decisions: Mapping[str, Decision] | None = None,
+    update_max: float = UPDATE_MAX,
 ) -> Checkpoint:
     """Run rounds up to the given number, from the stored checkpoint or from the start.
 
@@ -139,6 +184,11 @@ def run(  # noqa: PLR0913 - a federation is these parts
     """
     if rounds < 1:
         raise SettingError(f"a federation takes at least 1 round, got {rounds}")
+    if not 0 < update_max < np.inf:
+        raise SettingError(
+            f"update_max must be a finite number above 0, got {update_max}; the default is "
+            f"{UPDATE_MAX:g}"
+        )
     checkpoint = keeper.load() if keeper else None
     if checkpoint is None:
         checkpoint = start()
@@ -149,14 +199,33 @@ def run(  # noqa: PLR0913 - a federation is these parts
             listener(checkpoint)
         if checkpoint.round >= rounds:
             return checkpoint
-        checkpoint = take_round(checkpoint, transport, rule, root)
+        checkpoint = take_round(checkpoint, transport, rule, root, update_max=update_max)
         if keeper:
             keeper.keep(checkpoint)
 
 
-def _fits(update: Update, client: str, before: Checkpoint) -> bool:
-    """Whether an update names its sender and has the model's size."""
-    return update.client == client and update.vector.shape == before.parameters.shape
+def _usable(
+    before: Checkpoint, replies: Mapping[str, Reply], *, update_max: float
+) -> tuple[list[Update], Mapping[str, str]]:
+    """Return the updates to aggregate, weighed by admitted rows, and who is left out at a step."""
+    updates: list[Update] = []
+    excluded: dict[str, str] = {}
+    for client in before.admitted:
+        reply = replies.get(client)
+        if not isinstance(reply, Trained):
+            continue
+        owner = f"the update of client {client!r}"
+        try:
+            vector = checked_vector(reply.vector, owner, largest=update_max)
+        except SettingError:
+            excluded[client] = OUT_OF_SCALE
+            continue
+        if vector.shape != before.parameters.shape:
+            excluded[client] = OUT_OF_SCALE
+            continue
+        rows = before.decisions[client].rows
+        updates.append(Update(client=client, vector=vector, weight=rows))
+    return updates, MappingProxyType(excluded)
 
 
 def _with_root(before: Checkpoint, rule: Rule, root: RootTrainer | None, number: int) -> State:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from sluice.aggregation import Update
 from sluice.detector import Descent
 from sluice.federation.messages import Attestation, Reply, Request, Show, Shown, Train, Trained
 from sluice.seeding import stream
@@ -82,13 +81,4 @@ class InProcess:
             for client, request in opened.items()
         }
         trained = self._fleet.train(before, shuffles=shuffles, clients=tuple(opened))
-        return {
-            client: Trained(
-                update=Update(
-                    client=client,
-                    vector=after - before,
-                    weight=len(self._windows[client]),
-                )
-            )
-            for client, after in trained.items()
-        }
+        return {client: Trained(vector=after - before) for client, after in trained.items()}

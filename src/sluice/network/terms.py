@@ -5,6 +5,7 @@ the plant that answers it.
 """
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,20 +17,43 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from sluice.attestation.messages import STRICT, Count, Hex32, Instant, Name, read_private
 from sluice.detector import Descent, Framing, parameter_count
 from sluice.errors import DocumentError, SettingError
+from sluice.federation import UPDATE_MAX
 from sluice.files import atomically
 from sluice.telemetry import Scaler
 
 __all__ = [
+    "GRACE_S",
+    "KEEP_ROUNDS",
+    "QUORUM",
     "ExportedAttestation",
     "FederationTerms",
     "Invitation",
     "JoinRequest",
+    "demand_phase_terms",
     "read_document",
     "write_document",
 ]
 
+QUORUM = 0.5
+GRACE_S = 60.0
+KEEP_ROUNDS = 200
+
 Document = TypeVar("Document")
 LARGEST_DOCUMENT = 16 * 1024 * 1024
+
+
+def demand_phase_terms(*, quorum: float, grace_s: float, update_max: float) -> None:
+    """Raise unless these terms of a round's phases are in range."""
+    if not 0 < quorum <= 1:
+        raise SettingError(
+            f"the quorum must be a share of the asked plants, above 0 and at most 1; got {quorum}"
+        )
+    if not 0 <= grace_s < math.inf:
+        raise SettingError(f"the grace must be 0 or more seconds; got {grace_s}")
+    if not 0 < update_max < math.inf:
+        raise SettingError(
+            f"the largest entry of an update must be a finite number above 0; got {update_max}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +83,14 @@ class FederationTerms:
     rounds: Count
     batch_deadline_s: float
     round_deadline_s: float
-    suspend_after: Count  # consecutive failed rounds
+    suspend_after: Count  # absent in so many of the last 4 * suspend_after rounds
+    quorum: float = QUORUM  # share of the asked plants; once it has answered, the grace begins
+    grace_s: float = GRACE_S  # seconds for the other plants after the quorum has answered
+    update_max: float = UPDATE_MAX  # largest absolute value of an update's entry
+    keep_rounds: Count = KEEP_ROUNDS  # rounds whose checkpoints and events the coordinator keeps
+
+    def __post_init__(self) -> None:
+        demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
 
     @property
     def framing(self) -> Framing:

@@ -51,7 +51,7 @@ class TestUpdates:
 
     @pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
     def test_a_client_that_did_not_train_has_no_update(self, weight: float) -> None:
-        with pytest.raises(SettingError, match="'east' claims .* training windows"):
+        with pytest.raises(SettingError, match="'east' has weight .*; expected more than 0"):
             Update(client="east", vector=np.ones(2), weight=weight)
 
     def test_an_update_has_a_sender(self) -> None:

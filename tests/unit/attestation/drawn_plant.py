@@ -78,12 +78,19 @@ class Coordinator:
         )
         return cls(Log.create(path, opened, key, at=NOW), key, approver)
 
-    def enrol(self, plant: Registered) -> Enrolled:
-        registration = plant.registration()
+    def approval(self, plant: Registered) -> bytes:
+        """The approver signs the plant's rules."""
+        return APPROVALS.write(approve(plant.registration().content.rules, self.approver))
+
+    def enrol(
+        self, plant: Registered, approval: bytes | None = None, *, again: bool = False
+    ) -> Enrolled:
+        """Register a plant; `again`: it is registered already, under the same rules."""
         return ProtocolCoordinator(log=self.log).register(
-            REGISTRATIONS.write(registration),
+            REGISTRATIONS.write(plant.registration()),
             Agreement(system=plant.system, circuit=plant.circuit),
-            approvals=[APPROVALS.write(approve(registration.content.rules, self.approver))],
+            approvals=[approval or self.approval(plant)],
+            last=plant.circuit.rules if again else None,
             at=NOW,
         )
 

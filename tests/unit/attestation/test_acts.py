@@ -235,3 +235,21 @@ def test_a_removed_client_cannot_come_back(world: World, run: PlantRun) -> None:
     commit = COMMITS.write(run.plant.commit(world.batch(1)).message)
     with refused("2", "was removed"):
         run.enrolled.receive(commit, at=NOW)
+
+
+def test_an_attestation_leads_to_its_own_clients_commitment_alone(
+    world: World, run: PlantRun
+) -> None:
+    other = run_plant(world, "south", batch=1)
+    attested = other.received.attest(other.proof, at=NOW)
+    excused = excuse(world, run, grant(world, waiver_for(run)))
+    ledger = read_log(world.path)
+    for client, attestation, plant in (
+        ("south", attested.attestation, other),
+        ("north", excused.attestation, run),
+    ):
+        commit = ledger.attested_commit(client, attestation, step="6")
+        assert commit == COMMITS.read(plant.commit).content
+    for client, attestation in (("north", attested.attestation), ("south", "0" * 64)):
+        with refused("6", "has no attestation"):
+            ledger.attested_commit(client, attestation, step="6")

@@ -10,6 +10,7 @@ from sluice.attestation.log.entries import (
     ClientExcluded,
     ModelAggregated,
     PledgesClosed,
+    RoundAbandoned,
     RoundOpened,
     UpdatePledged,
     UpdateRevealed,
@@ -232,6 +233,7 @@ def test_entries_of_no_round_are_refused(world: World, north: tuple[PlantRun, At
         UpdateRevealed(round=1, client="north", update="0" * 64),
         ClientExcluded(round=1, client="north", step="6"),
         ModelAggregated(round=1, model=NEXT, clients=()),
+        RoundAbandoned(round=1),
     ):
         with refused("the last round is 0"):
             world.log.append(body, at=NOW)
@@ -250,3 +252,47 @@ def test_a_token_is_found_by_round_and_client(
     assert again.token(1, "north") == TOKENS.read(token(run)).content
     assert again.token(1, "south") is again.token(0, "north") is again.token(2, "north") is None
     assert isinstance(run.enrolled.agreement, Agreement)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_an_abandoned_round_keeps_its_model_and_accepts_nothing_more(
+    world: World, north: tuple[PlantRun, Attested], *, closed: bool
+) -> None:
+    run, attested = north
+    opened(world).close(at=NOW)
+    revealing = world.protocol.revealing(1)
+    revealing.finish(NEXT, at=NOW)
+    pledging = world.protocol.open_round(NEXT, later(60), at=NOW)
+    second = token(run, round=2, model=NEXT)
+    pledge = pledging.pledge(attested, second, at=NOW)
+    if closed:
+        revealing = pledging.close(at=NOW)
+    world.log.append(RoundAbandoned(round=2), at=NOW)
+
+    rounds = read_log(world.path).rounds
+    assert rounds.between
+    assert rounds.standing is not None
+    assert rounds.standing.ended
+    assert (rounds.last, rounds.counted, rounds.model) == (2, 1, NEXT)
+    for body in (
+        UpdatePledged(token=TOKENS.read(second)),
+        PledgesClosed(round=2),
+        UpdateRevealed(round=2, client="north", update=TOKENS.read(second).content.update),
+        ClientExcluded(round=2, client="north", step="6"),
+        ModelAggregated(round=2, model=MODEL, clients=()),
+        RoundAbandoned(round=2),
+    ):
+        with refused("round 2, which was abandoned"):
+            world.log.append(body, at=NOW)
+    assert pledge.round == 2
+    with refused("is opened on"):
+        world.protocol.open_round(MODEL, later(60), at=NOW)
+    world.protocol.open_round(NEXT, later(60), at=NOW)
+    assert world.ledger.rounds.last == 3
+
+
+def test_a_finished_round_cannot_be_abandoned(world: World) -> None:
+    opened(world).close(at=NOW).finish(NEXT, at=NOW)
+    with refused("round 1 is finished"):
+        world.log.append(RoundAbandoned(round=1), at=NOW)
+    assert world.ledger.rounds.model == NEXT

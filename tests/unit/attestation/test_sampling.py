@@ -95,6 +95,23 @@ def test_two_of_thirty_two_excludes_clean_plants_a_hundred_times_less() -> None:
     assert 1 / paper.excluded_per_round == pytest.approx(67, rel=0.2)
 
 
+@given(tries=st.integers(1, 60), violations=st.integers(0, 8))
+def test_a_plant_that_tries_again_passes_more_often(tries: int, violations: int) -> None:
+    found = guarantee(1_024, 32, violations, clean_share=0.0, tries=tries)
+    assert found.tries == tries
+    for once, after in zip(found.passes, found.passes_after_tries, strict=True):
+        assert after.share == once.share
+        assert after.probability == pytest.approx(1 - (1 - once.probability) ** tries)
+        assert once.probability - 1e-12 <= after.probability <= 1
+
+
+def test_a_very_small_chance_grows_with_the_tries_and_does_not_vanish() -> None:
+    found = guarantee(1_024, 512, 1, clean_share=0.0, tries=5)
+    once, after = found.passes[-1].probability, found.passes_after_tries[-1].probability
+    assert 0 < once < 1e-17  # 1 - (1 - once) ** 5 is 0 in floating point
+    assert after == pytest.approx(5 * once)
+
+
 def test_budgets_follow_from_rates() -> None:
     budget = least_budget(32, rate=0.0126, excluded=1e-5)
     assert exclusion_probability(32, budget, rate=0.0126) <= 1e-5
@@ -125,3 +142,8 @@ def test_false_exclusions_add_up_over_a_run() -> None:
 def test_impossible_draws_are_refused(samples: int, violations: int) -> None:
     with pytest.raises(SettingError):
         guarantee(1_024, samples, violations, clean_share=0.0)
+
+
+def test_no_tries_are_refused() -> None:
+    with pytest.raises(SettingError, match="tries 1 or more"):
+        guarantee(1_024, 32, 1, clean_share=0.0, tries=0)

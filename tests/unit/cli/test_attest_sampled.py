@@ -86,6 +86,22 @@ def test_the_guarantee_is_exact(sluice: Run) -> None:
     assert sluice("attest", "guarantee", "--rows", "10", "--samples", "32").code == 2
 
 
+def test_the_guarantee_counts_the_tries_that_the_log_allows(sluice: Run) -> None:
+    def after(*options: str) -> tuple[object, dict[float, float]]:
+        seen = sluice("attest", "guarantee", "--violations", "1", "--json", *options)
+        chances = cast("list[dict[str, float]]", seen.json["passes_after_tries"])
+        return seen.json["tries"], {each["share"]: each["probability"] for each in chances}
+
+    once = after("--tries", "1")[1][0.1]
+    tries, by_default = after()
+    assert tries == 3
+    assert by_default[0.1] == pytest.approx(1 - (1 - once) ** 3)
+    assert after("--tries", "12")[1][0.1] == pytest.approx(1 - (1 - once) ** 12)
+    assert sluice("attest", "guarantee", "--tries", "0").code == 2
+    shown = " ".join(sluice("attest", "guarantee", "--tries", "7").out.split())
+    assert "at least once in 7 tries" in shown
+
+
 def test_budgets_and_false_exclusions_follow_from_the_rules(sluice: Run, made: Path) -> None:
     seen = sluice("attest", "guarantee", "--rules", made / "rules.json", "--json")
     assert seen.code == 0, seen.err

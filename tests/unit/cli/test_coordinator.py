@@ -1,6 +1,7 @@
 """The commands of a federation between sites, as far as they need no second machine."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile
 from sluice.invariants.rulesfile import save_rules
 from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
@@ -18,6 +21,14 @@ def run(*arguments: str, expect: int = 0) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([*arguments])
     assert stopped.value.code == expect, arguments
+
+
+def suspend(folder: str, plant: str) -> None:
+    """Let a plant be absent until the coordinator suspends it."""
+    store = CoordinatorStore(CoordinatorFolder(Path(folder)).base)
+    store.absent(plant, 1)
+    store.suspend(1, after=1, at=datetime.now(UTC))
+    store.close()
 
 
 def test_from_nothing_to_a_plant_that_has_joined(
@@ -41,8 +52,11 @@ def test_from_nothing_to_a_plant_that_has_joined(
     run("coordinator", "waive", "water", "north", *window, "--reason", "tank 2 is painted")
     run("coordinator", "waive", "water", "south", *window, "--reason", "no such plant", expect=3)
     run("coordinator", "waive", "water", "north", *window[:3], "noon", "--reason", "w", expect=2)
+    run("coordinator", "reinstate", "water", "north", expect=2)  # it is not suspended
+    suspend("water", "north")
     run("coordinator", "reinstate", "water", "north")
     run("coordinator", "reinstate", "water", "south", expect=2)
+    suspend("water", "north")
     run("coordinator", "readmit", "water", "north")  # the old name, a hidden alias
     run("coordinator", "readmit", "water", "south", expect=2)
     run("plant", "renew", "north", "--rows", "9240:9840")
@@ -54,7 +68,7 @@ def test_from_nothing_to_a_plant_that_has_joined(
     assert told["gate"] == "enforced"
     assert [waiver["reason"] for waiver in told["waivers"]] == ["tank 2 is painted"]
     assert told["plants"] == [
-        {"plant": "north", "state": "left out at step 4", "failed": 0, "seen": 0}
+        {"plant": "north", "state": "left out at step 4", "absences": 0, "seen": 0}
     ]
     run("plant", "status", "north", "--json")
     assert json.loads(capsys.readouterr().out)["rounds"] == 0

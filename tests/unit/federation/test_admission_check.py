@@ -42,17 +42,18 @@ def by_proof() -> tuple[Attestor, ProofGate]:
 
 def test_the_gate_in_the_clear_admits_and_refuses_with_reasons() -> None:
     admission = gate()
-    assert admission.decide("a", Shown(batch=BATCH)).admitted
+    assert admission.decide("a", Shown(batch=BATCH)).rows == len(BATCH)
     refused = admission.decide("a", Shown(batch=ROLLED))
-    assert not refused.admitted
+    assert (refused.admitted, refused.rows) == (False, 0)
     assert "break a rule" in refused.reasons[0]
     assert admission.decide("a", None).reasons == ("it showed no batch",)
     with pytest.raises(SettingError, match="'c' has no accepted rules"):
         admission.decide("c", Shown(batch=BATCH))
 
 
-def test_admit_all_admits_a_client_without_a_reply() -> None:
-    assert AdmitAll().decide("a", None).admitted
+def test_without_a_gate_a_client_is_admitted_by_showing_a_batch() -> None:
+    assert AdmitAll().decide("a", Shown(batch=ROLLED)).rows == len(ROLLED)
+    assert AdmitAll().decide("a", None).reasons == ("it showed no batch",)
 
 
 def test_a_client_that_cannot_prove_does_not_reply_and_is_refused() -> None:
@@ -88,7 +89,7 @@ def test_a_proof_copied_to_another_client_or_federation_fails(
     proven: tuple[Attestor, ProofGate, Attestation],
 ) -> None:
     _, admission, found = proven
-    assert admission.decide("a", found).admitted
+    assert admission.decide("a", found).rows == len(BATCH)
     assert admission.decide("b", found).reasons == ("its proof fails step 5.2",)
     elsewhere = replace(admission, federation="rivers")
     assert elsewhere.decide("a", found).reasons == ("its proof fails step 5.2",)

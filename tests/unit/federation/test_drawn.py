@@ -54,7 +54,7 @@ def test_rows_are_drawn_once_the_commitment_is_logged(proofs: DrawnRows, rules: 
         batches={"a": BATCH, "b": rolled}, windows={}, descent=Descent(), seed=0, attest=attest
     )
     decisions = admit(("a", "b"), transport, admission)
-    assert decisions["a"].admitted
+    assert decisions["a"].rows == ROWS
     assert decisions["b"].reasons == ("it sent no proof",)
     *entries, _ = log.read_text().splitlines()  # the last line is the signed head
     kinds = [json.loads(line)["body"]["kind"] for line in entries]

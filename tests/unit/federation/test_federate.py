@@ -81,7 +81,10 @@ def subspace_of(detector: Detector) -> Subspace:
 def test_without_a_gate_every_client_takes_part_even_a_fabricated_one() -> None:
     done = federate(replace(OPEN, clients={**CLIENTS, "west": FABRICATED}, rounds=1))
     assert done.admitted == ("north", "south", "west")
-    assert set(done.decisions.values()) == {Decision(admitted=True)}
+    assert done.decisions == {
+        name: Decision(admitted=True, rows=len(record))
+        for name, record in {**CLIENTS, "west": FABRICATED}.items()
+    }
 
 
 def test_the_gate_refuses_a_fabricated_client_and_says_why(gate: Gate) -> None:
@@ -241,9 +244,8 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(plain: Fed
     assert (weights(federate(replace(OPEN, seed=1))) != weights(plain)).any()
 
 
-def test_influence_under_fedavg_is_a_clients_share_of_the_windows(plain: Federated) -> None:
-    frame = framing()
-    counts = {name: len(frame.windows(record)) for name, record in CLIENTS.items()}
+def test_influence_under_fedavg_is_a_clients_share_of_the_rows(plain: Federated) -> None:
+    counts = {name: len(record) for name, record in CLIENTS.items()}
     total = sum(counts.values())
     assert plain.influence == pytest.approx({name: n / total for name, n in counts.items()})
     assert plain.passed == dict.fromkeys(CLIENTS, 1.0)
@@ -331,7 +333,7 @@ def test_a_recipe_over_a_transport_is_what_federate_runs(plain: Federated) -> No
     recipe = Recipe(
         framing=frame, validation=validation, root=VALIDATION, rounds=2, descent=DESCENT
     )
-    decisions = dict.fromkeys(sorted(CLIENTS), Decision(admitted=True))
+    decisions = {name: Decision(admitted=True, rows=len(CLIENTS[name])) for name in sorted(CLIENTS)}
     transport = InProcess(batches={}, windows=windows, descent=DESCENT, seed=0)
     done = recipe.in_rounds(windows, decisions=decisions, transport=transport, rule=RULES["fedavg"])
     np.testing.assert_array_equal(weights(done), weights(plain))
@@ -346,7 +348,7 @@ def test_a_recipe_from_sums_adds_the_summaries_of_its_windows() -> None:
     recipe = Recipe(
         framing=frame, validation=validation, root=VALIDATION, detector="subspace", seed=7
     )
-    decisions = dict.fromkeys(CLIENTS, Decision(admitted=True))
+    decisions = dict.fromkeys(CLIENTS, Decision(admitted=True, rows=1))
     done = recipe.from_sums(windows, decisions=decisions)
     total = reduce(operator.add, (Moments.of(own) for own in windows.values()))
     np.testing.assert_array_equal(subspace_of(done.detector).mean, total.mean)

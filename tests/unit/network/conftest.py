@@ -55,7 +55,7 @@ class Consortium:
     clock: Clock = field(default_factory=Clock)
     plants: dict[str, Answerer] = field(default_factory=dict)
 
-    def request(self, name: str, index: int) -> JoinRequest:
+    def request(self, name: str, index: int, *, rows: int = ROWS) -> JoinRequest:
         """Let a plant answer an invitation; the request is not handed in."""
         start = 8_640 + index * ROWS
         invitation = self.site.invite(name, at=self.clock())
@@ -64,12 +64,12 @@ class Consortium:
             invitation,
             load_rules(self.rules),
             self.rules.read_text(encoding="utf-8"),
-            TrainingRows(record=str(self.record), start=start, stop=start + ROWS),
+            TrainingRows(record=str(self.record), start=start, stop=start + rows),
         )
         return read_document(JoinRequest, membership.folder / "request.json", private=True)
 
-    def join(self, name: str, index: int) -> Agent:
-        self.site.enrol(self.request(name, index), at=self.clock())
+    def join(self, name: str, index: int, *, rows: int = ROWS) -> Agent:
+        self.site.enrol(self.request(name, index, rows=rows), at=self.clock())
         agent = PlantFolder(self.folder / name).agent()
         self.plants[name] = agent
         return agent

@@ -18,11 +18,20 @@ from pathlib import Path
 
 from sluice.attestation.messages.messages import COMMITS, PROOFS
 from sluice.attestation.messages.signing import sign
+from sluice.attestation.messages.tokens import TOKENS, update_digest
 from sluice.attestation.protocol.plant import Registered
 from sluice.network.plant.agent import Agent
 from sluice.network.plant.batch_archive import LARGEST_PROOF_FILE
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.wire.questions import ANSWERS, QUESTIONS, Answer, AskBatch, Batch
+from sluice.network.wire.questions import (
+    ANSWERS,
+    QUESTIONS,
+    Answer,
+    AskBatch,
+    AskToken,
+    Batch,
+    Pledge,
+)
 from sluice.network.wire.wire import Answerer
 
 WAIT_S = 300.0
@@ -39,6 +48,30 @@ class Malicious:
         if not isinstance(QUESTIONS.read(question).content.ask, AskBatch):
             return self.agent.answer(question)
         return ANSWERS.write(Answer(answer=self._attack(self.agent.attested_documents())))
+
+
+class Falsified:
+    """Pledges and reveals other bytes than its training gave; batch and token are in order."""
+
+    def __init__(self, plant: PlantFolder, falsify: Callable[[bytes], bytes]) -> None:
+        self.agent: Agent = plant.agent()
+        self._plant = plant
+        self._falsify = falsify
+
+    def answer(self, question: bytes) -> bytes:
+        ask = QUESTIONS.read(question).content.ask
+        answer = self.agent.answer(question)
+        if not isinstance(ask, AskToken):
+            return answer
+        stem = self._plant.folder / "rounds" / f"{ask.round:06d}"
+        update, token = stem.with_suffix(".update"), stem.with_suffix(".token")
+        raw = self._falsify(update.read_bytes())
+        honest = TOKENS.read(token.read_bytes()).content
+        hashed = update_digest(honest.federation, honest.client, ask.round, raw)
+        pledged = sign(replace(honest, update=hashed), self._plant.keys.ensure_client_key())
+        update.write_bytes(raw)  # the agent reveals what these files hold
+        token.write_bytes(TOKENS.write(pledged))
+        return ANSWERS.write(Answer(answer=Pledge(token=TOKENS.write(pledged))))
 
 
 class Silent:

@@ -49,7 +49,7 @@ def test_page_and_figures_say_what_the_log_says(ran: Consortium) -> None:
     assert f"sluice_model_error {quality.error}" in figures
     assert (quality.round, quality.auc_pr) == (1, None)
     assert "sluice_log_verifies 1" in figures
-    assert 'sluice_plant_failed_rounds{plant="south"} 1' in figures
+    assert 'sluice_plant_absent_rounds{plant="south"} 1' in figures
 
 
 def test_the_quality_of_a_round_is_that_of_its_model(ran: Consortium) -> None:

@@ -290,6 +290,15 @@ class Ledger:
             and self.state.commits[commitment].registered == enrolled.index
         )
 
+    def attested_commit(self, client: str, attestation: str, *, step: str) -> Commit:
+        """Return the commitment that a client's attestation is of; it may be an excused one."""
+        for commitment in self.commitments(client):
+            excused = self.exemptions.excuse_of(commitment)
+            known = (self.attestation(commitment), excused and excused.attestation)
+            if attestation in known:
+                return self.state.commits[commitment].commit.content
+        raise VerificationError(step, f"{client!r} has no attestation {attestation[:12]}...")
+
     # -- checks -------------------------------------------------------------------------------
 
     def check(self, entry: Entry) -> None:  # noqa: C901 - one case for each kind of entry

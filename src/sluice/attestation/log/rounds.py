@@ -1,4 +1,7 @@
-"""Rounds recorded in the log: opened, pledged, closed, revealed, aggregated, in that order."""
+"""Rounds recorded in the log: opened, pledged, closed, revealed, aggregated, in that order.
+
+An operator can abandon a round before it is aggregated.
+"""
 
 from dataclasses import dataclass, field
 
@@ -32,7 +35,13 @@ class RoundState:
     revealed: set[str] = field(default_factory=set)
     countersigned: set[str] = field(default_factory=set)  # heads of the log since then
     excluded: dict[str, str] = field(default_factory=dict)
-    finished: bool = False  # aggregated or abandoned
+    aggregated: bool = False
+    abandoned: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the round is over."""
+        return self.aggregated or self.abandoned
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,9 +61,15 @@ class Standing:
 
     opened: RoundOpened
     closed: bool  # to tokens
-    aggregated: bool  # or abandoned
+    aggregated: bool
+    abandoned: bool
     revealed: frozenset[str]
     excluded: frozenset[str]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the round is over: it has a model, or it was abandoned."""
+        return self.aggregated or self.abandoned
 
 
 class Rounds:
@@ -73,7 +88,7 @@ class Rounds:
     def between(self) -> bool:
         """Whether no round is in progress."""
         current = self._state.current
-        return current is None or current.finished
+        return current is None or current.ended
 
     @property
     def counted(self) -> int:
@@ -103,7 +118,8 @@ class Rounds:
         return Standing(
             opened=current.opened,
             closed=bool(current.closed),
-            aggregated=current.finished,
+            aggregated=current.aggregated,
+            abandoned=current.abandoned,
             revealed=frozenset(current.revealed),
             excluded=frozenset(current.excluded),
         )
@@ -157,12 +173,12 @@ class Rounds:
             case UpdateRevealed():
                 self._check_revealed(body)
             case ClientExcluded(round=number):
-                if self._current(number, "an exclusion").finished:
+                if self._current(number, "an exclusion").ended:
                     raise VerificationError(STEP, f"round {number} is finished")
             case ModelAggregated():
                 self._check_aggregated(body)
             case RoundAbandoned(round=number):
-                if self._current(number, "the end").finished:
+                if self._current(number, "the end").ended:
                     raise VerificationError(STEP, f"round {number} is finished")
 
     def check_removed(self, body: ClientRemoved) -> None:
@@ -232,7 +248,7 @@ class Rounds:
             raise VerificationError(
                 STEP, f"round {body.round} still accepts tokens; close it before updates"
             )
-        if current.finished or body.client in current.revealed:
+        if current.ended or body.client in current.revealed:
             raise VerificationError(
                 STEP, f"the update of {body.client!r} is already revealed, or the round is finished"
             )
@@ -248,7 +264,7 @@ class Rounds:
     def _check_aggregated(self, body: ModelAggregated) -> None:
         """The model includes every revealed update and no other."""
         current = self._current(body.round, "a model")
-        if current.finished or not current.closed or body.clients != self.members:
+        if current.ended or not current.closed or body.clients != self.members:
             raise VerificationError(
                 STEP,
                 f"the model of round {body.round} names clients {list(body.clients)}; "
@@ -278,9 +294,10 @@ class Rounds:
             case ClientExcluded(client=client, step=step):
                 current.excluded[client] = step
             case ModelAggregated(model=model):
-                self._finish(current, model, self.counted + 1)
+                current.aggregated = True
+                self._end(model, self.counted + 1)
             case RoundAbandoned():
-                self._finish(current, current.opened.model, self.counted)
+                self._abandon(current)
 
     def note_countersigned(self, client: str, size: int) -> None:
         """Record that a client has signed the head of `size` entries."""
@@ -296,12 +313,15 @@ class Rounds:
     def note_recovered(self, body: FederationRecovered) -> None:
         """Record a recovery; a round in progress ends, and an earlier model is used again."""
         current = self._state.current
-        if current and not current.finished:
-            self._finish(current, current.opened.model, self.counted)
+        if current and not current.ended:
+            self._abandon(current)
         self._back(body.recovery.model_of, body.recovery.model)
 
-    def _finish(self, current: RoundState, model: str, counted: int) -> None:
-        current.finished = True
+    def _abandon(self, current: RoundState) -> None:
+        current.abandoned = True
+        self._end(current.opened.model, self.counted)
+
+    def _end(self, model: str, counted: int) -> None:
         self._state.models.append(model)
         self._state.counts.append(counted)
 

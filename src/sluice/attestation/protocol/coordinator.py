@@ -29,7 +29,6 @@ from sluice.attestation.log import (
     Log,
     ModelAggregated,
     PledgesClosed,
-    RoundAbandoned,
     RoundOpened,
     Standing,
     UpdatePledged,
@@ -260,14 +259,6 @@ class ProtocolCoordinator:
         """Step 7: log that a plant has seen the log up to the head it signed."""
         self.log.append(HeadCountersigned(head=_read(HEADS, raw, step="7")), at=at)
 
-    def abandon(self, *, at: datetime) -> str:
-        """Step 6: end the round in progress without a new model; return the model it keeps."""
-        standing = self.log.ledger.rounds.standing
-        if standing is None or standing.aggregated:
-            raise SettingError("no round is in progress; there is nothing to abandon")
-        self.log.append(RoundAbandoned(round=standing.opened.round), at=at)
-        return standing.opened.model
-
     def open_round(self, model: str, deadline: datetime, *, at: datetime) -> Pledging:
         """Step 6: open the next round on a model."""
         number = self.log.ledger.rounds.last + 1
@@ -302,7 +293,7 @@ class ProtocolCoordinator:
 
     def _standing(self, round_: int) -> Standing:
         standing = self.log.ledger.rounds.standing
-        if standing is None or standing.opened.round != round_ or standing.aggregated:
+        if standing is None or standing.opened.round != round_ or standing.ended:
             raise VerificationError(STEP, f"round {round_} is not in progress")
         return standing
 

@@ -42,13 +42,13 @@ def status(folder: Folder, json: Json = False) -> None:
                 "gate": gate,
                 "history": ledger.terms.history,
                 "waivers": waivers,
-                "finished": standing is not None and standing.aggregated,
+                "finished": standing is not None and standing.ended,
                 "entries": ledger.size,
                 "plants": [
                     {
                         "plant": member.name,
                         "state": member.state,
-                        "failed": member.failed,
+                        "absences": member.absences,
                         "seen": member.seen,
                     }
                     for member in members
@@ -62,12 +62,12 @@ def status(folder: Folder, json: Json = False) -> None:
     )
     if ledger.terms.history:
         out.print("The federation accepts batches of any age (--history).")
-    columns = ("plant", "state", "failed rounds in a row", "malformed messages", "log entries seen")
+    columns = ("plant", "state", "absent rounds", "malformed messages", "log entries seen")
     plants = table("", *columns)
     for member in members:
         malformed = counts.get((member.name, "malformed"), 0)
         plants.add_row(
-            member.name, member.state, str(member.failed), str(malformed), str(member.seen)
+            member.name, member.state, str(member.absences), str(malformed), str(member.seen)
         )
     out.print(plants)
     for waiver in waivers:
@@ -95,6 +95,28 @@ def remove(
     else:
         out.print(
             f"{plant} is removed; the next round starts from the model after round {back.model_of}",
+            markup=False,
+        )
+
+
+@app.command()
+def abandon(folder: Folder, json: Json = False) -> None:
+    """End the round in progress; the federation continues with the model it was opened on.
+
+    Stop the coordinator first. The log records the abandoned round, and it does not count as one of
+    the federation's rounds.
+
+    Example: [bold]sluice coordinator abandon water[/bold]
+    """
+    from sluice.network.coordinator import abandon as end_round
+
+    ended = end_round(folder, at=datetime.now(UTC))
+    if json:
+        emit({"round": ended.round, "model": ended.model})
+    else:
+        out.print(
+            f"round {ended.round} is abandoned; the next round starts from the same model as it "
+            f"did ({ended.model[:12]}...)",
             markup=False,
         )
 
@@ -271,7 +293,7 @@ def reinstate(
     plant: Annotated[str, typer.Argument(help="The suspended plant.")],
     json: Json = False,
 ) -> None:
-    """End a plant's suspension; the plant takes part again from the next round.
+    """End a plant's suspension and clear its absences; it takes part from the next round.
 
     The command also works while the federation runs.
 

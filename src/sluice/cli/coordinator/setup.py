@@ -70,7 +70,10 @@ def init(
         float, typer.Option(min=1, help="Seconds that plants have for each phase.")
     ] = 900,
     suspend_after: Annotated[
-        int, typer.Option(min=1, help="Suspend a plant after this many failed rounds in a row.")
+        int,
+        typer.Option(
+            min=1, help="Suspend a plant that is absent in N of the last 4 N rounds.", metavar="N"
+        ),
     ] = 5,
     history: Annotated[
         bool,
@@ -91,6 +94,19 @@ def init(
     approvals: Annotated[
         int, typer.Option(min=1, help="Approvals that rules, waivers and shadow orders need.")
     ] = 1,
+    quorum: Annotated[
+        float,
+        typer.Option(help="Share of the asked plants after whose answers the grace begins."),
+    ] = 0.5,
+    grace: Annotated[
+        float, typer.Option(help="Seconds that the other plants have after the quorum.")
+    ] = 60,
+    update_max: Annotated[
+        float, typer.Option(help="Exclude an update with an entry larger than this.")
+    ] = 10,
+    keep_rounds: Annotated[
+        int, typer.Option(min=2, help="Rounds whose checkpoints and events are kept.")
+    ] = 200,
     json: Json = False,
 ) -> None:
     """Create a federation: keys, certificates, log, store and the proxy's configuration.
@@ -143,6 +159,10 @@ def init(
             approvals_looser=max(2, approvals),
         ),
         approvers=tuple(approvers),
+        quorum=quorum,
+        grace_s=grace,
+        update_max=update_max,
+        keep_rounds=keep_rounds,
     )
     site = found_federation(folder, plan, at=datetime.now(UTC))
     if json:
@@ -324,9 +344,11 @@ def resume(
             f"sluice: the last line of the log was incomplete; it was moved to {torn}", err=True
         )
     store = CoordinatorStore(site.base)
-    for plant in reinstate or []:
-        store.reinstate(plant)
-    store.close()
+    try:
+        for plant in reinstate or []:
+            store.reinstate(plant)
+    finally:
+        store.close()
     run(folder, shadow=shadow, no_proxy=no_proxy, wait=wait, json=json, quiet=quiet)
 
 

@@ -27,7 +27,7 @@ class CleanAndPoisoned:
     client: str
     clean: Vector
     poisoned: Vector
-    weight: float  # number of windows it claims
+    weight: float  # rows of its admitted batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

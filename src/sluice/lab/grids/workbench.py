@@ -132,7 +132,7 @@ def _expert_rules(clean: Record) -> RuleSet:
 
 
 def _federation(work: Work, plan: TrialPlan) -> str:
-    """Return a digest of a federation's layout, its rule and its clients' training windows."""
+    """Return a digest of a federation's layout, its rule and its clients' contributions."""
     content = f"{work.layout.id} {work.rule} {plan.key}"
     return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 

@@ -47,9 +47,13 @@ class Contribution:
 
     @property
     def key(self) -> str:
-        """A digest of the training windows, and the name of the attack on the update."""
+        """A digest of the training windows and the batch's length, and the attack on the update.
+
+        The batch's length weighs the client's updates.
+        """
         digest = hashlib.blake2b(self.windows.rows.tobytes(), digest_size=12)
         digest.update(self.windows.starts.tobytes())
+        digest.update(len(self.batch).to_bytes(8, "big"))
         return digest.hexdigest() + (f"+{self.falsified_by}" if self.falsified_by else "")
 
 

@@ -1,7 +1,7 @@
 """Transports that replace the updates of malicious clients, unseen by the federation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sluice.aggregation import Fresh, RootUpdate, Rule, State, Update, Vector
 from sluice.federation import Checkpoint, Reply, Request, RootTrainer, Train, Trained, Transport
@@ -24,14 +24,11 @@ class MaliciousTransport:
         """Forward all requests and replies; falsify the updates of malicious clients."""
         replies = dict(self.inner.exchange(requests))
         trained = _trained(replies)
-        others = [
-            update.vector for client, update in trained.items() if client not in self.malicious
-        ]
+        others = [vector for client, vector in trained.items() if client not in self.malicious]
         for client in self.malicious:
             if client in trained:
-                own = trained[client]
-                vector = self._falsified(own.vector, others, client, requests[client])
-                replies[client] = Trained(update=replace(own, vector=vector))
+                vector = self._falsified(trained[client], others, client, requests[client])
+                replies[client] = Trained(vector=vector)
         return replies
 
     def _falsified(
@@ -60,6 +57,7 @@ class BlendingTransport:
     inner: Transport  # malicious clients train on poison
     clean: Transport  # malicious clients train on their clean rows
     malicious: tuple[str, ...]
+    rows: Mapping[str, int]  # of each client's admitted batch; the log shows them to everyone
     rule: Rule
     root: RootTrainer
     heard: Eavesdropper
@@ -76,16 +74,20 @@ class BlendingTransport:
         faces = [
             CleanAndPoisoned(
                 client=client,
-                clean=clean[client].vector,
-                poisoned=poisoned[client].vector,
-                weight=poisoned[client].weight,
+                clean=clean[client],
+                poisoned=poisoned[client],
+                weight=self.rows[client],
             )
             for client in malicious
         ]
-        others = [update for client, update in poisoned.items() if client not in malicious]
+        others = [
+            Update(client=client, vector=vector, weight=self.rows[client])
+            for client, vector in poisoned.items()
+            if client not in malicious
+        ]
         state = self._state(next(iter(malicious.values())))
         for update in self.blend(faces, others, rule=self.rule, state=state).updates:
-            replies[update.client] = Trained(update=update)
+            replies[update.client] = Trained(vector=update.vector)
         return replies
 
     def _state(self, request: Request) -> State:
@@ -96,5 +98,5 @@ class BlendingTransport:
         return RootUpdate(vector=rooted - request.parameters)
 
 
-def _trained(replies: Mapping[str, Reply]) -> dict[str, Update]:
-    return {c: reply.update for c, reply in sorted(replies.items()) if isinstance(reply, Trained)}
+def _trained(replies: Mapping[str, Reply]) -> dict[str, Vector]:
+    return {c: reply.vector for c, reply in sorted(replies.items()) if isinstance(reply, Trained)}

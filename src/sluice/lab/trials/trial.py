@@ -26,6 +26,7 @@ from sluice.federation import (
     Proofs,
     Recipe,
     RootSlice,
+    Shown,
     Transport,
     admit,
 )
@@ -128,11 +129,12 @@ class Trial:
         on_round: Callable[[Checkpoint], None] | None,
     ) -> Federated:
         """Train the autoencoder of one group in rounds."""
-        group, recipe, heard = plan.groups[at], self._recipe, Eavesdropper()
+        recipe, heard = self._recipe, Eavesdropper()
+        group = plan.groups[at]
         return recipe.in_rounds(
             _windows(group),
             decisions=_decisions(plan, group),
-            transport=self._transport(group, plan.attack, rule, recipe.server(), heard),
+            transport=self._transport(plan, at, rule, recipe.server(), heard),
             rule=rule,
             keeper=keeper,
             listeners=[heard.hear, *([on_round] if on_round else [])],
@@ -180,8 +182,9 @@ class Trial:
         return invited
 
     def _transport(
-        self, group: Group, attack: str | None, rule: Rule, root: RootSlice, heard: Eavesdropper
+        self, plan: TrialPlan, at: int, rule: Rule, root: RootSlice, heard: Eavesdropper
     ) -> Transport:
+        group, attack = plan.groups[at], plan.attack
         inner = self._honest_transport(group)
         malicious = tuple(client for client in self.scenario.malicious if client in group)
         if attack == BLEND:
@@ -190,6 +193,7 @@ class Trial:
                 inner=inner,
                 clean=self._honest_transport(own),
                 malicious=malicious,
+                rows={client: plan.decisions[client].rows for client in group},
                 rule=rule,
                 root=root,
                 heard=heard,
@@ -226,7 +230,10 @@ def _decisions(plan: TrialPlan, group: Group) -> Mapping[str, Decision]:
 
 def _all_admitted(invited: Group) -> Mapping[str, Decision]:
     admission = AdmitAll()
-    return {client: admission.decide(client, None) for client in invited}
+    return {
+        client: admission.decide(client, Shown(batch=brought.batch))
+        for client, brought in invited.items()
+    }
 
 
 def _demand_sums(plan: TrialPlan, rule: str) -> None:

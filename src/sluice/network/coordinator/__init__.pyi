@@ -2,7 +2,7 @@ from .folder import CoordinatorFolder
 from .founding import REFERENCE, FederationPlan, coordinator_service, detector, found_federation
 from .hosting import hosted, wait_for_plants
 from .importing import take_in
-from .operations import WaivedInterval, go_back, shadow_order_for, waiver_for
+from .operations import WaivedInterval, abandon, go_back, shadow_order_for, waiver_for
 from .recovery import complete_recovery, prepare_recovery
 from .store import CoordinatorStore, Member
 
@@ -13,6 +13,7 @@ __all__ = [
     "FederationPlan",
     "Member",
     "WaivedInterval",
+    "abandon",
     "complete_recovery",
     "coordinator_service",
     "detector",

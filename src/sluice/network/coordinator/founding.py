@@ -14,14 +14,23 @@ from sluice.aggregation import RULES
 from sluice.attestation.log import CHALLENGED, LogOpened, LogTerms
 from sluice.detector import Autoencoder, Descent, Detector, TrainingSummary, calibrated
 from sluice.errors import SettingError
-from sluice.federation import Checkpoint, RootSlice
+from sluice.federation import UPDATE_MAX, Checkpoint, RootSlice
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.intake import Intake
+from sluice.network.coordinator.pages import LogPages
 from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.rounds import LoggedTransport
 from sluice.network.coordinator.service import CoordinatorService
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.terms import FederationTerms, read_document, write_document
+from sluice.network.terms import (
+    GRACE_S,
+    KEEP_ROUNDS,
+    QUORUM,
+    FederationTerms,
+    demand_phase_terms,
+    read_document,
+    write_document,
+)
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import Wire
 from sluice.telemetry import WINDOW_ROWS, Scaler, feature_names
@@ -52,6 +61,10 @@ class FederationPlan:
     suspend_after: int = 5
     log: LogTerms = field(default_factory=LogTerms)
     approvers: tuple[str, ...] = ()  # their public keys
+    quorum: float = QUORUM
+    grace_s: float = GRACE_S
+    update_max: float = UPDATE_MAX
+    keep_rounds: int = KEEP_ROUNDS
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -73,6 +86,7 @@ class FederationPlan:
                 f"{self.batch_deadline_s} s for batches, {self.round_deadline_s} s for rounds and "
                 f"{self.suspend_after} rounds"
             )
+        demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
 
 
 def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> CoordinatorFolder:
@@ -107,6 +121,10 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         batch_deadline_s=plan.batch_deadline_s,
         round_deadline_s=plan.round_deadline_s,
         suspend_after=plan.suspend_after,
+        quorum=plan.quorum,
+        grace_s=plan.grace_s,
+        update_max=plan.update_max,
+        keep_rounds=plan.keep_rounds,
     )
     opened = LogOpened(
         federation=terms.federation,
@@ -130,10 +148,11 @@ def coordinator_service(
 
     `shadow`: True puts the gate in shadow mode, False enforces it, None keeps the log's setting.
     """
-    terms, protocol = site.terms, site.protocol()
+    terms, protocol, key = site.terms, site.protocol(), site.signing_key()
     requests = Requests(
-        federation=terms.federation,
-        key=site.signing_key(),
+        terms=terms,
+        key=key,
+        pages=LogPages(log=protocol.log, path=site.log, key=key),
         wire=wire,
         store=store,
         clock=clock,
@@ -144,7 +163,7 @@ def coordinator_service(
         root = RootSlice(windows, descent=terms.descent, seed=terms.seed)
     return CoordinatorService(
         intake=Intake(protocol=protocol, requests=requests, agreements=site.agreements(store)),
-        transport=LoggedTransport(terms=terms, protocol=protocol, requests=requests, log=site.log),
+        transport=LoggedTransport(terms=terms, protocol=protocol, requests=requests),
         root=root,
         shadow=shadow,
     )

@@ -20,6 +20,7 @@ from sluice.federation import Attestation
 from sluice.files import read_bounded
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.intake import Intake
+from sluice.network.coordinator.pages import LogPages
 from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.terms import ExportedAttestation, JoinRequest, read_document
@@ -96,14 +97,16 @@ def _import_attestation(
             raise SettingError(
                 f"plant {exported.plant!r} has not joined; import its request.json first"
             )
+        protocol, key = site.protocol(), site.signing_key()
         requests = Requests(
-            federation=site.terms.federation,
-            key=site.signing_key(),
+            terms=site.terms,
+            key=key,
+            pages=LogPages(log=protocol.log, path=site.log, key=key),
             wire=Direct({}),
             store=store,
             clock=lambda: at,
         )
-        intake = Intake(protocol=site.protocol(), requests=requests, agreements=agreements)
+        intake = Intake(protocol=protocol, requests=requests, agreements=agreements)
         batch = Attestation(commit=exported.commit.encode(), proof=exported.proof.encode())
         intake.take(exported.plant, batch, round_=0)
         attestations = {member.name: member.attestation for member in store.members()}

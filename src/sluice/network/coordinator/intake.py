@@ -7,6 +7,7 @@ because the gate is in shadow mode. All other steps of the protocol apply unchan
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sluice.attestation.log import BatchExcused, Exemptions, GateSet, unproven_id
 from sluice.attestation.messages import instant
@@ -17,15 +18,17 @@ from sluice.attestation.protocol import (
     ReceivedBatch,
     attest_together,
 )
-from sluice.errors import VerificationError
+from sluice.errors import CheckpointError, SettingError, VerificationError
 from sluice.federation import Attestation, CommitmentOnly, Decision, Reply
 from sluice.network.coordinator.requests import Requests
-from sluice.network.coordinator.store import SHADOW
+from sluice.network.coordinator.store import BATCH_ASKS, SHADOW, Member
 
 __all__ = ["NO_PROOF", "Intake", "RoundIntake"]
 
 NO_PROOF = "4"
 """The step reported for a plant without an attestation."""
+EXPIRED = "5.4"
+"""The step reported for a plant whose attestation has expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +40,37 @@ class Intake:
     agreements: Mapping[str, Agreement]
 
     def set_gate(self, *, shadow: bool) -> None:
-        """Log whether the gate is in shadow mode from now on, unless the log says so already."""
-        if self._exemptions.shadow != shadow:
-            self.protocol.log.append(GateSet(enforced=not shadow), at=self.requests.clock())
+        """Enforce the gate, or demand that an approved order has put it in shadow."""
+        now = self.requests.clock()
+        if self._exemptions.shadow(at=instant(now)) == shadow:
+            return
+        if shadow:
+            raise SettingError(
+                "the gate is enforced; shadow needs an order that approvers have signed: 'sluice "
+                "coordinator shadow', 'sluice rules approve', 'sluice coordinator import'"
+            )
+        self.protocol.log.append(GateSet(enforced=True), at=now)
 
     def due(self, *, round_: int) -> tuple[str, ...]:
-        """Return the online plants that have no attestation or announced a new batch."""
+        """Return the online plants without an attestation, with one that ends, or a new batch.
+
+        A plant that takes part is asked for its new batch a few times only. If it does not deliver,
+        it continues with the batch it has.
+        """
         self.protocol.log.catch_up()
         self._end_excuses(round_)
+        self._end_expired(round_)
         present = self.requests.wire.present()
         return tuple(
             member.name
             for member in self.requests.store.members()
             if member.active
-            and (member.attestation is None or member.renews)
             and member.name in present
+            and (
+                member.attestation is None
+                or (member.renews and member.unanswered < BATCH_ASKS)
+                or self._ends_soon(member)
+            )
         )
 
     def before(self, round_: int) -> "RoundIntake":
@@ -63,12 +82,15 @@ class Intake:
     ) -> dict[str, VerificationError | None]:
         """Accept batches from the plants' own connections, or record at which step they fail.
 
-        The state of a plant that did not answer stays as it is.
+        The attestation of a plant that sent no batch stays in force.
         """
         batches: dict[str, Attestation | CommitmentOnly] = {}
+        attested = {each.name for each in self.requests.store.members() if each.attestation}
         for plant, reply in shown.items():
             if isinstance(reply, Attestation | CommitmentOnly):
                 batches[plant] = reply
+            elif plant in attested:
+                self.requests.store.unanswered(plant)
             elif reply is not None:
                 self._refuse(plant, NO_PROOF, round_)
         outcomes = self._attest(batches, round_)
@@ -76,6 +98,27 @@ class Intake:
             if failed:
                 self._refuse(plant, failed.step, round_)
         return outcomes
+
+    def decisions(self) -> dict[str, Decision]:
+        """Return the decision on each active plant; the log gives the rows of its batch."""
+        return {
+            member.name: self._decision(member)
+            for member in self.requests.store.members()
+            if member.active
+        }
+
+    def _decision(self, member: Member) -> Decision:
+        if member.attestation is None:
+            return Decision(admitted=False, reasons=(f"step {member.step or NO_PROOF}",))
+        ledger = self.protocol.log.ledger
+        try:
+            commit = ledger.attested_commit(member.name, member.attestation, step=NO_PROOF)
+        except VerificationError as error:
+            raise CheckpointError(
+                f"the store and the log disagree ({error.why}); restore both from the same backup"
+            ) from None
+        reasons = (member.state,) if member.excuse else ()
+        return Decision(admitted=True, rows=commit.rows, reasons=reasons)
 
     def take(self, plant: str, batch: Attestation | CommitmentOnly, *, round_: int) -> None:
         """Accept one batch, or raise; then the plant's state stays: anyone can write a file."""
@@ -165,6 +208,24 @@ class Intake:
             if member.excuse is not None and member.attestation not in valid:
                 self._refuse(member.name, NO_PROOF, round_)
 
+    def _end_expired(self, round_: int) -> None:
+        """Refuse plants whose attestation has expired; they must attest later rows."""
+        now, ledger = instant(self.requests.clock()), self.protocol.log.ledger
+        for member in self.requests.store.members():
+            if member.attestation is None or member.excuse is not None or not member.active:
+                continue
+            if member.attestation not in ledger.attestations(member.name, step=EXPIRED, at=now):
+                self._refuse(member.name, EXPIRED, round_)
+
+    def _ends_soon(self, member: Member) -> bool:
+        """Whether a plant's attestation expires within a fifth of its time."""
+        if member.attestation is None or member.excuse is not None:
+            return False
+        ledger = self.protocol.log.ledger
+        soon = self.requests.clock() + timedelta(days=ledger.terms.attestation_days) / 5
+        holding = ledger.attestations(member.name, step=EXPIRED, at=instant(soon))
+        return member.attestation not in holding
+
     def _refuse(self, plant: str, step: str, round_: int) -> None:
         self.requests.store.refused(plant, step)
         self.requests.store.note(
@@ -185,10 +246,6 @@ class RoundIntake:
 
     def decide_all(self, shown: Mapping[str, Reply | None]) -> Mapping[str, Decision]:
         """Verify all proofs in one call; each refusal names the step that failed."""
-        outcomes = self.intake.decide(shown, round_=self.round)
-        decisions = {}
-        for plant in shown:
-            failed = outcomes.get(plant, VerificationError(NO_PROOF, "no proof arrived"))
-            reasons = (f"step {failed.step}",) if failed else ()
-            decisions[plant] = Decision(admitted=failed is None, reasons=reasons)
-        return decisions
+        self.intake.decide(shown, round_=self.round)
+        decisions = self.intake.decisions()
+        return {plant: decisions[plant] for plant in shown}

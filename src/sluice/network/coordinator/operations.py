@@ -1,17 +1,26 @@
-"""Operators remove a plant and its rounds, or waive the proofs of a maintenance window."""
+"""Operators remove a plant and its rounds, abandon a round, or waive proofs for maintenance."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from sluice.attestation.log import ClientRemoved
+from sluice.attestation.log import ClientRemoved, RoundAbandoned
 from sluice.attestation.messages import Interval, ShadowOrder, Waiver, instant
-from sluice.errors import SettingError
+from sluice.errors import CheckpointError, SettingError
 from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.service import ABANDONED
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import model_hash
 
-__all__ = ["Back", "WaivedInterval", "go_back", "shadow_order_for", "waiver_for"]
+__all__ = [
+    "AbandonedRound",
+    "Back",
+    "WaivedInterval",
+    "abandon",
+    "go_back",
+    "shadow_order_for",
+    "waiver_for",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +73,54 @@ def _go_back(site: CoordinatorFolder, plant: str, *, before: int, at: datetime) 
     finally:
         store.close()
     return Back(model_of=checkpoint.round, given_up=counted - rounds.counted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbandonedRound:
+    """A round that an operator ended, and the model that the federation continues with."""
+
+    round: int
+    model: str  # the one the round was opened on
+
+
+def abandon(folder: Path, *, at: datetime) -> AbandonedRound:
+    """End the round in progress with the model it was opened on; no coordinator may run.
+
+    The checkpoint is saved first and the log is written last. If the process is killed in between,
+    the next run writes the log entry, and so does the same call again.
+    """
+    site = CoordinatorFolder(folder)
+    with site.alone():
+        return _abandon(site, at=at)
+
+
+def _abandon(site: CoordinatorFolder, *, at: datetime) -> AbandonedRound:
+    terms, protocol = site.terms, site.protocol()
+    standing = protocol.log.ledger.rounds.standing
+    if standing is None or standing.ended:
+        last = "no round was opened" if standing is None else f"round {standing.opened.round} ended"
+        raise SettingError(
+            f"federation {terms.federation!r} has no round in progress to abandon ({last}); "
+            "continue with 'sluice coordinator run'"
+        )
+    number, model = standing.opened.round, standing.opened.model
+    body = RoundAbandoned(round=number)
+    protocol.log.check(body, at=at)
+    store = CoordinatorStore(site.base)
+    try:
+        before = store.last(federation=terms.federation, before=number)
+        if before is None or model_hash(before.parameters) != model:
+            raise CheckpointError(
+                f"the store does not hold the model that round {number} was opened on; restore "
+                "store and log from the same backup"
+            )
+        unchanged = replace(before, round=number, excluded={}, unchanged=ABANDONED)
+        store.keep(unchanged, model, federation=terms.federation, at=at)
+        store.note("abandoned", plant="", round_=number, at=at)
+        protocol.log.append(body, at=at)
+    finally:
+        store.close()
+    return AbandonedRound(round=number, model=model)
 
 
 LONGEST_REASON = 200

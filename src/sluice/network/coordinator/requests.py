@@ -1,23 +1,46 @@
-"""Send signed questions to plants, read their answers strictly, and count malformed ones."""
+"""Send signed questions to plants, read their answers strictly, and count what is not valid.
 
-from collections.abc import Callable, Iterator, Mapping
+A phase ends when a quorum of the asked plants has given valid answers and a short grace is over, or
+at its deadline. Only valid answers count for the quorum: a plant that answers nonsense at once
+leaves the others no less time. A plant without a valid answer at the end is absent in the round.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from sluice.attestation.messages import SigningKey, sign
 from sluice.errors import DocumentError
-from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.wire import ANSWERS, QUESTIONS, Ask, Declined, Payload, Question, Wire
+from sluice.network.coordinator.pages import LogPages
+from sluice.network.coordinator.store import CoordinatorStore, Member
+from sluice.network.terms import FederationTerms
+from sluice.network.wire import (
+    ANSWERS,
+    QUESTIONS,
+    Ask,
+    AskLog,
+    Declined,
+    LogSeen,
+    Payload,
+    Question,
+    Wire,
+)
 
 __all__ = ["Requests"]
+
+PAGES_A_ROUND = 64
+"""Pages that a plant which is far behind gets before a round."""
+ROUNDING = 1e-9  # 0.3 of 10 plants is 3 despite float rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
     """Sends the coordinator's questions over the wire and reads the answers."""
 
-    federation: str
+    terms: FederationTerms
     key: SigningKey = field(repr=False)
+    pages: LogPages
     wire: Wire
     store: CoordinatorStore
     clock: Callable[[], datetime]
@@ -28,30 +51,87 @@ class Requests:
         *,
         round_: int,
         seconds: float,
-    ) -> Iterator[tuple[str, Payload]]:
-        """Ask each plant and yield the valid answers; record every other outcome as an event."""
-        began = self.clock()
-        questions = {plant: self._signed(plant, ask) for plant, ask in asks.items()}
-        silent = set(questions)
-        if questions:
-            for plant, raw in self.wire.ask(questions, seconds=seconds):
-                silent.discard(plant)
-                answer = self._read(plant, raw, round_=round_, began=began)
-                if answer is not None:
-                    yield plant, answer
-        for plant in sorted(silent):
-            self._note("silent", plant, round_)
+        accept: Callable[[str, Payload], bool],
+    ) -> None:
+        """Ask each plant, and give well-formed answers to `accept`, which says if they are valid.
 
-    def _signed(self, plant: str, ask: Ask) -> bytes:
-        question = Question(federation=self.federation, client=plant, ask=ask)
+        Every other outcome is recorded as an event. A plant without a valid answer is absent.
+        """
+        began, valid, refused = self.clock(), set[str](), set[str]()
+        members = {member.name: member for member in self.store.members()}
+        pending = {plant: self._signed(members[plant], ask) for plant, ask in asks.items()}
+        while pending:
+            left = seconds - (self.clock() - began).total_seconds()
+            missing = self._quorum(len(asks) - len(refused)) - len(valid)
+            if left <= 0 or missing <= 0:
+                break
+            arrived = 0
+            for plant, raw in self.wire.ask(
+                pending, seconds=left, quorum=missing, grace_s=self.terms.grace_s
+            ):
+                arrived += 1
+                answer = self._read(plant, raw, round_=round_, began=began)
+                accepted = answer is not None and accept(plant, answer)
+                (valid if accepted else refused).add(plant)
+            pending = {p: q for p, q in pending.items() if p not in valid | refused}
+            if arrived < missing:  # the time is up, or the wire has given the others up
+                break
+        for plant in sorted(pending):
+            self._note("silent", plant, round_)
+        for plant in sorted(set(asks) - valid):
+            self.store.absent(plant, max(round_, 1))  # the first round includes the start
+
+    def _quorum(self, asked: int) -> int:
+        return math.ceil(self.terms.quorum * asked - ROUNDING)
+
+    def catch_up(self, plants: Iterable[str], *, round_: int) -> None:
+        """Send the log to plants that are more than a page behind, for the time of the grace.
+
+        A plant that takes its pages is not absent. A plant that takes none is.
+        """
+        waiting = {each.name: each for each in self.store.members() if each.name in set(plants)}
+        for _ in range(PAGES_A_ROUND):
+            waiting = {name: each for name, each in waiting.items() if self.behind(each)}
+            if not waiting:
+                return
+            took: set[str] = set()
+
+            def accept(plant: str, answer: Payload, took: set[str] = took) -> bool:
+                took.add(plant)
+                return isinstance(answer, LogSeen)
+
+            asks = dict.fromkeys(waiting, AskLog())
+            self.ask(asks, round_=round_, seconds=self.terms.grace_s, accept=accept)
+            waiting = {
+                each.name: each
+                for each in self.store.members()
+                if each.name in took and each.seen > waiting[each.name].seen
+            }
+
+    def behind(self, member: Member) -> bool:
+        """Whether a plant misses more of the log than one page."""
+        return not self.pages.whole(self.pages.page(member.seen))
+
+    def _signed(self, member: Member, ask: Ask) -> bytes:
+        question = Question(
+            federation=self.terms.federation,
+            client=member.name,
+            page=self.pages.page(member.seen),
+            copied=member.copied,
+            ask=ask,
+        )
         return QUESTIONS.write(sign(question, self.key))
 
     def _read(self, plant: str, raw: bytes, *, round_: int, began: datetime) -> Payload | None:
         try:
-            answer = ANSWERS.read(raw).answer
+            read = ANSWERS.read(raw)
         except DocumentError:
             self._note("malformed", plant, round_)
             return None
+        answer = read.answer
+        self.store.seen(plant, min(read.seen, self.pages.log.ledger.size))
+        if self.store.answered_by(plant, read.instance):
+            self._note("copied", plant, round_)
         if isinstance(answer, Declined):
             self._note("declined", plant, round_)
             return None

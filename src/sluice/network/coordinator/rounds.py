@@ -8,10 +8,9 @@ killed.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from sluice.attestation.log import HEADS, Standing
-from sluice.attestation.messages import instant
+from sluice.attestation.messages import instant, update_digest
 from sluice.attestation.protocol import (
     Pledging,
     ProtocolCoordinator,
@@ -19,6 +18,7 @@ from sluice.attestation.protocol import (
 )
 from sluice.errors import CheckpointError, DocumentError, SettingError, VerificationError
 from sluice.federation import (
+    OUT_OF_SCALE,
     Attestation,
     CommitmentOnly,
     NothingShown,
@@ -38,6 +38,7 @@ from sluice.network.wire import (
     AskUpdate,
     Batch,
     CommitOnly,
+    Payload,
     Pledge,
     Revelation,
     model_hash,
@@ -47,7 +48,8 @@ from sluice.network.wire import (
 
 __all__ = ["LoggedTransport"]
 
-ROUND = "6"
+NO_TOKEN = "6.1"  # noqa: S105 - a step
+OTHER_UPDATE = "6.3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,6 @@ class LoggedTransport:
     terms: FederationTerms
     protocol: ProtocolCoordinator
     requests: Requests
-    log: Path
 
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
         """Ask for attestations, or collect the tokens of a round and return its updates."""
@@ -78,15 +79,19 @@ class LoggedTransport:
         exempt, now = self.protocol.log.ledger.exemptions, instant(self.requests.clock())
         asks = {plant: AskBatch(unproven=exempt.open_to(plant, at=now)) for plant in plants}
         replies: dict[str, Reply] = {}
-        seconds = self.terms.batch_deadline_s
-        for plant, answer in self.requests.ask(asks, round_=round_, seconds=seconds):
+
+        def accept(plant: str, answer: Payload) -> bool:
             match answer:
                 case Batch(commit=commit, proof=proof):
-                    replies.setdefault(plant, Attestation(commit=commit, proof=proof))
+                    replies[plant] = Attestation(commit=commit, proof=proof)
                 case CommitOnly(commit=commit):
-                    replies.setdefault(plant, CommitmentOnly(commit=commit))
+                    replies[plant] = CommitmentOnly(commit=commit)
                 case _:
-                    replies.setdefault(plant, NothingShown())
+                    replies[plant] = NothingShown()
+            return not isinstance(replies[plant], NothingShown)
+
+        seconds = self.terms.batch_deadline_s
+        self.requests.ask(asks, round_=round_, seconds=seconds, accept=accept)
         return replies
 
     def _members(self, requests: Mapping[str, Request]) -> dict[str, Member]:
@@ -97,7 +102,7 @@ class LoggedTransport:
         """Open the round, or return its state if the log has it open already."""
         rounds, model = self.protocol.log.ledger.rounds, model_hash(train.parameters)
         standing = rounds.standing
-        if standing is None or standing.aggregated:
+        if standing is None or standing.ended:
             now = self.requests.clock()
             deadline = now + timedelta(seconds=self.terms.round_deadline_s)
             self.protocol.open_round(model, deadline, at=now)
@@ -135,19 +140,23 @@ class LoggedTransport:
             and name not in standing.excluded
             and rounds.token(train.round, name) is None
         }
-        left = datetime.fromisoformat(standing.opened.deadline) - self.requests.clock()
-        for plant, answer in self.requests.ask(
-            asks, round_=train.round, seconds=max(0.0, left.total_seconds())
-        ):
+
+        def accept(plant: str, answer: Payload) -> bool:
             if not isinstance(answer, Pledge):
-                self._exclude(pledging, plant, ROUND)
-                continue
+                self._exclude(pledging, plant, NO_TOKEN)
+                return False
             now = self.requests.clock()
             try:
                 attested = self.protocol.attested(plant, asks[plant].attestation, at=now)
                 pledging.pledge(attested, answer.token, at=now)
             except VerificationError as error:
                 self._exclude(pledging, plant, error.step)
+                return False
+            return True
+
+        left = datetime.fromisoformat(standing.opened.deadline) - self.requests.clock()
+        seconds = max(0.0, left.total_seconds())
+        self.requests.ask(asks, round_=train.round, seconds=seconds, accept=accept)
         pledging.close(at=self.requests.clock())
 
     def _reveal(self, round_: int, members: Mapping[str, Member]) -> Mapping[str, Reply]:
@@ -159,53 +168,63 @@ class LoggedTransport:
             self._take(revealing, plant, raw, replies)
         standing = ledger.rounds.standing
         excluded = standing.excluded if standing else frozenset()
-        head, lines = self.protocol.log.signed_head(), self.log.read_bytes().split(b"\n")
         asks = {
-            name: AskUpdate(
-                round=round_,
-                head=HEADS.write(head),
-                lines=tuple(lines[member.seen : head.content.size]),
-            )
-            for name, member in members.items()
+            name: AskUpdate(round=round_)
+            for name in members
             if ledger.rounds.token(round_, name) is not None
-            and name not in replies
+            and (name not in replies or name in ledger.rounds.unseen)
             and name not in excluded
         }
-        seconds = self.terms.round_deadline_s
-        for plant, answer in self.requests.ask(asks, round_=round_, seconds=seconds):
-            if isinstance(answer, Revelation):
-                store.keep_update(plant, round_, answer.update)
-                store.renews(plant, renews=answer.renews)
-                self._take(revealing, plant, answer.update, replies)
+
+        def accept(plant: str, answer: Payload) -> bool:
+            if not isinstance(answer, Revelation):
+                return False
+            store.renews(plant, renews=answer.renews)
+            self._take(revealing, plant, answer.update, replies)
+            if plant in replies:
                 self._countersign(plant, answer.head)
-        for plant in set(asks) - set(replies):
-            # A plant restored from a backup knows less of the log: show it the whole log again.
-            store.seen(plant, 0)
+            return plant in replies and plant not in ledger.rounds.unseen
+
+        seconds = self.terms.round_deadline_s
+        self.requests.ask(asks, round_=round_, seconds=seconds, accept=accept)
+        for plant in revealing.leave_out_unseen(at=self.requests.clock()):
+            replies.pop(plant, None)
         return replies
 
     def _take(
         self, revealing: Revealing, plant: str, raw: bytes, replies: dict[str, Reply]
     ) -> None:
-        """Accept an update that is well formed and was pledged; exclude the plant otherwise."""
+        """Accept an update that was pledged and is within scale; exclude the plant otherwise.
+
+        The store keeps an accepted update before the log records it.
+        """
+        token = self.protocol.log.ledger.rounds.token(revealing.round, plant)
+        hashed = update_digest(self.terms.federation, plant, revealing.round, raw)
+        if token is None or token.update != hashed:
+            self._exclude(revealing, plant, OTHER_UPDATE)
+            return
+        count, largest = self.terms.weights, self.terms.update_max
         try:
-            update = read_update(raw, client=plant, count=self.terms.weights)
+            vector = read_update(raw, client=plant, count=count, largest=largest)
+        except DocumentError:
+            self._exclude(revealing, plant, OUT_OF_SCALE)
+            return
+        self.requests.store.keep_update(plant, revealing.round, raw)
+        try:
             pledge = self.protocol.pledge(plant, revealing.round)
             revealing.reveal(pledge, raw, at=self.requests.clock())
-        except (DocumentError, SettingError):
-            self._exclude(revealing, plant, ROUND)
         except VerificationError as error:
             self._exclude(revealing, plant, error.step)
         else:
-            replies[plant] = Trained(update=update)
+            replies[plant] = Trained(vector=vector)
 
     def _countersign(self, plant: str, raw: bytes) -> None:
-        """Log a plant's signature of the head; a signature of another log is only counted."""
+        """Log a plant's signature of the head. Without it, the plant's update does not count."""
         now, last = self.requests.clock(), self.protocol.log.ledger.rounds.last
         try:
             head = HEADS.read(raw).content
             if head.signer == plant:
                 self.protocol.countersign(raw, at=now)
-                self.requests.store.seen(plant, head.size)
                 return
         except (DocumentError, VerificationError):
             pass

@@ -6,19 +6,64 @@ it saves the checkpoint first and logs the model second. If it is killed in betw
 model when it resumes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from sluice.aggregation import RULES
-from sluice.detector import initial
-from sluice.errors import CheckpointError, RefusedError
-from sluice.federation import Checkpoint, Decision, RootTrainer, admit, begin, take_round
-from sluice.network.coordinator.intake import NO_PROOF, Intake
+from sluice.aggregation import RULES, Aggregate, RootUpdate, Rule, State, Update
+from sluice.attestation.log import RoundAbandoned
+from sluice.detector import Parameters, initial
+from sluice.errors import CheckpointError, RefusedError, SluiceError
+from sluice.federation import NOT_FINITE, Checkpoint, RootTrainer, admit, begin, take_round
+from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.rounds import LoggedTransport
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import model_hash
 
-__all__ = ["CoordinatorService"]
+__all__ = ["ABANDONED", "CoordinatorService"]
+
+ABANDONED = "abandoned"
+"""Why a checkpoint has the weights that its round was opened with: an operator ended the round."""
+
+
+class _AggregationError(RefusedError):
+    """The rule, or the server's own training, failed on these updates or this model."""
+
+
+@dataclass(frozen=True, slots=True)
+class _GuardedRule:
+    """A rule whose failure ends the round with unchanged weights, and not the federation."""
+
+    rule: Rule
+
+    @property
+    def needs_root(self) -> bool:
+        return self.rule.needs_root
+
+    def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, State]:
+        with _failures_refused():
+            return self.rule(updates, state)
+
+
+@dataclass(frozen=True, slots=True)
+class _GuardedRoot:
+    """The server's own training, whose failure ends the round with unchanged weights."""
+
+    root: RootTrainer
+
+    def __call__(self, parameters: Parameters, round_: int) -> Parameters:
+        with _failures_refused():
+            trained = self.root(parameters, round_)
+            RootUpdate(vector=trained - parameters)  # it must be finite and not zero
+            return trained
+
+
+@contextmanager
+def _failures_refused() -> Iterator[None]:
+    try:
+        yield
+    except (SluiceError, ArithmeticError, ValueError) as error:
+        raise _AggregationError(f"the updates cannot be aggregated: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +91,32 @@ class CoordinatorService:
         """Admit plants and begin; save nothing unless a plant is admitted."""
         terms = self.transport.terms
         self._admit(0)
-        start = begin(initial(terms.framing.width, seed=terms.seed), self._decisions())
+        start = begin(initial(terms.framing.width, seed=terms.seed), self.intake.decisions())
         self._keep(start)
         return start
 
     def _round(self, before: Checkpoint) -> Checkpoint:
-        """Run one round; a round without updates leaves the weights unchanged."""
+        """Run one round; a round without a usable aggregate leaves the weights unchanged."""
         number = before.round + 1
         if not self._begun(number):
             self._admit(number)
-        current = replace(before, decisions=self._decisions())
+        current = replace(before, decisions=self.intake.decisions(), excluded={}, unchanged=None)
         if not current.admitted:
             raise RefusedError(
                 f"round {number} has no plant with an attestation; see 'sluice coordinator status' "
                 "and run again when plants are online"
             )
+        terms = self.transport.terms
         try:
-            after = take_round(current, self.transport, RULES[self.transport.terms.rule], self.root)
+            after = take_round(
+                current,
+                self.transport,
+                _GuardedRule(RULES[terms.rule]),
+                _GuardedRoot(self.root) if self.root else None,
+                update_max=terms.update_max,
+            )
+        except _AggregationError:
+            after = replace(current, round=number, unchanged=NOT_FINITE)
         except RefusedError:
             after = replace(current, round=number)
         self._keep(after)
@@ -76,18 +130,12 @@ class CoordinatorService:
     def _admit(self, round_: int) -> None:
         if self.shadow is not None:
             self.intake.set_gate(shadow=self.shadow)
+        requests = self.transport.requests
+        active = {member.name for member in self._store.members() if member.active}
+        requests.catch_up(active & requests.wire.present(), round_=round_)
         plants = self.intake.due(round_=round_)
         if plants:
             admit(plants, self.transport, self.intake.before(round_), round_=round_)
-
-    def _decisions(self) -> Mapping[str, Decision]:
-        return {
-            member.name: Decision(admitted=False, reasons=(f"step {member.step or NO_PROOF}",))
-            if member.attestation is None
-            else Decision(admitted=True, reasons=(member.state,) if member.excuse else ())
-            for member in self._store.members()
-            if member.active
-        }
 
     def _keep(self, checkpoint: Checkpoint) -> None:
         self._store.keep(
@@ -98,24 +146,39 @@ class CoordinatorService:
         )
 
     def _close(self, after: Checkpoint) -> None:
-        """Log the model of a saved round, and count the plants that did not take part."""
-        revealing = self.transport.protocol.revealing(after.round)
-        clock = self.transport.requests.clock
-        members = revealing.finish(model_hash(after.parameters), at=clock())
+        """Log the model of a saved round, and suspend plants that are absent too often."""
+        protocol, clock = self.transport.protocol, self.transport.requests.clock
+        rounds = protocol.log.ledger.rounds
+        if after.unchanged == ABANDONED:
+            protocol.log.append(RoundAbandoned(round=after.round), at=clock())
+            return
+        revealing = protocol.revealing(after.round)
+        revealed = rounds.standing.revealed if rounds.standing else frozenset()
+        if after.unchanged is not None:  # no update is in the model
+            for plant in rounds.members:
+                revealing.exclude(plant, after.unchanged, at=clock())
+            kind = f"weights unchanged: step {after.unchanged}"
+            self._store.note(kind, plant="", round_=after.round, at=clock())
+        revealing.finish(model_hash(after.parameters), at=clock())
+        requests, terms = self.transport.requests, self.transport.terms
         for member in self._store.members():
-            if member.name in members:
-                self._store.took_part(member.name)
-            elif member.active:
-                limit = self.transport.terms.suspend_after
-                self._store.failed(member.name, limit=limit, at=clock())
+            late = member.active and member.name not in revealed
+            if late and not requests.behind(member):  # a plant far behind still gets the log
+                self._store.absent(member.name, after.round)
+        self._store.suspend(after.round, after=terms.suspend_after, at=clock())
+        self._store.prune(after.round, keep=terms.keep_rounds)
 
     def _resume(self) -> Checkpoint | None:
         """Return the last checkpoint, after checking that log and store agree."""
         checkpoint = self._store.last(federation=self.transport.terms.federation)
         standing = self.transport.protocol.log.ledger.rounds.standing
         logged = 0 if standing is None else standing.opened.round
-        if standing is not None and not standing.aggregated:
-            if checkpoint is not None and checkpoint.round == logged and standing.closed:
+        if standing is not None and not standing.ended:
+            if (
+                checkpoint is not None
+                and checkpoint.round == logged
+                and (standing.closed or checkpoint.unchanged == ABANDONED)
+            ):
                 self._close(checkpoint)
                 return checkpoint
             logged -= 1

@@ -20,6 +20,12 @@ from sluice.federation import Checkpoint, CheckpointFile
 
 __all__ = ["SHADOW", "CoordinatorStore", "Member"]
 
+BATCH_ASKS = 3
+"""How often in a row a plant that trains is asked for the new batch that it has announced."""
+
+WINDOW = 4
+"""A plant's absences count for this many times `suspend_after` rounds."""
+
 SHADOW = "shadow"
 """The excuse of a plant that takes part without a proof because the gate is in shadow mode."""
 
@@ -31,14 +37,16 @@ class Member:
     name: str
     node_key: bytes
     rules: str  # the rules file's text
-    failed: int  # consecutive rounds in which it did not take part
+    absences: int  # recent rounds in which it gave no valid answer in time, in some phase
     suspended: bool
     removed: bool
-    seen: int  # log entries that it has countersigned
+    seen: int  # log entries that it has verified
     step: str | None  # the step at which its batch was last refused
     attestation: str | None  # the attestation under which it takes part
     excuse: str | None  # why it needs no proof: SHADOW, or a waiver's digest
     renews: bool  # it announced a new batch to attest
+    unanswered: int  # how often in a row it was asked for that batch and did not deliver
+    copied: bool  # two processes answer as this plant
 
     @property
     def active(self) -> bool:
@@ -53,7 +61,8 @@ class Member:
         if self.attestation is None:
             return f"left out at step {self.step or '4'}"
         if self.excuse is None:
-            return "attested"
+            late = self.renews and self.unanswered >= BATCH_ASKS
+            return "attested; its new batch did not arrive" if late else "attested"
         if self.excuse == SHADOW:
             return "in shadow: would have been refused at step 4"
         return f"by waiver {self.excuse[:12]}, without a proof"
@@ -61,12 +70,16 @@ class Member:
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS invitations (
-    digest TEXT PRIMARY KEY, plant TEXT NOT NULL, made TEXT NOT NULL, used TEXT);
+    digest TEXT PRIMARY KEY, plant TEXT NOT NULL, made TEXT NOT NULL, used TEXT,
+    expires TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS plants (
     name TEXT PRIMARY KEY, node_key BLOB NOT NULL, rules TEXT NOT NULL, joined TEXT NOT NULL,
-    failed INTEGER NOT NULL DEFAULT 0, suspended TEXT, removed TEXT,
+    suspended TEXT, removed TEXT,
     seen INTEGER NOT NULL DEFAULT 0, step TEXT, attestation TEXT,
-    excuse TEXT, renews INTEGER NOT NULL DEFAULT 0);
+    excuse TEXT, renews INTEGER NOT NULL DEFAULT 0, unanswered INTEGER NOT NULL DEFAULT 0,
+    instance TEXT, earlier TEXT, copied INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS absences (
+    plant TEXT NOT NULL, round INTEGER NOT NULL, PRIMARY KEY (plant, round));
 CREATE TABLE IF NOT EXISTS checkpoints (
     round INTEGER PRIMARY KEY, content BLOB NOT NULL, model TEXT NOT NULL, made TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS updates (
@@ -77,7 +90,14 @@ CREATE TABLE IF NOT EXISTS events (
 """
 
 
-COLUMNS = (("excuse", "TEXT"), ("renews", "INTEGER NOT NULL DEFAULT 0"))
+COLUMNS = (
+    ("excuse", "TEXT"),
+    ("renews", "INTEGER NOT NULL DEFAULT 0"),
+    ("unanswered", "INTEGER NOT NULL DEFAULT 0"),
+    ("instance", "TEXT"),
+    ("earlier", "TEXT"),
+    ("copied", "INTEGER NOT NULL DEFAULT 0"),
+)
 """Columns that the `plants` table of an earlier version lacks."""
 
 
@@ -110,19 +130,19 @@ class CoordinatorStore:
 
     # -- invitations --------------------------------------------------------------------------
 
-    def invite(self, plant: str, secret: str, *, at: datetime) -> None:
+    def invite(self, plant: str, secret: str, *, at: datetime, expires: datetime) -> None:
         """Store an invitation by the hash of its secret; older unused ones become invalid."""
         with self._changing() as base:
             base.execute("DELETE FROM invitations WHERE plant = ? AND used IS NULL", (plant,))
             base.execute(
-                "INSERT INTO invitations VALUES (?, ?, ?, NULL)",
-                (_digest(secret), plant, instant(at)),
+                "INSERT INTO invitations VALUES (?, ?, ?, NULL, ?)",
+                (_digest(secret), plant, instant(at), instant(expires)),
             )
 
-    def invited(self, plant: str, secret: str) -> None:
-        """Raise unless this plant holds an unused invitation."""
+    def invited(self, plant: str, secret: str, *, at: datetime) -> None:
+        """Raise unless this plant holds an invitation that is unused and has not expired."""
         row = self._base.execute(
-            "SELECT plant, used FROM invitations WHERE digest = ?", (_digest(secret),)
+            "SELECT plant, used, expires FROM invitations WHERE digest = ?", (_digest(secret),)
         ).fetchone()
         if row is None or row[0] != plant:
             raise RefusedError(
@@ -133,6 +153,11 @@ class CoordinatorStore:
             raise RefusedError(
                 f"the invitation of {plant!r} was used on {row[1]} and is valid once only; make a "
                 "new one with 'sluice coordinator invite'"
+            )
+        if instant(at) > row[2]:
+            raise RefusedError(
+                f"the invitation of {plant!r} expired on {row[2]}; make a new one with 'sluice "
+                "coordinator invite'"
             )
 
     def join(self, plant: str, secret: str, *, node_key: bytes, rules: str, at: datetime) -> None:
@@ -153,15 +178,16 @@ class CoordinatorStore:
     def members(self) -> tuple[Member, ...]:
         """Return the plants that have joined, by name."""
         rows = self._base.execute(
-            "SELECT name, node_key, rules, failed, suspended, removed, seen, step, attestation, "
-            "excuse, renews FROM plants ORDER BY name"
+            "SELECT name, node_key, rules, (SELECT COUNT(*) FROM absences WHERE plant = name), "
+            "suspended, removed, seen, step, attestation, excuse, renews, unanswered, copied "
+            "FROM plants ORDER BY name"
         )
         return tuple(
             Member(
                 name=row[0],
                 node_key=row[1],
                 rules=row[2],
-                failed=row[3],
+                absences=row[3],
                 suspended=row[4] is not None,
                 removed=row[5] is not None,
                 seen=row[6],
@@ -169,6 +195,8 @@ class CoordinatorStore:
                 attestation=row[8],
                 excuse=row[9],
                 renews=bool(row[10]),
+                unanswered=row[11],
+                copied=bool(row[12]),
             )
             for row in rows
         )
@@ -176,7 +204,10 @@ class CoordinatorStore:
     def admitted(self, plant: str, attestation: str, *, excuse: str | None = None) -> None:
         """Record a plant's attestation, and its excuse if it has no proof."""
         self._set(
-            plant, "attestation = ?, excuse = ?, step = NULL, renews = 0", attestation, excuse
+            plant,
+            "attestation = ?, excuse = ?, step = NULL, renews = 0, unanswered = 0",
+            attestation,
+            excuse,
         )
 
     def refused(self, plant: str, step: str) -> None:
@@ -185,29 +216,60 @@ class CoordinatorStore:
 
     def renews(self, plant: str, *, renews: bool) -> None:
         """Record whether a plant has a new batch to attest."""
-        self._set(plant, "renews = ?", int(renews))
+        change = "renews = ?" if renews else "renews = ?, unanswered = 0"
+        self._set(plant, change, int(renews))
+
+    def unanswered(self, plant: str) -> None:
+        """Count a question for a plant's new batch that it did not answer with a batch."""
+        self._set(plant, "unanswered = unanswered + ?", 1)
 
     def seen(self, plant: str, size: int) -> None:
-        """Record how many log entries a plant has countersigned."""
+        """Record how many log entries a plant has verified."""
         self._set(plant, "seen = ?", size)
 
-    def took_part(self, plant: str) -> None:
-        """Record that a plant took part in a round."""
-        self._set(plant, "failed = failed * ?", 0)
+    def answered_by(self, plant: str, instance: str) -> bool:
+        """Record which process answered for a plant; return whether two of them take turns.
 
-    def failed(self, plant: str, *, limit: int, at: datetime) -> None:
-        """Count a round without this plant; at the limit, suspend it until it is reinstated."""
-        self._set(plant, "failed = failed + ?", 1)
+        A process that answers again after another one did is a second one beside it. A process
+        that never answered before is a restart.
+        """
+        row = self._base.execute(
+            "SELECT instance, earlier, copied FROM plants WHERE name = ?", (plant,)
+        ).fetchone()
+        if row is None or instance == row[0]:
+            return row is not None and bool(row[2])
+        copied = bool(instance == row[1])
+        self._set(plant, "instance = ?, earlier = ?, copied = ?", instance, row[0], int(copied))
+        return copied
+
+    def absent(self, plant: str, round_: int) -> None:
+        """Record that a plant gave no valid answer in time, in some phase of a round."""
         with self._changing() as base:
+            base.execute("INSERT OR IGNORE INTO absences VALUES (?, ?)", (plant, round_))
+
+    def suspend(self, round_: int, *, after: int, at: datetime) -> None:
+        """Suspend plants that were absent in `after` of the last `4 * after` rounds.
+
+        Older absences are deleted. Single rounds with an answer therefore clear nothing.
+        """
+        with self._changing() as base:
+            base.execute("DELETE FROM absences WHERE round <= ?", (round_ - WINDOW * after,))
             base.execute(
-                "UPDATE plants SET suspended = ? "
-                "WHERE name = ? AND failed >= ? AND suspended IS NULL",
-                (instant(at), plant, limit),
+                "UPDATE plants SET suspended = ? WHERE suspended IS NULL AND removed IS NULL "
+                "AND (SELECT COUNT(*) FROM absences WHERE plant = name) >= ?",
+                (instant(at), after),
             )
 
     def reinstate(self, plant: str) -> None:
-        """End a suspension."""
-        self._set(plant, "suspended = NULL, failed = ?", 0)
+        """End a suspension and clear the plant's absences."""
+        if plant in {each.name for each in self.members() if not each.suspended}:
+            raise SettingError(
+                f"plant {plant!r} is not suspended, so there is no suspension to end; 'sluice "
+                "coordinator status' shows each plant's state"
+            )
+        with self._changing() as base:  # first: killed in between, the same call completes it
+            base.execute("DELETE FROM absences WHERE plant = ?", (plant,))
+        self._set(plant, "suspended = NULL, unanswered = ?", 0)
 
     def remove(self, plant: str, *, at: datetime) -> None:
         """Remove a plant for good; it gets no more questions."""
@@ -250,6 +312,13 @@ class CoordinatorStore:
         """Return the saved updates of a round, by plant; they survive a restart."""
         rows = self._base.execute("SELECT plant, content FROM updates WHERE round = ?", (round_,))
         return dict(rows.fetchall())
+
+    def prune(self, round_: int, *, keep: int) -> None:
+        """Delete checkpoints, updates and events of rounds that are `keep` rounds old or more."""
+        before = round_ - keep
+        with self._changing() as base:
+            for kind in ("checkpoints", "updates", "events"):
+                base.execute(f"DELETE FROM {kind} WHERE round <= ?", (before,))  # noqa: S608
 
     # -- events -------------------------------------------------------------------------------
 

@@ -259,7 +259,7 @@ class Agent:
         reply = self._trainer(archived.share).exchange({self.name: request})[self.name]
         if not isinstance(reply, Trained):
             raise ProverError(f"training in round {ask.round} returned no update")
-        raw = packed_update(reply.update)
+        raw = packed_update(reply.vector)
         pledged = archived.state.pledge(ask.round, model_hash(before), raw)
         with atomically(update) as draft:
             draft.write_bytes(raw)

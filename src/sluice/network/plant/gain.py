@@ -97,7 +97,7 @@ def _trained_alone(
         request = Train(round=number, parameters=weights)
         reply = trainer.exchange({name: request})[name]
         assert isinstance(reply, Trained)
-        weights = (weights + reply.update.vector).astype(np.float32)
+        weights = (weights + reply.vector).astype(np.float32)
         on_round()
     return weights
 

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import ConfigDict, Discriminator, StringConstraints
 
-from sluice.aggregation import Update
+from sluice.aggregation import Vector, checked_vector
 from sluice.attestation import digest
 from sluice.attestation.messages import (
     STRICT,
@@ -27,7 +27,7 @@ from sluice.attestation.messages import (
     Signed,
 )
 from sluice.detector import Parameters
-from sluice.errors import DocumentError
+from sluice.errors import DocumentError, SettingError
 from sluice.network.wire.wire import LARGEST_MESSAGE
 
 __all__ = [
@@ -57,7 +57,6 @@ __all__ = [
     "write_parameters",
 ]
 
-WEIGHT_BYTES = 8
 LARGEST_TAIL = 1_024
 _PROTOCOL = re.compile(rb'"protocol":(\d{1,9}),"schema":')
 
@@ -246,19 +245,19 @@ def model_hash(parameters: Parameters) -> str:
     return digest("model", write_parameters(parameters)).hex()
 
 
-def packed_update(update: Update) -> bytes:
-    """Return an update as its number of windows (8 bytes, big endian) and its float32 weights."""
-    return int(update.weight).to_bytes(WEIGHT_BYTES, "big") + write_parameters(
-        update.vector.astype(np.float32)
-    )
+def packed_update(vector: Vector) -> bytes:
+    """Return an update as its weights: float32, little endian, and nothing else."""
+    return vector.astype("<f4").tobytes()
 
 
-def read_update(raw: bytes, *, client: str, count: int) -> Update:
-    """Read a plant's update of `count` weights."""
-    weight = int.from_bytes(raw[:WEIGHT_BYTES], "big")
-    if not 0 < weight < 1 << 48:
+def read_update(raw: bytes, *, client: str, count: int, largest: float) -> Vector:
+    """Read a plant's update: exactly `count` finite weights, none larger than `largest`."""
+    if len(raw) != 4 * count:
         raise DocumentError(
-            f"the update of {client!r} claims {weight} windows; expected 1 to {(1 << 48) - 1}"
+            f"the update of {client!r} has {len(raw):,} bytes; this model needs {4 * count:,}"
         )
-    vector = read_parameters(raw[WEIGHT_BYTES:], count=count)
-    return Update(client=client, vector=vector, weight=weight)
+    vector = np.frombuffer(raw, dtype="<f4").astype(np.float32)
+    try:
+        return checked_vector(vector, f"the update of {client!r}", largest=largest)
+    except SettingError as error:
+        raise DocumentError(str(error)) from None

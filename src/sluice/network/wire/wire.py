@@ -20,8 +20,18 @@ class Wire(Protocol):
         """Return the plants that are online; questions to others would only time out."""
         ...
 
-    def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
-        """Ask each named plant and yield answers as they arrive, for so many seconds."""
+    def ask(
+        self,
+        questions: Mapping[str, bytes],
+        *,
+        seconds: float,
+        quorum: int | None = None,
+        grace_s: float = 0.0,
+    ) -> Iterator[tuple[str, bytes]]:
+        """Ask each named plant and yield answers as they arrive, for so many seconds.
+
+        With a quorum, stop earlier: `grace_s` seconds after so many plants have answered.
+        """
         ...
 
 
@@ -48,6 +58,8 @@ class Direct:
         questions: Mapping[str, bytes],
         *,
         seconds: float,  # noqa: ARG002 - answers come at once
+        quorum: int | None = None,  # noqa: ARG002
+        grace_s: float = 0.0,  # noqa: ARG002
     ) -> Iterator[tuple[str, bytes]]:
         """Ask each plant of this process."""
         for plant, question in questions.items():

@@ -31,9 +31,9 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
         {plant.name: int(plant.takes_part) for plant in snapshot.plants},
     )
     yield from _by_plant(
-        "sluice_plant_failed_rounds",
-        "Consecutive rounds without a plant.",
-        {plant.name: plant.failed for plant in snapshot.plants},
+        "sluice_plant_absent_rounds",
+        "Recent rounds in which a plant gave no valid answer in time.",
+        {plant.name: plant.absences for plant in snapshot.plants},
     )
     yield from _by_plant(
         "sluice_plant_malformed_total",

@@ -66,7 +66,7 @@ class PlantRow:
     state: str
     why: str  # the step in words; empty if it takes part
     takes_part: bool
-    failed: int
+    absences: int
     malformed: int
     prove_s: float | None  # from the question to the proof, with the transfer
     verify_s: float | None
@@ -145,7 +145,7 @@ def _gate(system: str, *, shadow: bool) -> str:
 def _phase(standing: Standing | None, *, last: int) -> tuple[str, str]:
     if standing is None:
         return "not started", ""
-    if standing.aggregated:
+    if standing.ended:
         return ("finished" if standing.opened.round >= last else "between rounds"), ""
     if standing.closed:
         return "collecting updates", ""
@@ -159,7 +159,7 @@ def _plant(member: Member, store: CoordinatorStore) -> PlantRow:
         state=member.state,
         why=plain(member.step or "4") if left_out else "",
         takes_part=member.active and member.attestation is not None,
-        failed=member.failed,
+        absences=member.absences,
         malformed=store.counts().get((member.name, "malformed"), 0),
         prove_s=store.mean_seconds("answered batch").get(member.name),
         verify_s=store.mean_seconds("verified").get(member.name),

@@ -16,6 +16,11 @@ WORDS = {
     "5.7": "its proof has the wrong shape",
     "5.8": "its proof does not verify",
     "6": "it sent no token in time, or an update that it had not pledged",
+    "6.1": "its token is not a signed document of this protocol",
+    "6.2": "its token is for another round, model or batch",
+    "6.3": "its update is not the one it had pledged",
+    "6.4": "its update has another size, is not finite, or is out of scale",
+    "6.5": "the updates of the round had no finite aggregate",
     "7": "it has seen a different log",
 }
 

@@ -8,7 +8,6 @@ import pytest
 
 from sluice.aggregation import Fresh, RuleMemory, Vector
 from sluice.aggregation.registry import RULES
-from sluice.aggregation.update import Update
 from sluice.arrays import Floats
 from sluice.detector.autoencoder import Parameters
 from sluice.federation.messages import Reply, Request, Show, Train, Trained
@@ -30,9 +29,7 @@ class Sending:
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
         self.asked.append(tuple(requests))
         return {
-            client: Trained(
-                update=Update(client=client, vector=np.full(SIZE, self.vectors[client]), weight=3)
-            )
+            client: Trained(vector=np.full(SIZE, self.vectors[client]))
             for client, request in requests.items()
             if isinstance(request, Train) and client not in self.silent
         }
@@ -55,7 +52,7 @@ def training(clients: str, *, round_: int = 1) -> dict[str, Request]:
 
 def sent(replies: Mapping[str, Reply]) -> dict[str, float]:
     return {
-        client: float(reply.update.vector[0])
+        client: float(reply.vector[0])
         for client, reply in replies.items()
         if isinstance(reply, Trained)
     }
@@ -72,6 +69,7 @@ def blending(
         inner=inner,
         clean=clean,
         malicious=("b",),
+        rows=dict.fromkeys("abc", 3),
         rule=RULES[rule],
         root=root,
         heard=heard or Eavesdropper(),
@@ -88,9 +86,7 @@ def test_an_attack_sees_its_own_update_and_all_honest_ones_but_no_accomplices() 
         (4.0, (1.0, 3.0)),
     ]
     assert {c: v for c, v in sent(replies).items() if c in "ac"} == {"a": 1.0, "c": 3.0}
-    reply = replies["b"]
-    assert isinstance(reply, Trained)
-    assert (reply.update.client, reply.update.weight) == ("b", 3)
+    assert sent(replies)["b"] == attack.seen[0][2]
 
 
 def test_every_client_and_round_has_a_seed_of_its_own_and_keeps_it() -> None:

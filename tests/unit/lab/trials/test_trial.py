@@ -7,7 +7,6 @@ import pytest
 
 from sluice.admission.gate import Gate
 from sluice.admission.policy import PaperPolicy
-from sluice.aggregation.update import Update
 from sluice.detector.autoencoder import Descent
 from sluice.detector.model import DetectorKind
 from sluice.errors import SettingError
@@ -141,15 +140,12 @@ def test_an_attack_on_updates_shows_a_clean_batch_and_another_outcome(tried: Tri
 def test_malicious_clients_see_the_other_updates_and_change_only_their_own() -> None:
     class Fixed:
         def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
-            return {
-                c: Trained(update=Update(client=c, vector=np.arange(1.0, 4.0), weight=2))
-                for c in requests
-            }
+            return {c: Trained(vector=np.arange(1.0, 4.0)) for c in requests}
 
     asked = dict.fromkeys("abc", Train(round=1, parameters=np.zeros(3, np.float32)))
     transport = MaliciousTransport(inner=Fixed(), malicious=("b",), attack=SignFlip(), seed=0)
     replies = transport.exchange(asked)
-    vectors = {c: reply.update.vector for c, reply in replies.items() if isinstance(reply, Trained)}
+    vectors = {c: reply.vector for c, reply in replies.items() if isinstance(reply, Trained)}
     np.testing.assert_array_equal(vectors["b"], -np.arange(1.0, 4.0))
     np.testing.assert_array_equal(vectors["a"], np.arange(1.0, 4.0))
 
