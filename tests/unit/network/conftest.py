@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sluice.attestation.log.entries import LogTerms
+from sluice.attestation.messages.messages import REGISTRATIONS
+from sluice.attestation.messages.orders import APPROVALS, approve
+from sluice.attestation.messages.signing import SigningKey
 from sluice.detector.autoencoder import Descent
 from sluice.federation.rounds import Checkpoint
 from sluice.invariants.mining.profiles import mine
@@ -52,6 +56,7 @@ class Consortium:
     record: Path
     rules: Path
     site: CoordinatorFolder
+    approver: SigningKey = field(default_factory=SigningKey.generate)
     clock: Clock = field(default_factory=Clock)
     plants: dict[str, Answerer] = field(default_factory=dict)
 
@@ -65,12 +70,23 @@ class Consortium:
             load_rules(self.rules),
             self.rules.read_text(encoding="utf-8"),
             TrainingRows(record=str(self.record), start=start, stop=start + rows),
+            at=self.clock(),
+            reveal_rows=True,
         )
         return read_document(JoinRequest, membership.folder / "request.json", private=True)
 
+    def approval(self, request: JoinRequest, key: SigningKey | None = None) -> bytes:
+        """Sign the rules of a request, as the approver does with a file."""
+        rules = REGISTRATIONS.read(request.registration.encode()).content.rules
+        return APPROVALS.write(approve(rules, key or self.approver))
+
+    def enrol(self, request: JoinRequest) -> None:
+        """Hand in a request with its approval."""
+        self.site.enrol(request, approvals=[self.approval(request)], at=self.clock())
+
     def join(self, name: str, index: int, *, rows: int = ROWS) -> Agent:
-        self.site.enrol(self.request(name, index, rows=rows), at=self.clock())
-        agent = PlantFolder(self.folder / name).agent()
+        self.enrol(self.request(name, index, rows=rows))
+        agent = PlantFolder(self.folder / name).agent(reveal_rows=True)
         self.plants[name] = agent
         return agent
 
@@ -100,8 +116,11 @@ Founder = Callable[..., Consortium]
 
 @pytest.fixture
 def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
-    def make(rule: str = "fedavg", suspend_after: int = 5) -> Consortium:
+    def make(
+        rule: str = "fedavg", suspend_after: int = 5, log: LogTerms | None = None
+    ) -> Consortium:
         record, rules = line_files
+        approver = SigningKey.generate()
         plan = FederationPlan(
             federation="water",
             host="127.0.0.1",
@@ -114,9 +133,11 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             rule=rule,
             descent=Descent(epochs=1, batch=256),
             suspend_after=suspend_after,
+            log=log or LogTerms(history=True),
+            approvers=(approver.public,),
         )
         site = found_federation(tmp_path / "coordinator", plan, at=START)
-        return Consortium(tmp_path, record, rules, site)
+        return Consortium(tmp_path, record, rules, site, approver)
 
     return make
 

@@ -23,30 +23,30 @@ def consortium(founder: Founder) -> Consortium:
 
 def test_an_invitation_serves_once(consortium: Consortium) -> None:
     request = consortium.request("north", 0)
-    consortium.site.enrol(request, at=consortium.clock())
+    consortium.enrol(request)
     with pytest.raises(RefusedError, match="was used on"):
-        consortium.site.enrol(request, at=consortium.clock())
+        consortium.enrol(request)
 
 
 def test_an_invitation_is_for_one_plant(consortium: Consortium) -> None:
     request = consortium.request("north", 0)
     with pytest.raises(RefusedError, match="no valid invitation with this secret"):
-        consortium.site.enrol(replace(request, plant="south"), at=consortium.clock())
+        consortium.enrol(replace(request, plant="south"))
     with pytest.raises(RefusedError, match="no valid invitation with this secret"):
-        consortium.site.enrol(replace(request, secret="0" * 64), at=consortium.clock())
+        consortium.enrol(replace(request, secret="0" * 64))
 
 
 def test_a_newer_invitation_ends_the_older_one(consortium: Consortium) -> None:
     request = consortium.request("north", 0)
     consortium.site.invite("north", at=consortium.clock())
     with pytest.raises(RefusedError, match="no valid invitation with this secret"):
-        consortium.site.enrol(request, at=consortium.clock())
+        consortium.enrol(request)
 
 
 def test_a_node_key_of_another_kind_is_refused(consortium: Consortium) -> None:
     request = consortium.request("north", 0)
     with pytest.raises(DocumentError, match="not a P-384 public key"):
-        consortium.site.enrol(replace(request, node_key="nonsense"), at=consortium.clock())
+        consortium.enrol(replace(request, node_key="nonsense"))
 
 
 def test_secrets_are_their_owners_alone(consortium: Consortium) -> None:
@@ -114,7 +114,7 @@ def test_an_update_that_is_no_number_or_out_of_scale_is_refused(number: float) -
 
 
 def test_a_full_disk_changes_nothing_and_says_so(consortium: Consortium) -> None:
-    consortium.site.enrol(consortium.request("north", 0), at=START)
+    consortium.enrol(consortium.request("north", 0))
     store = CoordinatorStore(consortium.site.base)
     pages = store._base.execute("PRAGMA page_count").fetchone()[0]
     store._base.execute(f"PRAGMA max_page_count = {pages}")

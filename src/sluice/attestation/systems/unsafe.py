@@ -152,7 +152,9 @@ class Unsafe:
 
     def __post_init__(self) -> None:
         if self.reveal_rows is not True:
-            raise SettingError("the system 'unsafe' reveals every row; use 'full'")
+            raise SettingError(
+                "the system 'unsafe' reveals every row; consent with --reveal-rows, or use 'full'"
+            )
 
     @property
     def name(self) -> str:
