@@ -1,5 +1,6 @@
 """A plant that waits for a lucky draw: how many challenges the log gives it."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -53,11 +54,8 @@ class Cheat:
         drawn = 0
         for each in received:
             since += ANSWER + TICK
-            try:
+            with suppress(VerificationError):
                 each.challenge(at=since)
-            except VerificationError as error:
-                assert error.step == "3"
-            else:
                 drawn += 1
         return drawn
 

@@ -47,21 +47,21 @@ __all__ = ["CHALLENGED", "Ledger", "LedgerState", "Logged", "needs_challenge", "
 
 CHALLENGED = ("sampled",)
 """Names of the systems whose commitments are challenged before they are attested."""
-AHEAD = timedelta(hours=14)
-"""How far a plant's clock, which has no time zone, can be ahead of UTC."""
-BEHIND = timedelta(hours=12)
-"""How far a plant's clock can be behind UTC."""
+AHEAD = 14
+"""Hours that a plant's clock, which has no time zone, can be ahead of UTC."""
+BEHIND = 12
+"""Hours that a plant's clock can be behind UTC."""
 RECENT = 16_384
 """A head can be countersigned while it is at most this many entries old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """A commitment in the log: its index, and the registration in force at that entry."""
+    """A commitment in the log: its index, its time, and the registration in force at that entry."""
 
     index: int
+    time: str
     registration: Registration
-    registered: int  # the index of that registration
     commit: Signed[Commit]
 
 
@@ -79,14 +79,7 @@ class DrawnNonce:
 
     challenge: Challenge
     time: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedAttestation:
-    """The attestation of a commitment, and when it was logged."""
-
-    attestation: str
-    time: str
+    registered: int  # the index of the registration in force at that entry
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,10 +94,11 @@ class LedgerState:
     time: str = ""  # of the last entry
     recent: list[str] = field(default_factory=list)  # digests of the last entries
     clients: dict[str, Enrolment] = field(default_factory=dict)
+    approvals: dict[str, list[str]] = field(default_factory=dict)  # by client: digests of used ones
     commits: dict[str, Logged] = field(default_factory=dict)  # by commitment
     batches: dict[str, list[str]] = field(default_factory=dict)  # commitments by client, in order
     challenges: dict[str, DrawnNonce] = field(default_factory=dict)  # by commitment
-    attestations: dict[str, LoggedAttestation] = field(default_factory=dict)  # by commitment
+    attestations: dict[str, str] = field(default_factory=dict)  # by commitment
     heads: dict[str, Signed[Head]] = field(default_factory=dict)  # by client: the last it signed
     exemptions: ExemptionsState = field(default_factory=ExemptionsState)
     rounds: RoundsState = field(default_factory=RoundsState)
@@ -238,13 +232,17 @@ class Ledger:
 
     def attestation(self, commitment: str) -> str | None:
         """Return the attestation of a commitment, if there is one."""
-        logged = self.state.attestations.get(commitment)
-        return logged.attestation if logged else None
+        return self.state.attestations.get(commitment)
 
     def attested_until(self, commitment: str) -> str | None:
-        """Return the log time until which a commitment's attestation holds, if it has one."""
-        logged = self.state.attestations.get(commitment)
-        return _after(logged.time, timedelta(days=self.terms.attestation_days)) if logged else None
+        """Return the log time until which a commitment's attestation holds, if it has one.
+
+        It counts from the commitment, so that a proof that comes later does not hold for longer.
+        """
+        return self._holds_until(commitment) if commitment in self.state.attestations else None
+
+    def _holds_until(self, commitment: str) -> str:
+        return _after(self.state.commits[commitment].time, days=self.terms.attestation_days)
 
     def attestations(self, client: str, *, step: str, at: str) -> tuple[str, ...]:
         """Return the attestations of a client that hold now, under its rules in force.
@@ -279,15 +277,12 @@ class Ledger:
         return self.state.heads.get(client)
 
     def unanswered(self, client: str) -> tuple[DrawnNonce, ...]:
-        """Return the challenges without an attestation under a client's registration in force."""
-        enrolled = self.state.clients.get(client)
+        """Return a client's challenges without an attestation, in the order of its commitments."""
         return tuple(
             drawn
             for commitment in self.state.batches.get(client, ())
             if (drawn := self.state.challenges.get(commitment)) is not None
             and commitment not in self.state.attestations
-            and enrolled is not None
-            and self.state.commits[commitment].registered == enrolled.index
         )
 
     def attested_commit(self, client: str, attestation: str, *, step: str) -> Commit:
@@ -346,28 +341,32 @@ class Ledger:
             case LogOpened() as body:
                 state.opened, state.coordinator = body, body.coordinator
                 state.approvers = list(body.approvers)
-            case ClientRegistered(registration=signed):
+            case ClientRegistered(registration=signed, approvals=approvals):
                 registration = signed.content
                 state.clients[registration.client] = Enrolment(
                     index=entry.index, registration=registration
                 )
+                used = state.approvals.setdefault(registration.client, [])
+                used.extend(content_digest(each.content) for each in approvals)
             case BatchCommitted(commit=signed):
                 commit = signed.content
                 enrolled = state.clients[commit.client]
                 state.commits[commit.commitment] = Logged(
                     index=entry.index,
+                    time=entry.time,
                     registration=enrolled.registration,
-                    registered=enrolled.index,
                     commit=signed,
                 )
                 state.batches.setdefault(commit.client, []).append(commit.commitment)
             case BatchChallenged(challenge=challenge):
-                drawn = DrawnNonce(challenge=challenge, time=entry.time)
+                drawn = DrawnNonce(
+                    challenge=challenge,
+                    time=entry.time,
+                    registered=state.clients[challenge.client].index,
+                )
                 state.challenges[challenge.commitment] = drawn
             case BatchAttested(commitment=commitment, attestation=attestation):
-                state.attestations[commitment] = LoggedAttestation(
-                    attestation=attestation, time=entry.time
-                )
+                state.attestations[commitment] = attestation
             case HeadCountersigned(head=head):
                 state.heads[head.content.signer] = head
                 self.rounds.note_countersigned(head.content.signer, head.content.size)
@@ -408,11 +407,13 @@ class Ledger:
                 )
         needed = self.terms.approvals_looser if body.looser else self.terms.approvals
         what = f"the {'looser ' if body.looser else ''}rules of {registration.client!r}"
+        used = self.state.approvals.get(registration.client, ())
         fitting = (
             each
             for each in body.approvals
             if each.content.client in (None, registration.client)
             and each.content.looser == body.looser
+            and content_digest(each.content) not in used
         )
         self._demand_approved(fitting, registration.rules, what, needed=needed, step="1")
         self._refuse_removed(registration.client, step="1")
@@ -436,8 +437,8 @@ class Ledger:
         if known < needed:
             raise VerificationError(
                 step,
-                f"{what}: {known} approvals of approvers of this federation, {needed} are needed; "
-                "'sluice rules approve' signs one",
+                f"{what}: {known} approvals of approvers of this federation that were not used "
+                f"before, {needed} are needed; 'sluice rules approve' signs one",
             )
 
     # -- steps 2 to 5 -------------------------------------------------------------------------
@@ -489,12 +490,12 @@ class Ledger:
     def _refuse_wrong_time(self, commit: Commit, *, at: str) -> None:
         """A batch ends before the log's clock, and recently unless the log holds history."""
         end, now = commit.interval.end, at.removesuffix("Z")
-        if end > _after(now, AHEAD):
+        if end > _after(now, hours=AHEAD):
             raise VerificationError(
                 "2", f"the batch of {commit.client!r} ends at {end}, which is after {at}"
             )
         days = self.terms.batch_days
-        if not self.terms.history and end < _after(now, -timedelta(days=days) - BEHIND):
+        if not self.terms.history and end < _after(now, days=-days, hours=-BEHIND):
             raise VerificationError(
                 "2",
                 f"the batch of {commit.client!r} ends at {end}, more than {days} days before {at}; "
@@ -505,7 +506,7 @@ class Ledger:
         """Step 3: the nonce may follow this logged commitment.
 
         A commitment has one nonce: a plant cannot request another draw. A client has one open
-        challenge, and only so many that it did not answer.
+        challenge, and under one registration only so many that it did not answer.
         """
         commit = self.committed(challenge.commitment, step="3").commit.content
         if not challenge.answers(commit) or not needs_challenge(commit):
@@ -522,15 +523,17 @@ class Ledger:
                 raise VerificationError(
                     "3", f"{commit.client!r} has a challenge that it must answer by {until}"
                 )
-        if len(unanswered) >= self.terms.unanswered_max:
+        registered = self.state.clients[commit.client].index
+        left = sum(drawn.registered == registered for drawn in unanswered)
+        if left >= self.terms.unanswered_max:
             raise VerificationError(
                 "3",
-                f"{commit.client!r} left {len(unanswered)} challenges unanswered, "
+                f"{commit.client!r} left {left} challenges unanswered, "
                 f"{self.terms.unanswered_max} are allowed; approvers must approve its rules again",
             )
 
     def _answer_until(self, drawn: DrawnNonce) -> str:
-        return _after(drawn.time, timedelta(hours=self.terms.challenge_hours))
+        return _after(drawn.time, hours=self.terms.challenge_hours)
 
     def _check_attested(self, body: BatchAttested, *, at: str) -> None:
         commit = self.committed(body.commitment, step="5.3").commit.content
@@ -544,6 +547,13 @@ class Ledger:
                 raise VerificationError("5.3", f"the challenge had to be answered by {until}")
         if body.commitment in self.state.attestations:
             raise VerificationError("5.4", "the commitment is already attested")
+        if at > (until := self._holds_until(body.commitment)):
+            since = self.state.commits[body.commitment].time
+            raise VerificationError(
+                "5.4",
+                f"the batch of {body.client!r} was committed to on {since}; its proof would hold "
+                f"until {until}; it must attest later rows",
+            )
 
     # -- acts ---------------------------------------------------------------------------------
 
@@ -671,11 +681,11 @@ class Ledger:
             raise VerificationError("7", f"{head.signer!r} has signed the head of another log")
 
 
-def _after(time: str, duration: timedelta) -> str:
+def _after(time: str, *, days: int = 0, hours: int = 0) -> str:
     """Return a time of the log or of a plant's clock after a duration, in the same form."""
     zone = "Z" if time.endswith("Z") else ""
     try:
-        later = datetime.fromisoformat(time.removesuffix("Z")) + duration
-    except OverflowError:
-        return f"{'9999-12-31' if duration > timedelta() else '0001-01-01'}T00:00:00.000000{zone}"
+        later = datetime.fromisoformat(time.removesuffix("Z")) + timedelta(days=days, hours=hours)
+    except OverflowError:  # the terms of a log can name any number
+        return f"{'9999-12-31' if days + hours > 0 else '0001-01-01'}T00:00:00.000000{zone}"
     return later.isoformat(timespec="microseconds") + zone

@@ -335,6 +335,8 @@ class Rounds:
             raise VerificationError(
                 STEP, f"{what} for round {round_}; the last round is {self.last}"
             )
+        if current.abandoned:
+            raise VerificationError(STEP, f"{what} for round {round_}, which was abandoned")
         return current
 
     def _refuse_excluded(self, current: RoundState, client: str) -> None:

@@ -6,6 +6,7 @@ Rotation      a new key in place of an old one; both keys sign it
 Recovery      rounds that the coordinator has lost; plants sign a `Consent` to it
 """
 
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -53,7 +54,10 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """An approver's consent to rules, to a waiver or to a shadow order. It is a file of its own."""
+    """An approver's consent to rules, to a waiver or to a shadow order. It is a file of its own.
+
+    It registers a client once. The nonce makes a second approval of the same rules another one.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     TAG: ClassVar[str] = "approval"
@@ -61,6 +65,7 @@ class Approval:
     schema: Literal[2] = 2
     protocol: Literal[1] = 1
     approver: Hex32
+    nonce: Hex32
     subject: Hex32  # the hash of the rules, or the digest of the order
     client: Name | None = None  # None: every client that registers these rules
     looser: bool = False  # the rules may be looser than the last accepted ones
@@ -188,6 +193,7 @@ def approve(
     """Sign an approval of rules (by their hash), of a waiver or of a shadow order."""
     content = Approval(
         approver=key.public,
+        nonce=secrets.token_hex(32),
         subject=subject if isinstance(subject, str) else content_digest(subject),
         client=client,
         looser=looser,

@@ -49,7 +49,7 @@ class Guarantee:
     rounds: int
 
 
-def guarantee(
+def guarantee(  # noqa: PLR0913 - the numbers that decide it
     rows: int,
     samples: int,
     violations: int,
