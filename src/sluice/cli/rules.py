@@ -179,11 +179,13 @@ def key(
 
     Example: [bold]sluice rules key --out approver.key[/bold]
     """
-    from sluice.attestation.protocol import new_approver
+    from sluice.attestation.messages import SigningKey
+    from sluice.attestation.protocol import save_approver
 
-    public = new_approver(out_path)
+    made = SigningKey.generate()
+    save_approver(made, out_path)
     if json:
-        emit({"public": public, "key": str(out_path)})
+        emit({"public": made.public, "key": str(out_path)})
     else:
         out.print(
             f"{out_path}: keep it secret; {out_path.with_suffix('.pub')} goes to the coordinator "

@@ -1,5 +1,5 @@
 from .alone import CLIENT, FEDERATION, commit, prove, prove_into, verify, write_proof
-from .approving import approve_file, new_approver, read_approver, read_order
+from .approving import approve_file, read_approver, read_order, save_approver
 from .coordinator import (
     Agreement,
     Attested,
@@ -39,11 +39,11 @@ __all__ = [
     "attest_together",
     "commit",
     "explanation",
-    "new_approver",
     "prove",
     "prove_into",
     "read_approver",
     "read_order",
+    "save_approver",
     "steps_before",
     "verify",
     "verify_together",

@@ -17,7 +17,7 @@ from sluice.errors import DocumentError, SettingError
 from sluice.files import atomically, read_bounded, read_text
 from sluice.invariants import load_rules, rules_hash
 
-__all__ = ["approve_file", "new_approver", "read_approver", "read_order"]
+__all__ = ["approve_file", "read_approver", "read_order", "save_approver"]
 
 HEX_DIGITS = 64
 
@@ -62,13 +62,11 @@ def read_order(path: Path) -> Waiver | ShadowOrder | None:
     return None
 
 
-def new_approver(path: Path) -> str:
-    """Make an approver's key (mode 0600) and, beside it, the public key; return the latter."""
-    key = SigningKey.generate()
+def save_approver(key: SigningKey, path: Path) -> None:
+    """Write an approver's key (mode 0600) and, beside it, the public key."""
     key.save(path)
     with atomically(path.with_suffix(".pub")) as draft:
         draft.write_text(f"{key.public}\n", encoding="ascii")
-    return key.public
 
 
 def read_approver(text: str) -> str:

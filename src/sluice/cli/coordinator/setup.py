@@ -119,7 +119,8 @@ def init(
     """
     from sluice.admission import policy_text, read_policy
     from sluice.attestation.log import LogTerms
-    from sluice.attestation.protocol import new_approver, read_approver
+    from sluice.attestation.messages import SigningKey
+    from sluice.attestation.protocol import read_approver, save_approver
     from sluice.detector import Descent
     from sluice.network import TrainingRows
     from sluice.network.coordinator import FederationPlan, found_federation
@@ -130,9 +131,10 @@ def init(
     record = open_record(reference, every=every)
     start, stop = range_of(rows, record, option="--rows") if rows else (0, len(record))
     handed_over = None if approver else folder.with_name(f"{folder.name}.approver.key")
-    approvers = [read_approver(each) for each in approver or []]
-    if handed_over:
-        approvers = [new_approver(handed_over)]
+    own = SigningKey.generate()  # used only without --approver
+    approvers = [read_approver(each) for each in approver or []] or [own.public]
+    if handed_over and handed_over.exists():
+        raise SettingError(f"{handed_over} exists and may be in use; choose another folder's name")
     plan = FederationPlan(
         federation=name,
         host=host,
@@ -165,6 +167,8 @@ def init(
         keep_rounds=keep_rounds,
     )
     site = found_federation(folder, plan, at=datetime.now(UTC))
+    if handed_over:
+        save_approver(own, handed_over)
     if json:
         emit(
             {

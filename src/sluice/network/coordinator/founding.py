@@ -71,14 +71,19 @@ class FederationPlan:
             raise SettingError(f"unknown rule {self.rule!r}; known are {', '.join(RULES)}")
         if self.system in CHALLENGED:
             raise SettingError(
-                f"system {self.system!r} does not work between sites: its keys must be made by one "
-                "trusted party and its rows drawn in an exchange that the network does not carry; "
-                "use 'full', or 'sluice federate --proof sampled' in one process"
+                f"system {str(self.system)!r} does not work between sites: one trusted party must "
+                "make its keys, and its rows are drawn in an exchange that the network does not "
+                "carry; use 'full', or 'sluice federate --proof sampled' in one process"
             )
         if not self.approvers:
             raise SettingError(
                 "a federation needs the public key of at least one approver; 'sluice rules key' "
                 "makes one"
+            )
+        if self.log.approvals > len(set(self.approvers)):
+            raise SettingError(
+                f"{self.log.approvals} approvals are needed and {len(set(self.approvers))} "
+                "approvers are named; name more with --approver"
             )
         if min(self.batch_deadline_s, self.round_deadline_s) <= 0 or self.suspend_after < 1:
             raise SettingError(
