@@ -3,24 +3,32 @@
 import fcntl
 import os
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sluice.attestation.log.chain import Log, mend, read_log
+from sluice.attestation.log.chain import Log, LogReader, mend, read_log
 from sluice.attestation.log.entries import (
+    BatchAttested,
+    Entry,
+    KeyRotated,
     LogOpened,
     ModelAggregated,
     PledgesClosed,
     RoundOpened,
 )
 from sluice.attestation.log.heads import HEADS, refuse_fork
+from sluice.attestation.log.ledger import Ledger
+from sluice.attestation.messages.orders import rotate
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.protocol.coordinator import ProtocolCoordinator
 from sluice.errors import DocumentError, SettingError, VerificationError
 
-from .conftest import NOW, PlantRun, World, later
+from .conftest import NOW, PlantRun, World, copied, later
+
+DEADLINE = "2026-05-01T13:00:00.000000Z"
 
 
 def refused(step: str, words: str = "") -> "pytest.RaisesExc[VerificationError]":
@@ -260,3 +268,228 @@ def test_a_coordinator_that_shows_two_logs_is_found_out(world: World, tmp_path: 
     refuse_fork(north.content, north.content)
     with refused("7", "two federations"):
         refuse_fork(north.content, replace(south.content, federation="power"))
+
+
+# -- the signed head ------------------------------------------------------------------------------
+
+
+def test_a_truncated_log_is_refused(run: PlantRun) -> None:
+    *entries, head = lines(run.world)
+    for kept in range(1, len(entries)):
+        for wrong, why in (
+            ([*entries[:kept], head], "entries are missing or forged"),
+            (entries[:kept], "without the coordinator's signed head"),
+        ):
+            run.world.path.write_bytes(b"\n".join(wrong) + b"\n")
+            with refused("7", why):
+                read_log(run.world.path)
+            with refused("7", why):
+                Log.open(run.world.path, run.world.coordinator)
+    run.world.path.write_bytes(b"\n".join(entries) + b"\n")
+    with refused("7", f"ends after entry {len(entries) - 1} without the coordinator's signed head"):
+        read_log(run.world.path)
+
+
+def test_a_log_whose_last_entry_was_forged_is_refused(run: PlantRun, tmp_path: Path) -> None:
+    """Whoever can write the file adds an attestation; such entries have no signature of a plant."""
+    path, size = run.world.path, run.world.ledger.size
+    forger = copied(run.world, tmp_path / "forged.jsonl")
+    commitment = run.committed.message.content.commitment
+    forger.append(
+        BatchAttested(client="north", commitment=commitment, attestation="1" * 64), at=NOW
+    )
+    forged = (tmp_path / "forged.jsonl").read_bytes().splitlines()
+    thief = SigningKey.generate()
+    signed = sign(forger.ledger.head("coordinator"), thief)
+    for head, why in (
+        (lines(run.world)[-1], "entries are missing or forged"),
+        (HEADS.write(signed), "signature of the head"),
+        (
+            HEADS.write(sign(forger.ledger.head("north"), run.world.coordinator)),
+            "missing or forged",
+        ),
+        (b"{}", "not well formed"),
+        (b"", "without the coordinator's signed head"),
+    ):
+        path.write_bytes(b"\n".join([*forged[: size + 1], head]) + b"\n")
+        with refused("7", why):
+            read_log(path)
+        with refused("7", why):
+            run.world.log.append(RoundOpened(round=1, model="0" * 64, deadline=DEADLINE), at=NOW)
+
+
+def test_bytes_after_the_head_are_refused(run: PlantRun) -> None:
+    whole = run.world.path.read_bytes()
+    last = whole.splitlines()[-1] + b"\n"
+    for more, why in ((last, "bytes follow"), (b"\n", "bytes follow"), (b" ", "torn"),
+                      (whole.splitlines()[0] + b"\n", "bytes follow")):  # fmt: skip
+        run.world.path.write_bytes(whole + more)
+        with refused("7", why):
+            read_log(run.world.path)
+
+
+def test_blank_lines_are_refused(run: PlantRun) -> None:
+    entries = lines(run.world)
+    for at in range(len(entries) + 1):
+        run.world.path.write_bytes(b"\n".join([*entries[:at], b"", *entries[at:]]) + b"\n")
+        with refused("7"):
+            read_log(run.world.path)
+
+
+def test_a_reader_notices_a_log_that_was_cut_or_rewritten(run: PlantRun, tmp_path: Path) -> None:
+    path, log = run.world.path, run.world.log
+    older = path.read_bytes()
+    other = copied(run.world, tmp_path / "other.jsonl")
+    body = RoundOpened(round=1, model="0" * 64, deadline=DEADLINE)
+    log.append(body, at=NOW)
+    reader = LogReader(path)
+    assert reader.catch_up().size == 4
+    other.append(replace(body, model="1" * 64), at=NOW)
+    newer = path.read_bytes()
+    for wrong in (older, (tmp_path / "other.jsonl").read_bytes(), b"", newer[:-400]):
+        path.write_bytes(wrong)
+        with refused("7", "does not have entry 3 any more"):
+            reader.catch_up()
+    path.write_bytes(newer)
+    assert reader.catch_up().size == 4
+
+
+def test_a_reader_verifies_only_new_entries(run: PlantRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = LogReader(run.world.path)
+    reader.catch_up()
+    run.world.protocol.open_round("0" * 64, later(60), at=NOW)
+    checked: list[int] = []
+    check = Ledger.check
+
+    def counted(self: Ledger, entry: Entry) -> None:
+        checked.append(entry.index)
+        check(self, entry)
+
+    monkeypatch.setattr(Ledger, "check", counted)
+    assert reader.catch_up().state == run.world.ledger.state
+    assert reader.catch_up().size == 4
+    assert checked == [3]
+
+
+def test_a_log_of_another_protocol_version_is_refused(world: World) -> None:
+    raw = world.path.read_bytes()
+    world.path.write_bytes(raw.replace(b'"protocol":2', b'"protocol":1', 1))
+    with refused("7", "entry 0: .*not well formed"):
+        read_log(world.path)
+
+
+# -- crashes --------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_coordinator_killed_while_it_writes_goes_on_from_whole_entries(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever part of the bytes is on disk, `mend` leaves a log that verifies."""
+    body = RoundOpened(round=1, model="0" * 64, deadline=DEADLINE)
+    whole, write = world.path.read_bytes(), os.pwrite
+    sizes = []
+    for count in range(0, 2_000, 7):
+        path = tmp_path / f"{count}.jsonl"
+        path.write_bytes(whole)
+        log = Log.open(path, world.coordinator)
+
+        def partly(handle: int, data: bytes, at: int, count: int = count) -> int:
+            if count < len(data):
+                write(handle, bytes(data)[:count], at)
+                raise Killed
+            return write(handle, data, at)
+
+        with monkeypatch.context() as dying:
+            dying.setattr(os, "pwrite", partly)
+            with suppress(Killed):
+                log.append(body, at=NOW)
+        mend(path, world.coordinator)
+        sizes.append(read_log(path).size)
+        again = Log.open(path, world.coordinator)
+        if again.ledger.size == 1:
+            again.append(body, at=NOW)
+        assert read_log(path).head("x") == again.ledger.head("x")
+    assert sizes == sorted(sizes)
+    assert set(sizes) == {1, 2}
+
+
+def test_a_log_is_mended_twice_at_the_same_place(run: PlantRun) -> None:
+    path, key = run.world.path, run.world.coordinator
+    whole = path.read_bytes()
+    kept = [b"half an entry", b"half of the next one", b"and of a third"]
+    names = []
+    for torn in kept:
+        path.write_bytes(whole + torn)
+        aside = mend(path, key)
+        assert aside is not None
+        names.append(aside.name)
+        assert aside.read_bytes() == torn
+        assert path.read_bytes() == whole
+    assert len(set(names)) == 3
+
+
+def test_a_whole_log_is_not_changed_by_mending(run: PlantRun) -> None:
+    before = run.world.path.read_bytes()
+    assert mend(run.world.path, run.world.coordinator) is None
+    assert run.world.path.read_bytes() == before
+
+
+def test_only_the_coordinator_mends_its_log(run: PlantRun) -> None:
+    *entries, _ = lines(run.world)
+    run.world.path.write_bytes(b"\n".join(entries) + b"\n")
+    with pytest.raises(SettingError, match="belongs to another coordinator"):
+        mend(run.world.path, run.plant.key)
+    with refused("7", "without the coordinator's signed head"):
+        read_log(run.world.path)
+    mend(run.world.path, run.world.coordinator)
+    assert read_log(run.world.path).size == 3
+
+
+def test_forged_entries_are_not_mended(run: PlantRun) -> None:
+    """`mend` signs again what a crash left, not what fails a check or has another signature."""
+    *entries, head = lines(run.world)
+    forged = HEADS.write(sign(run.world.ledger.head("coordinator"), SigningKey.generate()))
+    for wrong in (
+        [entries[0], entries[2]],
+        [*entries[:-1], head],
+        [*entries, forged],
+        [*entries, head, head],
+        [*entries, b""],
+    ):
+        run.world.path.write_bytes(b"\n".join(wrong) + b"\n")
+        with refused("7"):
+            mend(run.world.path, run.world.coordinator)
+
+
+def test_a_key_that_was_rotated_by_another_process_signs_nothing(world: World) -> None:
+    """A service that still holds the old key would leave a log that nobody can verify."""
+    other = Log.open(world.path, world.coordinator)
+    new = SigningKey.generate()
+    other.rotate(new, at=NOW)
+    before = world.path.read_bytes()
+    with pytest.raises(SettingError, match="does not sign the log .* any more"):
+        world.protocol.open_round("0" * 64, later(60), at=NOW)
+    assert world.path.read_bytes() == before
+    with pytest.raises(SettingError, match="belongs to another coordinator"):
+        Log.open(world.path, world.coordinator)
+    with pytest.raises(SettingError, match="belongs to another coordinator"):
+        mend(world.path, world.coordinator)
+    Log.open(world.path, new).append(
+        RoundOpened(round=1, model="0" * 64, deadline=DEADLINE), at=NOW
+    )
+    assert read_log(world.path).size == 3
+
+
+def test_the_coordinators_key_is_rotated_only_by_a_log_that_has_the_new_one(world: World) -> None:
+    new = SigningKey.generate()
+    signed = rotate("water", world.coordinator, new)
+    before = world.path.read_bytes()
+    with pytest.raises(SettingError, match="does not sign the log"):
+        world.log.append(KeyRotated(signed=signed), at=NOW)
+    assert world.path.read_bytes() == before
+    world.log.rotate(new, at=NOW)
+    assert read_log(world.path).coordinator == new.public

@@ -12,7 +12,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -82,13 +82,13 @@ class LogReader:
     def _catch_up(self, handle: int, *, unsigned: bool = False) -> None:
         """Verify new entries; the head may be missing only if `unsigned`."""
         self._refuse_rewritten(handle)
-        head = b""
+        head: bytes | None = None
         with os.fdopen(os.dup(handle), "rb") as opened:
             opened.seek(self._length)
             while line := opened.readline(ENTRIES.largest + 2):
                 if not line.endswith(b"\n"):
                     raise VerificationError(STEP, _unfinished(self._path, line, self.ledger.size))
-                if head:
+                if head is not None:
                     raise VerificationError(
                         STEP, f"{self._path}: bytes follow the signed head of the log"
                     )
@@ -100,8 +100,8 @@ class LogReader:
             raise VerificationError(
                 STEP, f"the log {self._path} is empty; its first entry must name its coordinator"
             )
-        if head or not unsigned:
-            self._check_head(head, self.ledger.coordinator)
+        if head is not None or not unsigned:
+            self._check_head(head or b"", self.ledger.coordinator)
 
     def _take(self, line: bytes) -> None:
         entry = _entry(line, self.ledger.size)
@@ -172,7 +172,10 @@ class SavedLog(LogReader):
 
     def _snapshot_if_due(self) -> None:
         if self.ledger.size - self._snapshot_size >= SNAPSHOT_EVERY:
-            self.snapshot()
+            with suppress(
+                SettingError
+            ):  # the entry is on disk; without a snapshot, opening is slow
+                self.snapshot()
 
 
 class Log(SavedLog):
@@ -225,6 +228,7 @@ class Log(SavedLog):
         with _opened(self._path, fcntl.LOCK_EX) as handle:
             if self.ledger.size or os.fstat(handle).st_size:
                 self._catch_up(handle)
+                self._refuse_old_key(body, key)
             entry = self.check(body, at=at)
             line = ENTRIES.write(entry)
             ENTRIES.read(line)  # an entry that cannot be read back is not written
@@ -243,6 +247,17 @@ class Log(SavedLog):
             self.head = head
         self._snapshot_if_due()
         return entry
+
+    def _refuse_old_key(self, body: Body, key: SigningKey) -> None:
+        """Raise unless this key is the coordinator's after the entry: it signs the head."""
+        in_force = self.ledger.coordinator
+        if isinstance(body, KeyRotated) and body.signed.rotation.old == in_force:
+            in_force = body.signed.rotation.new
+        if key.public != in_force:
+            raise SettingError(
+                f"key {key.public[:12]}... does not sign the log {self._path} any more, "
+                f"{in_force[:12]}... does; open the log with that key"
+            )
 
     def _write(self, handle: int, line: bytes, head: Signed[Head]) -> None:
         """Write an entry and its head in place of the last head, or restore that one."""
@@ -289,7 +304,9 @@ class LogCopy(SavedLog):
     def __init__(self, path: Path, key: SigningKey, coordinator: str) -> None:
         super().__init__(path, key)
         self._coordinator = coordinator  # the key that the invitation names
-        self._restore()
+        if path.exists():
+            with _opened(path, fcntl.LOCK_EX) as handle:
+                self._restore(handle)
 
     def extend(
         self,
@@ -304,25 +321,37 @@ class LogCopy(SavedLog):
         key; `rotations` leads from the key in force to that one. If any of it does not hold, raise
         and keep the copy as it was.
         """
-        at = self._length
-        try:
-            for line in lines:
-                self._take(line)
-            self._refuse_other_coordinator()
-            signer = self._signer(rotations)
-            self._check_head(head, signer)
-        except VerificationError:
-            self._restore()
-            raise
-        if not lines:
-            return
         self._path.touch()
         with _opened(self._path, fcntl.LOCK_EX) as handle:
-            content = b"".join(line + b"\n" for line in lines)
-            if signer == self.ledger.coordinator:
-                content += head + b"\n"
-            _write_at(handle, content, self._path, at=at)
+            self._refuse_rewritten(handle)
+            try:
+                self._extend(handle, lines, head, rotations)
+            except (VerificationError, SettingError):
+                self._restore(handle)
+                raise
         self._snapshot_if_due()
+
+    def _extend(
+        self,
+        handle: int,
+        lines: tuple[bytes, ...],
+        head: bytes,
+        rotations: tuple[RotationSigned, ...],
+    ) -> None:
+        at, headless = self._length, self.head is None
+        for line in lines:
+            self._take(line)
+        self._refuse_other_coordinator()
+        signer = self._signer(rotations)
+        self._check_head(head, signer)
+        if not lines and not headless:
+            return
+        content = b"".join(line + b"\n" for line in lines)
+        if signer == self.ledger.coordinator:
+            content += head + b"\n"
+        else:
+            self.head = None  # the file ends without one until the rotation is in it
+        _write_at(handle, content, self._path, at=at)
 
     def _signer(self, rotations: tuple[RotationSigned, ...]) -> str:
         """Return the coordinator's last key, following rotations that both keys have signed."""
@@ -340,14 +369,11 @@ class LogCopy(SavedLog):
                 STEP, "the log was opened by another coordinator than the invitation names"
             )
 
-    def _restore(self) -> None:
-        """Read the copy on disk again; a crash may have left it without a head."""
-        if not self._path.exists():
-            self._begin(None)
-            return
+    def _restore(self, handle: int) -> None:
+        """Read the copy on disk again; a crash may have left it empty or without a head."""
         self._begin(load_snapshot(self._path, self._key.public))
-        with _opened(self._path, fcntl.LOCK_EX) as handle:
-            _drop_torn(handle)
+        _drop_torn(handle)
+        if self.ledger.size or os.fstat(handle).st_size:
             self._catch_up(handle, unsigned=True)
 
 
@@ -391,8 +417,8 @@ def compare_logs(one: Path, other: Path) -> int:
             f"({ledgers[0].opened.federation!r} and {ledgers[1].opened.federation!r}), or of "
             "different keys",
         )
-    low, high = 1, min(sizes)
-    while low < high:  # the first entries are equal; chained entries differ from a fork on
+    low, high = 0, min(sizes)
+    while low < high:  # entries are chained, so they differ from a fork on
         middle = (low + high + 1) // 2
         if _digest_at(one, middle) == _digest_at(other, middle):
             low = middle
@@ -470,7 +496,8 @@ def lines_of(path: Path, *, start: int, stop: int, largest: int) -> tuple[bytes,
         for line in opened:
             size += len(line)
             full = bool(lines) and size > largest
-            if full or start + len(lines) >= stop or not line.startswith(ENTRY_BEGINS):
+            whole = line.startswith(ENTRY_BEGINS) and line.endswith(b"\n")
+            if full or not whole or start + len(lines) >= stop:
                 break
             lines.append(line[:-1])
     return tuple(lines)
@@ -513,7 +540,7 @@ def mend(path: Path, key: SigningKey) -> Path | None:
     with _opened(path, fcntl.LOCK_EX) as handle:
         torn, whole = _torn(handle)
         if torn:
-            aside = path.with_name(f"{path.name}.torn-{whole}")
+            aside = _unused(path.with_name(f"{path.name}.torn-{whole}"))
             with aside.open("xb") as kept:
                 kept.write(torn)
                 kept.flush()
@@ -523,6 +550,15 @@ def mend(path: Path, key: SigningKey) -> Path | None:
         log = Log(path, key, snapshot=load_snapshot(path, key.public))
         log.sign_again(handle)
     return aside
+
+
+def _unused(path: Path) -> Path:
+    """Return a path that does not exist: this one, or this one with a number."""
+    unused, number = path, 1
+    while unused.exists():
+        number += 1
+        unused = path.with_name(f"{path.name}-{number}")
+    return unused
 
 
 def _torn(handle: int) -> tuple[bytes, int]:
@@ -575,13 +611,16 @@ def _opened(path: Path, lock: int) -> Iterator[int]:
 
 
 def _write_at(handle: int, content: bytes, path: Path, *, at: int) -> None:
-    """Write bytes at this place and make them the end of the file, on disk."""
+    """Write bytes at this place in place of all that follow, on disk.
+
+    The old bytes are cut off first. A crash then leaves a part of the new bytes, never a mixture.
+    """
     rest = memoryview(content)
     try:
+        os.ftruncate(handle, at)
         while rest:
             written = os.pwrite(handle, rest, at)
             rest, at = rest[written:], at + written
-        os.ftruncate(handle, at)
         os.fsync(handle)
     except OSError as error:
         raise SettingError(f"cannot write the log {path}: {error.strerror}") from None

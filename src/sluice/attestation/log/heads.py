@@ -37,7 +37,7 @@ HEADS: Form[Signed[Head]] = Form.of(Signed[Head], "head", largest=2_048)
 def refuse_fork(one: Head, other: Head) -> None:
     """Raise a `VerificationError` if two heads of equal length differ: the log is forked.
 
-    Heads of different lengths are compared by the entries between them, with `extended`.
+    Heads of different lengths are compared by the entries between them (`compare_logs`).
     """
     if one.federation != other.federation:
         raise VerificationError(
