@@ -9,6 +9,7 @@ from sluice.admission import Gate, HardenedPolicy
 from sluice.arrays import Ints
 from sluice.attestation.systems.full import Statement, derive
 from sluice.invariants import (
+    Bound,
     Budgets,
     CleanFacts,
     CleanShare,
@@ -28,8 +29,7 @@ __all__ = ["Case", "draw_case"]
 
 OFF_BY = {-1: 0.03, 0: 0.45, 1: 0.24, 2: 0.14, 5: 0.14}  # budget minus what the rows use
 ROOM = (-1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 4, 4, 4, 8, 8)  # the same for violating rows
-TINY = 1e-9  # time jumps per row: allows one
-NO_LIMIT = 1_000_000  # the circuit does not check repeated stretches, so the gate must not either
+NO_LIMIT = 1.0  # the circuit does not check repeated stretches, so the gate must not either
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Case:
     def jumps(self) -> bool:
         """Whether a batch may contain time jumps; the statement then has a column for them."""
         assert self.rules.clean is not None
-        return self.rules.clean.segments_per_row > 0 or self.policy.margins.segments_extra > 0
+        return self.rules.clean.segments_per_row > 0 or self.policy.margins.segment_points > 0
 
     @property
     def gate(self) -> Gate:
@@ -77,7 +77,7 @@ class Case:
         }
         facts = replace(
             facts,
-            segments_per_row=TINY if "segments" in counts else facts.segments_per_row,
+            segments_per_row=0.0 if "segments" in counts else facts.segments_per_row,
             envelope=tuple(
                 replace(each, share=_share(counts[each.rule], rows)) for each in facts.envelope
             ),
@@ -90,7 +90,9 @@ class Case:
             margins,
             alpha=_share(counts["violating"], rows),
             severe_rows=counts.get("severe", margins.severe_rows),
-            segments_extra=counts.get("segments", margins.segments_extra),
+            segment_points=(
+                _share(counts["segments"], rows) if "segments" in counts else margins.segment_points
+            ),
         )
         rules, policy = replace(self.rules, clean=facts), replace(self.policy, margins=margins)
         statement = replace(self.statement, rules=rules, policy=policy)
@@ -119,9 +121,7 @@ def _counts(case: Case, measured: Measurement) -> dict[str, int]:
     if case.budgets.severe_rows > 0 and severe > 1:
         counts["severe"] = severe
     if case.jumps:
-        counts["segments"] = max(
-            0, measured.segments - 2
-        )  # beyond the smallest budget that allows any
+        counts["segments"] = measured.segments - 1
     return counts
 
 
@@ -137,10 +137,10 @@ def draw_case(rng: np.random.Generator) -> Case:
         envelope_factor=1.0,
         envelope_points=0.0,
         anchor_factor=1.0,
-        anchor_extra=0,
+        anchor_points=0.0,
         liveness_share=0.5,
-        repeat_rows=NO_LIMIT,
-        segments_extra=int(rng.choice([0, 0, 0, 1])),
+        repeat_points=NO_LIMIT,
+        segment_points=_share(1, count) if rng.choice([False, False, False, True]) else 0.0,
     )
     rules = replace(plant.rules, clean=facts)
     severe = _severe(measured, budgets_for(rules, facts, margins, rows=count))
@@ -185,8 +185,9 @@ def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> Cle
             anchors.append(CleanShare(rule=name, share=share))
             continue
         excess = float(judged.excess.max()) * float(rng.choice([0.0, 0.5, 0.7, 1.0]))
-        severe.append(CleanShare(rule=name, share=excess))
-        if isinstance(relation, Coupling) and rng.random() < 0.9:
+        if not isinstance(relation, Bound):
+            severe.append(CleanShare(rule=name, share=excess))
+        if isinstance(relation, Coupling):
             waiting = int(judged.envelope.sum()) + _off_by(rng)
             envelope.append(CleanShare(rule=name, share=_share(waiting, rows)))
     levels = [channel.name for channel in plant.rules.channels if channel.role is Role.LEVEL]
@@ -209,11 +210,12 @@ def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> Cle
 def _liveness(rng: np.random.Generator, plant: Plant, level: str) -> list[Liveness]:
     registers: Ints = plant.rows.registers[:, plant.register(level)]
     step = plant.encoding.registers[plant.register(level)].step
-    blocks = rng.choice(np.arange(2, 41), size=rng.integers(0, 3), replace=False)
+    longest = min(40, plant.rows.count)
+    blocks = rng.choice(np.arange(2, longest + 1), size=rng.integers(0, 3), replace=False)
     facts = []
     for block in blocks:
         ranges = block_ranges(registers.astype(np.float64), int(block))
-        least = int(ranges.min()) if ranges.size else 9
+        least = int(ranges.min())
         least += int(
             rng.choice([0, 0, 0, -1, -3, -least // 2, 1], p=[0.2] * 3 + [0.12] * 3 + [0.04])
         )

@@ -106,7 +106,11 @@ def draw_plant(rng: np.random.Generator) -> Plant:
         channels=(*sketch.measured, *sketch.actuators, Channel(name="X", role=Role.OTHER)),
         invariants=some_of(
             rng,
-            (*sketch.couplings, *_balances(rng, sketch, constants), *_ranges(rng, sketch, values)),
+            (
+                *sketch.couplings,
+                *_balances(rng, sketch, constants, count),
+                *_ranges(rng, sketch, values),
+            ),
         ),
     )
     encoding = encode(rules)
@@ -185,11 +189,13 @@ def _values(
 
 
 def _balances(
-    rng: np.random.Generator, sketch: Sketch, constants: dict[str, float]
+    rng: np.random.Generator, sketch: Sketch, constants: dict[str, float], count: int
 ) -> list[Invariant]:
+    """Return balances, and windows that have an anchor in so many rows."""
     rules = []
+    fitting = [rows for rows in WINDOWS if rows < count]
     for tank in sketch.tanks:
-        windows = rng.choice(WINDOWS, size=rng.integers(0, 4), replace=False)
+        windows = rng.choice(fitting, size=rng.integers(0, 4), replace=False)
         if rng.random() < 0.85 or not (sketch.couplings or len(windows)):
             relation: Relation = Balance(
                 name=f"d{tank.level}",

@@ -92,8 +92,6 @@ def _coupling(
     on = list(actuator.codes.on)
     if len(on) > 1 and rng.random() < 0.2:
         on = on[1:]  # the coupling does not know every code that is on
-    if rng.random() < 0.1:
-        on.append(44)  # a code that only the coupling knows
     states = tuple(
         ActuatorState(code=code, nominal=float(rng.uniform(0.2, 0.85)) * flow.span.high)
         for code in on
@@ -138,8 +136,7 @@ def _tank(
     if rng.random() < 0.5:
         actuator = actuators[rng.integers(len(actuators))]
         assert actuator.codes is not None
-        on = (*actuator.codes.on, 55) if rng.random() < 0.2 else actuator.codes.on
-        terms.append(Term(channel=actuator.name, coefficient=share(), on=on))
+        terms.append(Term(channel=actuator.name, coefficient=share(), on=actuator.codes.on))
     return Tank(
         level=level.name,
         terms=tuple(terms),

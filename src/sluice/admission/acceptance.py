@@ -2,34 +2,58 @@
 
 A plant must not choose its own gate. Only the rules file is read, never telemetry. What a file
 states about clean rows is the plant's own claim, so every number from which a budget follows has a
-ceiling, and the last accepted file is the reference for the next one.
+ceiling or a floor. The next file is compared with the last accepted one by the integer budgets that
+follow from both. Text in a rules file decides nothing: why a channel has no rule is declared in the
+policy, or by the approver.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 
 from sluice.errors import RulesFileError
 from sluice.invariants import (
+    TOLERANCE,
     Balance,
     Bound,
+    Budgets,
     CleanFacts,
     Coupling,
     Invariant,
-    RelationKind,
+    Margins,
+    Rate,
+    Relation,
     RuleSet,
     Window,
     amount,
+    budgets_for,
+    duration,
     encode,
+    fact_faults,
     number,
+    register_of,
     unit_of,
 )
 from sluice.telemetry import Role, Span
 
-__all__ = ["Acceptance", "Objection", "ObjectionKind", "objections", "unsound"]
+__all__ = [
+    "ROWS_MAX",
+    "ROWS_MIN",
+    "Acceptance",
+    "Objection",
+    "ObjectionKind",
+    "objections",
+    "unsound",
+]
 
-NEVER_RAN = "hardly ever switched"
+ROWS_MIN, ROWS_MAX = 200, 1 << 20
+"""Rows of the shortest and of the longest batch, unless a policy states others."""
+HARDENED_MARGINS = Margins()
+RENEW = "mine with --update, or get a second approval"
+NOTHING_DECLARED: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +65,17 @@ class Acceptance:
     balance_tolerance_max: float = 0.25  # of the level's span
     tank_power: float = 0.5  # of the change its flows can make: one rule per tank must detect it
     every_tank: bool = True  # a balance or window for each level, or a declared reason
-    every_pump: bool = True  # a rule that reads each actuator that ran, or a declared reason
+    every_pump: bool = True  # a rule that reads each actuator, or a declared reason
     reasons: dict[str, str] = field(default_factory=dict)  # channel or rule -> why it has none
     refused_max: float = 0.05  # share of clean batches that would be refused
     severe_max: float = 1.0  # of nominal flow or span: the largest residual a file may claim
-    envelope_max: float = 0.5  # share of clean rows claimed to be in transition, per coupling
-    anchors_max: float = 0.05  # share of clean windows claimed not to balance, per rule
+    envelope_max: float = 0.3  # share of clean rows claimed to be in transition, per coupling
+    anchors_max: float = 0.01  # share of clean windows claimed not to balance, per rule
     jumps_max: float = 0.01  # time jumps claimed for clean data, per row
     repeats_max: float = 0.1  # share of clean rows claimed to repeat, per level
-    looser_than_last: float = 1.0  # tolerances over those of the last accepted file
+    liveness_min: float = 0.0002  # of the span: each level moves by this within one block
+    blocks_max: int = 1_024  # rows of the longest block that counts for this
+    looser_than_last: float = 1.0  # tolerances and budgets over those of the last accepted file
 
 
 class ObjectionKind(StrEnum):
@@ -58,6 +84,7 @@ class ObjectionKind(StrEnum):
     DUPLICATE_NAME = "duplicate-name"
     BAD_TOLERANCE = "bad-tolerance"
     UNDESCRIBED_CHANNEL = "undescribed-channel"
+    CLEAN_FACTS = "clean-facts"
     NOT_ENCODABLE = "not-encodable"
     NO_PHYSICS = "no-physics"
     TOO_FEW_RULES = "too-few-rules"
@@ -72,11 +99,19 @@ class ObjectionKind(StrEnum):
     CLAIMED_WINDOWS = "claimed-windows"
     CLAIMED_REPEATS = "claimed-repeats"
     CLAIMED_JUMPS = "claimed-jumps"
+    MAY_STAND_STILL = "may-stand-still"
+    LONGER_THAN_BATCHES = "longer-than-batches"
+    NOT_COMPARABLE = "not-comparable"
     MISSING_SINCE_LAST = "missing-since-last"
     WIDER_RANGE = "wider-range"
     LONGER_SETTLING = "longer-settling"
     LOOSER_THAN_LAST = "looser-than-last"
-    MAY_STAND_STILL = "may-stand-still"
+    LARGER_RESIDUAL = "larger-residual"
+    MORE_JUMPS = "more-jumps"
+    MORE_TRANSITIONS = "more-transitions"
+    MORE_WINDOWS = "more-windows"
+    MORE_REPEATS = "more-repeats"
+    LESS_MOVEMENT = "less-movement"
     CHANGED_CHANNEL = "changed-channel"
     WIDER_SPAN = "wider-span"
     CHANGED_CODES = "changed-codes"
@@ -86,6 +121,7 @@ _WORDS = {
     ObjectionKind.DUPLICATE_NAME: "{found} rules are named {subject!r}",
     ObjectionKind.BAD_TOLERANCE: "{subject}: the tolerance is {found}; it must be above {allowed}",
     ObjectionKind.UNDESCRIBED_CHANNEL: "{subject} reads {found}, which the file does not describe",
+    ObjectionKind.CLEAN_FACTS: "{subject}: {found}; it must be {allowed}",
     ObjectionKind.NOT_ENCODABLE: "{found}",
     ObjectionKind.NO_PHYSICS: (
         "the rules hold no coupling, balance or window: every batch in range would be admitted"
@@ -105,7 +141,8 @@ _WORDS = {
     ),
     ObjectionKind.UNCOVERED_ACTUATOR: "no coupling or balance reads {subject}",
     ObjectionKind.UNEXPLAINED_STANDBY: (
-        "{subject} is not checked while {found} runs, and nothing states that {found} is on standby"
+        "{subject} is not checked while {found} runs, and nothing declares that {found} is on "
+        "standby"
     ),
     ObjectionKind.REFUSES_CLEAN_BATCHES: (
         "{found} of clean batches would be refused; the policy allows {allowed}"
@@ -128,6 +165,16 @@ _WORDS = {
         "the file claims that {found} of clean rows follow a time jump; the policy accepts "
         "{allowed}"
     ),
+    ObjectionKind.MAY_STAND_STILL: (
+        "{subject} may stand still: the file has it move by {found}; the policy requires {allowed}"
+    ),
+    ObjectionKind.LONGER_THAN_BATCHES: (
+        "the longest window or block of the rules needs {found} rows; the longest batch has "
+        "{allowed}"
+    ),
+    ObjectionKind.NOT_COMPARABLE: (
+        "the rules cannot be compared with the last accepted ones: {found}; expected {allowed}"
+    ),
     ObjectionKind.MISSING_SINCE_LAST: "{subject} is missing; the last accepted file has it",
     ObjectionKind.WIDER_RANGE: "{subject}: {found} is wider than the last accepted {allowed}",
     ObjectionKind.LONGER_SETTLING: (
@@ -136,8 +183,24 @@ _WORDS = {
     ObjectionKind.LOOSER_THAN_LAST: (
         "{subject}: tolerance {found} is looser than the last accepted file allows ({allowed})"
     ),
-    ObjectionKind.MAY_STAND_STILL: (
-        "{subject} may stand still, which the last accepted file does not allow"
+    ObjectionKind.LARGER_RESIDUAL: (
+        "{subject}: residuals up to {found} would not be severe; the last accepted file allows "
+        "{allowed}"
+    ),
+    ObjectionKind.MORE_JUMPS: (
+        "a batch may have {found} segments; the last accepted file allows {allowed}"
+    ),
+    ObjectionKind.MORE_TRANSITIONS: (
+        "{subject} may be in transition on {found} rows; the last accepted file allows {allowed}"
+    ),
+    ObjectionKind.MORE_WINDOWS: (
+        "{subject}: {found} windows may be out of balance; the last accepted file allows {allowed}"
+    ),
+    ObjectionKind.MORE_REPEATS: (
+        "{subject} may repeat on {found} rows; the last accepted file allows {allowed}"
+    ),
+    ObjectionKind.LESS_MOVEMENT: (
+        "{subject} needs to move by {found}; the last accepted file requires {allowed}"
     ),
     ObjectionKind.CHANGED_CHANNEL: (
         "channel {subject} is no longer described as a {allowed} with its span"
@@ -166,14 +229,31 @@ class Objection:
         return f"{problem}; {self.remedy}"
 
 
-def objections(
-    rules: RuleSet, required: Acceptance, *, last: RuleSet | None = None
+def objections(  # noqa: PLR0913 - two files, and what policy and approver say about them
+    rules: RuleSet,
+    required: Acceptance,
+    *,
+    last: RuleSet | None = None,
+    declared: Mapping[str, str] = NOTHING_DECLARED,
+    margins: Margins = HARDENED_MARGINS,
+    rows_min: int = ROWS_MIN,
+    rows_max: int = ROWS_MAX,
 ) -> tuple[Objection, ...]:
-    """Return the objections to the rules; empty if they are accepted."""
+    """Return the objections to the rules; empty if they are accepted.
+
+    `declared` are an approver's reasons, by channel, beside those of the policy. `margins` and the
+    numbers of rows give the budgets that are compared with those of the last accepted rules.
+    """
     contradictions = unsound(rules)
     if contradictions:
         return contradictions
-    objected = [*_enough(rules, required), *_tight(rules, required), *_covered(rules, required)]
+    reasons = {**required.reasons, **declared}
+    objected = [
+        *_enough(rules, required),
+        *_tight(rules, required),
+        *_covered(rules, required, reasons),
+        *_short_enough(rules, rows_max),
+    ]
     if rules.clean is None:
         objected.append(
             Objection(
@@ -184,9 +264,47 @@ def objections(
         )
     else:
         objected += _believable(rules, rules.clean, required)
+        objected += _moving(rules, rules.clean, required, reasons)
     if last is not None:
-        objected += _no_looser(rules, last, required)
+        renewal = _Renewal.of(rules, last, required, reasons)
+        objected += [*_no_looser(renewal), *_wider_channels(renewal)]
+        counts = _row_counts(max(rows_min, rules.rows_needed), rows_max)
+        objected += _larger_budgets(renewal, margins, counts)
     return tuple(objected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Renewal:
+    """Rules beside the last accepted ones, and what may have changed between them."""
+
+    rules: RuleSet
+    last: RuleSet
+    required: Acceptance
+    channels: frozenset[str]  # excused by a declared reason
+    names: frozenset[str]  # of excused rules
+
+    @classmethod
+    def of(
+        cls, rules: RuleSet, last: RuleSet, required: Acceptance, reasons: Mapping[str, str]
+    ) -> "_Renewal":
+        """A reason for a channel excuses no rule that a plant gave the name of that channel."""
+        known = {channel.name for file in (rules, last) for channel in file.channels}
+        return cls(
+            rules=rules,
+            last=last,
+            required=required,
+            channels=frozenset(reasons),
+            names=frozenset(set(reasons) - known),
+        )
+
+    def pairs(self) -> Iterator[tuple[Invariant, Invariant | None]]:
+        """Yield each rule of the last file, and the rule about the same thing under its name."""
+        now = {rule.name: rule for rule in self.rules.invariants}
+        for old in self.last.invariants:
+            if old.name not in self.names:
+                new = now.get(old.name)
+                same = new is not None and _judges(new.relation) == _judges(old.relation)
+                yield old, new if same else None
 
 
 def unsound(rules: RuleSet) -> tuple[Objection, ...]:
@@ -205,7 +323,7 @@ def unsound(rules: RuleSet) -> tuple[Objection, ...]:
                 )
             )
     for rule in rules.invariants:
-        if not rule.tolerance > 0:
+        if not 0 < rule.tolerance < math.inf:
             contradictions.append(
                 Objection(
                     kind=ObjectionKind.BAD_TOLERANCE,
@@ -225,6 +343,17 @@ def unsound(rules: RuleSet) -> tuple[Objection, ...]:
                     remedy="add the channel or drop the rule",
                 )
             )
+    if not contradictions and rules.clean is not None:
+        contradictions += [
+            Objection(
+                kind=ObjectionKind.CLEAN_FACTS,
+                subject=fault.subject or "the file",
+                found=fault.found,
+                allowed=fault.allowed,
+                remedy="mine the rules again",
+            )
+            for fault in fact_faults(rules, rules.clean)
+        ]
     if not contradictions and rules.clean is not None:
         try:
             encode(rules)
@@ -288,43 +417,71 @@ def _loose(rule: Invariant, rules: RuleSet, most: float, basis: str) -> Objectio
     )
 
 
-def _covered(rules: RuleSet, required: Acceptance) -> Iterator[Objection]:
-    """Require a tight rule for every tank and a rule for every actuator that ran."""
-    dropped = {_subject(candidate.name): candidate.why for candidate in rules.dropped}
-    idle = {name for name, why in dropped.items() if NEVER_RAN in why}
+def _covered(
+    rules: RuleSet, required: Acceptance, reasons: Mapping[str, str]
+) -> Iterator[Objection]:
+    """Require a tight rule for every tank and a rule for every actuator, or a declared reason.
+
+    What the miner says about a dropped candidate is text of the plant: it is quoted, no more.
+    """
+    said = {_subject(candidate.name): candidate.why for candidate in rules.dropped}
     read = _actuators_read(rules)
     for channel in rules.channels:
         name = channel.name
-        if name in required.reasons:
+        if name in reasons:
             continue
-        miner = f" (the miner says: {dropped[name]})" if name in dropped else ""
-        remedy = f"mine other rows, or declare why in [acceptance.reasons]{miner}"
-        if channel.role is Role.LEVEL and channel.span and required.every_tank:
+        if channel.role is Role.LEVEL and required.every_tank:
             if not any(_sees_tank(rule, name, rules, required) for rule in rules.invariants):
                 yield Objection(
                     kind=ObjectionKind.UNCOVERED_TANK,
                     subject=name,
                     found="0",
                     allowed=f"{required.tank_power:.0%}",
-                    remedy=remedy,
+                    remedy=_mine_or_declare(name, said),
                 )
-        elif channel.role is Role.ACTUATOR and required.every_pump and name not in read | idle:
+        elif channel.role is Role.ACTUATOR and required.every_pump and name not in read:
             yield Objection(
                 kind=ObjectionKind.UNCOVERED_ACTUATOR,
                 subject=name,
                 found="0",
                 allowed="1",
-                remedy=remedy,
+                remedy=_mine_or_declare(name, said),
             )
-    for rule in rules.of_kind(RelationKind.COUPLING):
-        for pump in rule.relation.channels[2:]:
-            if pump not in idle and pump not in required.reasons:
+    for rule in rules.invariants:
+        if not isinstance(rule.relation, Coupling):
+            continue
+        for pump, _ in rule.relation.standby:
+            if pump not in reasons:
                 yield Objection(
                     kind=ObjectionKind.UNEXPLAINED_STANDBY,
                     subject=rule.name,
                     found=pump,
-                    remedy="drop it from the rule's standby pumps",
+                    remedy=f"drop it from the rule's standby pumps, or {_declare(pump)}",
                 )
+
+
+def _declare(subject: str) -> str:
+    """Return both ways in which a reason can be declared."""
+    return (
+        f"declare why: {subject} in [acceptance.reasons] of the policy, or "
+        f"sluice rules approve --declare {subject}=REASON"
+    )
+
+
+def _mine_or_declare(subject: str, said: Mapping[str, str]) -> str:
+    quoted = f" (the miner says: {said[subject]})" if subject in said else ""
+    return f"mine other rows, or {_declare(subject)}{quoted}"
+
+
+def _short_enough(rules: RuleSet, rows_max: int) -> Iterator[Objection]:
+    """Refuse rules that judge no batch of the policy in full."""
+    if rules.rows_needed > rows_max:
+        yield Objection(
+            kind=ObjectionKind.LONGER_THAN_BATCHES,
+            found=f"{rules.rows_needed:,}",
+            allowed=f"{rows_max:,}",
+            remedy="drop it, or mine rows in which levels move more often",
+        )
 
 
 def _subject(dropped: str) -> str:
@@ -377,8 +534,8 @@ def _believable(rules: RuleSet, clean: CleanFacts, required: Acceptance) -> Iter
     largest = {rule.name: _largest(rule, rules) for rule in rules.invariants}
     tolerance = {rule.name: rule.tolerance for rule in rules.invariants}
     for fact in clean.severe:
-        claimed = fact.share * tolerance.get(fact.rule, 0.0)
-        most = required.severe_max * largest.get(fact.rule, 0.0)
+        claimed = fact.share * tolerance[fact.rule]
+        most = required.severe_max * largest[fact.rule]
         if claimed > most:
             yield Objection(
                 kind=ObjectionKind.CLAIMED_RESIDUAL,
@@ -410,6 +567,32 @@ def _believable(rules: RuleSet, clean: CleanFacts, required: Acceptance) -> Iter
         )
 
 
+def _moving(
+    rules: RuleSet, clean: CleanFacts, required: Acceptance, reasons: Mapping[str, str]
+) -> Iterator[Objection]:
+    """Require that each level moves, by a least share of its span, within a block of rows."""
+    for channel in rules.channels:
+        if channel.role is not Role.LEVEL or channel.span is None or channel.name in reasons:
+            continue
+        least = required.liveness_min * _width(channel.span)
+        moves = max(
+            (
+                fact.smallest_range
+                for fact in clean.liveness
+                if fact.level == channel.name and fact.rows <= required.blocks_max
+            ),
+            default=0.0,
+        )
+        if not moves > 0 or moves < least:
+            yield Objection(
+                kind=ObjectionKind.MAY_STAND_STILL,
+                subject=channel.name,
+                found=amount(moves, channel.unit),
+                allowed=f"{amount(least, channel.unit)} within {required.blocks_max:,} rows",
+                remedy=f"mine rows in which it moves, or {_declare(channel.name)}",
+            )
+
+
 def _largest(rule: Invariant, rules: RuleSet) -> float:
     """Return the largest residual with a meaning: the nominal flow, or the span."""
     relation = rule.relation
@@ -419,45 +602,173 @@ def _largest(rule: Invariant, rules: RuleSet) -> float:
     return _width(span) if span else 0.0
 
 
-def _no_looser(rules: RuleSet, last: RuleSet, required: Acceptance) -> Iterator[Objection]:
+def _no_looser(renewal: _Renewal) -> Iterator[Objection]:
     """Compare the rules with the last accepted file; looser rules need a second approval."""
-    now = {rule.name: rule for rule in rules.invariants}
-    for old in last.invariants:
-        rule = now.get(old.name)
-        if old.name in required.reasons:
-            continue
-        if rule is None or rule.kind is not old.kind:
-            if old.kind.physical and not _replaced(old, rules, required):
-                yield Objection(
-                    kind=ObjectionKind.MISSING_SINCE_LAST,
-                    subject=old.name,
-                    remedy="mine it again, or declare why in [acceptance.reasons]",
-                )
-            continue
-        yield from _looser(old, rule, rules, required)
-    yield from _wider_channels(rules, last, required)
-    if last.clean and rules.clean:
-        lively = {fact.level for fact in rules.clean.liveness if fact.smallest_range > 0}
-        for level in dict.fromkeys(fact.level for fact in last.clean.liveness):
-            if level not in lively and level not in required.reasons:
-                yield Objection(
-                    kind=ObjectionKind.MAY_STAND_STILL,
-                    subject=level,
-                    remedy="mine rows in which it moves",
-                )
+    rules, last = renewal.rules, renewal.last
+    if rules.stride_s != last.stride_s:
+        yield Objection(
+            kind=ObjectionKind.NOT_COMPARABLE,
+            found=f"one row every {duration(rules.stride_s)}",
+            allowed=f"one every {duration(last.stride_s)}",
+            remedy="mine rows of the last accepted stride, or get a second approval",
+        )
+    for old, new in renewal.pairs():
+        if new is not None:
+            yield from _looser(old, new, rules, renewal.required)
+        elif not _replaced(old, renewal):
+            yield Objection(
+                kind=ObjectionKind.MISSING_SINCE_LAST,
+                subject=old.name,
+                remedy="mine it again, or declare why in [acceptance.reasons]",
+            )
 
 
-def _replaced(old: Invariant, rules: RuleSet, required: Acceptance) -> bool:
-    """Whether another window on the same tank detects a ramp as slow."""
+def _judges(relation: Relation) -> tuple[object, ...]:
+    """Return what a rule is about: another rule under its name is not the same rule."""
+    match relation:
+        case Coupling():
+            return relation.kind, relation.actuator, relation.flow
+        case Balance():
+            return relation.kind, relation.level
+        case Window():
+            return relation.kind, relation.level, relation.rows
+        case Bound() | Rate():
+            return relation.kind, relation.channel
+
+
+def _replaced(old: Invariant, renewal: _Renewal) -> bool:
+    """Whether another window on the same tank detects a ramp as slow, at no more exceptions."""
     if not isinstance(old.relation, Window):
         return False
-    ramp = required.looser_than_last * old.tolerance / old.relation.rows
+    factor = renewal.required.looser_than_last
+    ramp = factor * old.tolerance / old.relation.rows
+    before, now = _broken_windows(renewal.last), _broken_windows(renewal.rules)
     return any(
         isinstance(rule.relation, Window)
         and rule.relation.level == old.relation.level
         and rule.tolerance / rule.relation.rows <= ramp
-        for rule in rules.invariants
+        and now.get(rule.name, math.inf) <= factor * before.get(old.name, 0.0)
+        for rule in renewal.rules.invariants
     )
+
+
+def _broken_windows(rules: RuleSet) -> dict[str, float]:
+    """Return the share of clean windows out of balance, for each window rule."""
+    return {fact.rule: fact.share for fact in rules.clean.anchors} if rules.clean else {}
+
+
+def _row_counts(least: int, most: int) -> tuple[int, ...]:
+    """Return the shortest and the longest batch, and the powers of two between them."""
+    doubled = (1 << power for power in range(least.bit_length(), most.bit_length()))
+    return tuple(sorted({least, most, *(rows for rows in doubled if rows < most)}))
+
+
+def _larger_budgets(
+    renewal: _Renewal, margins: Margins, counts: tuple[int, ...]
+) -> Iterator[Objection]:
+    """Compare the integer budgets that follow from both files, for batches of several lengths."""
+    rules, last, factor = renewal.rules, renewal.last, renewal.required.looser_than_last
+    if rules.clean is None:
+        return  # objected to already
+    faults = fact_faults(last, last.clean) if last.clean else ()
+    if last.clean is None or faults:
+        yield Objection(
+            kind=ObjectionKind.NOT_COMPARABLE,
+            found=faults[0].sentence if faults else "the last file has none",
+            allowed="facts about clean rows, from which its budgets follow",
+            remedy="get a second approval",
+        )
+        return
+    same = {old.name: (old, new) for old, new in renewal.pairs() if new is not None}
+    compared = {"", *same} | {channel.name for channel in last.channels} - renewal.channels
+    larger: dict[tuple[ObjectionKind, str], Objection] = {}
+    for rows in counts:
+        new = budgets_for(rules, rules.clean, margins, rows=rows)
+        old = budgets_for(last, last.clean, margins, rows=rows)
+        before = _row_budgets(old)
+        for (kind, subject), found in _row_budgets(new).items():
+            if subject not in compared or (kind, subject) not in before:
+                continue  # a new rule: it can only refuse more
+            most = math.floor(factor * before[kind, subject])
+            if found > most:
+                objection = Objection(
+                    kind=kind,
+                    subject=subject,
+                    found=f"{found:,} of {rows:,}",
+                    allowed=f"{most:,}",
+                    remedy=RENEW,
+                )
+                larger.setdefault((kind, subject), objection)
+    yield from larger.values()
+    for was, now in same.values():
+        yield from _severer(renewal, (was, old), (now, new))
+    yield from _stiller(renewal, old, new)
+
+
+def _row_budgets(budgets: Budgets) -> dict[tuple[ObjectionKind, str], int]:
+    """Return the budgets that count rows, windows or segments, by what a larger one is called."""
+    return {
+        (ObjectionKind.MORE_JUMPS, ""): budgets.segments,
+        **{
+            (kind, subject): count
+            for kind, counted in (
+                (ObjectionKind.MORE_TRANSITIONS, budgets.envelope_rows),
+                (ObjectionKind.MORE_WINDOWS, budgets.anchors),
+                (ObjectionKind.MORE_REPEATS, budgets.repeated_rows),
+            )
+            for subject, count in counted.items()
+        },
+    }
+
+
+def _severer(
+    renewal: _Renewal, last: tuple[Invariant, Budgets], new: tuple[Invariant, Budgets]
+) -> Iterator[Objection]:
+    """Compare the largest residual that is not severe, in the unit of the rule."""
+    rule, budgets = new
+    if isinstance(rule.relation, Bound | Window):
+        return  # a range is broken by any amount, and no window is severe
+    (before, allowed), step = last, rule.tolerance / TOLERANCE  # one unit of the integers
+    size = budgets.severe[rule.name] * step
+    most = allowed.severe[before.name] * before.tolerance / TOLERANCE
+    most *= renewal.required.looser_than_last
+    if size > most + 2 * step:  # rounding does not count
+        unit = unit_of(rule.relation, renewal.rules)
+        yield Objection(
+            kind=ObjectionKind.LARGER_RESIDUAL,
+            subject=rule.name,
+            found=amount(size, unit),
+            allowed=amount(most, unit),
+            remedy=RENEW,
+        )
+
+
+def _stiller(renewal: _Renewal, old: Budgets, new: Budgets) -> Iterator[Objection]:
+    """Compare by how much a level must move: no less, over no more rows than before."""
+    channels = {channel.name: channel for channel in renewal.rules.channels}
+    factor = renewal.required.looser_than_last
+    for (level, block), least in old.quietest.items():
+        channel = channels.get(level)
+        if level in renewal.channels or channel is None or channel.span is None or not least:
+            continue
+        step = register_of(channel).step
+        wanted = least * register_of(renewal.last.channel(level)).step
+        moves = max(
+            (
+                registers * step
+                for (name, rows), registers in new.quietest.items()
+                if name == level and rows <= factor * block
+            ),
+            default=0.0,
+        )
+        if factor * (moves + step) <= wanted:  # by a whole register: rounding does not count
+            yield Objection(
+                kind=ObjectionKind.LESS_MOVEMENT,
+                subject=level,
+                found=amount(moves, channel.unit),
+                allowed=f"{amount(wanted, channel.unit)} within {block:,} rows",
+                remedy=RENEW,
+            )
 
 
 def _looser(
@@ -493,14 +804,14 @@ def _looser(
             subject=new.name,
             found=amount(new.tolerance, unit),
             allowed=amount(most, unit),
-            remedy="mine with --update, or get a second approval",
+            remedy=RENEW,
         )
 
 
-def _wider_channels(rules: RuleSet, last: RuleSet, required: Acceptance) -> Iterator[Objection]:
-    now = {channel.name: channel for channel in rules.channels}
-    for old in last.channels:
-        if old.name in required.reasons:
+def _wider_channels(renewal: _Renewal) -> Iterator[Objection]:
+    now = {channel.name: channel for channel in renewal.rules.channels}
+    for old in renewal.last.channels:
+        if old.name in renewal.channels:
             continue
         new = now.get(old.name)
         if new is None or new.role is not old.role or (old.span and not new.span):

@@ -11,7 +11,7 @@ from sluice.admission.measured import MeasuredBatch
 from sluice.admission.reasons import Reason, ReasonKind, ranked
 from sluice.admission.verdict import Finding, Verdict, WorstRow
 from sluice.arrays import Bools
-from sluice.invariants import Budgets, RuleRows, block_starts, encode, residuals
+from sluice.invariants import Budgets, Coupling, RuleRows, block_starts, encode, residuals
 from sluice.telemetry import Record
 
 if TYPE_CHECKING:
@@ -94,12 +94,12 @@ def _reasons(measured: MeasuredBatch, budgets: Budgets) -> Iterator[Reason]:
             windows[judged.anchors] = judged.violating[judged.anchors]
             most, total = budgets.anchors[name], judged.anchors.size
             yield from _counted(ReasonKind.WINDOWS, name, batch, windows, most, total=total)
-        elif name in budgets.envelope_rows:
+        elif isinstance(judged.rule.relation, Coupling):
             most = budgets.envelope_rows[name]
             yield from _counted(ReasonKind.TRANSITION, name, batch, judged.envelope, most)
     yield from _still_levels(measured, budgets)
     for level, rows in integers.repeated:
-        most = budgets.repeated_rows.get(level, 0)
+        most = budgets.repeated_rows[level]
         yield from _counted(ReasonKind.REPEATED_READINGS, level, batch, rows, most)
 
 

@@ -33,7 +33,14 @@ import rfc8785
 import tomli_w
 from pydantic import TypeAdapter, ValidationError
 
-from sluice.admission.acceptance import Acceptance, Objection, objections
+from sluice.admission.acceptance import (
+    NOTHING_DECLARED,
+    ROWS_MAX,
+    ROWS_MIN,
+    Acceptance,
+    Objection,
+    objections,
+)
 from sluice.admission.judging import judge_floats, judge_integers, rows_within
 from sluice.admission.measured import MeasuredBatch
 from sluice.admission.verdict import Verdict
@@ -83,6 +90,10 @@ class PaperPolicy:
         """The longest batch: the paper sets no limit."""
         return sys.maxsize
 
+    def least_rows(self, rules: RuleSet) -> int:  # noqa: ARG002
+        """Return the shortest batch of a plant: the paper sets no limit."""
+        return self.rows_min
+
     def encoding(self, rules: RuleSet) -> None:
         """Return nothing: floats need no encoding."""
 
@@ -99,6 +110,7 @@ class PaperPolicy:
         rules: RuleSet,  # noqa: ARG002
         *,
         last: RuleSet | None = None,  # noqa: ARG002
+        declared: Mapping[str, str] = NOTHING_DECLARED,  # noqa: ARG002
     ) -> tuple[Objection, ...]:
         """Return nothing: the paper requires nothing of rules."""
         return ()
@@ -109,8 +121,8 @@ class PaperPolicy:
 class HardenedPolicy:
     """Integer arithmetic and every budget of the hardened gate."""
 
-    rows_min: int = 200
-    rows_max: int = 1 << 20
+    rows_min: int = ROWS_MIN
+    rows_max: int = ROWS_MAX
     margins: Margins = field(default_factory=Margins)
     acceptance: Acceptance = field(default_factory=Acceptance)
 
@@ -128,6 +140,10 @@ class HardenedPolicy:
     def alpha(self) -> float:
         """The share of rows that may violate."""
         return self.margins.alpha
+
+    def least_rows(self, rules: RuleSet) -> int:
+        """Return the shortest batch of a plant: in a shorter one, some of its rules say nothing."""
+        return max(self.rows_min, rules.rows_needed)
 
     def encoding(self, rules: RuleSet) -> Encoding:
         """Return the integers of the rules."""
@@ -147,19 +163,41 @@ class HardenedPolicy:
         """Judge a measured batch."""
         batch = measured.record
         budgets = self.budgets(measured.rules, rows=len(batch))
-        if not self.rows_min <= len(batch) <= self.rows_max:
+        least = self.least_rows(measured.rules)
+        if not least <= len(batch) <= self.rows_max:
+            named = "the policy and its rules take" if least > self.rows_min else "the policy takes"
             raise RecordError(
-                f"batch {batch.name!r} has {len(batch)} rows; the policy takes "
-                f"{self.rows_min} to {self.rows_max}"
+                f"batch {batch.name!r} has {len(batch)} rows; {named} {least} to {self.rows_max}"
             )
         return judge_integers(measured, budgets, alpha=self.alpha, policy=self)
 
-    def objections(self, rules: RuleSet, *, last: RuleSet | None = None) -> tuple[Objection, ...]:
+    def objections(
+        self,
+        rules: RuleSet,
+        *,
+        last: RuleSet | None = None,
+        declared: Mapping[str, str] = NOTHING_DECLARED,
+    ) -> tuple[Objection, ...]:
         """Return the objections to rules."""
-        return objections(rules, self.acceptance, last=last)
+        return objections(
+            rules,
+            self.acceptance,
+            last=last,
+            declared=declared,
+            margins=self.margins,
+            rows_min=self.rows_min,
+            rows_max=self.rows_max,
+        )
 
 
 Policy = PaperPolicy | HardenedPolicy
+
+REPLACED = {
+    "anchor_extra": "'anchor_points', a share of the windows of a rule",
+    "repeat_rows": "'repeat_points', a share of the rows",
+    "segments_extra": "'segment_points', a share of the rows",
+}
+"""Keys of policy files of the first release, and what states the same as a share."""
 
 BUILT_IN: dict[str, Policy] = {"paper": PaperPolicy(), "hardened": HardenedPolicy()}
 
@@ -174,13 +212,15 @@ def accept(
     policy: Policy,
     *,
     last: RuleSet | None = None,
-    declared: Mapping[str, str] | None = None,
+    declared: Mapping[str, str] = NOTHING_DECLARED,
 ) -> tuple[Objection, ...]:
     """Return the objections to a plant's rules; empty if they are accepted.
 
     `last` are the rules accepted before: rules that are looser than those get objections.
+    `declared` are the approver's reasons why a channel needs no rule, beside those of the policy.
+    The text of a rules file is no reason.
     """
-    return policy.objections(rules, last=last)
+    return policy.objections(rules, last=last, declared=declared)
 
 
 def read_policy(name: str) -> Policy:
@@ -249,6 +289,11 @@ def _checked(kind: str, document: dict[str, object], name: str) -> Policy:
 def _refuse_unknown(document: dict[str, object], example: object, where: str) -> None:
     known = {item.name: getattr(example, item.name) for item in fields(example)}  # type: ignore[arg-type]
     for key, value in document.items():
+        if key in REPLACED:
+            raise RulesFileError(
+                f"policy file {where}: {key!r}, a number of its own for batches of any length, was "
+                f"replaced by {REPLACED[key]}; remove {key!r}, or state the share"
+            )
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"

@@ -1,4 +1,4 @@
-from .budgets import Budgets, Margins, budgets_for
+from .budgets import Budgets, FactFault, Margins, budgets_for, fact_faults
 from .drift import Change, Moved, Redefined, What, drift
 from .encoding import (
     REGISTER_TOP,
@@ -13,6 +13,7 @@ from .encoding import (
     encode,
     held,
     largest_residual,
+    register_of,
 )
 from .integers import Judged, evaluate
 from .measure import Measurement, block_ranges, block_starts, illegal_rows, measure, missing_rows
@@ -60,6 +61,7 @@ __all__ = [
     "Dropped",
     "Encoding",
     "Evidence",
+    "FactFault",
     "IntegerBalance",
     "IntegerBound",
     "IntegerCoupling",
@@ -96,6 +98,7 @@ __all__ = [
     "encode",
     "evaluate",
     "evidence_in_words",
+    "fact_faults",
     "held",
     "illegal_rows",
     "largest_residual",
@@ -107,6 +110,7 @@ __all__ = [
     "number",
     "parse_rules",
     "power_in_words",
+    "register_of",
     "residuals",
     "rule_in_words",
     "rules_hash",

@@ -1,17 +1,27 @@
 """Budgets: the limits for a batch, computed from a policy's margins and from clean data.
 
 Margins and clean facts are shares and plant units. Budgets are integers, so that the gate and the
-proof circuit compare the same numbers.
+proof circuit compare the same numbers. No budget has a default: a rules file states exactly one
+fact for each, and every margin is a share, so that a short batch gets no allowance of its own.
 """
 
 import math
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sluice.errors import RulesFileError
 from sluice.invariants.encoding import TOLERANCE, register_of
-from sluice.invariants.relations import Window
+from sluice.invariants.relations import RelationKind, Window
 from sluice.invariants.ruleset import CleanFacts, RuleSet
+from sluice.telemetry import Role
 
-__all__ = ["Budgets", "Margins", "budgets_for"]
+__all__ = ["Budgets", "FactFault", "Margins", "budgets_for", "fact_faults"]
+
+SEVERE_KINDS = (RelationKind.COUPLING, RelationKind.BALANCE, RelationKind.RATE)
+"""The rules with a fact about their largest residual; a range is broken or not, by any amount."""
+SHORTEST_BLOCK = 2
+"""Rows: over a single row no level moves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +35,12 @@ class Margins:
     envelope_factor: float = 1.25  # times the largest clean share of rows in transition
     envelope_points: float = 0.01  # added to that share
     anchor_factor: float = 2.0  # times the largest clean share of violating anchors
-    anchor_extra: int = 1  # violating anchors allowed beyond that share
+    anchor_points: float = 0.001  # added to that share
     liveness_share: float = 0.5  # of the smallest clean range over a block
     repeat_factor: float = 2.0  # times the largest clean share of repeated rows
-    repeat_rows: int = 0  # repeated rows allowed beyond that share
-    segments_extra: int = 0  # time jumps allowed beyond those of clean data
+    repeat_points: float = 0.0  # added to that share
+    segment_factor: float = 2.0  # times the share of clean rows that follow a time jump
+    segment_points: float = 0.0  # added to that share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +76,102 @@ class Budgets:
         return {rule: size / TOLERANCE for rule, size in self.severe.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactFault:
+    """A fact about clean rows that a rules file lacks, repeats, invents or misstates."""
+
+    subject: str  # the rule or level; empty where the whole file is meant
+    found: str
+    allowed: str
+
+    @property
+    def sentence(self) -> str:
+        """The fault in words."""
+        about = f"{self.subject} has" if self.subject else "the file states"
+        return f"{about} {self.found}; it must be {self.allowed}"
+
+
+def fact_faults(rules: RuleSet, facts: CleanFacts) -> tuple[FactFault, ...]:
+    """Return what is wrong with the facts: each budget follows from exactly one of them."""
+    return (*_miscounted(rules, facts), *_misstated(facts), *_impossible_blocks(rules, facts))
+
+
+def _miscounted(rules: RuleSet, facts: CleanFacts) -> Iterator[FactFault]:
+    """Demand one fact for each rule and level that needs one, and none about anything else."""
+    levels = [channel.name for channel in rules.channels if channel.role is Role.LEVEL]
+    for what, stated, needing in (
+        ("largest residual", facts.severe, _named(rules, *SEVERE_KINDS)),
+        ("rows in transition", facts.envelope, _named(rules, RelationKind.COUPLING)),
+        ("windows out of balance", facts.anchors, _named(rules, RelationKind.WINDOW)),
+        ("repeated rows", facts.repeats, levels),
+    ):
+        counts = Counter(fact.rule for fact in stated)
+        for subject in dict.fromkeys((*needing, *counts)):
+            count, needed = counts[subject], int(subject in needing)
+            if count != needed:
+                yield FactFault(
+                    subject=subject,
+                    found=f"{count} facts about clean rows on {what}",
+                    allowed=f"exactly {needed}",
+                )
+    for (level, rows), count in Counter((fact.level, fact.rows) for fact in facts.liveness).items():
+        if count > 1:
+            yield FactFault(
+                subject=level,
+                found=f"{count} facts about its smallest range over {rows} rows",
+                allowed="at most 1",
+            )
+
+
+def _named(rules: RuleSet, *kinds: RelationKind) -> list[str]:
+    return [rule.name for rule in rules.of_kind(*kinds)]
+
+
+def _misstated(facts: CleanFacts) -> Iterator[FactFault]:
+    """Demand numbers that are finite and not negative."""
+    shares = (*facts.severe, *facts.envelope, *facts.anchors, *facts.repeats)
+    numbers = [
+        ("", "time jumps per clean row", facts.segments_per_row),
+        ("", "refused clean batches", facts.refused_share),
+        *((fact.rule, "clean rows", fact.share) for fact in shares),
+        *((fact.level, "its smallest range", fact.smallest_range) for fact in facts.liveness),
+    ]
+    for subject, what, value in numbers:
+        if not (math.isfinite(value) and value >= 0):
+            yield FactFault(
+                subject=subject,
+                found=f"a fact of {value:g} about {what}",
+                allowed="finite and not negative",
+            )
+
+
+def _impossible_blocks(rules: RuleSet, facts: CleanFacts) -> Iterator[FactFault]:
+    """Demand blocks of at least two rows, of levels with an instrument span."""
+    levels = {channel.name for channel in rules.channels if channel.role is Role.LEVEL}
+    measured = {channel.name for channel in rules.channels if channel.span is not None}
+    for fact in facts.liveness:
+        if fact.level not in levels & measured:
+            yield FactFault(
+                subject=fact.level,
+                found="a fact about its smallest range",
+                allowed="a level of the file, with an instrument span",
+            )
+        if fact.rows < SHORTEST_BLOCK:
+            yield FactFault(
+                subject=fact.level,
+                found=f"a smallest range over {fact.rows} rows",
+                allowed=f"over {SHORTEST_BLOCK} rows or more",
+            )
+
+
 def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: int) -> Budgets:
-    """Return the budgets of a batch of `rows` rows."""
-    excess = {share.rule: share.share for share in facts.severe}
+    """Return the budgets of a batch of `rows` rows; refuse facts from which none follow."""
+    faults = fact_faults(rules, facts)
+    if faults:
+        raise RulesFileError(
+            f"the rules of {rules.plant!r} give no budgets: {faults[0].sentence}; mine them again"
+        )
+    excess = {fact.rule: fact.share for fact in facts.severe}
     windows = {
         rule.name: rule.relation.rows
         for rule in rules.invariants
@@ -75,25 +179,33 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
     }
     return Budgets(
         violating_rows=math.floor(margins.alpha * rows),
-        segments=1 + math.ceil(facts.segments_per_row * rows) + margins.segments_extra,
+        segments=1
+        + math.floor(
+            (margins.segment_factor * facts.segments_per_row + margins.segment_points) * rows
+        ),
         severe_rows=margins.severe_rows,
         severe={
             rule.name: math.floor(
                 TOLERANCE
-                * max(margins.severe_multiple, margins.severe_factor * excess.get(rule.name, 0))
+                * max(
+                    margins.severe_multiple,
+                    margins.severe_factor * excess[rule.name] if rule.kind in SEVERE_KINDS else 0.0,
+                )
             )
             for rule in rules.invariants
         },
         envelope_rows={
-            share.rule: math.floor(
-                (margins.envelope_factor * share.share + margins.envelope_points) * rows
+            fact.rule: math.floor(
+                (margins.envelope_factor * fact.share + margins.envelope_points) * rows
             )
-            for share in facts.envelope
+            for fact in facts.envelope
         },
         anchors={
-            share.rule: margins.anchor_extra
-            + math.floor(margins.anchor_factor * share.share * 2 * rows / windows[share.rule])
-            for share in facts.anchors
+            fact.rule: math.floor(
+                (margins.anchor_factor * fact.share + margins.anchor_points)
+                * (2 * rows / windows[fact.rule])
+            )
+            for fact in facts.anchors
         },
         quietest={
             (fact.level, fact.rows): math.floor(
@@ -104,7 +216,9 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
             for fact in facts.liveness
         },
         repeated_rows={
-            share.rule: margins.repeat_rows + math.floor(margins.repeat_factor * share.share * rows)
-            for share in facts.repeats
+            fact.rule: math.floor(
+                (margins.repeat_factor * fact.share + margins.repeat_points) * rows
+            )
+            for fact in facts.repeats
         },
     )

@@ -4,6 +4,8 @@ Readings are quantised over each channel's instrument span with headroom, satura
 transmitter does. Every residual is scaled so that its tolerance is exactly `TOLERANCE`.
 """
 
+import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,9 +13,9 @@ import numpy as np
 
 from sluice.arrays import Floats, Ints
 from sluice.errors import RulesFileError
-from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Rate, Window
+from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Rate, Term, Window
 from sluice.invariants.ruleset import RuleSet
-from sluice.telemetry import Channel
+from sluice.telemetry import Channel, Codes
 
 __all__ = [
     "TOLERANCE",
@@ -34,8 +36,10 @@ REGISTER_BITS = 16
 REGISTER_TOP = (1 << REGISTER_BITS) - 1
 HEADROOM = 1 / 16  # of the span, on either side, so that a reading beyond its span is visible
 TOLERANCE = 1 << 30
+SHORTEST_WINDOW = 2
 LARGEST_RESIDUAL = 1 << 62
 """Half the order of the Goldilocks field, less a margin: beyond it residuals could wrap."""
+LARGEST_SHOWN = 10**300  # an integer beyond the floats cannot be printed as one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +152,12 @@ def held(readings: Floats, *, empty: float) -> Floats:
 
 
 def encode(rules: RuleSet) -> Encoding:
-    """Derive the integers of a rule set; refuse residuals that could wrap in a proof."""
+    """Derive the integers of a rule set; refuse residuals that could wrap in a proof.
+
+    Rules that could be read in two ways, or that judge nothing, are refused too: two rules or
+    channels of one name, a code that an actuator does not have, a window without rows.
+    """
+    _refuse_ambiguous(rules)
     registers = {
         channel.name: register_of(channel)
         for channel in rules.channels
@@ -171,11 +180,107 @@ def register_of(channel: Channel) -> Register:
             "readings to integers needs; state one in the plant file"
         )
     width = channel.span.high - channel.span.low
-    low = channel.span.low - HEADROOM * width
-    return Register(channel=channel.name, low=low, step=width * (1 + 2 * HEADROOM) / REGISTER_TOP)
+    low, step = channel.span.low - HEADROOM * width, width * (1 + 2 * HEADROOM) / REGISTER_TOP
+    if not (math.isfinite(low) and 0 < step < math.inf and low + step * REGISTER_TOP > low):
+        raise RulesFileError(
+            f"channel {channel.name!r} has a span from {channel.span.low:g} to "
+            f"{channel.span.high:g}, which cannot be divided into {REGISTER_TOP:,} steps; state "
+            "the instrument's span in the plant file"
+        )
+    return Register(channel=channel.name, low=low, step=step)
+
+
+def _refuse_ambiguous(rules: RuleSet) -> None:
+    """Refuse names that stand for two things, and relations that judge no row."""
+    for what, names in (
+        ("rules", (rule.name for rule in rules.invariants)),
+        ("channels", (channel.name for channel in rules.channels)),
+    ):
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise RulesFileError(
+                    f"the rules of {rules.plant!r} hold {count} {what} named {name!r}, so a budget "
+                    "or a span could belong to either; mine the rules again"
+                )
+    if not 0 < rules.stride_s < math.inf:
+        raise RulesFileError(
+            f"the rules of {rules.plant!r} have one row every {rules.stride_s:g} s; mine the rules "
+            "again"
+        )
+    codes = {channel.name: channel.codes for channel in rules.channels if channel.codes}
+    for rule in rules.invariants:
+        wrong = _meaningless(rule, codes)
+        if wrong:
+            raise RulesFileError(f"rule {rule.name!r} {wrong}; mine it again")
+
+
+def _meaningless(rule: Invariant, codes: dict[str, Codes]) -> str:
+    """Return why a rule cannot be judged as it is written; empty if it can."""
+    if not 0 < rule.tolerance < math.inf:
+        return f"has the tolerance {rule.tolerance:g}, which must be finite and above 0"
+    match rule.relation:
+        case Coupling() as coupling:
+            return _meaningless_coupling(coupling, codes)
+        case Window(rows=rows) if rows < SHORTEST_WINDOW:
+            return f"is a window of {rows} rows, fewer than {SHORTEST_WINDOW}"
+        case Balance(terms=terms) | Window(terms=terms):
+            return _meaningless_terms(terms, codes)
+        case _:
+            return ""
+
+
+def _meaningless_terms(terms: tuple[Term, ...], codes: dict[str, Codes]) -> str:
+    for channel, count in Counter(term.channel for term in terms).items():
+        if count > 1:
+            return f"has {count} terms of {channel!r}, which could cancel"
+    for term in terms:
+        if term.on and term.channel not in codes:
+            return f"reads the codes of {term.channel!r}, which is no actuator of the file"
+        unknown = set(term.on) - set(codes[term.channel].on) if term.on else set()
+        if unknown:
+            return f"reads {term.channel!r} as on at {min(unknown)}, which is not its on code"
+    return ""
+
+
+def _meaningless_coupling(coupling: Coupling, codes: dict[str, Codes]) -> str:
+    actuator = codes.get(coupling.actuator)
+    states = [state.code for state in coupling.states]
+    if actuator is None:
+        return f"reads the codes of {coupling.actuator!r}, which is no actuator of the file"
+    if coupling.off != actuator.off or not states or not set(states) <= set(actuator.on):
+        return (
+            f"takes {coupling.actuator!r} as off at {coupling.off} and on at {states}; the file "
+            f"describes it as off at {actuator.off} and on at {list(actuator.on)}"
+        )
+    if len(set(states)) < len(states):
+        return f"states two flows for one code of {coupling.actuator!r}"
+    if coupling.settle < 0:
+        return f"settles in {coupling.settle} rows"
+    for pump, off in coupling.standby:
+        if pump not in codes or codes[pump].off != off:
+            return f"takes {pump!r} as off at {off}, which is not its off code in the file"
+    return ""
 
 
 def _encode(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
+    try:
+        encoded = _integers(rule, registers)
+    except (ArithmeticError, ValueError):  # an infinite number has no integer
+        raise RulesFileError(
+            f"rule {rule.name!r} holds a number that is too large beside its tolerance of "
+            f"{rule.tolerance:g}; mine it again"
+        ) from None
+    reach = largest_residual(encoded)
+    if reach >= LARGEST_RESIDUAL:
+        shown = float(min(reach, LARGEST_SHOWN))
+        raise RulesFileError(
+            f"rule {rule.name!r} could reach a residual of {shown:.3g} units, beyond half the "
+            f"proof field ({LARGEST_RESIDUAL:.3g}); widen its tolerance or narrow its spans"
+        )
+    return encoded
+
+
+def _integers(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
     relation = rule.relation
     needed = [name for name in relation.channels if name not in registers]
     quantum = rule.tolerance / TOLERANCE  # one integer unit of the residual
@@ -190,14 +295,12 @@ def _encode(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
 
     match relation:
         case Coupling():
-            encoded: IntegerRule = _encode_coupling(
-                rule, relation, register_for(relation.flow), quantum
-            )
+            return _encode_coupling(rule, relation, register_for(relation.flow), quantum)
         case Balance() | Window():
-            encoded = _encode_balance(rule, relation, register_for, quantum)
+            return _encode_balance(rule, relation, register_for, quantum)
         case Bound():
             register = register_for(relation.channel)
-            encoded = IntegerBound(
+            return IntegerBound(
                 rule=rule,
                 channel=relation.channel,
                 low=max(round((relation.low - register.low) / register.step), 1),
@@ -205,14 +308,7 @@ def _encode(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
             )
         case Rate():
             weight = round(register_for(relation.channel).step / quantum)
-            encoded = IntegerRate(rule=rule, channel=relation.channel, weight=weight)
-    reach = largest_residual(encoded)
-    if reach >= LARGEST_RESIDUAL:
-        raise RulesFileError(
-            f"rule {rule.name!r} could reach a residual of {reach:.3g} units, beyond half the "
-            f"proof field ({LARGEST_RESIDUAL:.3g}); widen its tolerance or narrow its spans"
-        )
-    return encoded
+            return IntegerRate(rule=rule, channel=relation.channel, weight=weight)
 
 
 def _encode_coupling(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sluice.invariants.relations import Invariant, RelationKind
+from sluice.invariants.relations import Invariant, RelationKind, Window
 from sluice.telemetry import Channel, Record
 
 __all__ = ["CleanFacts", "CleanShare", "Dropped", "Liveness", "Profile", "RuleSet"]
@@ -80,6 +80,20 @@ class RuleSet:
     def empty(self) -> bool:
         """Whether no rule relates channels: bounds alone admit any fabrication in range."""
         return not any(invariant.kind.physical for invariant in self.invariants)
+
+    @property
+    def rows_needed(self) -> int:
+        """The fewest rows in which every window is judged once and every block fits.
+
+        A window ends at an anchor row, so it needs one row more than it spans.
+        """
+        needed = [1]
+        if self.clean:
+            needed += [fact.rows for fact in self.clean.liveness]
+        for rule in self.invariants:
+            if isinstance(rule.relation, Window):
+                needed.append(rule.relation.rows + 1)
+        return max(needed)
 
     def of_kind(self, *kinds: RelationKind) -> tuple[Invariant, ...]:
         """Return the rules of the given kinds."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from sluice.admission.acceptance import Objection, ObjectionKind
 from sluice.invariants.relations import Invariant
-from sluice.invariants.ruleset import CleanFacts, CleanShare, Profile, RuleSet
-from sluice.telemetry.channel import Codes, Role, Span
+from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness, Profile, RuleSet
+from sluice.telemetry.channel import Channel, Codes, Span
 from tests.unit.invariants.small_plant import (
     BALANCED,
     BOUND,
@@ -20,12 +20,21 @@ from tests.unit.invariants.small_plant import (
     RATED,
     TANK,
     WINDOWED,
+    clean_facts,
     rule,
 )
 
 Kind = ObjectionKind
 SPARE = replace(PUMP, name="P2")
-DECLARE = "mine other rows, or declare why in [acceptance.reasons]"
+SECOND_TANK = replace(TANK, name="L2")
+RENEW = "mine with --update, or get a second approval"
+
+
+def declare(name: str) -> str:
+    return (
+        f"declare why: {name} in [acceptance.reasons] of the policy, or sluice rules approve "
+        f"--declare {name}=REASON"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +47,14 @@ class Case:
 
 
 def ruled(*rules: Invariant) -> RuleSet:
-    return replace(EVERY_RULE, invariants=rules)
+    """The rules, and facts about clean rows that fit them."""
+    return replace(EVERY_RULE, invariants=rules, clean=clean_facts(rules))
+
+
+def described(*channels: Channel) -> RuleSet:
+    """Every rule, and more channels that no rule reads, with facts that fit them."""
+    known = (*PLANT, *channels)
+    return replace(EVERY_RULE, channels=known, clean=clean_facts(EVERY_RULE.invariants, known))
 
 
 def facts() -> CleanFacts:
@@ -48,6 +64,13 @@ def facts() -> CleanFacts:
 
 def claiming(change: Callable[[CleanFacts], CleanFacts]) -> RuleSet:
     return replace(EVERY_RULE, clean=change(facts()))
+
+
+def severe(rule: str, size: float) -> tuple[CleanShare, ...]:
+    """The facts about residuals, with another for one rule."""
+    return tuple(
+        replace(fact, share=size) if fact.rule == rule else fact for fact in facts().severe
+    )
 
 
 def share(rule: str, size: float) -> tuple[CleanShare, ...]:
@@ -94,6 +117,14 @@ UNSOUND = (
         remedy="add the channel or drop the rule",
     ),
     case(
+        Kind.CLEAN_FACTS,
+        claiming(lambda clean: replace(clean, envelope=())),
+        subject="P1~F1",
+        found="0 facts about clean rows on rows in transition",
+        allowed="exactly 1",
+        remedy="mine the rules again",
+    ),
+    case(
         Kind.NOT_ENCODABLE,
         replace(EVERY_RULE, channels=(PUMP, replace(METER, span=None), TANK)),
         found="rule 'P1~F1' reads 'F1', which has no instrument span; state one in the plant file",
@@ -125,19 +156,19 @@ LOOSE = (
     ),
     case(
         Kind.UNCOVERED_TANK,
-        replace(EVERY_RULE, channels=(*PLANT, replace(TANK, name="L2"))),
+        described(SECOND_TANK),
         subject="L2",
         found="0",
         allowed="50%",
-        remedy=DECLARE,
+        remedy=f"mine other rows, or {declare('L2')}",
     ),
     case(
         Kind.UNCOVERED_ACTUATOR,
-        replace(EVERY_RULE, channels=(*PLANT, SPARE)),
+        described(SPARE),
         subject="P2",
         found="0",
         allowed="1",
-        remedy=DECLARE,
+        remedy=f"mine other rows, or {declare('P2')}",
     ),
     case(
         Kind.REFUSES_CLEAN_BATCHES,
@@ -148,7 +179,7 @@ LOOSE = (
     ),
     case(
         Kind.CLAIMED_RESIDUAL,
-        claiming(lambda clean: replace(clean, severe=share("P1~F1", 50.5))),
+        claiming(lambda clean: replace(clean, severe=severe("P1~F1", 50.5))),
         subject="P1~F1",
         found="303",
         allowed="300",
@@ -156,18 +187,18 @@ LOOSE = (
     ),
     case(
         Kind.CLAIMED_TRANSITIONS,
-        claiming(lambda clean: replace(clean, envelope=share("P1~F1", 0.501))),
+        claiming(lambda clean: replace(clean, envelope=share("P1~F1", 0.301))),
         subject="P1~F1",
-        found="50.1%",
-        allowed="50.0%",
+        found="30.1%",
+        allowed="30.0%",
         remedy="mine it on other rows",
     ),
     case(
         Kind.CLAIMED_WINDOWS,
-        claiming(lambda clean: replace(clean, anchors=share("dL1/4", 0.06))),
+        claiming(lambda clean: replace(clean, anchors=share("dL1/4", 0.011))),
         subject="dL1/4",
-        found="6.0%",
-        allowed="5.0%",
+        found="1.1%",
+        allowed="1.0%",
         remedy="mine it on other rows",
     ),
     case(
@@ -185,18 +216,42 @@ LOOSE = (
         allowed="1.00%",
         remedy="mine a record with fewer gaps",
     ),
+    case(
+        Kind.MAY_STAND_STILL,
+        claiming(lambda clean: replace(clean, liveness=())),
+        subject="L1",
+        found="0 mm",
+        allowed="35 mm within 1,024 rows",
+        remedy=f"mine rows in which it moves, or {declare('L1')}",
+    ),
+    case(
+        Kind.LONGER_THAN_BATCHES,
+        claiming(
+            lambda clean: replace(
+                clean,
+                liveness=(
+                    *clean.liveness,
+                    Liveness(level="L1", rows=(1 << 20) + 1, smallest_range=60.0),
+                ),
+            )
+        ),
+        found="1,048,577",
+        allowed="1,048,576",
+        remedy="drop it, or mine rows in which levels move more often",
+    ),
 )
 AFTER_LAST = (
     case(
         Kind.UNEXPLAINED_STANDBY,
         replace(
             EVERY_RULE,
-            channels=(*PLANT, replace(SPARE, role=Role.OTHER, codes=None)),
+            channels=(*PLANT, SPARE),
             invariants=(rule(replace(COUPLING, standby=(("P2", 0),)), 6.0), BALANCED, WINDOWED),
+            clean=clean_facts((COUPLED, BALANCED, WINDOWED)),
         ),
         subject="P1~F1",
         found="P2",
-        remedy="drop it from the rule's standby pumps",
+        remedy=f"drop it from the rule's standby pumps, or {declare('P2')}",
     ),
     case(
         Kind.MISSING_SINCE_LAST,
@@ -230,14 +285,74 @@ AFTER_LAST = (
         subject="dL1",
         found="12.5 mm",
         allowed="12 mm",
-        remedy="mine with --update, or get a second approval",
+        remedy=RENEW,
     ),
     case(
-        Kind.MAY_STAND_STILL,
-        claiming(lambda clean: replace(clean, liveness=())),
+        Kind.NOT_COMPARABLE,
+        EVERY_RULE,
+        last=claiming(lambda clean: replace(clean, anchors=())),
+        found=(
+            "dL1/4 has 0 facts about clean rows on windows out of balance; it must be exactly 1"
+        ),
+        allowed="facts about clean rows, from which its budgets follow",
+        remedy="get a second approval",
+    ),
+    case(
+        Kind.LARGER_RESIDUAL,
+        claiming(lambda clean: replace(clean, severe=severe("P1~F1", 2.0))),
+        last=EVERY_RULE,
+        subject="P1~F1",
+        found="18 m3/h",
+        allowed="6 m3/h",
+        remedy=RENEW,
+    ),
+    case(
+        Kind.MORE_JUMPS,
+        claiming(lambda clean: replace(clean, segments_per_row=0.01)),
+        last=EVERY_RULE,
+        found="5 of 200",
+        allowed="1",
+        remedy=RENEW,
+    ),
+    case(
+        Kind.MORE_TRANSITIONS,
+        claiming(lambda clean: replace(clean, envelope=share("P1~F1", 0.3))),
+        last=EVERY_RULE,
+        subject="P1~F1",
+        found="77 of 200",
+        allowed="2",
+        remedy=RENEW,
+    ),
+    case(
+        Kind.MORE_WINDOWS,
+        claiming(lambda clean: replace(clean, anchors=share("dL1/4", 0.01))),
+        last=EVERY_RULE,
+        subject="dL1/4",
+        found="2 of 200",
+        allowed="0",
+        remedy=RENEW,
+    ),
+    case(
+        Kind.MORE_REPEATS,
+        claiming(lambda clean: replace(clean, repeats=share("L1", 0.1))),
         last=EVERY_RULE,
         subject="L1",
-        remedy="mine rows in which it moves",
+        found="40 of 200",
+        allowed="0",
+        remedy=RENEW,
+    ),
+    case(
+        Kind.LESS_MOVEMENT,
+        claiming(
+            lambda clean: replace(
+                clean, liveness=(Liveness(level="L1", rows=8, smallest_range=53.0),)
+            )
+        ),
+        last=EVERY_RULE,
+        subject="L1",
+        found="24 mm",
+        allowed="30 mm within 8 rows",
+        remedy=RENEW,
     ),
     case(
         Kind.CHANGED_CHANNEL,

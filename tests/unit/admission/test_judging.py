@@ -132,11 +132,6 @@ def test_windows_are_never_severe() -> None:
     assert len(judged(creeping, replace(budgets, anchors={"dL1/4": 0})).reasons) == 1
 
 
-def test_a_level_without_a_stated_share_may_not_repeat_at_all() -> None:
-    (reason,) = judged(repeating(), replace(GENEROUS, repeated_rows={})).reasons
-    assert (reason.kind, reason.allowed) == (ReasonKind.REPEATED_READINGS, 0)
-
-
 def test_reasons_come_furthest_exceeded_first() -> None:
     budgets = replace(GENEROUS, segments=1, violating_rows=5, severe_rows=1, anchors={"dL1/4": 2})
     kinds = [reason.kind for reason in judged(spoiled(), budgets).reasons]
@@ -202,7 +197,9 @@ def test_a_policy_takes_batches_from_rows_min_to_rows_max(
     if fits:
         assert gate.judge(record_of(quiet_day())).admitted
     else:
-        with pytest.raises(RecordError, match=f"has 16 rows; the policy takes {least} to {most}"):
+        with pytest.raises(
+            RecordError, match=f"has 16 rows; the policy .*takes? {max(8, least)} to {most}"
+        ):
             gate.judge(record_of(quiet_day()))
 
 

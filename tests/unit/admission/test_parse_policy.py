@@ -30,8 +30,8 @@ from sluice.invariants.budgets import Margins
             HardenedPolicy(rows_min=1, rows_max=1),
         ),
         (
-            'kind = "hardened"\n[margins]\nanchor_extra = 0\nsegments_extra = 3',
-            HardenedPolicy(margins=Margins(anchor_extra=0, segments_extra=3)),
+            'kind = "hardened"\n[margins]\nanchor_points = 0\nsegment_points = 0.5',
+            HardenedPolicy(margins=Margins(anchor_points=0, segment_points=0.5)),
         ),
         (
             'kind = "hardened"\n[acceptance]\nevery_tank = false\nrules_min = 0',
@@ -61,6 +61,16 @@ def test_what_a_text_leaves_out_is_built_in(text: str, policy: Policy) -> None:
         ('kind = "hardened"\n[acceptance]\njumps_max = -0.01', "jumps_max is -0.01"),
         ('kind = "hardened"\nalpha = 0.5', "unknown key 'alpha'; known are rows_min, rows_max"),
         ('kind = "paper"\n[margins]\nalpha = 0', "unknown key 'margins'; known are alpha"),
+        (
+            'kind = "hardened"\n[margins]\nanchor_extra = 1',
+            (
+                "policy file p.toml: [margins]: 'anchor_extra', a number of its own for batches of "
+                "any length, was replaced by 'anchor_points', a share of the windows of a rule; "
+                "remove 'anchor_extra', or state the share"
+            ),
+        ),
+        ('kind = "hardened"\n[margins]\nrepeat_rows = 0', "was replaced by 'repeat_points', a"),
+        ('kind = "hardened"\n[margins]\nsegments_extra = 0', "was replaced by 'segment_points'"),
         ('kind = "paper"\nalpha = 0.1\nalpha = 0.2', "policy file p.toml is not TOML"),
     ],
 )

@@ -87,8 +87,9 @@ def record_of(
     )
 
 
-def clean_facts(rules: Sequence[Invariant]) -> CleanFacts:
-    """Facts that leave every share at zero."""
+def clean_facts(rules: Sequence[Invariant], channels: tuple[Channel, ...] = PLANT) -> CleanFacts:
+    """Facts that leave every share at zero, and have each level move by 60 mm in 8 rows."""
+    levels = [channel for channel in channels if channel.role is Role.LEVEL]
     kinds = {one.name: one.relation for one in rules}
     return CleanFacts(
         batch_rows=200,
@@ -113,8 +114,12 @@ def clean_facts(rules: Sequence[Invariant]) -> CleanFacts:
             for name, relation in kinds.items()
             if isinstance(relation, Window)
         ),
-        liveness=(Liveness(level="L1", rows=8, smallest_range=60.0),),
-        repeats=(CleanShare(rule="L1", share=0.0),),
+        liveness=tuple(
+            Liveness(level=level.name, rows=8, smallest_range=60.0)
+            for level in levels
+            if level.span
+        ),
+        repeats=tuple(CleanShare(rule=level.name, share=0.0) for level in levels),
     )
 
 
@@ -126,7 +131,7 @@ def rules_of(*rules: Invariant, channels: tuple[Channel, ...] = PLANT) -> RuleSe
         stride_s=STRIDE_S,
         channels=channels,
         invariants=rules,
-        clean=clean_facts(rules),
+        clean=clean_facts(rules, channels),
     )
 
 

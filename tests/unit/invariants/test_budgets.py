@@ -18,14 +18,25 @@ NOTHING = Margins(
     envelope_factor=0.0,
     envelope_points=0.0,
     anchor_factor=0.0,
-    anchor_extra=0,
+    anchor_points=0.0,
     liveness_share=0.0,
     repeat_factor=0.0,
+    segment_factor=0.0,
 )
 
 
 def of(facts: CleanFacts, margins: Margins, rows: int) -> Budgets:
     return budgets_for(EVERY_RULE, facts, margins, rows=rows)
+
+
+def severe(size: float) -> CleanFacts:
+    """Facts in which the balance alone came near its tolerance."""
+    return replace(
+        FACTS,
+        severe=tuple(
+            replace(fact, share=size if fact.rule == "dL1" else 0.0) for fact in FACTS.severe
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,14 +48,23 @@ def test_violating_rows_are_rounded_down(alpha: float, rows: int, allowed: int) 
 
 
 @pytest.mark.parametrize(
-    ("per_row", "extra", "rows", "segments"),
-    [(0.0, 0, 1_000, 1), (0.001, 0, 1_000, 2), (0.001, 0, 1_001, 3), (0.0, 2, 10, 3)],
+    ("per_row", "points", "rows", "segments"),
+    [
+        (0.0, 0.0, 1_000, 1),
+        (0.001, 0.0, 499, 1),
+        (0.001, 0.0, 500, 2),
+        (0.001, 0.0, 1_000, 3),
+        (0.0, 0.01, 99, 1),
+        (0.0, 0.01, 200, 3),
+        (0.001, 0.01, 1_000, 13),
+    ],
 )
-def test_a_batch_is_one_segment_and_clean_jumps_round_up(
-    per_row: float, extra: int, rows: int, segments: int
+def test_a_batch_is_one_segment_and_jumps_round_down(
+    per_row: float, points: float, rows: int, segments: int
 ) -> None:
     facts = replace(FACTS, segments_per_row=per_row)
-    assert of(facts, replace(NOTHING, segments_extra=extra), rows).segments == segments
+    margins = replace(NOTHING, segment_factor=2.0, segment_points=points)
+    assert of(facts, margins, rows).segments == segments
 
 
 @pytest.mark.parametrize(
@@ -54,22 +74,20 @@ def test_a_batch_is_one_segment_and_clean_jumps_round_up(
 def test_severe_is_beyond_the_tolerance_or_half_more_than_clean_rows_reached(
     share: float, multiple: float
 ) -> None:
-    facts = replace(FACTS, severe=(CleanShare(rule="dL1", share=share),))
-    budgets = of(facts, Margins(), 200)
+    budgets = of(severe(share), Margins(), 200)
     assert budgets.severe["dL1"] == pytest.approx(multiple * TOLERANCE, abs=1)
     assert budgets.severe_multiple["dL1"] == pytest.approx(multiple)
 
 
-def test_a_rule_without_a_clean_fact_may_reach_its_tolerance() -> None:
-    budgets = of(replace(FACTS, severe=()), Margins(), 200)
+def test_a_rule_whose_clean_residuals_are_small_may_reach_its_tolerance() -> None:
+    budgets = of(severe(0.1), Margins(), 200)
     assert set(budgets.severe) == {rule.name for rule in EVERY_RULE.invariants}
     assert set(budgets.severe.values()) == {TOLERANCE}
 
 
 def test_severe_sizes_round_down() -> None:
-    facts = replace(FACTS, severe=(CleanShare(rule="dL1", share=1 / 3),))
     margins = replace(NOTHING, severe_factor=1.0)
-    assert of(facts, margins, 200).severe["dL1"] == TOLERANCE // 3
+    assert of(severe(1 / 3), margins, 200).severe["dL1"] == TOLERANCE // 3
 
 
 @pytest.mark.parametrize(
@@ -84,12 +102,19 @@ def test_rows_in_transition_are_a_quarter_more_than_clean_and_a_hundredth(
 
 @pytest.mark.parametrize(
     ("share", "rows", "allowed"),
-    [(0.0, 400, 1), (0.01, 400, 5), (0.01, 399, 4), (0.0025, 400, 2), (0.0025, 399, 1)],
+    [
+        (0.0, 1_999, 0),
+        (0.0, 2_000, 1),
+        (0.01, 400, 4),
+        (0.01, 380, 3),
+        (0.0025, 400, 1),
+        (0.0025, 300, 0),
+    ],
 )
 def test_windows_are_counted_at_two_anchors_per_window(
     share: float, rows: int, allowed: int
 ) -> None:
-    """At 400 rows a window of 4 has 200 anchors: twice a clean share of 1 % is 4, and 1 extra."""
+    """At 400 rows a window of 4 has 200 anchors: 2 % (twice the clean share) and 0.1 % are 4."""
     facts = replace(FACTS, anchors=(CleanShare(rule="dL1/4", share=share),))
     assert of(facts, Margins(), rows).anchors == {"dL1/4": allowed}
 
@@ -116,14 +141,14 @@ def test_each_block_length_of_a_level_has_its_own_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "extra", "rows", "allowed"),
-    [(0.0, 0, 1_000, 0), (0.06, 0, 200, 24), (0.0624, 0, 200, 24), (0.0, 12, 200, 12)],
+    ("share", "points", "rows", "allowed"),
+    [(0.0, 0.0, 1_000, 0), (0.06, 0.0, 200, 24), (0.0624, 0.0, 200, 24), (0.0, 0.06, 200, 12)],
 )
 def test_repeated_rows_are_twice_the_clean_share(
-    share: float, extra: int, rows: int, allowed: int
+    share: float, points: float, rows: int, allowed: int
 ) -> None:
     facts = replace(FACTS, repeats=(CleanShare(rule="L1", share=share),))
-    assert of(facts, Margins(repeat_rows=extra), rows).repeated_rows == {"L1": allowed}
+    assert of(facts, Margins(repeat_points=points), rows).repeated_rows == {"L1": allowed}
 
 
 def test_severe_rows_are_taken_as_written() -> None:

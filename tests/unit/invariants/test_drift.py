@@ -148,7 +148,7 @@ def test_wider_tolerances_are_not_taken_over(rules: RuleSet, clean: Record) -> N
     name = "S_PU1~F_PU1"
     narrow = with_rule(rules, replace(rule(rules, name), tolerance=rule(rules, name).tolerance / 4))
     held, kept = keep_tolerances(narrow, rules, clean)
-    assert [k.rule for k in kept] == [name]
+    assert [k.rule for k in kept] == [name, name]
     assert f"{name}: kept the tolerance" in kept[0].sentence
     assert "(+300.0%)" in kept[0].sentence
     assert rule(held, name).tolerance == rule(narrow, name).tolerance
@@ -158,7 +158,8 @@ def test_wider_tolerances_are_not_taken_over(rules: RuleSet, clean: Record) -> N
     assert held.clean.violating_share > rules.clean.violating_share
     excess = {fact.rule: fact.share for fact in held.clean.severe}
     before = {fact.rule: fact.share for fact in rules.clean.severe}
-    assert excess[name] == pytest.approx(4 * before[name], rel=1e-3)
+    assert excess[name] == before[name]  # of a tolerance a quarter as wide
+    assert f"{name}: kept the largest clean residual over its tolerance" in kept[1].sentence
 
 
 def test_narrower_tolerances_are_taken_over(rules: RuleSet, clean: Record) -> None:

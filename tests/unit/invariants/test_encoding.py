@@ -23,7 +23,7 @@ from sluice.invariants.encoding import (
     register_of,
 )
 from sluice.invariants.relations import ActuatorState, Balance, Bound, Term
-from sluice.telemetry.channel import Channel, Role, Span
+from sluice.telemetry.channel import Channel, Codes, Role, Span
 from tests.unit.invariants.small_plant import (
     BALANCE,
     BALANCED,
@@ -131,7 +131,9 @@ def test_the_envelope_reaches_below_zero_where_the_span_does() -> None:
 
 def test_the_envelope_ends_at_the_largest_of_several_states() -> None:
     speeds = (ActuatorState(code=1, nominal=300.0), ActuatorState(code=2, nominal=600.0))
-    encoded = only(*encode(rules_of(rule(replace(COUPLING, states=speeds), 6.0))).rules)
+    geared = replace(PUMP, codes=Codes(off=0, on=(1, 2)))
+    coupled = rule(replace(COUPLING, states=speeds), 6.0)
+    encoded = only(*encode(rules_of(coupled, channels=(geared, METER, TANK))).rules)
     assert isinstance(encoded, IntegerCoupling)
     assert dict(encoded.on_offsets) == {1: -50 * TOLERANCE, 2: -100 * TOLERANCE}
     assert encoded.envelope_offset == -100 * TOLERANCE

@@ -57,9 +57,9 @@ class RegistrationTerms:
 
     @classmethod
     def of(cls, circuit: Circuit, *, overlaps: bool = False) -> "RegistrationTerms":
-        """Return what a circuit and its policy require."""
+        """Return what a circuit, its policy and its rules require."""
         return cls(
-            rows_min=circuit.policy.rows_min,
+            rows_min=circuit.policy.least_rows(circuit.rules),
             rows_max=min(circuit.policy.rows_max, circuit.rows_max),
             stride_us=round(circuit.rules.stride_s * 1e6),
             overlaps=overlaps,

@@ -44,9 +44,10 @@ def circuit_for(system: System, rules: RuleSet, policy: Policy, *, rows_max: int
             f"the rules of {rules.plant!r} hold no coupling, balance or window, so a proof "
             "would say nothing; mine other rows"
         )
-    if not policy.rows_min <= rows_max <= policy.rows_max:
+    least = policy.least_rows(rules)
+    if not least <= rows_max <= policy.rows_max:
         raise SettingError(
-            f"the largest batch is {rows_max:,} rows; the policy takes batches of "
-            f"{policy.rows_min:,} to {policy.rows_max:,}"
+            f"the largest batch is {rows_max:,} rows; under the policy, the rules of "
+            f"{rules.plant!r} take batches of {least:,} to {policy.rows_max:,}"
         )
     return system.circuit(rules, policy, rows_max=rows_max)

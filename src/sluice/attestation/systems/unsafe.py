@@ -14,7 +14,7 @@ from sluice.arrays import Floats, Ints
 from sluice.attestation.packing import digest, number
 from sluice.attestation.systems.system import SALT_BYTES, Circuit, ProofClaim, each_alone
 from sluice.errors import RefusedError, RulesFileError, SettingError, VerificationError
-from sluice.invariants import Encoding, Register, RuleSet, encode, measure, rules_hash
+from sluice.invariants import Coupling, Encoding, Register, RuleSet, encode, measure, rules_hash
 from sluice.telemetry import Channel, Label, Record
 
 __all__ = ["RevealedRows", "RevealedTable", "Unsafe"]
@@ -178,6 +178,7 @@ class Unsafe:
                 f"the system {self.name!r} states the hardened policy on hardened rules only; the "
                 f"rules of {rules.plant!r} are of profile {rules.profile.value!r}"
             )
+        policy.budgets(rules, rows=rows_max)  # refuses rules from which none follow
         table = RevealedTable.of(encode(rules), rules)
         identity = digest(
             "unsafe circuit",
@@ -260,8 +261,8 @@ def _broken(circuit: Circuit, rows: RevealedRows) -> Iterator[str]:
                 yield f"windows of {name}"
             continue
         severe |= judged.size > budgets.severe[name]
-        most = budgets.envelope_rows.get(name, measured.rows)
-        if int(judged.envelope.sum()) > most:
+        coupled = isinstance(judged.rule.relation, Coupling)
+        if coupled and int(judged.envelope.sum()) > budgets.envelope_rows[name]:
             yield f"transitions of {name}"
     if int(severe.sum()) > budgets.severe_rows:
         yield "severe rows"

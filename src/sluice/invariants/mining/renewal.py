@@ -9,8 +9,16 @@ from dataclasses import dataclass, replace
 
 from sluice.invariants.mining.joint import clean_facts
 from sluice.invariants.mining.windows import window_of
-from sluice.invariants.relations import Balance, Bound, Invariant, RelationKind, Window
-from sluice.invariants.ruleset import CleanFacts, RuleSet
+from sluice.invariants.relations import (
+    Balance,
+    Bound,
+    Coupling,
+    Invariant,
+    Rate,
+    RelationKind,
+    Window,
+)
+from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness, RuleSet
 from sluice.invariants.words import amount, number, unit_of
 from sluice.telemetry import Record, Span
 
@@ -28,10 +36,10 @@ class KeptRule:
 def keep_tolerances(
     old: RuleSet, new: RuleSet, clean: Record
 ) -> tuple[RuleSet, tuple[KeptRule, ...]]:
-    """Keep old tolerances, ranges, spans and windows where new rows would loosen them.
+    """Keep old tolerances, ranges, spans, windows and facts where new rows would loosen them.
 
-    The facts about clean rows are computed again for the kept limits. Clean data may then be
-    refused more often; `CleanFacts.refused_share` states how often.
+    The facts about clean rows are computed again for the kept limits, and none is looser than the
+    old one. Clean data may then be refused more often; `CleanFacts.refused_share` states how often.
     """
     before = {rule.name: rule for rule in old.invariants}
     invariants: list[Invariant] = []
@@ -41,10 +49,10 @@ def keep_tolerances(
         invariants.append(limited)
         if limits:
             kept.append(KeptRule(rule=rule.name, sentence=f"{rule.name}: kept {limits}"))
-    for window in _lost_windows(old, new):
-        invariants.append(window)
-        sentence = f"{window.name}: kept, although new rows alone would give other windows"
-        kept.append(KeptRule(rule=window.name, sentence=sentence))
+    for lost, instead in (*_lost_windows(old, new), *_lost_limits(old, new)):
+        invariants.append(lost)
+        sentence = f"{lost.name}: kept, although new rows alone would give {instead}"
+        kept.append(KeptRule(rule=lost.name, sentence=sentence))
     spans = {channel.name: channel.span for channel in old.channels}
     channels = []
     for channel in new.channels:
@@ -53,13 +61,97 @@ def keep_tolerances(
         if span is not None and span != channel.span:
             sentence = f"{channel.name}: kept the span {_range(span.low, span.high, channel.unit)}"
             kept.append(KeptRule(rule="", sentence=sentence))
-    if not kept:
-        return new, ()
-    rules = replace(new, invariants=tuple(invariants), channels=tuple(channels))
-    if rules.clean:
+    rules = replace(new, invariants=tuple(invariants), channels=tuple(channels)) if kept else new
+    if rules.clean and kept:
         facts = clean_facts(rules, clean, liveness=rules.clean.liveness)
         rules = replace(rules, clean=_with_windows_of(old, facts, rules))
+    if rules.clean and old.clean:
+        facts, kept_facts = _no_looser_facts(old, old.clean, rules, rules.clean)
+        if kept_facts:
+            rules = replace(rules, clean=facts)
+            kept += kept_facts
     return rules, tuple(kept)
+
+
+def _no_looser_facts(
+    old: RuleSet, before: CleanFacts, rules: RuleSet, now: CleanFacts
+) -> tuple[CleanFacts, list[KeptRule]]:
+    """Return the facts with no looser numbers than before, and which were kept."""
+    kept: list[KeptRule] = []
+    was = {rule.name: rule.tolerance for rule in old.invariants}
+    tolerance = {rule.name: rule.tolerance for rule in rules.invariants}
+    # A residual is stated in multiples of the tolerance, so compare it in the unit of the rule.
+    severe = tuple(
+        replace(fact, share=fact.share * (was[fact.rule] / tolerance[fact.rule]))
+        for fact in before.severe
+        if fact.rule in tolerance
+    )
+    limited = {}
+    for field, what, earlier, shares in (
+        ("severe", "the largest clean residual over its tolerance", severe, now.severe),
+        ("envelope", "the share of clean rows in transition", before.envelope, now.envelope),
+        ("anchors", "the share of clean windows out of balance", before.anchors, now.anchors),
+        ("repeats", "the share of repeated clean rows", before.repeats, now.repeats),
+    ):
+        limited[field] = _no_larger(earlier, shares)
+        for share, wanted in zip(limited[field], shares, strict=True):
+            if share != wanted:
+                sentence = (
+                    f"{share.rule}: kept {what}, {number(share.share)}; new rows show "
+                    f"{number(wanted.share)}"
+                )
+                kept.append(KeptRule(rule=share.rule, sentence=sentence))
+    jumps = min(before.segments_per_row, now.segments_per_row)
+    if jumps < now.segments_per_row:
+        sentence = (
+            f"time jumps: kept {number(jumps)} per row; new rows show "
+            f"{number(now.segments_per_row)}"
+        )
+        kept.append(KeptRule(rule="", sentence=sentence))
+    liveness = _no_stiller(before.liveness, now.liveness, rules)
+    for fact in liveness:
+        if fact not in now.liveness:
+            unit = rules.channel(fact.level).unit
+            moves = f"{amount(fact.smallest_range, unit)} over {fact.rows} rows"
+            sentence = f"{fact.level}: kept the smallest range, {moves}"
+            kept.append(KeptRule(rule="", sentence=sentence))
+    facts = replace(
+        now,
+        segments_per_row=jumps,
+        severe=limited["severe"],
+        envelope=limited["envelope"],
+        anchors=limited["anchors"],
+        liveness=liveness,
+        repeats=limited["repeats"],
+    )
+    return facts, kept
+
+
+def _no_larger(
+    before: tuple[CleanShare, ...], now: tuple[CleanShare, ...]
+) -> tuple[CleanShare, ...]:
+    most = {fact.rule: fact.share for fact in before}
+    return tuple(
+        replace(fact, share=min(fact.share, most.get(fact.rule, fact.share))) for fact in now
+    )
+
+
+def _no_stiller(
+    before: tuple[Liveness, ...], now: tuple[Liveness, ...], rules: RuleSet
+) -> tuple[Liveness, ...]:
+    """Add each earlier fact that no new one implies: as much movement over no more rows."""
+    measured = {channel.name for channel in rules.channels if channel.span}
+    facts = {(fact.level, fact.rows): fact for fact in now}
+    for old in before:
+        implied = any(
+            fact.level == old.level
+            and fact.rows <= old.rows
+            and fact.smallest_range >= old.smallest_range
+            for fact in now
+        )
+        if not implied and old.level in measured:
+            facts[old.level, old.rows] = old
+    return tuple(facts.values())
 
 
 def _with_windows_of(old: RuleSet, facts: CleanFacts, rules: RuleSet) -> CleanFacts:
@@ -74,6 +166,16 @@ def _with_windows_of(old: RuleSet, facts: CleanFacts, rules: RuleSet) -> CleanFa
 
 def _no_looser(new: Invariant, old: Invariant, rules: RuleSet) -> tuple[Invariant, str]:
     """Return the rule with no looser limits than before, and the kept limits in words, if any."""
+    limited, limits = _no_wider(new, old, rules)
+    match old.relation, limited.relation:
+        case Coupling() as was, Coupling() as now if now.settle > was.settle:
+            kept = f"{was.settle} rows to settle; new rows need {now.settle}"
+            limited = replace(limited, relation=replace(now, settle=was.settle))
+            return limited, f"{limits}; {kept}" if limits else kept
+    return limited, limits
+
+
+def _no_wider(new: Invariant, old: Invariant, rules: RuleSet) -> tuple[Invariant, str]:
     unit = unit_of(new.relation, rules)
     match old.relation, new.relation:
         case Bound() as was, Bound() as now:
@@ -98,7 +200,7 @@ def _range(low: float, high: float, unit: str) -> str:
     return f"{number(low)} to {amount(high, unit)}"
 
 
-def _lost_windows(old: RuleSet, new: RuleSet) -> Iterator[Invariant]:
+def _lost_windows(old: RuleSet, new: RuleSet) -> Iterator[tuple[Invariant, str]]:
     """Yield the old windows whose length new rows do not give: they detect what others do not."""
     names = {rule.name for rule in new.invariants}
     balances = {
@@ -109,7 +211,18 @@ def _lost_windows(old: RuleSet, new: RuleSet) -> Iterator[Invariant]:
     for rule in old.invariants:
         window = rule.relation
         if isinstance(window, Window) and rule.name not in names and window.level in balances:
-            yield replace(rule, relation=window_of(balances[window.level], window.rows))
+            relation = window_of(balances[window.level], window.rows)
+            yield replace(rule, relation=relation), "other windows"
+
+
+def _lost_limits(old: RuleSet, new: RuleSet) -> Iterator[tuple[Invariant, str]]:
+    """Yield the old ranges and rates of channels that new rows would leave without one."""
+    names = {rule.name for rule in new.invariants}
+    measured = {channel.name for channel in new.channels if channel.span}
+    for rule in old.invariants:
+        limits = isinstance(rule.relation, Bound | Rate) and rule.name not in names
+        if limits and set(rule.relation.channels) <= measured:
+            yield rule, "none"
 
 
 def _narrower(old: Span | None, new: Span | None) -> Span | None:

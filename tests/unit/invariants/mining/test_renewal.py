@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from sluice.admission.policy import HardenedPolicy, accept
 from sluice.invariants.mining.renewal import KeptRule, keep_tolerances
-from sluice.invariants.relations import Evidence, Window
-from sluice.invariants.ruleset import RuleSet
+from sluice.invariants.relations import Evidence, Invariant, Window
+from sluice.invariants.ruleset import CleanShare, Liveness, RuleSet
 from sluice.telemetry.channel import Span
 from tests.unit.invariants.small_plant import (
     BALANCE,
@@ -14,6 +15,7 @@ from tests.unit.invariants.small_plant import (
     BOUND,
     BOUNDED,
     COUPLED,
+    COUPLING,
     EVERY_RULE,
     METER,
     PUMP,
@@ -30,6 +32,10 @@ from tests.unit.invariants.small_plant import (
 DAY = record_of(quiet_day())
 
 
+def without_facts(*rules: Invariant) -> RuleSet:
+    return replace(rules_of(*rules), clean=None)
+
+
 def kept(old: RuleSet, new: RuleSet) -> tuple[RuleSet, tuple[KeptRule, ...]]:
     return keep_tolerances(old, new, DAY)
 
@@ -42,7 +48,7 @@ def test_the_same_rules_are_returned_as_they_are() -> None:
 
 def test_a_wider_tolerance_is_not_taken_over_and_its_power_shrinks_with_it() -> None:
     wider = replace(COUPLED, tolerance=8.0, evidence=Evidence(smallest_offset=8.0, support=0.5))
-    rules, sentences = kept(rules_of(COUPLED), rules_of(wider))
+    rules, sentences = kept(without_facts(COUPLED), without_facts(wider))
     (limited,) = rules.invariants
     assert limited.tolerance == 6.0
     assert limited.evidence == Evidence(smallest_offset=6.0, support=0.5)
@@ -94,7 +100,7 @@ def test_a_kept_range_is_told_with_what_new_rows_need() -> None:
 
 def test_a_window_of_another_length_is_kept_with_the_new_balance() -> None:
     balance = replace(BALANCE, constant=0.5)
-    rules, (sentence,) = kept(rules_of(BALANCED, WINDOWED), rules_of(rule(balance, 12.0)))
+    rules, (sentence,) = kept(without_facts(BALANCED, WINDOWED), without_facts(rule(balance, 12.0)))
     window = rules.invariants[-1].relation
     assert isinstance(window, Window)
     assert window == replace(WINDOW, constant=0.5)
@@ -104,7 +110,7 @@ def test_a_window_of_another_length_is_kept_with_the_new_balance() -> None:
 
 
 def test_a_window_of_a_tank_without_a_balance_is_lost() -> None:
-    rules, sentences = kept(rules_of(RATED, WINDOWED), rules_of(RATED))
+    rules, sentences = kept(without_facts(RATED, WINDOWED), without_facts(RATED))
     assert ([one.name for one in rules.invariants], sentences) == (["L1 rate"], ())
 
 
@@ -128,14 +134,70 @@ def test_a_span_does_not_grow(before: Span | None, now: Span | None, after: Span
 
 
 def test_facts_about_clean_rows_are_counted_again_for_the_kept_limits() -> None:
-    """The quiet day rises by 150 a row: with the old tolerance of 96, each such step is severe."""
+    """The quiet day rises by 150 a row, beyond the old tolerance of 96: every batch is refused."""
     old, new = rules_of(replace(RATED, tolerance=96.0)), rules_of(RATED)
     rules, _ = kept(old, new)
     assert rules.clean is not None
     assert new.clean is not None
-    assert [fact.share for fact in rules.clean.severe] == [150 / 96]
     assert rules.clean.liveness == new.clean.liveness
     assert rules.clean.refused_share == 1.0
+
+
+def claiming(**facts: object) -> RuleSet:
+    assert EVERY_RULE.clean is not None
+    return replace(EVERY_RULE, clean=replace(EVERY_RULE.clean, **facts))  # type: ignore[arg-type]
+
+
+def block(rows: int, size: float) -> Liveness:
+    return Liveness(level="L1", rows=rows, smallest_range=size)
+
+
+@pytest.mark.parametrize(
+    ("loose", "sentence"),
+    [
+        (
+            claiming(envelope=(CleanShare(rule="P1~F1", share=0.2),)),
+            "P1~F1: kept the share of clean rows in transition, 0; new rows show 0.2",
+        ),
+        (
+            claiming(anchors=(CleanShare(rule="dL1/4", share=0.01),)),
+            "dL1/4: kept the share of clean windows out of balance, 0; new rows show 0.01",
+        ),
+        (
+            claiming(repeats=(CleanShare(rule="L1", share=0.1),)),
+            "L1: kept the share of repeated clean rows, 0; new rows show 0.1",
+        ),
+        (claiming(segments_per_row=0.01), "time jumps: kept 0 per row; new rows show 0.01"),
+        (claiming(liveness=()), "L1: kept the smallest range, 60 mm over 8 rows"),
+        (claiming(liveness=(block(9, 60.0),)), "L1: kept the smallest range, 60 mm over 8 rows"),
+        (claiming(liveness=(block(8, 59.0),)), "L1: kept the smallest range, 60 mm over 8 rows"),
+    ],
+)
+def test_a_fact_from_which_a_larger_budget_would_follow_is_kept(
+    loose: RuleSet, sentence: str
+) -> None:
+    rules, (told,) = kept(EVERY_RULE, loose)
+    assert told.sentence == sentence
+    assert accept(rules, HardenedPolicy(), last=EVERY_RULE) == ()
+    assert accept(loose, HardenedPolicy(), last=EVERY_RULE) != ()
+
+
+def test_a_block_that_implies_the_old_one_needs_no_other() -> None:
+    sharper = claiming(liveness=(block(7, 66.0),))
+    assert kept(EVERY_RULE, sharper) == (sharper, ())
+
+
+def test_a_longer_settle_time_is_not_taken_over() -> None:
+    slow = rule(replace(COUPLING, settle=3), 6.0)
+    rules, (told,) = kept(without_facts(COUPLED), without_facts(slow))
+    assert rules.invariants == (COUPLED,)
+    assert told.sentence == "P1~F1: kept 1 rows to settle; new rows need 3"
+
+
+def test_a_range_and_a_rate_are_not_lost() -> None:
+    rules, told = kept(without_facts(COUPLED, BOUNDED, RATED), without_facts(COUPLED))
+    assert rules.invariants == (COUPLED, BOUNDED, RATED)
+    assert {one.rule for one in told} == {"L1 in range", "L1 rate"}
 
 
 def test_rules_without_facts_stay_without_them() -> None:

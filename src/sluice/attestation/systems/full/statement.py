@@ -40,7 +40,7 @@ class Statement:
                 "violating": budgets.violating_rows,
                 "severe": budgets.severe_rows,
                 "segments": budgets.segments,
-                "unsteady": [budgets.envelope_rows.get(rule.rule.name, rows) for rule in couplings],
+                "unsteady": [budgets.envelope_rows[rule.rule.name] for rule in couplings],
                 "windows": [budgets.anchors[rule.rule.name] for rule in windows],
             }
         )
@@ -65,7 +65,7 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
         encoding=encoding,
         actuators=actuators,
         budgets=policy.budgets(rules, rows=1),
-        jumps=rules.clean.segments_per_row > 0 or policy.margins.segments_extra > 0,
+        jumps=rules.clean.segments_per_row > 0 or policy.margins.segment_points > 0,
     )
     return Statement(
         rules=rules,
