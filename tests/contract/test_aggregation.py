@@ -12,10 +12,19 @@ from sluice import aggregation
 from sluice.aggregation.coordinates import TrimmedMean
 from sluice.aggregation.mixing import NearestNeighbourMixing
 from sluice.aggregation.registry import RULES
-from sluice.aggregation.rule import Aggregate, Fresh, RootUpdate, Rule, State
+from sluice.aggregation.rule import (
+    Aggregate,
+    Centre,
+    Fresh,
+    RootUpdate,
+    Rule,
+    RuleMemory,
+    State,
+)
 from sluice.aggregation.update import Update
 from sluice.arrays import Floats
 from sluice.errors import SettingError
+from sluice.federation import UPDATE_MAX
 
 MOVES_WITH_THE_UPDATES = {  # add one vector to all updates and the aggregate moves by it
     "fedavg",
@@ -343,3 +352,57 @@ def test_mixing_wraps_every_rule_and_hands_its_state_through(name: str) -> None:
     assert sum(found.influence.values()) == pytest.approx(1)
     if not mixing.needs_root:
         assert np.isfinite(mixing(updates, after)[0].update).all()
+
+
+# -- adversarial updates --------------------------------------------------------------------------
+
+EXTREMES = (0.0, -0.0, UPDATE_MAX, -UPDATE_MAX, 1.4e-45, -1.4e-45, 1.2e-38, 1e-20, 1e-6, -1.0)
+ENTRIES = st.sampled_from(EXTREMES) | st.floats(-UPDATE_MAX, UPDATE_MAX, width=32)
+
+
+@st.composite
+def adversarial_rounds(draw: st.DrawFn) -> list[list[Update]]:
+    """Draw rounds of finite updates within scale: extremes, copies, opposites, near copies."""
+    clients, size = draw(st.integers(1, 8)), draw(st.integers(1, 5))
+    rounds = []
+    for _ in range(draw(st.integers(1, 3))):
+        rows: list[Floats] = []
+        for _ in range(clients):
+            how = draw(st.sampled_from(("own", "own", "copy", "opposite", "near")))
+            row = np.array(draw(st.lists(ENTRIES, min_size=size, max_size=size)))
+            if how != "own" and rows:
+                row = rows[draw(st.integers(0, len(rows) - 1))]
+                row = -row if how == "opposite" else row
+                row = np.nextafter(row.astype(np.float32), np.float32(0)) if how == "near" else row
+            rows.append(row.astype(np.float32))
+        weights = draw(st.lists(st.integers(1, 8_192), min_size=clients, max_size=clients))
+        rounds.append(
+            [
+                Update(client=f"plant-{at}", vector=row, weight=weight)
+                for at, (row, weight) in enumerate(zip(rows, weights, strict=True))
+            ]
+        )
+    return rounds
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+@settings(deadline=None)
+@given(rounds=adversarial_rounds(), root=st.sampled_from((UPDATE_MAX, -1e-3, 1e-20)))
+def test_no_updates_within_scale_make_an_aggregate_that_is_not_finite(
+    rule: Rule, rounds: list[list[Update]], root: float
+) -> None:
+    state: State = Fresh()
+    for updates in rounds:
+        if rule.needs_root:
+            state = RootUpdate(vector=np.full(updates[0].vector.size, root))
+        found, state = rule(updates, state)
+        assert np.isfinite(found.update).all()
+        assert all(np.isfinite(share) for share in found.influence.values())
+        assert np.isfinite(found.update.astype(np.float32)).all()
+        match state:
+            case RuleMemory(sums=sums):
+                assert all(np.isfinite(total).all() for total in sums.values())
+            case Centre(vector=vector):
+                assert np.isfinite(vector).all()
+            case _:
+                assert state == Fresh()

@@ -14,6 +14,7 @@ from sluice.errors import SettingError
 
 __all__ = ["GeometricMedian"]
 
+COINCIDENT = 1e-300  # a smaller distance is zero: its inverse would not be finite
 SLACK = 1e-9  # tolerance for rounding in the test whether an update is the median
 
 
@@ -23,8 +24,8 @@ class GeometricMedian:
 
     The steps follow Vardi and Zhang (PNAS 2000). If updates are themselves medians, their mean is
     returned. Otherwise the iteration starts near the best update, at a point whose sum of distances
-    is below that of every update. Each step lowers that sum, so the iteration never reaches an
-    update, where it would stall.
+    is below that of every update. Each step lowers that sum, so the iteration reaches an update
+    only by rounding; that update is then the median to within rounding.
     """
 
     tolerance: float = 1e-10  # last step, relative to the median distance
@@ -64,6 +65,9 @@ class GeometricMedian:
         shares: Floats = np.zeros(len(points))
         for _ in range(self.iterations):
             apart = np.linalg.norm(points - centre, axis=1)
+            reached = apart < COINCIDENT
+            if reached.any():
+                return np.asarray(reached / reached.sum(), dtype=np.float64)
             shares = (1 / apart) / (1 / apart).sum()
             moved = shares @ points
             if np.linalg.norm(moved - centre) <= self.tolerance * np.median(apart):
