@@ -25,6 +25,7 @@ __all__ = [
     "private_file",
     "private_folder",
     "public_folder",
+    "read_at_most",
     "read_bounded",
     "read_text",
     "sync_folder",
@@ -150,6 +151,12 @@ def private_file(path: Path) -> Path:
 
 
 # -- reading ----------------------------------------------------------------------------------
+
+
+def read_at_most(path: Path, count: int) -> bytes:
+    """Read the first `count` bytes of a file, or all if it has fewer; may raise an `OSError`."""
+    with path.open("rb") as opened:
+        return opened.read(count)
 
 
 def read_bounded(

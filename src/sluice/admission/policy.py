@@ -23,7 +23,6 @@ import hashlib
 import json
 import math
 import sys
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -45,7 +44,7 @@ from sluice.admission.judging import judge_floats, judge_integers, rows_within
 from sluice.admission.measured import MeasuredBatch
 from sluice.admission.verdict import Verdict
 from sluice.errors import RecordError, RulesFileError, SettingError
-from sluice.files import atomically
+from sluice.files import atomically, parse_toml, read_text
 from sluice.invariants import Budgets, Encoding, Margins, RuleSet, budgets_for, encode
 
 __all__ = [
@@ -61,6 +60,8 @@ __all__ = [
     "read_policy",
     "write_policy",
 ]
+
+LARGEST = 1 << 20  # bytes
 
 
 @final
@@ -227,23 +228,18 @@ def read_policy(name: str) -> Policy:
     """Return a built-in policy by its name, or read one from a TOML file."""
     if name in BUILT_IN:
         return BUILT_IN[name]
-    try:
-        text = Path(name).read_text(encoding="utf-8")
-    except OSError:
+    path = Path(name)
+    if path.is_dir() or not path.exists():
         raise RulesFileError(
             f"policy {name!r} is neither one of {', '.join(BUILT_IN)} nor a readable file"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise RulesFileError(f"policy file {name} is not TOML: {error}") from None
+        )
+    text = read_text(path, "policy file", largest=LARGEST, error=RulesFileError)
     return parse_policy(text, name=name)
 
 
 def parse_policy(text: str, *, name: str) -> Policy:
     """Read a policy from TOML text; errors refer to it by `name`."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RulesFileError(f"policy file {name} is not TOML: {error}") from None
+    document = parse_toml(text, f"policy file {name}", error=RulesFileError)
     kind = document.pop("kind", None)
     if kind not in BUILT_IN:
         raise RulesFileError(f"policy file {name}: kind is {kind!r}; it must be paper or hardened")

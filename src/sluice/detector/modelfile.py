@@ -1,6 +1,5 @@
 """Model files: safetensors with a card in the metadata. Loading executes no code."""
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +15,14 @@ from sluice.detector.model import DetectorKind, Model, Weights
 from sluice.detector.registry import SUMMED, detector_names
 from sluice.detector.threshold import Threshold
 from sluice.errors import InputError, ModelFileError
-from sluice.files import atomically
+from sluice.files import atomically, parse_json, read_at_most
 from sluice.telemetry import Scaler
 
 __all__ = ["Card", "load_detector", "save_detector"]
 
 VERSION = 1
 CARD = "sluice"
+LARGEST, LARGEST_HEADER = 256 << 20, 4 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,21 @@ def load_detector(path: str | Path) -> Detector:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        content = read_at_most(path, LARGEST + 1)
     except OSError as error:
         raise ModelFileError(str(error.strerror)) from None
+    if len(content) > LARGEST:
+        raise ModelFileError(f"it has more than {LARGEST:,} bytes")
+    return content
 
 
 def _detector(content: bytes) -> Detector:
+    header = int.from_bytes(content[:8], "little")
+    if header > LARGEST_HEADER:
+        raise ModelFileError(
+            f"it is not a complete safetensors file (its header would have {header:,} bytes; "
+            f"expected at most {LARGEST_HEADER:,})"
+        )
     try:
         tensors = load(content)
     except (SafetensorError, ValueError, KeyError, OverflowError) as error:
@@ -99,12 +108,13 @@ def _detector(content: bytes) -> Detector:
 
 def _card(content: bytes) -> Card:
     # The format is 8 bytes of header length, a JSON header, then the numbers.
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    raw = content[8 : 8 + int.from_bytes(content[:8], "little")].decode(errors="replace")
+    header = parse_json(raw, "its header", error=ModelFileError)
     text = header.get("__metadata__", {}).get(CARD)
     if text is None:
         raise ModelFileError("it has no card; only models saved by Sluice can be loaded")
     try:
-        version = json.loads(text).get("version")
+        version = parse_json(text, "its card", error=ModelFileError).get("version")
         if version != VERSION:
             raise ModelFileError(f"its card is of version {version!r}; this Sluice reads {VERSION}")
         return _ADAPTER.validate_json(text, strict=True)
@@ -112,7 +122,7 @@ def _card(content: bytes) -> Card:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ModelFileError(f"its card is damaged: {where}: {first['msg']}") from None
-    except (ValueError, AttributeError, RecursionError):
+    except AttributeError:
         raise ModelFileError("its card is not a JSON object") from None
 
 

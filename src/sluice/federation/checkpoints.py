@@ -19,7 +19,7 @@ from sluice.arrays import frozen
 from sluice.errors import CheckpointError
 from sluice.federation.admission_check import Decision
 from sluice.federation.rounds import Checkpoint
-from sluice.files import atomically
+from sluice.files import atomically, parse_json
 
 __all__ = ["CheckpointFile"]
 
@@ -41,9 +41,11 @@ class CheckpointFile:
             return None
         try:
             with safe_open(self.path, framework="numpy") as opened:
-                header = json.loads((opened.metadata() or {})["checkpoint"])
+                header = parse_json(
+                    (opened.metadata() or {})["checkpoint"], "its header", error=CheckpointError
+                )
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no mapping
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+        except (OSError, SafetensorError, KeyError, ValueError, CheckpointError) as error:
             raise CheckpointError(
                 f"checkpoint {self.path} cannot be read ({error}); remove it to start again"
             ) from None

@@ -36,7 +36,14 @@ from .relations import (
 from .residuals import Residuals, anchors, residuals, transition_rows
 from .rowcheck import RowCheck, RuleRows, violations
 from .ruleset import CleanFacts, CleanShare, Dropped, Liveness, Profile, RuleSet
-from .rulesfile import load_rules, parse_rules, rules_hash, save_rules, seal_rules
+from .rulesfile import (
+    LARGEST_RULES,
+    load_rules,
+    parse_rules,
+    rules_hash,
+    save_rules,
+    seal_rules,
+)
 from .words import (
     amount,
     duration,
@@ -48,6 +55,7 @@ from .words import (
 )
 
 __all__ = [
+    "LARGEST_RULES",
     "REGISTER_TOP",
     "TOLERANCE",
     "ActuatorState",

@@ -11,12 +11,14 @@ import rfc8785
 from pydantic import TypeAdapter, ValidationError
 
 from sluice.errors import RulesFileError
-from sluice.files import atomically
+from sluice.files import atomically, parse_json, read_text
 from sluice.invariants.ruleset import RuleSet
 
-__all__ = ["load_rules", "parse_rules", "rules_hash", "save_rules", "seal_rules"]
+__all__ = ["LARGEST_RULES", "load_rules", "parse_rules", "rules_hash", "save_rules", "seal_rules"]
 
 SCHEMA = 1
+LARGEST_RULES = 4 << 20
+"""Bytes of the largest rules file."""
 _ADAPTER = TypeAdapter(RuleSet)
 
 
@@ -39,7 +41,8 @@ def save_rules(rules: RuleSet, path: str | Path) -> str:
 def load_rules(path: str | Path, *, sealed: bool = True) -> RuleSet:
     """Read a rules file; with `sealed`, one that was edited after it was sealed is refused."""
     path = Path(path)
-    return parse_rules(_text(path), name=str(path), sealed=sealed)
+    text = read_text(path, "rules file", largest=LARGEST_RULES, error=RulesFileError)
+    return parse_rules(text, name=str(path), sealed=sealed)
 
 
 def parse_rules(text: str, *, name: str, sealed: bool = True) -> RuleSet:
@@ -69,20 +72,8 @@ def _hash(document: dict[str, object]) -> str:
     return hashlib.sha256(rfc8785.dumps(document)).hexdigest()  # type: ignore[arg-type]
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise RulesFileError(f"rules file {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise RulesFileError(f"rules file {path} is not JSON: {error}") from None
-
-
 def _parsed(text: str, name: str) -> dict[str, object]:
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise RulesFileError(f"rules file {name} is not JSON: {error}") from None
+    document = parse_json(text, f"rules file {name}", error=RulesFileError)
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         schema = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise RulesFileError(

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from sluice.attestation.messages import STRICT, Count, Hex32, Instant, Name, read_private
+from sluice.attestation.messages import STRICT, Count, Hex32, Instant, Name
 from sluice.detector import Descent, Framing, parameter_count
 from sluice.errors import DocumentError, SettingError
 from sluice.federation import UPDATE_MAX
-from sluice.files import atomically
+from sluice.files import atomically, read_bounded
 from sluice.telemetry import Scaler
 
 __all__ = [
@@ -161,11 +161,9 @@ def write_document(document: object, path: Path, *, private: bool = False) -> No
 def read_document(kind: type[Document], path: Path, *, private: bool = False) -> Document:
     """Read one of these documents; only the owner may have access to a `private` file."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    raw = read_bounded(path, _title(kind), largest=LARGEST_DOCUMENT, private=private)
     try:
-        raw = read_private(path, _title(kind)) if private else _bounded(path, LARGEST_DOCUMENT)
         document: Document = adapter.validate_json(raw, strict=True)
-    except OSError as error:
-        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -178,11 +176,3 @@ def read_document(kind: type[Document], path: Path, *, private: bool = False) ->
 def _title(kind: type[object]) -> str:
     """Return a document's name in words: "join request" for `JoinRequest`."""
     return re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__).lower()
-
-
-def _bounded(path: Path, most: int) -> bytes:
-    with path.open("rb") as opened:
-        raw = opened.read(most + 1)
-    if len(raw) > most:
-        raise DocumentError(f"{path} has more than {most:,} bytes; check that it is the right file")
-    return raw

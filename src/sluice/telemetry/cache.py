@@ -13,7 +13,7 @@ import polars as pl
 from platformdirs import user_cache_path
 
 from sluice.errors import SettingError
-from sluice.files import atomically
+from sluice.files import atomically, private_folder
 from sluice.telemetry.formats import Format
 from sluice.telemetry.record import Note
 from sluice.telemetry.source import Container, Source
@@ -73,6 +73,6 @@ def _write(cached: Path, table: Table) -> None:
         pl.Series(LABEL, table.labels.astype(np.int8)),
     )
     notes = json.dumps([asdict(note) for note in table.notes])
-    cached.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with atomically(cached) as draft:
+    private_folder(cached.parent)
+    with atomically(cached, private=True) as draft:
         frame.write_parquet(draft, compression="lz4", metadata={NOTES: notes})

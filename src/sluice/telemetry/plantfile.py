@@ -22,7 +22,6 @@ ignore = true
 """
 
 import difflib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,13 +29,14 @@ from pathlib import Path
 import tomli_w
 
 from sluice.errors import PlantFileError
-from sluice.files import atomically
+from sluice.files import atomically, parse_toml, read_text
 from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.record import Record
 
 __all__ = ["Declaration", "PlantFile", "read_plant_file", "write_plant_file"]
 
 Toml = Mapping[str, object]
+LARGEST = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +82,8 @@ class PlantFile:
 def read_plant_file(path: str | Path) -> PlantFile:
     """Read and check a plant file."""
     path = Path(path)
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlantFileError(f"plant file {path} cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise PlantFileError(f"plant file {path} is not TOML: {error}") from None
+    text = read_text(path, "plant file", largest=LARGEST, error=PlantFileError)
+    document = parse_toml(text, f"plant file {path}", error=PlantFileError)
     _refuse_unknown_keys(document, {"record", "channels"}, where=str(path))
     settings = _table(document, "record", where=str(path))
     channels = _table(document, "channels", where=str(path))

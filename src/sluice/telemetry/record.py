@@ -1,5 +1,6 @@
 """The plant record: readings at a constant stride, with channels, labels and notes."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -68,7 +69,7 @@ class Record:
                 f"record {self.name!r} is ragged: {len(self.channels)} channels, values "
                 f"{shapes[0]}, {shapes[1]} times, {shapes[2]} labels"
             )
-        repeated = {name for name in self.names if self.names.count(name) > 1}
+        repeated = {name for name, count in Counter(self.names).items() if count > 1}
         if repeated:
             raise RecordError(f"record {self.name!r} has channels named twice: {sorted(repeated)}")
         if not self.stride_s > 0:

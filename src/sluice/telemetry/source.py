@@ -13,11 +13,15 @@ from functools import cached_property
 from pathlib import Path
 
 from sluice.errors import RecordError, UnknownFormatError
+from sluice.files import read_bounded
+from sluice.telemetry.limits import LARGEST_RECORD, ReadLimits
 
 __all__ = ["Container", "Source", "cut", "find_record_file"]
 
 HEAD_LINES = 8
 OPENING_BYTES = 1 << 18
+READ_BYTES = 1 << 20
+LARGEST_COMPANION = 16 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 DELIMITERS = (",", "\t", ";", "|")
 RECORD_SUFFIXES = (".csv", ".tsv", ".txt", ".gz", ".xlsx", ".parquet", ".json", ".jsonl", ".state")
@@ -50,11 +54,29 @@ class Source:
         """The first bytes, decompressed: enough to detect the format."""
         return self._decompressed(OPENING_BYTES)
 
+    @cached_property
+    def limits(self) -> ReadLimits:
+        """How far the file may grow when it is read."""
+        if self.size > LARGEST_RECORD:
+            raise RecordError(
+                f"{self.path.name} has {self.size:,} bytes; expected at most {LARGEST_RECORD:,}: "
+                "split the record"
+            )
+        return ReadLimits(name=self.path.name, size=self.size)
+
     def _decompressed(self, count: int) -> bytes:
+        limits = self.limits
         try:
             with self.path.open("rb") as file:
-                gzipped = file.peek(2)[:2] == GZIP_MAGIC
-                return gzip.GzipFile(fileobj=file).read(count) if gzipped else file.read(count)
+                if file.peek(2)[:2] != GZIP_MAGIC:
+                    return file.read(count)
+                most = limits.most_bytes + 1 if count < 0 else count
+                data = bytearray()
+                with gzip.GzipFile(fileobj=file) as archive:
+                    while part := archive.read(min(READ_BYTES, most - len(data))):
+                        data += part
+                        limits.demand_bytes(len(data))
+                return bytes(data)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise RecordError(
                 f"{self.path.name} is a damaged gzip file ({error}); fetch it again"
@@ -79,7 +101,10 @@ class Source:
         digest = hashlib.blake2b(digest_size=20)
         for file in sorted(self.path.parent.iterdir()):
             if file.is_file() and any(word in file.name.lower() for word in ATTACK_SHEETS):
-                digest.update(file.name.encode() + b"\x00" + file.read_bytes())
+                content = read_bounded(
+                    file, "attack list", largest=LARGEST_COMPANION, error=RecordError
+                )
+                digest.update(file.name.encode() + b"\x00" + content)
         return digest.hexdigest()
 
     @cached_property

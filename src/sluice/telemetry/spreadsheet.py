@@ -1,10 +1,12 @@
 """Workbooks (.xlsx): read the first rows cheaply, or the whole first sheet as a table."""
 
-import io
 import logging
 import re
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import IO, Any
 from xml.etree import ElementTree as ET  # expat itself bounds how far entities expand
 
 import fastexcel
@@ -13,6 +15,13 @@ import polars as pl
 from sluice.errors import RecordError
 from sluice.telemetry.source import Source
 from sluice.telemetry.table import numeric
+from sluice.telemetry.workbook import (
+    MOST_COLUMN,
+    DamagedBookError,
+    demand_limits,
+    open_book,
+    read_part,
+)
 
 __all__ = ["first_rows", "sheet", "strings"]
 
@@ -27,9 +36,17 @@ UNREADABLE = (
     EOFError,
     ValueError,
     OSError,
+    zlib.error,
+    NotImplementedError,
+    DamagedBookError,
 )
 REFERENCE = re.compile(r"([A-Z]+)([0-9]+)")
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+HEAD_BYTES = 2 << 20
+"""Bytes of XML in which the first rows must stand."""
+LARGEST_INDEX = 1 << 20
+MOST_STRINGS = 1 << 20
+MOST_INSIDE = 10_000
 RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
@@ -40,10 +57,10 @@ def first_rows(source: Source, count: int = 5) -> tuple[tuple[str, ...], ...]:
     streams only the first rows.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(source.data)) as book:
-            rows = [dict(row) for row in _head(book, count)]
+        with open_book(source) as book:
+            rows = [dict(row) for row in islice(_head(book, count), count)]
             wanted = [int(text) for row in rows for kind, text in row.values() if kind == "s"]
-            shared = _shared_strings(book, max(wanted, default=-1) + 1)
+            shared = _shared_strings(book, wanted, most_bytes=source.limits.most_bytes)
             return tuple(
                 tuple(
                     (shared[int(text)] if kind == "s" else text).strip()
@@ -62,16 +79,10 @@ def sheet(source: Source, *, header_row: int, text: Collection[str]) -> pl.DataF
 
     Blanks around column names are stripped; unnamed columns without readings are dropped.
     """
-    try:
-        # Infer a column's type from all rows: otherwise a single word late in a numeric column
-        # would silently become a missing reading.
-        frame = (
-            fastexcel.read_excel(source.data)
-            .load_sheet(0, header_row=header_row, schema_sample_rows=None)
-            .to_polars()
-        )
-    except (fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
-        raise _damaged(source, error) from None
+    # Infer a column's type from all rows: otherwise a single word late in a numeric column would
+    # silently become a missing reading.
+    frame = _loaded(source, header_row=header_row, schema_sample_rows=None)
+    source.limits.demand_cells(len(frame), frame.width)
     unnamed = [
         name
         for name in frame.columns
@@ -89,20 +100,28 @@ def sheet(source: Source, *, header_row: int, text: Collection[str]) -> pl.DataF
     frame = frame.filter(~blank)
     if frame.is_empty():
         raise RecordError(f"{source.path.name} has a header but no rows")
-    return numeric(frame, name=source.path.name, text=text)
+    written = [
+        pl.col(name).cast(pl.String)
+        for name in text
+        if name in frame.columns and not frame[name].dtype.is_temporal()
+    ]
+    return numeric(frame.with_columns(written), name=source.path.name, text=text)
 
 
 def strings(source: Source) -> tuple[tuple[str, ...], ...]:
     """Return every row of a small first sheet as stripped strings; an empty cell is empty."""
-    try:
-        frame = (
-            fastexcel.read_excel(source.data)
-            .load_sheet(0, header_row=None, dtypes="string")
-            .to_polars()
-        )
-    except (fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
-        raise _damaged(source, error) from None
+    frame = _loaded(source, header_row=None, dtypes="string")
     return tuple(tuple((cell or "").strip() for cell in row) for row in frame.iter_rows())
+
+
+def _loaded(source: Source, **options: Any) -> pl.DataFrame:
+    """Load the first sheet after a check of what it would become in memory."""
+    try:
+        demand_limits(source)
+        frame: pl.DataFrame = fastexcel.read_excel(source.data).load_sheet(0, **options).to_polars()
+    except (*UNREADABLE, fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
+        raise _damaged(source, error) from None
+    return frame
 
 
 def _damaged(source: Source, error: Exception) -> RecordError:
@@ -116,7 +135,7 @@ def _head(book: zipfile.ZipFile, count: int) -> Iterator[dict[int, tuple[str, st
     """Yield rows 0..count-1 of the first sheet as column -> (kind, text)."""
     reached = 0
     with book.open(_first_sheet(book)) as stream:
-        for _, element in ET.iterparse(stream):  # noqa: S314
+        for _, element in ET.iterparse(_Opening(stream, HEAD_BYTES)):  # noqa: S314
             if element.tag != f"{MAIN}row":
                 continue
             row = int(element.get("r", reached + 1)) - 1
@@ -130,9 +149,27 @@ def _head(book: zipfile.ZipFile, count: int) -> Iterator[dict[int, tuple[str, st
                 return
 
 
+class _Opening:
+    """The first bytes of a stream; reading on is an error."""
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream = stream
+        self._left = most
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most `size` bytes."""
+        if self._left <= 0:
+            raise DamagedBookError("what should stand at the start of a part does not")
+        content = self._stream.read(min(size, self._left) if size >= 0 else self._left)
+        self._left -= len(content)
+        return content
+
+
 def _cell(cell: ET.Element, position: int) -> tuple[int, tuple[str, str]]:
     reference = REFERENCE.fullmatch(cell.get("r", ""))
     column = position if reference is None else _column(reference[1])
+    if column >= MOST_COLUMN:
+        raise DamagedBookError(f"a cell stands in column {cell.get('r', '')[:20]}")
     parts = cell.iter(f"{MAIN}t" if cell.get("t") == "inlineStr" else f"{MAIN}v")
     return column, (cell.get("t", "n"), "".join(part.text or "" for part in parts))
 
@@ -145,26 +182,42 @@ def _column(letters: str) -> int:
 
 
 def _first_sheet(book: zipfile.ZipFile) -> str:
-    first = ET.fromstring(book.read("xl/workbook.xml")).find(f"{MAIN}sheets/{MAIN}sheet")  # noqa: S314
+    index = _parsed_part(book, "xl/workbook.xml")
+    first = index.find(f"{MAIN}sheets/{MAIN}sheet")
     if first is None:
         raise ValueError("a workbook without sheets")
-    for relation in ET.fromstring(book.read("xl/_rels/workbook.xml.rels")):  # noqa: S314
+    for relation in _parsed_part(book, "xl/_rels/workbook.xml.rels"):
         if relation.get("Id") == first.get(RELATION):
             target = relation.get("Target", "")
             return target.lstrip("/") if target.startswith("/") else f"xl/{target}"
     raise ValueError("a workbook whose first sheet is missing")
 
 
-def _shared_strings(book: zipfile.ZipFile, count: int) -> list[str]:
+def _parsed_part(book: zipfile.ZipFile, name: str) -> ET.Element:
+    return ET.fromstring(read_part(book, name, most=LARGEST_INDEX))  # noqa: S314
+
+
+def _shared_strings(book: zipfile.ZipFile, wanted: list[int], *, most_bytes: int) -> list[str]:
+    """Return the shared texts up to the last wanted one."""
     texts: list[str] = []
+    count = max(wanted, default=-1) + 1
     if count == 0:
         return texts
+    if min(wanted) < 0 or count > MOST_STRINGS:
+        raise DamagedBookError("a cell refers to a text that no workbook has")
     with book.open("xl/sharedStrings.xml") as stream:
-        for _, element in ET.iterparse(stream):  # noqa: S314
-            if element.tag != f"{MAIN}si":
+        inside = 0  # elements since the last text
+        parser = ET.iterparse(_Opening(stream, most_bytes), events=("start", "end"))  # noqa: S314
+        _, root = next(parser)
+        for event, element in parser:
+            inside += event == "start"
+            if inside > MOST_INSIDE:
+                raise DamagedBookError("a shared text has too many parts")
+            if event == "start" or element.tag != f"{MAIN}si":
                 continue
             texts.append("".join(part.text or "" for part in element.iter(f"{MAIN}t")))
-            element.clear()
+            root.clear()
+            inside = 0
             if len(texts) == count:
                 break
     return texts

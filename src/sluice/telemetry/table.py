@@ -1,6 +1,7 @@
 """The output of a loader: numeric columns, times and labels, before roles are inferred."""
 
 import io
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -47,6 +48,7 @@ def delimited(source: Source, *, header_line: int, text: Collection[str]) -> pl.
     """
     body = source.text
     names = _header(source, body, header_line)
+    source.limits.demand_cells(body.count(LINE_FEED), len(names))
     _refuse_ragged(source, body, header_line, len(names))
     schema = {name: pl.String if name in text else pl.Float64 for name in names}
     try:
@@ -122,7 +124,7 @@ def _header(source: Source, body: bytes, header_line: int) -> list[str]:
             "separated by a comma, tab, semicolon or bar"
         )
     # A trailing delimiter makes one unnamed last column.
-    repeated = sorted({name for name in names if name and names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if name and count > 1)
     if repeated:
         raise RecordError(
             f"{source.path.name} names {', '.join(map(repr, repeated[:4]))} more than once in its "
@@ -141,9 +143,9 @@ def _refuse_ragged(source: Source, body: bytes, header_line: int, columns: int) 
     rows = body.count(LINE_FEED, below + 1) + (not body.endswith(LINE_FEED))
     if below >= 0 and body.count(delimiter, below + 1) == rows * (columns - 1):
         return  # the total fits; the parser checks whether a long and a short row cancel out
-    for number, line in enumerate(body.split(LINE_FEED)):
+    for number, line in enumerate(io.BytesIO(body)):
         cells = line.count(delimiter) + 1
-        if number > header_line and line.strip(b"\r ") and cells != columns:
+        if number > header_line and line.strip(b"\r\n ") and cells != columns:
             raise RecordError(
                 f"{source.path.name} is truncated or ragged: line {number + 1} has {cells} cells, "
                 f"the header {columns}; fetch or export the file again"

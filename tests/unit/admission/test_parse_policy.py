@@ -98,7 +98,7 @@ def test_built_in_policies_say_their_kind(name: str, integers: bool, alpha: floa
 def test_bytes_that_are_no_text_and_folders_are_refused(tmp_path: Path) -> None:
     binary = tmp_path / "p.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(RulesFileError, match="is not TOML"):
+    with pytest.raises(RulesFileError, match="is not UTF-8 text"):
         read_policy(str(binary))
     with pytest.raises(RulesFileError, match="nor a readable file"):
         read_policy(str(tmp_path))

@@ -20,7 +20,7 @@ from pydantic import ConfigDict
 from sluice.attestation.messages.documents import STRICT, Form, Hex64
 from sluice.attestation.packing import digest, packed
 from sluice.errors import SettingError, VerificationError
-from sluice.files import atomically
+from sluice.files import atomically, read_bounded
 
 __all__ = ["Signed", "SigningKey", "check_signature", "content_digest", "read_private", "sign"]
 
@@ -99,17 +99,7 @@ def check_signature(key: str, signature: str, tag: str, message: bytes, *, step:
 
 def read_private(path: Path, what: str) -> bytes:
     """Read a file that only its owner may read."""
-    try:
-        mode = path.stat().st_mode
-        if mode & 0o077:
-            raise SettingError(
-                f"{what} {path} can be read by others (mode {mode & 0o777:04o}); run "
-                f"'chmod 600 {path}', and replace it if they may have read it"
-            )
-        with path.open("rb") as opened:
-            return opened.read(LARGEST_PRIVATE)
-    except OSError as error:
-        raise SettingError(f"{what} {path} cannot be read: {error.strerror}") from None
+    return read_bounded(path, what, largest=LARGEST_PRIVATE, private=True)
 
 
 def _signed_bytes(tag: str, message: bytes) -> bytes:

@@ -20,7 +20,7 @@ from sluice.attestation.messages import STRICT, Count, Form, Hex32, Name, Signin
 from sluice.attestation.systems import Circuit, System, SystemName, circuit_for, find_system
 from sluice.attestation.systems.sampled import VERIFYING, open_sampled
 from sluice.errors import DocumentError, SettingError
-from sluice.files import atomically
+from sluice.files import atomically, private_folder, public_folder, read_at_most
 from sluice.invariants import RuleSet, load_rules, rules_hash, save_rules
 
 __all__ = ["KeyFolder", "Pinned"]
@@ -97,10 +97,7 @@ class KeyFolder:
         circuit_file = path / CIRCUIT
         if circuit_file.exists() and circuit_file.read_bytes() != PINNED.write(pinned):
             raise SettingError(f"{path} holds another circuit; choose an empty folder")
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SettingError(f"cannot make the folder {path}: {error.strerror}") from None
+        public_folder(path)
         save_rules(rules, path / RULES)
         write_policy(policy, path / POLICY)
         with atomically(circuit_file) as draft:
@@ -112,7 +109,7 @@ class KeyFolder:
         """Read the public part and derive the circuit again from rules and policy."""
         path = Path(path)
         try:
-            raw = (path / CIRCUIT).read_bytes()
+            raw = read_at_most(path / CIRCUIT, PINNED.largest + 1)
         except OSError as error:
             raise SettingError(
                 f"{path} is not a key folder ({CIRCUIT}: {error.strerror}); make one with "
@@ -153,10 +150,7 @@ class KeyFolder:
         """Return the plant's signing key; the first time, draw it and write it with mode 0600."""
         if self._key_path.exists():
             return self.client_key()
-        try:
-            self._key_path.parent.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise SettingError(f"cannot make {self._key_path.parent}: {error.strerror}") from None
+        private_folder(self._key_path.parent)
         key = SigningKey.generate()
         try:
             key.save(self._key_path)

@@ -46,7 +46,7 @@ from sluice.attestation.protocol.transition import (
 )
 from sluice.attestation.systems import SALT_BYTES, Circuit, System
 from sluice.errors import RecordError, RefusedError, SettingError
-from sluice.files import atomically
+from sluice.files import atomically, read_bounded
 from sluice.invariants import rules_hash
 from sluice.telemetry import Record
 
@@ -224,10 +224,7 @@ class Committed:
     @classmethod
     def load(cls, path: Path, key: SigningKey, system: System, circuit: Circuit) -> "Committed":
         """Load the state that `save` wrote."""
-        try:
-            message = COMMITS.read(path.read_bytes())
-        except OSError as error:
-            raise SettingError(f"commitment {path} cannot be read: {error.strerror}") from None
+        message = COMMITS.read(read_bounded(path, "commitment", largest=COMMITS.largest))
         opening, commit = load_opening(beside(path)), message.content
         if opening.commitment != commit.commitment:
             raise SettingError(f"{beside(path)} is not the opening of {path}")

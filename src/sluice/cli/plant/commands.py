@@ -14,7 +14,8 @@ from sluice.cli.attest import warn_if_unsafe
 from sluice.cli.console import Json, Quiet, emit, out, reason_payload, working
 from sluice.cli.options import open_record, range_of
 from sluice.cli.plant.gain import gain_of, show_gain, show_simulated
-from sluice.invariants import load_rules
+from sluice.files import read_text
+from sluice.invariants import LARGEST_RULES, load_rules
 from sluice.plugins import load_one
 
 __all__ = ["app"]
@@ -57,12 +58,12 @@ def join(
     loaded = open_record(record, every=every)
     start, stop = range_of(rows, loaded, option="--rows") if rows else (0, len(loaded))
     share = TrainingRows(record=str(record.resolve()), start=start, stop=stop, every=every)
-    text = rules.read_text(encoding="utf-8")
+    accepted = load_rules(rules)
     plant = PlantFolder.create(
         out_path,
         document,
-        load_rules(rules),
-        text,
+        accepted,
+        read_text(rules, "rules file", largest=LARGEST_RULES),
         share,
         at=datetime.now(UTC),
         reveal_rows=reveal_rows,

@@ -30,7 +30,6 @@ An unknown key is refused; the error names the most similar known key.
 
 import difflib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
@@ -41,6 +40,7 @@ from pydantic import TypeAdapter, ValidationError
 from sluice.detector import DetectorKind
 from sluice.errors import GridError
 from sluice.evaluation import Unlabelled
+from sluice.files import parse_toml, read_at_most
 
 __all__ = [
     "Grid",
@@ -106,6 +106,7 @@ class Grid:
 
 
 _GRID = TypeAdapter(Grid)
+LARGEST = 1 << 20  # bytes
 _PRESETS = files("sluice.lab.grids") / "presets"
 
 
@@ -121,7 +122,10 @@ def read_grid(name: str) -> Grid:
         if name in preset_names():
             text = (_PRESETS / f"{name}.toml").read_text(encoding="utf-8")
         else:
-            text = Path(name).read_text(encoding="utf-8")
+            raw = read_at_most(Path(name), LARGEST + 1)
+            if len(raw) > LARGEST:
+                raise GridError(f"grid {name!r} has more than {LARGEST:,} bytes; name a grid file")
+            text = raw.decode("utf-8").replace("\r\n", "\n")
     except OSError as error:
         hint = nearest(Path(name).name.removesuffix(".toml"), preset_names())
         raise GridError(
@@ -135,10 +139,7 @@ def read_grid(name: str) -> Grid:
 
 def parse_grid(text: str, *, where: str) -> Grid:
     """Check the keys and value types of a grid file; `planned` checks the names in it."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise GridError(f"{where} is not TOML: {error}") from None
+    document = parse_toml(text, where, error=GridError)
     _refuse_unknown(document, Grid, where)
     _refuse_unknown(_table(document, "training", where), TrainingTable, f"{where}: [training]")
     for name, table in _table(document, "record", where).items():

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from sluice.errors import ResultsError
-from sluice.files import atomically
+from sluice.files import atomically, read_bounded
 
 __all__ = [
     "AuditedAttack",
@@ -88,6 +88,7 @@ class Audits:
 
 
 _AUDITS = TypeAdapter(Audits)
+LARGEST = 16 << 20  # bytes
 
 
 def load_audits(folder: Path) -> Audits:
@@ -95,9 +96,10 @@ def load_audits(folder: Path) -> Audits:
     path = folder / FILE
     if not path.exists():
         return Audits()
+    raw = read_bounded(path, "audits file", largest=LARGEST, error=ResultsError)
     try:
-        return _AUDITS.validate_json(path.read_bytes())
-    except (ValidationError, OSError):
+        return _AUDITS.validate_json(raw)
+    except ValidationError:
         raise ResultsError(f"{path} is damaged; create it again with 'sluice lab audit'") from None
 
 

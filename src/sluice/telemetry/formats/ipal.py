@@ -7,6 +7,7 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 
 from sluice.arrays import Times
 from sluice.errors import RecordError
+from sluice.files import parse_json
 from sluice.telemetry.formats.format import Format
+from sluice.telemetry.limits import MOST_COLUMNS
 from sluice.telemetry.record import Label, Note
 from sluice.telemetry.source import Container, Source
 from sluice.telemetry.table import Table, numeric
@@ -29,6 +32,11 @@ STATE = "state"
 MALICIOUS = "malicious"
 ATTACK_LIST = "attacks.json"
 MICROSECONDS = 1e6
+FURTHEST_S = 1e12  # from 1970
+LONGEST_LINE = 2 << 20
+MOST_OPEN = 32  # objects and lists in a line; more are checked for their nesting
+STRINGS = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"\s*+(:)?)?', re.DOTALL)
+"""A string, and the colon behind it if it is a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +60,7 @@ def recognises(source: Source) -> bool:
 
 def load(source: Source) -> Table:
     """Read one state per line; a tag that a line does not have is a missing reading."""
+    _demand_limits(source)
     lines = _parse(source)
     notes = [Note(what="time stamps are epoch seconds, read as UTC")]
     states = _in_order(lines[STATE].struct.unnest(), source)
@@ -67,6 +76,30 @@ def load(source: Source) -> Table:
         labels=_labels(lines, source, notes),
         notes=tuple(notes),
     )
+
+
+def _demand_limits(source: Source) -> None:
+    """Raise a `RecordError` for lines that are nested, or for too many tags in all lines together.
+
+    A table has a cell for every tag in every row. So a file whose lines have different tags grows
+    with the square of its size.
+    """
+    text, name = source.text, source.path.name
+    tags: set[bytes] = set()
+    for number, line in enumerate(io.BytesIO(text)):
+        if len(line) > LONGEST_LINE:
+            raise RecordError(
+                f"{name}: line {number + 1} has more than {LONGEST_LINE:,} bytes; expected one "
+                "state per line"
+            )
+        if line.count(b"{") + line.count(b"[") > MOST_OPEN:
+            parse_json(
+                line.decode(errors="replace"), f"{name}, line {number + 1},", error=RecordError
+            )
+        tags.update(tag for tag, colon in STRINGS.findall(line) if colon)
+        if len(tags) > MOST_COLUMNS:
+            break
+    source.limits.demand_cells(text.count(b"\n"), len(tags))
 
 
 def _in_order(states: pl.DataFrame, source: Source) -> pl.DataFrame:
@@ -165,28 +198,30 @@ def _listed_labels(lines: pl.DataFrame, source: Source, notes: list[Note]) -> ND
     seconds = lines[TIME].cast(pl.Float64).to_numpy()
     labels = np.full(len(lines), Label.NORMAL, np.int8)
     intervals = tuple(_intervals(Source(companion)))
-    for interval in intervals:
-        labels[(seconds >= interval.start) & (seconds <= interval.end)] = Label.ATTACK
+    starts = np.sort([interval.start for interval in intervals])
+    ends = np.sort([interval.end for interval in intervals])
+    begun, over = np.searchsorted(starts, seconds, "right"), np.searchsorted(ends, seconds, "left")
+    labels[begun > over] = Label.ATTACK
     what = f"rows without {MALICIOUS!r} labelled by the {len(intervals)} attacks of {ATTACK_LIST}"
     notes.append(Note(what=what))
     return labels
 
 
 def _intervals(source: Source) -> Iterator[_Interval]:
-    try:
-        attacks = json.loads(source.text)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"{source.path} is not JSON ({error}); fetch it again") from None
+    text = source.text.decode(errors="replace")
+    attacks = parse_json(text, f"attack list {source.path}", error=RecordError)
     for attack in attacks if isinstance(attacks, list) else [attacks]:
         start, end = (
             attack.get(at) if isinstance(attack, dict) else None for at in ("start", "end")
         )
-        if not (isinstance(start, int | float) and isinstance(end, int | float) and start <= end):
-            raise RecordError(
-                f"{source.path}: an attack runs from {start!r} to {end!r}; expected epoch seconds "
-                "with start <= end"
-            )
-        yield _Interval(start=start, end=end)
+        match start, end:
+            case (int() | float(), int() | float()) if -FURTHEST_S <= start <= end <= FURTHEST_S:
+                yield _Interval(start=float(start), end=float(end))
+            case _:
+                raise RecordError(
+                    f"{source.path}: an attack runs from {start!r} to {end!r}; expected epoch "
+                    "seconds with start <= end"
+                )
 
 
 IPAL = Format(name="ipal", title="IPAL state file", version="1", recognises=recognises, load=load)

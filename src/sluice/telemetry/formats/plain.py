@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sluice.errors import RecordError
 from sluice.telemetry.channel import CHANNELS, CHANNELS_KEY
 from sluice.telemetry.formats.format import Format
+from sluice.telemetry.parquet import read_parquet
 from sluice.telemetry.plantfile import Declaration, PlantFile
 from sluice.telemetry.record import Label, Note
 from sluice.telemetry.source import Container, Source
@@ -91,12 +92,7 @@ def _declared(source: Source) -> dict[str, Declaration]:
 
 def _frame(source: Source, plant: PlantFile) -> pl.DataFrame:
     if source.container is Container.PARQUET:
-        try:
-            frame = pl.read_parquet(io.BytesIO(source.data))
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise RecordError(
-                f"{source.path.name} is a damaged Parquet file: {str(error).splitlines()[0]}"
-            ) from None
+        frame = read_parquet(source)
         if frame.is_empty():
             raise RecordError(f"{source.path.name} has columns but no rows")
         return frame

@@ -156,9 +156,10 @@ def _labels_by_time(times: Times, source: Source, notes: list[Note]) -> NDArray[
             f"the published table of 15 attacks, for there is no {ATTACK_SHEET} beside the file"
         )
     labels = np.full(len(times), Label.NORMAL, np.int8)
-    for attack in attacks:
-        start, end = np.datetime64(attack.start, "us"), np.datetime64(attack.end, "us")
-        labels[(times >= start) & (times < end)] = Label.ATTACK
+    starts = np.sort(np.array([attack.start for attack in attacks], "datetime64[us]"))
+    ends = np.sort(np.array([attack.end for attack in attacks], "datetime64[us]"))
+    begun, over = np.searchsorted(starts, times, "right"), np.searchsorted(ends, times, "right")
+    labels[begun > over] = Label.ATTACK
     attacked = int((labels == Label.ATTACK).sum())
     notes.append(Note(what=f"no label column: attack rows come from {origin}", rows=attacked))
     return labels

@@ -11,7 +11,7 @@ from pathlib import Path
 from sluice.admission import Policy
 from sluice.attestation.systems.sampled.system import Sampled, Sampling, make_keys, statement_of
 from sluice.errors import DocumentError, SettingError
-from sluice.files import atomically
+from sluice.files import atomically, public_folder, read_bounded
 from sluice.invariants import RuleSet
 
 __all__ = ["SINGLE_PARTY", "VERIFYING", "make_sampled", "open_sampled"]
@@ -36,10 +36,7 @@ def make_sampled(
         raise SettingError(f"{path} holds keys already; choose an empty folder")
     statement = statement_of(rules, policy, sampling, rows_max=rows_max)
     proving, verifying = make_keys(statement)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingError(f"cannot make the folder {path}: {error.strerror}") from None
+    public_folder(path)
     for name, content in (
         (PROVING, proving),
         (NOTE, f"{SINGLE_PARTY}\n".encode()),
@@ -52,11 +49,9 @@ def make_sampled(
 
 def open_sampled(path: Path, parameters: Mapping[str, int]) -> Sampled:
     """Read the verifying key; `parameters` of circuit.json give the sampling."""
-    try:
-        with (path / VERIFYING).open("rb") as opened:
-            verifying = opened.read(LARGEST_KEY)
-    except OSError as error:
-        raise DocumentError(f"{path / VERIFYING} cannot be read: {error.strerror}") from None
+    verifying = read_bounded(
+        path / VERIFYING, "verifying key", largest=LARGEST_KEY, error=DocumentError
+    )
     samples, violations = parameters.get("samples", 0), parameters.get("violating_max", 0)
     sampling = Sampling(samples=samples, violations=violations)
     return Sampled(sampling=sampling, verifying_key=verifying, proving_key=path / PROVING)
