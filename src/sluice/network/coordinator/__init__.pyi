@@ -3,6 +3,13 @@ from .founding import REFERENCE, FederationPlan, coordinator_service, detector, 
 from .hosting import hosted, wait_for_plants
 from .importing import take_in
 from .operations import WaivedInterval, go_back, waive
+from .rotation import (
+    ending_certificates,
+    reissue_authority,
+    reissue_plant,
+    reissue_server,
+    retire_authorities,
+)
 from .store import CoordinatorStore, Member
 
 __all__ = [
@@ -14,9 +21,14 @@ __all__ = [
     "WaivedInterval",
     "coordinator_service",
     "detector",
+    "ending_certificates",
     "found_federation",
     "go_back",
     "hosted",
+    "reissue_authority",
+    "reissue_plant",
+    "reissue_server",
+    "retire_authorities",
     "take_in",
     "wait_for_plants",
     "waive",

@@ -50,8 +50,14 @@ class FederationPlan:
     batch_deadline_s: float = 600.0
     round_deadline_s: float = 3_600.0
     suspend_after: int = 5
+    filter_port: int | None = None  # default: the port after `link_port`
 
     def __post_init__(self) -> None:
+        if len({self.port, *self.inner_ports}) < 3:
+            raise SettingError(
+                f"the proxy, Flower and the filter need three ports; got {self.port} for the "
+                f"proxy, and {self.inner_ports} for the other two"
+            )
         if self.rule not in RULES:
             raise SettingError(f"unknown rule {self.rule!r}; known are {', '.join(RULES)}")
         if min(self.batch_deadline_s, self.round_deadline_s) <= 0 or self.suspend_after < 1:
@@ -60,6 +66,11 @@ class FederationPlan:
                 f"{self.batch_deadline_s} s for batches, {self.round_deadline_s} s for rounds and "
                 f"{self.suspend_after} rounds"
             )
+
+    @property
+    def inner_ports(self) -> tuple[int, int]:
+        """The loopback ports of Flower and of the filter."""
+        return self.link_port, self.filter_port or self.link_port + 1
 
 
 def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> CoordinatorFolder:
@@ -91,7 +102,7 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         suspend_after=plan.suspend_after,
     )
     write_document(plan.reference, folder / REFERENCE)
-    return CoordinatorFolder.create(folder, terms, link_port=plan.link_port, at=at)
+    return CoordinatorFolder.create(folder, terms, plan.inner_ports, at=at)
 
 
 def coordinator_service(
