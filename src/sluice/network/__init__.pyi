@@ -1,10 +1,18 @@
-from .terms import ExportedAttestation, Invitation, JoinRequest, read_document, write_document
+from .terms import (
+    ExportedAttestation,
+    Invitation,
+    JoinRequest,
+    PlantCertificate,
+    read_document,
+    write_document,
+)
 from .training_rows import TrainingRows
 
 __all__ = [
     "ExportedAttestation",
     "Invitation",
     "JoinRequest",
+    "PlantCertificate",
     "TrainingRows",
     "read_document",
     "write_document",

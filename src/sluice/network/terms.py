@@ -29,6 +29,7 @@ __all__ = [
     "FederationTerms",
     "Invitation",
     "JoinRequest",
+    "PlantCertificate",
     "demand_phase_terms",
     "read_document",
     "write_document",
@@ -111,7 +112,7 @@ class FederationTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """What a plant needs to join: the terms, the authority and a single-use secret."""
+    """What a plant needs to join: the terms, its certificate and a single-use secret."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -120,8 +121,23 @@ class Invitation:
     expires: Instant
     protocols: tuple[Count, ...]  # versions of the exchange that the coordinator speaks
     secret: Hex32 = field(repr=False)
-    authority: str  # the certificate plants trust, PEM
+    authority: str  # the authorities that plants trust, PEM
+    certificate: str  # by which the proxy recognises the plant, PEM
+    certificate_key: str = field(repr=False)
     terms: FederationTerms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlantCertificate:
+    """A new certificate for a plant that has joined, and the authorities that it trusts now."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    plant: Name
+    authority: str
+    certificate: str
+    certificate_key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.network.wire.certificates import issue
+from sluice.network.wire.certificates import Authority, write_certificate
 from sluice.network.wire.clocks import complaint, seconds_ahead
 from sluice.network.wire.exposure import Endpoint
 
@@ -29,15 +29,29 @@ class Proxy(BaseHTTPRequestHandler):
 
 
 def test_a_clock_an_hour_ahead_is_seen(tmp_path: Path) -> None:
-    authority, server, key = (tmp_path / name for name in ("a.pem", "s.pem", "s.key"))
-    issue("127.0.0.1", authority=authority, server=server, key=key, at=datetime.now(UTC))
+    now = datetime.now(UTC)
+    authority = Authority.found(tmp_path / "a.pem", tmp_path / "a.key", at=now)
+    for name, issued in (
+        ("s", authority.server("127.0.0.1", at=now)),
+        ("north", authority.client("north", at=now)),
+    ):
+        certificate, key = tmp_path / f"{name}.pem", tmp_path / f"{name}.key"
+        write_certificate(issued, certificate=certificate, key=key)
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trust.load_cert_chain(server, key)
+    trust.load_cert_chain(tmp_path / "s.pem", tmp_path / "s.key")
+    trust.load_verify_locations(authority.bundle)
+    trust.verify_mode = ssl.CERT_REQUIRED  # as the proxy
     with HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
         proxy.socket = trust.wrap_socket(proxy.socket, server_side=True)
         answering = threading.Thread(target=proxy.handle_request)
         answering.start()
-        endpoint = Endpoint(host="127.0.0.1", port=proxy.server_port, authority=authority)
+        endpoint = Endpoint(
+            host="127.0.0.1",
+            port=proxy.server_port,
+            authority=authority.bundle,
+            certificate=tmp_path / "north.pem",
+            certificate_key=tmp_path / "north.key",
+        )
         ahead = seconds_ahead(endpoint)
         answering.join()
     assert ahead == pytest.approx(3_600, abs=3)

@@ -4,6 +4,13 @@ from .hosting import hosted, wait_for_plants
 from .importing import take_in
 from .operations import WaivedInterval, abandon, go_back, shadow_order_for, waiver_for
 from .recovery import complete_recovery, prepare_recovery
+from .rotation import (
+    ending_certificates,
+    reissue_authority,
+    reissue_plant,
+    reissue_server,
+    retire_authorities,
+)
 from .store import CoordinatorStore, Member
 
 __all__ = [
@@ -17,10 +24,15 @@ __all__ = [
     "complete_recovery",
     "coordinator_service",
     "detector",
+    "ending_certificates",
     "found_federation",
     "go_back",
     "hosted",
     "prepare_recovery",
+    "reissue_authority",
+    "reissue_plant",
+    "reissue_server",
+    "retire_authorities",
     "shadow_order_for",
     "take_in",
     "wait_for_plants",

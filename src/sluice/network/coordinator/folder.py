@@ -4,9 +4,11 @@ terms.json                  the federation's terms; public
 log.jsonl                   the hash-chained log, with a signed snapshot of its ledger; public
 store.sqlite                plants, invitations, checkpoints; mode 0600
 reference.json              which rows are the clean reference, for thresholds and root updates
-tls/                        authority.pem, server.pem; public
-proxy/                      nginx's configuration
-private/                    coordinator.key, server.key; mode 0600
+tls/                        authority.pem, server.pem, coordinator.pem; public
+proxy/                      nginx's configuration; refusals.json, filter.log
+private/                    coordinator.key, authority.key, server.key, coordinator-tls.key,
+                            filter.secret; mode 0600
+link.port, filter.port      the ports of Flower and of the filter, on loopback
 flower/                     the SuperLink's own database and log
 running.lock                locked by the running coordinator
 """
@@ -31,7 +33,7 @@ from sluice.attestation.systems import circuit_for, find_system
 from sluice.errors import DocumentError, RefusedError, SettingError
 from sluice.files import atomically
 from sluice.invariants import RuleSet, parse_rules
-from sluice.network.coordinator.store import CoordinatorStore, Member
+from sluice.network.coordinator.store import CoordinatorStore, IssuedCertificate, Member
 from sluice.network.terms import (
     FederationTerms,
     Invitation,
@@ -39,12 +41,23 @@ from sluice.network.terms import (
     read_document,
     write_document,
 )
-from sluice.network.wire import PROTOCOLS, Proxy, issue
+from sluice.network.wire import (
+    PROTOCOLS,
+    Authority,
+    Endpoint,
+    Issued,
+    Proxy,
+    certificate_ends,
+    write_certificate,
+)
 
 __all__ = ["CoordinatorFolder"]
 
 INVITATION_LASTS = timedelta(days=14)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+OWN_NAME = COORDINATOR
+"""The name in the certificate with which the coordinator checks its proxy; no plant has it."""
+ENDS_SOON = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +72,26 @@ class CoordinatorFolder:
         folder: Path,
         terms: FederationTerms,
         opened: LogOpened,
+        ports: tuple[int, int],
         *,
-        link_port: int,
         at: datetime,
     ) -> "CoordinatorFolder":
-        """Create the folder's contents; `terms` names the key that `new_key` created there."""
+        """Create the folder's contents; `terms` names the key that `new_key` created there.
+
+        `ports` are the loopback ports of Flower and of the filter.
+        """
         site = cls(folder)
         key = SigningKey.load(site.key)
         (folder / "tls").mkdir(exist_ok=True)
-        issue(
-            terms.host,
-            authority=site.authority,
-            server=site.certificate,
-            key=folder / "private" / "server.key",
-            at=at,
-        )
-        site.proxy(terms, link_port).write(folder / "proxy")
+        Authority.found(site.authority, site.authority_key, at=at)
+        site.write_server_certificate(site.tls.server(terms.host, at=at))
+        site.ensure_own_certificate(at=at)
+        for name, port in zip(("link.port", "filter.port"), ports, strict=True):
+            with atomically(folder / name) as draft:
+                draft.write_text(f"{port}\n", encoding="ascii")
+        site.proxy(terms).write(folder / "proxy")
         Log.create(site.log, opened, key, at=at)
         CoordinatorStore(site.base).close()
-        with atomically(folder / "link.port") as draft:
-            draft.write_text(f"{link_port}\n", encoding="ascii")
         write_document(terms, folder / "terms.json")
         return site
 
@@ -112,13 +125,38 @@ class CoordinatorFolder:
 
     @property
     def authority(self) -> Path:
-        """The certificate that plants trust."""
+        """The certificates of the authorities that all parties trust."""
         return self.folder / "tls" / "authority.pem"
 
     @property
+    def authority_key(self) -> Path:
+        """The authority's key; needed only to issue certificates."""
+        return self.folder / "private" / "authority.key"
+
+    @property
     def certificate(self) -> Path:
-        """The coordinator's own certificate."""
+        """The coordinator's certificate, for the proxy and Flower."""
         return self.folder / "tls" / "server.pem"
+
+    @property
+    def certificate_key(self) -> Path:
+        """The key of that certificate."""
+        return self.folder / "private" / "server.key"
+
+    @property
+    def own_certificate(self) -> Path:
+        """The certificate with which the coordinator checks its proxy."""
+        return self.folder / "tls" / "coordinator.pem"
+
+    @property
+    def own_certificate_key(self) -> Path:
+        """The key of that certificate."""
+        return self.folder / "private" / "coordinator-tls.key"
+
+    @property
+    def refusals(self) -> Path:
+        """How often the filter refused calls, by plant and reason."""
+        return self.folder / "proxy" / "refusals.json"
 
     @property
     def terms(self) -> FederationTerms:
@@ -130,15 +168,41 @@ class CoordinatorFolder:
         """Flower's port on loopback."""
         return int((self.folder / "link.port").read_text(encoding="ascii"))
 
-    def proxy(self, terms: FederationTerms, link_port: int) -> Proxy:
-        """Return the proxy in front of Flower."""
+    @property
+    def filter_port(self) -> int:
+        """The filter's port on loopback; a folder of an earlier version does not name it."""
+        path = self.folder / "filter.port"
+        return int(path.read_text(encoding="ascii")) if path.exists() else self.link_port + 1
+
+    @property
+    def filter_secret(self) -> str:
+        """The secret by which the filter recognises the proxy; created on first use."""
+        path = self.folder / "private" / "filter.secret"
+        if not path.exists():
+            with atomically(path, private=True) as draft:
+                draft.write_text(secrets.token_hex(32), encoding="ascii")
+        return path.read_text(encoding="ascii")
+
+    def proxy(self, terms: FederationTerms) -> Proxy:
+        """Return the proxy in front of the filter."""
         return Proxy(
             host=terms.host,
             port=terms.port,
-            link_port=link_port,
+            filter_port=self.filter_port,
             certificate=self.certificate.resolve(),
-            key=(self.folder / "private" / "server.key").resolve(),
+            key=self.certificate_key.resolve(),
             authority=self.authority.resolve(),
+            secret=self.filter_secret,
+        )
+
+    def endpoint(self, terms: FederationTerms) -> Endpoint:
+        """Return the proxy's address as the coordinator reaches it, with its own certificate."""
+        return Endpoint(
+            host=terms.host,
+            port=terms.port,
+            authority=self.authority,
+            certificate=self.own_certificate,
+            certificate_key=self.own_certificate_key,
         )
 
     @contextmanager
@@ -188,6 +252,43 @@ class CoordinatorFolder:
         """The key of a rotation that is not complete."""
         return self.key.with_name("coordinator.next.key")
 
+    # -- certificates -------------------------------------------------------------------------
+
+    @property
+    def tls(self) -> Authority:
+        """The federation's certificate authority."""
+        return Authority(bundle=self.authority, key=self.authority_key)
+
+    def write_server_certificate(self, issued: Issued) -> None:
+        """Replace the certificate of the proxy and Flower."""
+        write_certificate(issued, certificate=self.certificate, key=self.certificate_key)
+
+    def ensure_own_certificate(self, *, at: datetime) -> None:
+        """Issue the coordinator's own client certificate if it has none, or its own ends soon."""
+        path = self.own_certificate
+        ends_soon = path.exists() and certificate_ends(path) < at + ENDS_SOON
+        if not path.exists() or (ends_soon and self.authority_key.exists()):
+            self.renew_own_certificate(at=at)
+
+    def renew_own_certificate(self, *, at: datetime) -> None:
+        """Issue another client certificate to the coordinator itself."""
+        issued = self.tls.client(OWN_NAME, at=at)
+        write_certificate(issued, certificate=self.own_certificate, key=self.own_certificate_key)
+
+    def issue_to(self, plant: str, *, at: datetime) -> Issued:
+        """Issue a certificate to a plant, and record it in the store."""
+        authority = self.tls
+        issued = authority.client(plant, at=at)
+        store = CoordinatorStore(self.base)
+        try:
+            record = IssuedCertificate(
+                serial=issued.serial, plant=plant, authority=authority.name, ends=issued.ends
+            )
+            store.issued(record, at=at)
+        finally:
+            store.close()
+        return issued
+
     # -- joining ------------------------------------------------------------------------------
 
     def invite(
@@ -199,17 +300,21 @@ class CoordinatorFolder:
                 f"{plant!r} cannot be a plant's name; use 1 to 64 letters, digits, '.', '_' or '-' "
                 f"that begin with a letter or digit, and not {COORDINATOR!r}"
             )
+        self.tls.demand_key()
         secret = secrets.token_hex(32)
         expires = at + lasts
         store = CoordinatorStore(self.base)
         store.invite(plant, secret, at=at, expires=expires)
         store.close()
+        issued = self.issue_to(plant, at=at)
         return Invitation(
             plant=plant,
             expires=instant(expires),
             protocols=PROTOCOLS,
             secret=secret,
             authority=self.authority.read_text(encoding="ascii"),
+            certificate=issued.certificate,
+            certificate_key=issued.key,
             terms=self.terms,
         )
 

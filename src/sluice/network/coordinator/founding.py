@@ -65,8 +65,14 @@ class FederationPlan:
     grace_s: float = GRACE_S
     update_max: float = UPDATE_MAX
     keep_rounds: int = KEEP_ROUNDS
+    filter_port: int | None = None  # default: the port after `link_port`
 
     def __post_init__(self) -> None:
+        if len({self.port, *self.inner_ports}) < 3:
+            raise SettingError(
+                f"the proxy, Flower and the filter need three ports; got {self.port} for the "
+                f"proxy, and {self.inner_ports} for the other two"
+            )
         if self.rule not in RULES:
             raise SettingError(f"unknown rule {self.rule!r}; known are {', '.join(RULES)}")
         if self.system in CHALLENGED:
@@ -92,6 +98,11 @@ class FederationPlan:
                 f"{self.suspend_after} rounds"
             )
         demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
+
+    @property
+    def inner_ports(self) -> tuple[int, int]:
+        """The loopback ports of Flower and of the filter."""
+        return self.link_port, self.filter_port or self.link_port + 1
 
 
 def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> CoordinatorFolder:
@@ -138,7 +149,7 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         terms=plan.log,
     )
     write_document(plan.reference, folder / REFERENCE)
-    return CoordinatorFolder.create(folder, terms, opened, link_port=plan.link_port, at=at)
+    return CoordinatorFolder.create(folder, terms, opened, plan.inner_ports, at=at)
 
 
 def coordinator_service(

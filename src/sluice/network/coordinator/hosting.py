@@ -1,7 +1,8 @@
-"""The coordinator's processes: Flower's SuperLink on loopback, nginx in front, and the self-check.
+"""The coordinator's processes: Flower's SuperLink, the filter and nginx; and the self-check.
 
-They end with the coordinator, even if it is killed: `setpriv` asks the system for that. If one of
-them is killed, it is restarted.
+Flower and the filter listen on loopback. nginx accepts the plants' connections and passes their
+calls to the filter, which passes them to Flower. All end with the coordinator, even if it is
+killed: `setpriv` asks the system for that. If one of them is killed, it is restarted.
 """
 
 import logging
@@ -10,18 +11,21 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import final
 
 from sluice.errors import SettingError
 from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.rotation import write_proxy
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import (
-    Endpoint,
     FlowerWire,
     Link,
     Wire,
@@ -91,7 +95,7 @@ START_S = 120.0
 def hosted(
     site: CoordinatorFolder, store: CoordinatorStore, *, proxy: bool
 ) -> Iterator[FlowerWire]:
-    """Run Flower, and nginx if `proxy`; yield the wire once the self-check has passed.
+    """Run Flower, the filter, and nginx if `proxy`; yield the wire after the self-check.
 
     Every plant that has joined is registered; removed and suspended plants get no questions.
     """
@@ -100,21 +104,24 @@ def hosted(
         port=port,
         folder=(site.folder / "flower").resolve(),
         certificate=site.certificate.resolve(),
-        key=(site.folder / "private" / "server.key").resolve(),
+        key=site.certificate_key.resolve(),
         authority=site.authority.resolve(),
     )
+    site.ensure_own_certificate(at=datetime.now(UTC))
+    configuration = write_proxy(site)
     with ExitStack() as stack:
         superlink = Supervisor("Flower's SuperLink", partial(start_superlink, link))
         stack.callback(superlink.stop)
-        supervisors = [superlink]
+        filter_ = Supervisor("the filter", partial(_start_filter, site))
+        stack.callback(filter_.stop)
+        supervisors = [superlink, filter_]
         if proxy:
-            supervisors.append(Supervisor("nginx", partial(_start_nginx, site)))
+            supervisors.append(Supervisor("nginx", partial(_start_nginx, configuration)))
             stack.callback(supervisors[-1].stop)
         _await_port("127.0.0.1", port, superlink, "Flower's SuperLink (see flower/superlink.log)")
+        _await_port("127.0.0.1", site.filter_port, filter_, "the filter (see proxy/filter.log)")
         _await_port(terms.host, terms.port, superlink, "the proxy (see proxy/error.log)")
-        demand_unexposed(
-            Endpoint(host=terms.host, port=terms.port, authority=site.authority), link_port=port
-        )
+        demand_unexposed(site.endpoint(terms), {"Flower": port, "the filter": site.filter_port})
         for supervisor in supervisors:
             supervisor.watch()
         wire = FlowerWire(link)
@@ -132,14 +139,25 @@ def wait_for_plants(wire: Wire, store: CoordinatorStore, *, seconds: float) -> f
     return present
 
 
-def _start_nginx(site: CoordinatorFolder) -> subprocess.Popen[bytes]:
+def _start_filter(site: CoordinatorFolder) -> subprocess.Popen[bytes]:
+    command = [
+        *bound_to_us(),
+        *(sys.executable, "-m", "sluice.network.coordinator.filter_process"),
+        str(site.folder.resolve()),
+    ]
+    with (site.folder / "proxy" / "filter.log").open("ab") as written:
+        return subprocess.Popen(  # noqa: S603 - our own command, no shell
+            command, stdout=written, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+
+def _start_nginx(configuration: Path) -> subprocess.Popen[bytes]:
     nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if nginx is None:
         raise SettingError(
             "nginx is not installed; install it (Debian: apt install nginx-light), or run another "
             "proxy with the same rules and give --no-proxy"
         )
-    configuration = site.proxy(site.terms, site.link_port).write(site.folder / "proxy")
     command = [*bound_to_us(), nginx, "-c", str(configuration), "-p", str(configuration.parent)]
     return subprocess.Popen(command, start_new_session=True)  # noqa: S603 - our own, no shell
 

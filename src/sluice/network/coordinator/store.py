@@ -18,7 +18,7 @@ from sluice.attestation.messages import instant
 from sluice.errors import RefusedError, SettingError
 from sluice.federation import Checkpoint, CheckpointFile
 
-__all__ = ["SHADOW", "CoordinatorStore", "Member"]
+__all__ = ["SHADOW", "CoordinatorStore", "IssuedCertificate", "Member"]
 
 BATCH_ASKS = 3
 """How often in a row a plant that trains is asked for the new batch that it has announced."""
@@ -68,6 +68,17 @@ class Member:
         return f"by waiver {self.excuse[:12]}, without a proof"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedCertificate:
+    """A certificate that was issued to a plant."""
+
+    serial: str
+    plant: str
+    authority: str  # the name of the authority that issued it
+    ends: datetime
+    revoked: bool = False
+
+
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS invitations (
     digest TEXT PRIMARY KEY, plant TEXT NOT NULL, made TEXT NOT NULL, used TEXT,
@@ -87,6 +98,9 @@ CREATE TABLE IF NOT EXISTS updates (
 CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY, made TEXT NOT NULL, round INTEGER NOT NULL,
     plant TEXT NOT NULL, kind TEXT NOT NULL, seconds REAL);
+CREATE TABLE IF NOT EXISTS certificates (
+    serial TEXT PRIMARY KEY, plant TEXT NOT NULL, authority TEXT NOT NULL, made TEXT NOT NULL,
+    ends TEXT NOT NULL, revoked TEXT);
 """
 
 
@@ -135,6 +149,11 @@ class CoordinatorStore:
         with self._changing() as base:
             base.execute("DELETE FROM invitations WHERE plant = ? AND used IS NULL", (plant,))
             base.execute(
+                "UPDATE certificates SET revoked = ? WHERE plant = ? AND revoked IS NULL "
+                "AND plant NOT IN (SELECT name FROM plants)",
+                (instant(at), plant),
+            )
+            base.execute(
                 "INSERT INTO invitations VALUES (?, ?, ?, NULL, ?)",
                 (_digest(secret), plant, instant(at), instant(expires)),
             )
@@ -161,7 +180,7 @@ class CoordinatorStore:
             )
 
     def join(self, plant: str, secret: str, *, node_key: bytes, rules: str, at: datetime) -> None:
-        """Add a plant and mark its invitation as used, in one transaction."""
+        """Add a plant, mark its invitation as used, and revoke certificates from before it."""
         with self._changing() as base:
             base.execute(
                 "UPDATE invitations SET used = ? WHERE digest = ?", (instant(at), _digest(secret))
@@ -171,6 +190,11 @@ class CoordinatorStore:
                 "ON CONFLICT (name) DO UPDATE SET node_key = excluded.node_key, "
                 "rules = excluded.rules",
                 (plant, node_key, rules, instant(at)),
+            )
+            base.execute(
+                "UPDATE certificates SET revoked = ? WHERE plant = ? AND revoked IS NULL "
+                "AND made < (SELECT made FROM invitations WHERE digest = ?)",
+                (instant(at), plant, _digest(secret)),
             )
 
     # -- plants -------------------------------------------------------------------------------
@@ -272,8 +296,50 @@ class CoordinatorStore:
         self._set(plant, "suspended = NULL, unanswered = ?", 0)
 
     def remove(self, plant: str, *, at: datetime) -> None:
-        """Remove a plant for good; it gets no more questions."""
+        """Remove a plant for good; it gets no more questions, and its certificates are revoked."""
         self._set(plant, "attestation = NULL, removed = ?", instant(at))
+        self.revoke(plant, at=at)
+
+    # -- certificates -------------------------------------------------------------------------
+
+    def issued(self, certificate: IssuedCertificate, *, at: datetime) -> None:
+        """Record a certificate before it leaves the coordinator."""
+        with self._changing() as base:
+            base.execute(
+                "INSERT INTO certificates VALUES (?, ?, ?, ?, ?, NULL)",
+                (
+                    certificate.serial,
+                    certificate.plant,
+                    certificate.authority,
+                    instant(at),
+                    certificate.ends.isoformat(),
+                ),
+            )
+
+    def revoke(self, plant: str, *, at: datetime, except_newest: bool = False) -> None:
+        """Revoke the certificates of a plant, or all but the one that was issued last."""
+        with self._changing() as base:
+            base.execute(
+                "UPDATE certificates SET revoked = ? WHERE plant = ? AND revoked IS NULL "
+                "AND (? = 0 OR rowid < (SELECT MAX(rowid) FROM certificates WHERE plant = ?))",
+                (instant(at), plant, int(except_newest), plant),
+            )
+
+    def certificates(self) -> tuple[IssuedCertificate, ...]:
+        """Return all certificates of plants, in the order in which they were issued."""
+        rows = self._base.execute(
+            "SELECT serial, plant, authority, ends, revoked FROM certificates ORDER BY rowid"
+        )
+        return tuple(
+            IssuedCertificate(
+                serial=row[0],
+                plant=row[1],
+                authority=row[2],
+                ends=datetime.fromisoformat(row[3]),
+                revoked=row[4] is not None,
+            )
+            for row in rows
+        )
 
     # -- checkpoints --------------------------------------------------------------------------
 

@@ -1,9 +1,12 @@
 """A plant's folder. `sluice plant join` creates it; the other commands open it.
 
-invitation.json     terms, authority and secret, mode 0600
+invitation.json     terms, authority, certificate and secret, mode 0600
 request.json        the join request for the coordinator, mode 0600 because it holds the secret
 plant.json          which rows of which record the plant trains on
 keys/               rules, policy, circuit; private/client.key
+authority.pem       the authorities that the plant trusts
+tls.pem             the certificate by which the coordinator's proxy recognises the plant
+private/tls.key     its key, mode 0600
 private/node.key    the Flower node's key, mode 0600
 batches/, rounds/   the plant's documents and updates; openings have mode 0600
 log.jsonl           the plant's verified copy of the log, with a signed snapshot of its ledger
@@ -41,9 +44,15 @@ from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically
 from sluice.invariants import RuleSet
 from sluice.network.plant.agent import Agent, pledged_rounds
-from sluice.network.terms import Invitation, JoinRequest, read_document, write_document
+from sluice.network.terms import (
+    Invitation,
+    JoinRequest,
+    PlantCertificate,
+    read_document,
+    write_document,
+)
 from sluice.network.training_rows import TrainingRows
-from sluice.network.wire import PROTOCOLS
+from sluice.network.wire import PROTOCOLS, Issued, write_certificate
 
 __all__ = ["PlantFolder"]
 
@@ -73,15 +82,15 @@ class PlantFolder:
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty; name a new folder for the plant")
         _demand_usable(invitation, at=at)
+        terms = invitation.terms
+        system = find_system(terms.system, reveal_rows=reveal_rows)
         (folder / "private").mkdir(parents=True, exist_ok=True)
         (folder / "private").chmod(0o700)
         plant = cls(folder)
-        with atomically(folder / "authority.pem") as draft:
-            draft.write_text(invitation.authority, encoding="utf-8")
-        terms = invitation.terms
+        plant._write_certificate(invitation)
         keys = KeyFolder.create(
             folder / "keys",
-            find_system(terms.system, reveal_rows=reveal_rows),
+            system,
             rules,
             parse_policy(terms.policy, name="of the invitation"),
             rows_max=terms.rows_max,
@@ -135,8 +144,34 @@ class PlantFolder:
 
     @property
     def authority(self) -> Path:
-        """The certificate that the plant trusts."""
+        """The certificates of the authorities that the plant trusts."""
         return self.folder / "authority.pem"
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate by which the coordinator's proxy recognises the plant."""
+        return self.folder / "tls.pem"
+
+    @property
+    def certificate_key(self) -> Path:
+        """The key of that certificate."""
+        return self.folder / "private" / "tls.key"
+
+    def install(self, issued: PlantCertificate) -> None:
+        """Replace the plant's certificate, its key and the authorities that it trusts."""
+        if issued.plant != self.invitation.plant:
+            raise RefusedError(
+                f"the certificate is for {issued.plant!r}, and {self.folder} is the folder of "
+                f"{self.invitation.plant!r}; install it in the other plant's folder"
+            )
+        self._write_certificate(issued)
+
+    def _write_certificate(self, document: Invitation | PlantCertificate) -> None:
+        issued = Issued(certificate=document.certificate, key=document.certificate_key)
+        issued.demand_usable(document.plant, authority=document.authority)
+        with atomically(self.authority) as draft:
+            draft.write_text(document.authority, encoding="utf-8")
+        write_certificate(issued, certificate=self.certificate, key=self.certificate_key)
 
     def agent(self, *, reveal_rows: bool = False) -> Agent:
         """Return the agent that answers for the plant.

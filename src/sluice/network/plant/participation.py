@@ -45,6 +45,8 @@ def node_of(plant: PlantFolder, *, port: int = 0) -> Node:
         key=plant.node_key.resolve(),
         port=port or _free_port(),
         folder=(plant.folder / "flower").resolve(),
+        certificate=plant.certificate.resolve(),
+        certificate_key=plant.certificate_key.resolve(),
     )
 
 
@@ -63,7 +65,13 @@ def take_part(node: Node, plant: Answerer, *, seconds: float | None = None) -> N
 
 def _check_clock(node: Node) -> None:
     host, _, port = node.proxy.rpartition(":")
-    endpoint = Endpoint(host=host, port=int(port), authority=node.authority)
+    endpoint = Endpoint(
+        host=host,
+        port=int(port),
+        authority=node.authority,
+        certificate=node.certificate,
+        certificate_key=node.certificate_key,
+    )
     problem = complaint(seconds_ahead(endpoint))
     if problem:
         _log.warning("%s", problem)

@@ -1,6 +1,15 @@
-from .certificates import issue
+from .certificates import (
+    Authority,
+    Issued,
+    certificate_ends,
+    certificate_name,
+    issuer_of,
+    write_certificate,
+)
 from .clocks import complaint, seconds_ahead
 from .exposure import Endpoint, demand_unexposed
+from .filter import EnrolledPlant, FleetFilter, FleetLimits
+from .flower_queue import stored_bytes
 from .proxy import Proxy
 from .questions import (
     ANSWERS,
@@ -28,6 +37,7 @@ from .questions import (
     spoken_protocol,
     write_parameters,
 )
+from .refusals import RefusalCounts, read_refusals
 from .superlink import FlowerWire, Link, bound_to_us, start_superlink
 from .supernode import Node, serve, start_supernode
 from .wire import Answerer, Direct, Wire
@@ -43,12 +53,17 @@ __all__ = [
     "AskLog",
     "AskToken",
     "AskUpdate",
+    "Authority",
     "Batch",
     "CommitOnly",
     "Declined",
     "Direct",
     "Endpoint",
+    "EnrolledPlant",
+    "FleetFilter",
+    "FleetLimits",
     "FlowerWire",
+    "Issued",
     "Link",
     "LogPage",
     "LogSeen",
@@ -57,20 +72,26 @@ __all__ = [
     "Pledge",
     "Proxy",
     "Question",
+    "RefusalCounts",
     "Revelation",
     "Wire",
     "bound_to_us",
+    "certificate_ends",
+    "certificate_name",
     "complaint",
     "demand_unexposed",
-    "issue",
+    "issuer_of",
     "model_hash",
     "packed_update",
     "read_parameters",
+    "read_refusals",
     "read_update",
     "seconds_ahead",
     "serve",
     "spoken_protocol",
     "start_superlink",
     "start_supernode",
+    "stored_bytes",
+    "write_certificate",
     "write_parameters",
 ]

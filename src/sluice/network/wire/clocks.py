@@ -5,7 +5,6 @@ future or minutes in its past. It answers only "unauthenticated", so the plant c
 """
 
 import http.client
-import ssl
 import time
 from email.utils import parsedate_to_datetime
 
@@ -20,9 +19,8 @@ MOST_BEHIND_S = 305.0
 
 def seconds_ahead(endpoint: Endpoint) -> float | None:
     """Return how far this clock is ahead of the proxy's; None if the proxy does not answer."""
-    trust = ssl.create_default_context(cafile=str(endpoint.authority))
     connection = http.client.HTTPSConnection(
-        endpoint.host, endpoint.port, timeout=TIMEOUT_S, context=trust
+        endpoint.host, endpoint.port, timeout=TIMEOUT_S, context=endpoint.context()
     )
     try:
         connection.request("HEAD", "/")

@@ -54,6 +54,8 @@ class Node:
     key: Path  # its P-384 private key
     port: int
     folder: Path
+    certificate: Path | None = None  # by which the proxy recognises the plant
+    certificate_key: Path | None = None
 
     @property
     def secret(self) -> Path:
@@ -69,7 +71,7 @@ def start_supernode(node: Node) -> subprocess.Popen[bytes]:
             draft.write_bytes(secrets.token_bytes(32))
     command = [
         *bound_to_us(),
-        str(Path(sys.executable).with_name("flower-supernode")),
+        *_program(node),
         *("--superlink", node.proxy, "--root-certificates", str(node.authority)),
         *("--auth-supernode-private-key", str(node.key)),
         *("--host", "127.0.0.1", "--port", str(node.port)),
@@ -79,6 +81,28 @@ def start_supernode(node: Node) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - our own command, no shell
             command, env=environment(node.folder), stdout=written, stderr=subprocess.STDOUT
         )
+
+
+WITH_CERTIFICATE = """
+import ssl, sys
+certificate, key = sys.argv[1:3]
+del sys.argv[1:3]
+class Context(ssl.SSLContext):
+    def load_verify_locations(self, *args, **kwargs):
+        super().load_verify_locations(*args, **kwargs)
+        self.load_cert_chain(certificate, key)
+ssl.SSLContext = Context
+from flwr.supernode.cli import flower_supernode
+flower_supernode()
+"""
+"""Flower's own program cannot show a client certificate."""
+
+
+def _program(node: Node) -> tuple[str, ...]:
+    if node.certificate is None:
+        return (str(Path(sys.executable).with_name("flower-supernode")),)
+    own = str(node.certificate), str(node.certificate_key)
+    return (sys.executable, "-c", WITH_CERTIFICATE, *own)
 
 
 def serve(node: Node, plant: Answerer, *, alive: Callable[[], bool]) -> None:
