@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.admission import BUILT_IN, policy_hash, read_policy, unsound, write_policy
+from sluice.admission import BUILT_IN, Objection, policy_hash, read_policy, unsound, write_policy
 from sluice.admission import accept as judge_rules
 from sluice.cli.console import Json, emit, out, table
 from sluice.errors import RulesFileError, SettingError
@@ -212,17 +212,20 @@ def approve(
         list[str] | None,
         typer.Option(metavar="TAG=REASON", help="Why a channel needs no rule; may be repeated."),
     ] = None,
+    policy: Annotated[
+        str, typer.Option(help="The coordinator's policy, to warn of what it will refuse.")
+    ] = "hardened",
     json: Json = False,
 ) -> None:
     """Sign an approval of a plant's rules, of a waiver or of a shadow order, as a file.
 
     The coordinator imports it with 'sluice coordinator import --approval'. The key stays with the
-    approver.
+    approver. The command warns of channels without a rule: declare why, or ask for other rules.
 
     Example: [bold]sluice rules approve rules.json --key approver.key --out approval.json[/bold]
     """
     from sluice.attestation.messages import APPROVALS, SigningKey
-    from sluice.attestation.protocol import approve_file
+    from sluice.attestation.protocol import approve_file, read_order
     from sluice.files import atomically
 
     signed = approve_file(
@@ -230,6 +233,15 @@ def approve(
     )
     with atomically(out_path) as draft:
         draft.write_bytes(APPROVALS.write(signed))
+    remaining: tuple[Objection, ...] = ()
+    if read_order(file) is None:
+        remaining = judge_rules(
+            load_rules(file), read_policy(policy), declared=signed.content.reasons
+        )
+    for objection in remaining:
+        typer.echo(
+            f"sluice: the coordinator may refuse these rules: {objection.sentence}", err=True
+        )
     if json:
         emit(
             {
@@ -239,6 +251,7 @@ def approve(
                 "plant": plant,
                 "looser": looser,
                 "declared": signed.content.reasons,
+                "objections": [asdict(objection) for objection in remaining],
             }
         )
     else:

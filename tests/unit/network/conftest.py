@@ -33,6 +33,7 @@ from sluice.telemetry.reading import read_record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
+IDLE = ("S_PU4", "on standby, never ran")
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ROWS = 600
 
@@ -78,7 +79,7 @@ class Consortium:
     def approval(self, request: JoinRequest, key: SigningKey | None = None) -> bytes:
         """Sign the rules of a request, as the approver does with a file."""
         rules = REGISTRATIONS.read(request.registration.encode()).content.rules
-        return APPROVALS.write(approve(rules, key or self.approver))
+        return APPROVALS.write(approve(rules, key or self.approver, declared=[IDLE]))
 
     def enrol(self, request: JoinRequest) -> None:
         """Hand in a request with its approval."""
