@@ -107,6 +107,31 @@ def test_once_the_gate_is_enforced_a_shadow_serves_no_longer(world: World, run: 
         pledge(world, unproven)
 
 
+def test_shadow_ends_by_itself(world: World, run: PlantRun) -> None:
+    """No entry is needed: a coordinator that forgets to enforce the gate does not leave it open."""
+    world.log.append(shadow(world, minutes=60), at=NOW)
+    unproven = excuse(world, run, None)
+    ledger = world.ledger
+    assert ledger.attestations("north", step="6", at=instant(later(60))) == (unproven.attestation,)
+    assert ledger.exemptions.open_to("north", at=instant(later(60)))
+    with refused("6", "has no attestation"):
+        pledge(world, unproven, minutes=61)
+    late = instant(later(61))
+    assert not read_log(world.path).exemptions.shadow(at=late)
+    assert not ledger.exemptions.open_to("north", at=late)
+    assert ledger.attestations("north", step="6", at=late) == ()
+
+
+def test_no_batch_is_excused_after_shadow_has_ended(world: World, run: PlantRun) -> None:
+    world.log.append(shadow(world, minutes=0.5), at=NOW)
+    with refused("4", "sends no proof; the gate is enforced"):
+        excuse(world, run, None)  # a minute later
+    with refused("7", "already has this setting"):
+        world.log.append(GateSet(enforced=True), at=later(1))
+    world.log.append(shadow(world), at=later(1))  # a new order begins a new shadow
+    excuse(world, run, None)
+
+
 def test_the_gate_is_set_between_rounds_and_to_something_else(world: World) -> None:
     with refused("7", "already has this setting"):
         world.log.append(GateSet(enforced=True), at=NOW)
@@ -161,6 +186,23 @@ def test_a_waiver_of_another_plant_is_refused(world: World, run: PlantRun) -> No
     world.enrol(world.plant("south"))
     with refused("4", "for 'south', not for 'north'"):
         excuse(world, run, grant(world, replace(waiver_for(run), client="south")))
+
+
+def test_a_waiver_that_only_the_coordinator_signed_is_refused(world: World, run: PlantRun) -> None:
+    waiver = waiver_for(run)
+    approver = world.approvers[0]
+    for approvals in (
+        (),
+        (approve(waiver, world.coordinator),),
+        (approve(replace(waiver, client="south"), approver),),
+        (approve(replace(waiver, expires=instant(later(9_999))), approver),),
+    ):
+        with refused("4", "the waiver: 0 approvals"):
+            world.log.append(WaiverGranted(waiver=waiver, approvals=approvals), at=NOW)
+    assert read_log(world.path).exemptions.waivers == ()
+    grant(world, waiver)
+    with refused("4", "already in the log"):
+        grant(world, waiver)
 
 
 def test_a_waiver_with_a_forged_signature_is_refused(world: World, run: PlantRun) -> None:

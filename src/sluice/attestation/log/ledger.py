@@ -310,8 +310,8 @@ class Ledger:
                 "7", f"entry {entry.index} is of {entry.time}, before the entry before it"
             )
         match entry.body:
-            case LogOpened():
-                pass
+            case LogOpened() as body:
+                _check_opened(body)
             case ClientRegistered() as body:
                 self._check_registered(body)
             case BatchCommitted(commit=commit):
@@ -405,6 +405,12 @@ class Ledger:
                     f"client {other.client!r} is registered; a name has one key and a key has one "
                     "name",
                 )
+        if registration.key in {self.coordinator, *self.state.approvers}:
+            raise VerificationError(
+                "1",
+                f"the key of {registration.client!r} is the key of an approver or of the "
+                "coordinator; no party approves its own rules",
+            )
         needed = self.terms.approvals_looser if body.looser else self.terms.approvals
         what = f"the {'looser ' if body.looser else ''}rules of {registration.client!r}"
         used = self.state.approvals.get(registration.client, ())
@@ -679,6 +685,14 @@ class Ledger:
         body.head.verify(self.client(head.signer, step="7").key, step="7")
         if head != self.head(head.signer, size=head.size):
             raise VerificationError("7", f"{head.signer!r} has signed the head of another log")
+
+
+def _check_opened(body: LogOpened) -> None:
+    """What the coordinator must not decide alone needs another party's approval."""
+    if body.coordinator in body.approvers:
+        raise VerificationError("7", "the coordinator's key is among the approvers' keys")
+    if min(body.terms.approvals, body.terms.approvals_looser) < 1:
+        raise VerificationError("7", "a log must demand at least one approval of rules and orders")
 
 
 def _after(time: str, *, days: int = 0, hours: int = 0) -> str:
