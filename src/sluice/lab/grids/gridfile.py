@@ -124,7 +124,10 @@ def read_grid(name: str) -> Grid:
         else:
             raw = read_at_most(Path(name), LARGEST + 1)
             if len(raw) > LARGEST:
-                raise GridError(f"grid {name!r} has more than {LARGEST:,} bytes; name a grid file")
+                raise GridError(
+                    f"grid {name!r} is too large: expected at most {LARGEST:,} bytes, got more; "
+                    "check that it is a grid file"
+                )
             text = raw.decode("utf-8").replace("\r\n", "\n")
     except OSError as error:
         hint = nearest(Path(name).name.removesuffix(".toml"), preset_names())
