@@ -10,8 +10,9 @@ none takes a seeded sample of the lines that refuse.
 `tools.refusals` finds the mutants. The sample depends on the seed and on the mutants' own text, so
 a change elsewhere in the code leaves it as it is. A first run, without a mutant, must pass; it
 notes which test runs which statement. A mutant then meets the tests that run its statement, those
-that see the refusal first, and after them, if it is still alive, all unit, contract and property
-tests except those of the lab.
+that see the refusal first, and after them, if it is still alive, all tests of their folders, which
+share fixtures with them; a limit that is read on import meets all tests. Tests are the unit,
+contract and property tests except those of the lab.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -44,7 +45,7 @@ PYTEST = ("-x", "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", 
 UNSET = ("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
 PATIENCE_S = 90.0
 PATIENCE_FACTOR = 6.0
-TESTS_FAILED, NOTHING_RAN = (1, 2), (4, 5)  # exit codes of pytest
+FAILED, SURVIVED = 1, (0, 4, 5)  # exit codes of pytest: all passed, unknown test, no test
 
 
 class BrokenTestsError(Exception):
@@ -109,6 +110,14 @@ class Map:
                 for test in self.runs.get(f"{each.path}:{each.statement}", ())
             }
         return (*self._by_file(refusing), *self._by_file(running - refusing))
+
+    def neighbours_of(self, mutant: Mutant, first: Iterable[str]) -> tuple[str, ...]:
+        """Return the files of all tests that a mutant can reach through a fixture or an import."""
+        files = sorted({test.partition("::")[0] for test in self.seconds})
+        if mutant.statement is None:
+            return tuple(files)
+        folders = {str(Path(test.partition("::")[0]).parent) for test in first}
+        return tuple(file for file in files if str(Path(file).parent) in folders)
 
     def _by_file(self, tests: Iterable[str]) -> list[str]:
         """Order by file, the quickest first, so that each file's fixtures are made once."""
@@ -175,6 +184,7 @@ class Tree:
 
     root: Path  # the checkout
     place: Path
+    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @classmethod
     def grow(cls, root: Path, place: Path) -> "Tree":
@@ -242,16 +252,23 @@ class Tree:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+            self.running.append(process)
             try:
                 return process.wait(timeout=seconds)
             except subprocess.TimeoutExpired:
                 with self.record.open("a", encoding="utf-8") as record:
                     record.write(f"failed\ttime is up after {seconds:.0f} s\t0\n")
-                return TESTS_FAILED[0]
+                return FAILED
             finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
+                self.stop()
+
+    def stop(self) -> None:
+        """End the tests that run, with the processes they started."""
+        while self.running:
+            process = self.running.pop()
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
     def notes(self) -> list[list[str]]:
         """Return what the probe noted, as fields."""
@@ -261,7 +278,7 @@ class Tree:
 
     def failed(self) -> str:
         """Return the first test that failed."""
-        return next((fields[1] for fields in self.notes() if fields[0] == "failed"), "collection")
+        return next((fields[1] for fields in self.notes() if fields[0] == "failed"), "a crash")
 
 
 def map_tests(trees: Sequence[Tree], mutants: Sequence[Mutant]) -> Map:
@@ -275,9 +292,13 @@ def map_tests(trees: Sequence[Tree], mutants: Sequence[Mutant]) -> Map:
         for tree in trees:
             (tree.place / path).write_text(probed, encoding="utf-8")
     files = test_files(root)
-    with ThreadPoolExecutor(len(trees)) as pool:
-        jobs = [pool.submit(tree.test, files[at :: len(trees)]) for at, tree in enumerate(trees)]
-        codes = [job.result() for job in jobs]
+    pool = ThreadPoolExecutor(len(trees))
+    try:
+        codes = [*pool.map(lambda at: trees[at].test(files[at :: len(trees)]), range(len(trees)))]
+    finally:
+        for tree in trees:
+            tree.stop()
+        pool.shutdown()
     for tree, code in zip(trees, codes, strict=True):
         if code != 0:
             tail = (tree.place / "output.txt").read_text("utf-8", errors="replace")[-2_000:]
@@ -330,7 +351,9 @@ def _map(notes: Iterable[Sequence[str]], places: Sequence[tuple[str, int]]) -> M
         tests: set[str] = set()
         for where in wheres:
             test, _, phase = where.rpartition(" ")
-            if phase == "(call)":
+            if not where:  # a plugin or a conftest that is loaded before the tests
+                tests.update(seconds)
+            elif phase == "(call)":
                 tests.add(test)
             else:  # what a fixture or an import made serves every test of its file
                 tests.update(by_file[(test or where).partition("::")[0]])
@@ -384,22 +407,20 @@ def kill(tree: Tree, mutant: Mutant, shown: Map, others: Sequence[Mutant]) -> Ou
     target.write_bytes(mutant.apply(original))
     try:
         first = shown.tests_of(mutant, others)
-        for tests, expected in (
-            (first, sum(shown.seconds.get(test, 0.0) for test in first)),
-            (test_files(tree.root), sum(shown.seconds.values())),
-        ):
+        for tests in (first, shown.neighbours_of(mutant, first)):
             if not tests:
                 continue
+            expected = sum(shown.seconds.get(test, 0.0) for test in first)
+            if tests is not first:
+                expected = sum(shown.seconds.values())
             code = tree.test(tests, seconds=PATIENCE_S + PATIENCE_FACTOR * expected)
-            if code in TESTS_FAILED:
+            if code not in SURVIVED:
                 return Outcome(
                     mutant=mutant,
                     verdict="killed",
                     by=tree.failed(),
                     seconds=time.monotonic() - started,
                 )
-            if code not in (0, *NOTHING_RAN):
-                raise BrokenTestsError(f"pytest exits with {code} on {mutant.place}")
         return Outcome(mutant=mutant, verdict="survived", by="", seconds=time.monotonic() - started)
     finally:
         target.write_bytes(original)
@@ -444,8 +465,14 @@ def run(  # noqa: PLR0913 - one run
             )
             return outcome
 
-        with ThreadPoolExecutor(jobs) as pool:
+        pool = ThreadPoolExecutor(jobs)
+        try:
             list(pool.map(one, [mutant for mutant in drawn if mutant not in outcomes]))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for tree in trees:
+                tree.stop()
+            pool.shutdown()
     return tuple(outcomes[mutant] for mutant in drawn)
 
 
@@ -538,4 +565,5 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())
