@@ -35,14 +35,17 @@ SCOPE = (
     "telemetry/formats",
 )
 """Packages and modules of the runtime in which refusals are searched."""
+LIMITS_ALONE = "src/sluice/telemetry/"
+"""Here only refusals by size or number count; the others are about the layout of files."""
 
 VERIFYING = re.compile(r"^_?(verify|check|demand|refuse|require)(_|$)|^compare_digest$")
 COMPLAINING = re.compile(r"objection|complaint|refus|unsound")
 EXCLUDING = re.compile(r"^_?(decline|exclude|refuse|suspend)(_|$)")
 SELECTING = re.compile(r"active|admitted|allowed|attest|exclu|expired|fits|revoked|suspend|trusted")
-BUDGETING = re.compile(r"budget|allow|limit|within|largest|quota")
+BUDGETING = re.compile(r"(^|_)(allowed|among|budgets?|largest|limits?|within)(_|$)")
 OBJECTIONS = ("Objection", "Reason")
 LIMITS = re.compile(r"^(ge|gt|le|lt|limit|largest|max_length|min_length|\w+_(max|min))$")
+LIMITING = re.compile(r"^alpha$|_(extra|factor|multiple|points|power|rows|s|share|than_last)$")
 DEADLINES = ("seconds", "timeout")
 FAULTS = ("AssertionError", "NotImplementedError", "TypeError")  # of Sluice itself, not refusals
 
@@ -69,7 +72,8 @@ class Area(StrEnum):
 
 
 WORDS = {
-    Area.SIGNATURES: r"verif|sign|\bkeys?\b|digest|hash|seal|certif|authori|approv|pledge|token",
+    Area.SIGNATURES: r"verif|signature|signed|signing|\.key\b|digest|hash|seal|certif|"
+    r"authori|approv|pledge|token",
     Area.TIME: r"time|clock|deadline|expire|interval|second|stride|moment|instant|until|since|"
     r"_s\b|age\b|overlap|later|earlier|patience",
     Area.SIZES: r"host|address|port\b|bytes|\bsize|largest|proxy|loopback|path|url|length|"
@@ -122,10 +126,10 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """Names that occur in refusals anywhere: predicates, numbers that limit, fields that limit."""
+    """Names that occur in refusals anywhere: what they ask, and the limits they compare with."""
 
-    called: frozenset[str]
-    read: frozenset[str]
+    asked: frozenset[str]
+    limits: frozenset[str]
 
 
 def find(root: Path, scope: Iterable[str] = SCOPE) -> tuple[Mutant, ...]:
@@ -144,32 +148,55 @@ def find(root: Path, scope: Iterable[str] = SCOPE) -> tuple[Mutant, ...]:
 
 def vocabulary_of(sources: Iterable[bytes]) -> Vocabulary:
     """Collect the names that the refusals of these files ask for."""
-    called: set[str] = set()
-    read: set[str] = set()
+    asked: set[str] = set()
+    limits: set[str] = set()
     for source in sources:
-        tree = ast.parse(source)
-        for expression in _asked(tree):
+        for expression in _asked(ast.parse(source)):
+            limits.update(_compared(expression))
             for node in ast.walk(expression):
-                match node:
-                    case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-                        called.add(name)
-                    case ast.Name(id=name) | ast.Attribute(attr=name):
-                        read.add(name)
-    return Vocabulary(called=frozenset(called), read=frozenset(read))
+                if isinstance(node, ast.Name | ast.Attribute):
+                    asked.add(_name(node))
+                elif isinstance(node, ast.Compare) and _ordering(node):
+                    for side in (node.left, *node.comparators):
+                        limits.update(_compared(side))
+    return Vocabulary(asked=frozenset(asked), limits=frozenset(limits))
+
+
+def _ordering(node: ast.Compare) -> bool:
+    return any(type(operator) in BOUNDARIES for operator in node.ops)
+
+
+def _compared(side: ast.expr) -> Iterator[str]:
+    """Yield the names whose values one side of a comparison is computed from."""
+    match side:
+        case ast.Name() | ast.Attribute():
+            yield _name(side)
+        case ast.BinOp(left=left, right=right):
+            yield from _compared(left)
+            yield from _compared(right)
+        case ast.UnaryOp(operand=operand):
+            yield from _compared(operand)
+        case ast.Call(func=ast.Name(id="min" | "max"), args=parts):
+            for part in parts:
+                yield from _compared(part)
 
 
 def _asked(tree: ast.Module) -> Iterator[ast.expr]:
     """Yield every condition that decides about a refusal, and every argument that limits."""
     inside = _functions(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and _refusing(node, inside.get(node)) is not None:
-            yield node.test
-            if node in inside:
-                yield from _origins(node.test, inside[node])
+        if isinstance(node, ast.If):
+            function = inside.get(node)
+            if _refusing(node, function) is not None or _skips(node, function):
+                yield node.test
+                if function is not None:
+                    yield from _origins(node.test, function)
         elif isinstance(node, ast.keyword) and LIMITS.search(node.arg or ""):
             yield node.value
         elif isinstance(node, ast.comprehension):
             yield from (each for each in node.ifs if SELECTING.search(ast.unparse(each)))
+        elif isinstance(node, ast.BinOp) and _budgets(inside.get(node)):
+            yield node
 
 
 def _origins(test: ast.expr, function: Function) -> Iterator[ast.expr]:
@@ -225,6 +252,22 @@ def _refuses(statement: ast.stmt, function: Function | None) -> bool:
     return False
 
 
+def _skips(node: ast.If, function: Function | None) -> bool:
+    """Whether an `if` leaves a function that checks before it has refused anything."""
+    if function is None or len(node.body) != 1:
+        return False
+    match node.body[0]:
+        case ast.Return(value=None):
+            return bool(VERIFYING.search(function.name))
+        case ast.Return(value=ast.Constant(value="")):
+            return bool(COMPLAINING.search(function.name))
+    return False
+
+
+def _budgets(function: Function | None) -> bool:
+    return function is not None and bool(BUDGETING.search(function.name))
+
+
 def _gives_objections(function: Function | None) -> bool:
     if function is None or function.returns is None:
         return False
@@ -261,18 +304,25 @@ class _Finder:
 
     def found(self) -> tuple[Mutant, ...]:
         for node in ast.walk(self.tree):
-            match node:
-                case ast.If():
-                    self._if(node)
-                case ast.Expr(value=ast.Call() as call) if VERIFYING.search(_name(call)):
-                    self._edit(node, "pass", "check removed")
-                case ast.FunctionDef() | ast.AsyncFunctionDef():
-                    self._function(node)
-                case ast.comprehension():
-                    self._filter(node)
-                case ast.keyword() | ast.Assign() | ast.AnnAssign():
-                    self._limit(node)
+            if isinstance(node, ast.If):
+                self._if(node)
+            elif isinstance(node, ast.keyword | ast.Assign | ast.AnnAssign):
+                self._limit(node)
+            elif not self.path.startswith(LIMITS_ALONE):
+                self._other(node)
         return tuple(sorted(self.mutants.values(), key=lambda each: (each.start, each.end)))
+
+    def _other(self, node: ast.AST) -> None:
+        match node:
+            case ast.Expr(value=ast.Call() as call) if VERIFYING.search(_name(call)):
+                self._edit(node, "pass", "check removed")
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._function(node)
+            case ast.comprehension(ifs=conditions):
+                for condition in conditions:
+                    if SELECTING.search(self._text(condition)):
+                        self._edit(condition, self._constant(condition, "True"), "all selected")
+                        self._weaken(condition)
 
     def _limit(self, node: ast.keyword | ast.Assign | ast.AnnAssign) -> None:
         """Move a limit: an argument, a constant of the module, or a field's default."""
@@ -282,27 +332,24 @@ class _Finder:
                     self._weaken(value)
                     if name not in DEADLINES:
                         self._number(value, name)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                if node not in self.functions and name in self.words.read:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                compared = name.isupper() or bool(LIMITING.search(name))
+                limits = LIMITS.search(name) or (compared and name in self.words.limits)
+                if limits and node not in self.functions:
                     self._number(value, name)
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                read = node not in self.functions and name in self.words.read
-                if read and not _fixed(node.annotation):
-                    self._number(value, name)
-
-    def _filter(self, node: ast.comprehension) -> None:
-        for condition in node.ifs:
-            if SELECTING.search(self._text(condition)):
-                self._edit(condition, self._constant(condition, "True"), "all selected")
-                self._weaken(condition)
 
     def _if(self, node: ast.If) -> None:
         function = self.functions.get(node)
         branch = _refusing(node, function)
         if branch is None:
-            if function is not None and VERIFYING.search(function.name) and _leaves(node.body):
+            if _skips(node, function):
                 self._edit(node.test, self._constant(node.test, "True"), "check skipped")
                 self._weaken(node.test)
+            return
+        if self.path.startswith(LIMITS_ALONE) and not self._by_number(node.test, function):
             return
         never = "False" if branch is node.body else "True"
         self._edit(node.test, self._constant(node.test, never), "refusal removed", branch=branch)
@@ -310,11 +357,20 @@ class _Finder:
         if function is not None:
             self._weaken_origins(node.test, function)
 
+    def _by_number(self, test: ast.expr, function: Function | None) -> bool:
+        """Whether a condition compares by size, itself or in what it was computed from."""
+        origins = _origins(test, function) if function else ()
+        return any(
+            isinstance(node, ast.Compare) and _ordering(node)
+            for expression in (test, *origins)
+            for node in ast.walk(expression)
+        )
+
     def _function(self, function: Function) -> None:
         if isinstance(function.returns, ast.Name) and function.returns.id == "bool":
-            if function.name in self.words.called | self.words.read:
+            if function.name in self.words.asked:
                 self._predicate(function)
-        elif BUDGETING.search(function.name):
+        elif _budgets(function):
             for node in ast.walk(function):
                 if isinstance(node, ast.Return | ast.Assign) and node.value is not None:
                     self._weaken(node.value)
@@ -332,6 +388,8 @@ class _Finder:
                     self._edit(node.value, "False", "predicate fixed")
                 self._weaken(node.value)
             elif isinstance(node, ast.If):
+                if isinstance(node.body[0], ast.Return):
+                    self._edit(node.test, self._constant(node.test, "False"), "case removed")
                 self._weaken(node.test)
 
     def _weaken_origins(self, test: ast.expr, function: Function) -> None:
@@ -559,18 +617,6 @@ def _name(expression: ast.expr) -> str:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
     return ""
-
-
-def _fixed(annotation: ast.expr) -> bool:
-    """Whether a field's type allows one value only, or the class owns it: it is no limit."""
-    return isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) in (
-        "ClassVar",
-        "Literal",
-    )
-
-
-def _leaves(body: list[ast.stmt]) -> bool:
-    return len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is None
 
 
 def _numeric(value: ast.expr) -> bool:
