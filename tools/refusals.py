@@ -39,7 +39,7 @@ LIMITS_ALONE = "src/sluice/telemetry/"
 """Here only refusals by size or number count; the others are about the layout of files."""
 
 VERIFYING = re.compile(r"^_?(verify|check|demand|refuse|require)(_|$)|^compare_digest$")
-COMPLAINING = re.compile(r"objection|complaint|refus|unsound")
+COMPLAINING = re.compile(r"broken|complaint|objection|refus|unsound")
 EXCLUDING = re.compile(r"^_?(decline|exclude|refuse|suspend)(_|$)")
 SELECTING = re.compile(r"active|admitted|allowed|attest|exclu|expired|fits|revoked|suspend|trusted")
 BUDGETING = re.compile(r"(^|_)(allowed|among|budgets?|largest|limits?|within)(_|$)")
@@ -240,16 +240,26 @@ def _refuses(statement: ast.stmt, function: Function | None) -> bool:
     match statement:
         case ast.Raise(exc=ast.expr() as raised):
             return _name(raised) not in FAULTS
-        case ast.Expr(value=ast.Yield(value=ast.Call() as call)):
-            return _name(call) in OBJECTIONS or _gives_objections(function)
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"), args=[ast.Call() as call])):
-            return _name(call) in OBJECTIONS
+        case (
+            ast.Return(value=ast.expr() as given)
+            | ast.Expr(value=ast.Yield(value=ast.expr() as given))
+            | ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"), args=[given]))
+        ):
+            return _objects(given, function)
         case ast.Expr(value=ast.Call() as call):
             return bool(EXCLUDING.search(_name(call)))
-        case ast.Return(value=ast.JoinedStr() | ast.Constant(value=str()) as words):
-            complains = function is not None and COMPLAINING.search(function.name)
-            return bool(complains) and ast.unparse(words) != "''"
     return False
+
+
+def _objects(given: ast.expr, function: Function | None) -> bool:
+    """Whether a value that a function gives is an objection, an error or a complaint in words."""
+    if isinstance(given, ast.Call):
+        name = _name(given)
+        return name in OBJECTIONS or name.endswith("Error") or _gives_objections(function)
+    words = isinstance(given, ast.JoinedStr) or (
+        isinstance(given, ast.Constant) and isinstance(given.value, str) and bool(given.value)
+    )
+    return words and function is not None and bool(COMPLAINING.search(function.name))
 
 
 def _skips(node: ast.If, function: Function | None) -> bool:

@@ -80,6 +80,7 @@ def test_a_condition_that_refuses_nothing_is_left_alone() -> None:
         "raise Refused",
         "yield Objection(kind=1)",
         "found.append(Reason(kind=1))",
+        'return VerificationError("5.7", "no")',
         "self._exclude(plant, step)",
     ],
 )
@@ -91,6 +92,9 @@ def test_every_way_to_refuse_counts(refusal: str) -> None:
 def test_a_complaint_in_words_is_a_refusal() -> None:
     source = 'def {}(rows: int) -> str:\n    if rows < least:\n        return "few rows"\n'
     assert ("boundary moved", "if rows <= least:") in edits(source.format("objection"))
+    assert ("boundary moved", "if rows <= least:") in edits(
+        source.format("_broken").replace("return", "yield")
+    )
     assert not edits(source.format("described"))
 
 
