@@ -117,6 +117,13 @@ exactness: setup ## whether gate and circuit ever disagree, measured anew into d
 parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (20 minutes)
 	$(BIN)/python -m benchmarks parameters --out docs/results/parameters.md
 
+SEED ?= 0
+COUNT ?= 48
+
+.PHONY: mutants
+mutants: setup ## weaken COUNT (48) lines that refuse, drawn by SEED (0): a test must notice each (40 minutes)
+	$(BIN)/python -m tools.mutants --seed $(SEED) --count $(COUNT)
+
 .PHONY: fuzz
 fuzz: ## a bit in every byte of a proof, then broken proofs of any sort for MINUTES (5)
 	MINUTES=$(or $(MINUTES),5) cargo test --release --locked -p attest-core --test full_fuzz -- --ignored --nocapture

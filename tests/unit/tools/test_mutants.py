@@ -1,0 +1,193 @@
+"""Mutation tests of a small project: what is killed, what survives, what is refused."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tools import mutants as tool
+from tools.mutants import EQUIVALENT, Map, main, read_equivalents, sample
+from tools.refusals import Area, Mutant, find, mutants_of
+
+ROOT = Path(__file__).parents[3]
+
+FILES = '''"""A module that refuses."""
+
+MOST = 8
+
+
+def read(raw: bytes, *, sealed: bool) -> bytes:
+    if len(raw) > MOST:
+        raise ValueError("too long")
+    if not sealed:
+        raise PermissionError("not sealed")
+    return raw
+'''
+TESTS = """
+import pytest
+from sluice.files import read
+
+def test_long() -> None:
+    assert read(b"x" * 8, sealed=True)
+    with pytest.raises(ValueError, match="too long"):
+        read(b"x" * 9, sealed=True)
+"""
+SEALED = """
+def test_unsealed() -> None:
+    with pytest.raises(PermissionError, match="not sealed"):
+        read(b"x", sealed=False)
+"""
+
+
+@cache
+def all_mutants() -> tuple[Mutant, ...]:
+    return find(ROOT)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (root / "src" / "sluice").mkdir(parents=True)
+    (root / "src" / "sluice" / "__init__.py").write_text("")
+    (root / "src" / "sluice" / "files.py").write_text(FILES)
+    (root / "tests" / "unit").mkdir(parents=True)
+    (root / "tests" / "unit" / "test_files.py").write_text(TESTS)
+    (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\ntestpaths = ["tests"]\n')
+    return root
+
+
+def test_a_refusal_without_a_test_survives_and_others_are_killed(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--jobs", "1", "--json"], root=project) == 1
+    shown = {each["after"]: each for each in json.loads(capsys.readouterr().out)["mutants"]}
+    killed = next(each for after, each in shown.items() if "MOST" in each["before"])
+    assert killed["verdict"] == "killed"
+    assert killed["by"] == "tests/unit/test_files.py::test_long"
+    survivor = next(each for each in shown.values() if each["before"] == "if not sealed:")
+    assert (survivor["after"], survivor["verdict"]) == ("if False:", "survived")
+    assert survivor["place"] == "src/sluice/files.py:9"
+    assert (project / "src" / "sluice" / "files.py").read_text() == FILES
+
+
+def test_the_missing_test_kills_the_survivor(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "tests" / "unit" / "test_files.py").write_text(TESTS + SEALED)
+    assert main(["--jobs", "2"], root=project) == 0
+    shown = capsys.readouterr()
+    assert "0 of 3 survived" in shown.err
+    assert (
+        "| src/sluice/files.py:9 | -if not sealed: +if False: | killed by "
+        "tests/unit/test_files.py::test_unsealed |" in shown.out
+    )
+
+
+def test_a_proven_equivalent_is_shown_and_does_not_fail_the_run(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / EQUIVALENT).write_text(
+        "# a comment\nsrc/sluice/files.py read\n- if not sealed:\n+ if False:\nNobody calls it.\n"
+    )
+    assert main(["--jobs", "1"], root=project) == 0
+    assert "equivalent: Nobody calls it." in capsys.readouterr().out
+
+
+def test_an_entry_that_names_no_mutant_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / EQUIVALENT).write_text("src/sluice/files.py read\n- if x:\n+ if False:\nWhy.\n")
+    assert main(["--list"], root=project) == 2
+    assert "remove the entry" in capsys.readouterr().err
+
+
+def test_a_block_without_a_reason_is_refused() -> None:
+    with pytest.raises(SystemExit, match="a reason"):
+        read_equivalents("src/sluice/files.py read\n- if x:\n+ if False:\n")
+
+
+def test_the_committed_list_names_mutants_that_exist() -> None:
+    found = all_mutants()
+    listed = ROOT / EQUIVALENT
+    for each in read_equivalents(listed.read_text("utf-8")) if listed.exists() else ():
+        assert any(each.names(mutant) for mutant in found), each
+        assert len(each.why) > 40
+
+
+def test_tests_that_fail_without_a_mutant_kill_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "tests" / "unit" / "test_bad.py").write_text("def test_bad():\n    assert False\n")
+    assert main(["--jobs", "1"], root=project) == 2
+    assert "without a mutant, tests/unit/test_bad.py::test_bad fails" in capsys.readouterr().err
+
+
+def test_a_mutant_that_never_ends_is_killed_by_the_clock(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool, "PATIENCE_S", 6.0)
+    monkeypatch.setattr(tool, "PATIENCE_FACTOR", 0.0)
+    (project / "src" / "sluice" / "files.py").write_text(
+        "def wait(left: int) -> None:\n    while True:\n        if left <= 0:\n"
+        "            raise TimeoutError('late')\n        left -= 1\n"
+    )
+    (project / "tests" / "unit" / "test_files.py").write_text(
+        "import pytest\nfrom sluice.files import wait\n\ndef test_late() -> None:\n"
+        "    with pytest.raises(TimeoutError):\n        wait(3)\n"
+    )
+    monkeypatch.setattr(
+        tool,
+        "sample",
+        lambda mutants, **_: tuple(each for each in mutants if each.after == "if False:"),
+    )
+    assert main(["--jobs", "1"], root=project) == 0
+    assert "killed by time is up after 6 s" in capsys.readouterr().out
+
+
+def test_the_list_runs_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "tests" / "unit" / "test_files.py").write_text("def test_bad():\n    assert False\n")
+    assert main(["--list", "--only", "sluice/files.py"], root=project) == 0
+    assert "- if not sealed:\n+ if False:" in capsys.readouterr().out
+    assert main(["--list", "--only", "elsewhere.py"], root=project) == 2
+
+
+def many(count: int, *, shift: int = 0) -> tuple[Mutant, ...]:
+    words = ("signature", "tolerance", "deadline", "bytes", "weight", "round")
+    body = "".join(
+        f"    if x > {at + 2}:\n        raise E('{words[at % 6]}')\n" for at in range(count)
+    )
+    return mutants_of("src/sluice/files.py", b"\n" * shift + f"def f(x):\n{body}".encode())
+
+
+def test_the_sample_takes_as_many_from_each_area_and_one_from_each_line() -> None:
+    drawn = sample(many(60), seed=0, count=24)
+    assert [sum(each.area is area for each in drawn) for area in Area] == [4] * 6
+    assert len({each.line for each in drawn}) == 24
+
+
+def test_the_sample_depends_on_the_seed_and_not_on_line_numbers() -> None:
+    texts = [
+        [(each.before, each.after) for each in sample(many(60, shift=shift), seed=seed, count=12)]
+        for seed, shift in ((0, 0), (0, 7), (1, 0))
+    ]
+    assert texts[0] == texts[1]
+    assert texts[0] != texts[2]
+
+
+def test_the_default_sample_of_this_checkout_holds_forty_lines() -> None:
+    drawn = sample(all_mutants(), seed=0, count=48)
+    assert len({(each.path, each.line) for each in drawn}) >= 40
+    assert all(sum(each.area is area for each in drawn) == 8 for area in Area)
+
+
+def test_tests_that_see_the_refusal_run_first() -> None:
+    mutant = many(1)[0]
+    shown = Map(
+        runs={
+            f"{mutant.path}:{mutant.statement}": ("slow.py::a", "quick.py::b", "seen.py::c"),
+            f"{mutant.path}:{mutant.branch}": ("seen.py::c",),
+        },
+        seconds={"slow.py::a": 9.0, "quick.py::b": 1.0, "seen.py::c": 20.0},
+    )
+    assert shown.tests_of(mutant, [mutant]) == ("seen.py::c", "quick.py::b", "slow.py::a")
