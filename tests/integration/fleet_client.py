@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import httpx
 from cryptography.hazmat.primitives import hashes
@@ -62,13 +62,18 @@ from flwr.proto.message_pb2 import (
 from flwr.proto.message_pb2 import Message as ProtoMessage
 from flwr.proto.node_pb2 import Node
 from flwr.proto.recorddict_pb2 import ConfigRecord, ConfigRecordValue, RecordDict
-from google.protobuf.message import Message
 
 SUPERLINK = 1  # the node id of the coordinator's side
 TYPE = "application/protobuf"
 RECORD, FIELD = "sluice", "bytes"
 PIECE = 4 * 2**20
 TIMEOUT_S = 60.0
+
+
+class Request(Protocol):
+    """A message of Flower's protocol buffers."""
+
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 - protobuf's word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +177,7 @@ class FleetClient:
         answer = self._http.post(f"https://{self._address}{path}", content=body, headers=sent)
         return Response(status=answer.status_code, body=answer.content)
 
-    def call(self, name: str, request: Message) -> Response:
+    def call(self, name: str, request: Request) -> Response:
         """Make a fleet call, for example `pull-messages`."""
         return self.post(f"/v1/fleet/{name}", request.SerializeToString())
 
@@ -217,7 +222,9 @@ class FleetClient:
     def pull_object(self, run: int, object_id: str) -> PullObjectResponse:
         request = PullObjectRequest(node=self._name, run_id=run, object_id=object_id)
         answer = self.call("pull-object", request)
-        return PullObjectResponse.FromString(answer.body if answer.accepted else b"")
+        pulled = PullObjectResponse()
+        pulled.ParseFromString(answer.body if answer.accepted else b"")
+        return pulled
 
     def confirm(self, run: int, message: str) -> Response:
         request = ConfirmMessageReceivedRequest(
@@ -361,7 +368,7 @@ def _records(records: Mapping[str, tuple[str, bytes]]) -> Pieces:
     ids = {name: object_id for name, (object_id, _) in records.items()}
     raw = _object("RecordDict", tuple(ids.values()), json.dumps(ids).encode())
     children = [ObjectTree(object_id=object_id) for object_id in ids.values()]
-    small = {object_id: content for object_id, content in records.values()}
+    small = dict(records.values())
     return Pieces(ObjectTree(object_id=_id(raw), children=children), {**small, _id(raw): raw})
 
 
