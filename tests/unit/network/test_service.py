@@ -39,8 +39,15 @@ class Cut(Direct):
         super().__init__(plants)
         self.after = after
 
-    def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
-        for answer in super().ask(questions, seconds=seconds):
+    def ask(
+        self,
+        questions: Mapping[str, bytes],
+        *,
+        seconds: float,
+        quorum: int | None = None,
+        grace_s: float = 0.0,
+    ) -> Iterator[tuple[str, bytes]]:
+        for answer in super().ask(questions, seconds=seconds, quorum=quorum, grace_s=grace_s):
             if self.after == 0:
                 raise Killed
             self.after -= 1

@@ -1,6 +1,7 @@
 from .certificates import issue
 from .clocks import complaint, seconds_ahead
 from .exposure import Endpoint, demand_unexposed
+from .node import Fleet, Node, serve
 from .proxy import Proxy
 from .questions import (
     ANSWERS,
@@ -23,8 +24,7 @@ from .questions import (
     read_update,
     write_parameters,
 )
-from .superlink import FlowerWire, Link, bound_to_us, start_superlink
-from .supernode import Node, serve, start_supernode
+from .superlink import FlowerWire, Link, Spent, bound_to_us, start_superlink
 from .wire import Answerer, Direct, Wire
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Declined",
     "Direct",
     "Endpoint",
+    "Fleet",
     "FlowerWire",
     "Link",
     "Node",
@@ -49,6 +50,7 @@ __all__ = [
     "Proxy",
     "Question",
     "Revelation",
+    "Spent",
     "Wire",
     "bound_to_us",
     "complaint",
@@ -61,6 +63,5 @@ __all__ = [
     "seconds_ahead",
     "serve",
     "start_superlink",
-    "start_supernode",
     "write_parameters",
 ]
