@@ -167,6 +167,9 @@ class FleetClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._http.close()
 
     # -- calls --------------------------------------------------------------------------------

@@ -9,7 +9,14 @@ import time
 import pytest
 
 from sluice.network.coordinator.hosting import Supervisor
-from sluice.network.wire.superlink import ASK_AGAIN_S, GRACE_S, RETRY_S, PendingRequests
+from sluice.network.wire.superlink import (
+    ASK_AGAIN_S,
+    GRACE_S,
+    MOST_ASKS,
+    RETRY_S,
+    PendingRequests,
+)
+from sluice.network.wire.wire import Direct
 
 
 def test_a_plant_that_stays_silent_is_asked_again_after_twice_as_long() -> None:
@@ -21,6 +28,32 @@ def test_a_plant_that_stays_silent_is_asked_again_after_twice_as_long() -> None:
     awaited.asked("north", ASK_AGAIN_S)
     assert awaited.due(3 * ASK_AGAIN_S - 1) == ()
     assert awaited.due(3 * ASK_AGAIN_S) == ("north",)
+
+
+def test_a_plant_that_takes_questions_and_never_answers_is_asked_a_few_times_only() -> None:
+    awaited = PendingRequests(["north"])
+    asks, now = 0, 0.0
+    while now < 7 * 24 * 3_600:
+        if awaited.due(now):
+            awaited.asked("north", now)
+            asks += 1
+        now += 10.0
+    assert asks == MOST_ASKS
+    assert awaited.plants == ("north",)  # an answer to an earlier question still counts
+    assert awaited.answered("north")
+
+
+def test_a_plant_that_loses_every_question_is_given_up_after_the_last() -> None:
+    awaited = PendingRequests(["north"])
+    asks, now = 0, 0.0
+    while awaited.plants and now < 1_000:
+        if awaited.due(now):
+            awaited.asked("north", now)
+            asks += 1
+            awaited.lost("north", now)
+        now += RETRY_S
+    assert asks == MOST_ASKS
+    assert not awaited.plants
 
 
 def test_a_second_answer_counts_for_nothing() -> None:
@@ -36,8 +69,18 @@ def test_a_node_that_is_gone_for_long_is_not_waited_for() -> None:
     awaited.lost("north", 5.0)
     assert awaited.due(5.0) == ("south",)
     assert awaited.due(5.0 + RETRY_S) == ("north", "south")
+    assert awaited.away == {"north"}
     awaited.lost("north", 5.0 + GRACE_S + 1)
     assert awaited.plants == ("south",)
+
+
+def test_a_node_that_came_back_has_its_time_again() -> None:
+    awaited = PendingRequests(["north"])
+    awaited.lost("north", 5.0)
+    awaited.asked("north", 100.0)
+    assert awaited.away == frozenset()
+    awaited.lost("north", 5.0 + GRACE_S + 1)
+    assert awaited.plants == ("north",)
 
 
 def test_all_are_asked_again_when_flower_was_away() -> None:
@@ -92,3 +135,33 @@ def runs(pid: int) -> bool:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+class Named:
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+
+    def answer(self, question: bytes) -> bytes:  # noqa: ARG002
+        return self._answer
+
+
+def test_plants_beyond_the_quorum_are_not_awaited() -> None:
+    plants = {name: Named(name.encode()) for name in ("east", "north", "south", "west")}
+    questions = dict.fromkeys(plants, b"?")
+    assert len(list(Direct(plants).ask(questions, seconds=60))) == 4
+    answers = list(Direct(plants).ask(questions, seconds=60, quorum=2))
+    assert [name for name, _ in answers] == ["east", "north"]
+
+
+def test_plants_that_answer_in_the_grace_period_count() -> None:
+    plants = {name: Named(b"x") for name in ("east", "north", "south")}
+    answers = list(
+        Direct(plants).ask(dict.fromkeys(plants, b"?"), seconds=60, quorum=1, grace_s=60)
+    )
+    assert len(answers) == 3
+
+
+def test_refused_answers_do_not_make_up_a_quorum() -> None:
+    plants = {"east": Named(b""), "north": Named(b""), "south": Named(b"x"), "west": Named(b"x")}
+    answers = list(Direct(plants).ask(dict.fromkeys(plants, b"?"), seconds=60, quorum=1))
+    assert [name for name, _ in answers] == ["east", "north", "south"]

@@ -144,10 +144,6 @@ def check(
 @app.command()
 def run(
     folder: Folder,
-    port: Annotated[
-        int,
-        typer.Option(min=0, max=65_535, help="Port of the node on loopback; 0: any free port."),
-    ] = 0,
     for_: Annotated[
         float | None, typer.Option("--for", min=0, help="Stop after this many seconds.")
     ] = None,
@@ -166,7 +162,7 @@ def run(
     signal.signal(signal.SIGTERM, _stop)
     logging.basicConfig(format="sluice: %(message)s", level=logging.WARNING)
     plant = PlantFolder(folder)
-    agent, node = plant.agent(reveal_rows=reveal_rows), node_of(plant, port=port)
+    agent, node = plant.agent(reveal_rows=reveal_rows), node_of(plant)
     if not quiet:
         typer.echo(f"sluice: {agent.name} connects to {node.proxy}", err=True)
     take_part(node, agent, seconds=for_)

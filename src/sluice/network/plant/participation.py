@@ -10,41 +10,25 @@ That plant reaches the coordinator with the same node, key and certificate as th
 """
 
 import logging
-import socket
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.wire import (
-    Answerer,
-    Endpoint,
-    Node,
-    complaint,
-    seconds_ahead,
-    serve,
-    start_supernode,
-)
+from sluice.network.wire import Answerer, Endpoint, Fleet, Node, complaint, seconds_ahead, serve
 
 __all__ = ["node_of", "take_part"]
 
-RESTART_S = 2.0
-GRACE_S = 3.0
-"""Seconds a node may take to sign off; Flower's node would wait for open connections and retry."""
+CHECK_CLOCK_S = 60.0
 _log = logging.getLogger("sluice.plant")
 
 
-def node_of(plant: PlantFolder, *, port: int = 0) -> Node:
-    """Return a plant's node; its interface listens on this loopback port (0: any free port)."""
+def node_of(plant: PlantFolder) -> Node:
+    """Return a plant's node."""
     terms = plant.invitation.terms
     return Node(
         proxy=f"{terms.host}:{terms.port}",
         authority=plant.authority.resolve(),
         key=plant.node_key.resolve(),
-        port=port or _free_port(),
-        folder=(plant.folder / "flower").resolve(),
         certificate=plant.certificate.resolve(),
         certificate_key=plant.certificate_key.resolve(),
     )
@@ -53,49 +37,29 @@ def node_of(plant: PlantFolder, *, port: int = 0) -> Node:
 def take_part(node: Node, plant: Answerer, *, seconds: float | None = None) -> None:
     """Answer questions for so many seconds, or without end.
 
-    Flower's node exits if the coordinator is unreachable or does not know it yet; it is restarted.
+    If the coordinator is unreachable or does not know the node yet, the node tries again.
     """
-    until = None if seconds is None else time.monotonic() + seconds
-    while until is None or time.monotonic() < until:
-        _check_clock(node)
-        with _stopped_after(start_supernode(node)) as process:
-            serve(node, plant, alive=partial(_runs, process, until))
-        time.sleep(RESTART_S)
+    serve(partial(Fleet, node), plant, seconds=seconds, connecting=_ClockCheck(node))
 
 
-def _check_clock(node: Node) -> None:
-    host, _, port = node.proxy.rpartition(":")
-    endpoint = Endpoint(
-        host=host,
-        port=int(port),
-        authority=node.authority,
-        certificate=node.certificate,
-        certificate_key=node.certificate_key,
-    )
-    problem = complaint(seconds_ahead(endpoint))
-    if problem:
-        _log.warning("%s", problem)
+class _ClockCheck:
+    """Warns about a clock that Flower refuses, at most once a minute."""
 
+    def __init__(self, node: Node) -> None:
+        host, _, port = node.proxy.rpartition(":")
+        self._endpoint = Endpoint(
+            host=host,
+            port=int(port),
+            authority=node.authority,
+            certificate=node.certificate,
+            certificate_key=node.certificate_key,
+        )
+        self._next = 0.0
 
-@contextmanager
-def _stopped_after(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Stop the node at the end: SIGTERM, then SIGKILL. It holds no state of ours."""
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=GRACE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _runs(process: subprocess.Popen[bytes], until: float | None) -> bool:
-    return process.poll() is None and (until is None or time.monotonic() < until)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    def __call__(self) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + CHECK_CLOCK_S
+        problem = complaint(seconds_ahead(self._endpoint))
+        if problem:
+            _log.warning("%s", problem)

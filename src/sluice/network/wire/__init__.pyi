@@ -10,6 +10,7 @@ from .clocks import complaint, seconds_ahead
 from .exposure import Endpoint, demand_unexposed
 from .filter import EnrolledPlant, FleetFilter, FleetLimits
 from .flower_queue import stored_bytes
+from .node import Fleet, Node, serve
 from .proxy import Proxy
 from .questions import (
     ANSWERS,
@@ -38,8 +39,7 @@ from .questions import (
     write_parameters,
 )
 from .refusals import RefusalCounts, read_refusals
-from .superlink import FlowerWire, Link, bound_to_us, start_superlink
-from .supernode import Node, serve, start_supernode
+from .superlink import FlowerWire, Link, Spent, bound_to_us, start_superlink
 from .wire import Answerer, Direct, Wire
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "Direct",
     "Endpoint",
     "EnrolledPlant",
+    "Fleet",
     "FleetFilter",
     "FleetLimits",
     "FlowerWire",
@@ -74,6 +75,7 @@ __all__ = [
     "Question",
     "RefusalCounts",
     "Revelation",
+    "Spent",
     "Wire",
     "bound_to_us",
     "certificate_ends",
@@ -90,7 +92,6 @@ __all__ = [
     "serve",
     "spoken_protocol",
     "start_superlink",
-    "start_supernode",
     "stored_bytes",
     "write_certificate",
     "write_parameters",

@@ -1,34 +1,51 @@
-"""One Flower run. This process is its server app: it sends messages and pulls replies."""
+"""One Flower run. This process is its server app: it sends questions and pulls replies."""
 
+import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-from flwr.app import ConfigRecord, Message, RecordDict
-from flwr.common.serde import run_from_proto
+from flwr.common.constant import SUPERLINK_NODE_ID
+from flwr.proto.message_pb2 import (
+    ConfirmMessageReceivedRequest,
+    Metadata,
+    PullObjectRequest,
+    PushObjectRequest,
+)
+from flwr.proto.node_pb2 import Node
 from flwr.proto.runtime_pb2 import (
     AcquireTaskRequest,
+    PullAppMessagesRequest,
     PullTaskInputRequest,
+    PushAppMessagesRequest,
     SendTaskHeartbeatRequest,
 )
 from flwr.supercore.constant import TaskType
-from flwr.supercore.interceptors import SuperExecAuthHttpInterceptor
+from flwr.supercore.interceptors import RuntimeTokenHttpInterceptor, SuperExecAuthHttpInterceptor
+from flwr.supercore.protobuf.client import ProtobufClientInterceptor, ProtobufRequestContext
 from flwr.supercore.runtime import RuntimeHttpClient
-from flwr.supercore.task_identity import TaskIdentity
-from flwr.superlink.grid import HttpGrid
 
-from sluice.network.wire.wire import LARGEST_MESSAGE
+from sluice.network.wire.objects import (
+    HEAD_BYTES,
+    KIND,
+    LOST,
+    OBJECT_EXTRA,
+    Calls,
+    OversizedError,
+    leaf_of,
+    packed,
+    unpacked,
+)
+from sluice.network.wire.wire import LARGEST_ANSWER
 
-__all__ = ["FIELD", "LOST", "RECORD", "FlowerRun", "Link"]
+__all__ = ["FlowerRun", "Link", "Reply"]
 
 HEARTBEAT_S = 10.0
-RECORD, FIELD, KIND = "sluice", "bytes", "query.sluice"
-LOST = (httpx.HTTPError, ConnectionError)
-"""Errors of a call to Flower when Flower is unreachable or has ended the run."""
+CALL_S = 30.0
+SETTINGS_BYTES = 1024 * 1024
+"""Bytes of a task's input, which holds the run's empty bundle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +53,7 @@ class Link:
     """The loopback port of Flower's SuperLink, and the files it needs."""
 
     port: int
-    folder: Path  # its database and log
+    folder: Path  # its log
     certificate: Path
     key: Path
     authority: Path
@@ -52,84 +69,155 @@ class Link:
         return self.folder / "runner.secret"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The head of a reply.
+
+    `answers` is the message it answers: the source that a reply names is the sender's claim.
+    """
+
+    message: str
+    answers: str
+    leaf: str | None  # the object with its bytes; None if it has another form than an answer's
+    lost: bool  # Flower itself reports that no reply will come
+
+
 class FlowerRun:
     """One Flower run, with this process as its server app."""
 
-    def __init__(self, link: Link, trust: bytes, number: int) -> None:
+    def __init__(self, link: Link, number: int) -> None:
+        self.number = number
         self.lost = False
+        self.sent = 0  # bytes, with those that Flower keeps of each message
         self._stopped = threading.Event()
-        token = _acquire(link, trust)
-        self._grid = HttpGrid(link.address, root_certificates=trust, token=token)
-        # Flower's own retries end in a signal to the process; here the caller handles a loss.
-        self._grid._retry_invoker = None  # type: ignore[assignment]  # noqa: SLF001
-        self._client = self._grid._runtime_client  # noqa: SLF001
+        self._node = Node(node_id=SUPERLINK_NODE_ID)
+        self._trust = ssl.create_default_context(cafile=str(link.authority))
+        self._link = link
+        self._calls = Calls(self._trust, largest=_largest_response, seconds=CALL_S)
+        self._client = self._connected(RuntimeTokenHttpInterceptor(self._acquire()))
         task = self._client.PullTaskInput(PullTaskInputRequest())
         if task.run.run_id != number:
             # A run from before Flower was killed; acquired here, it ends without a heartbeat.
-            self._grid.close()
+            self.close()
             raise ConnectionError(f"Flower gave the task of run {task.run.run_id}, not of {number}")
-        TaskIdentity.task_id = task.task_id
-        TaskIdentity.run_id = task.run.run_id
-        TaskIdentity.node_id = task.context.node_id
-        self._grid.set_run(run_from_proto(task.run))
         threading.Thread(target=self._beat, daemon=True, name="flower-heartbeat").start()
 
     def send(self, node: int, question: bytes, *, ttl: float) -> str | None:
         """Send a question and return the message's id; None if the node has never connected."""
-        content = RecordDict({RECORD: ConfigRecord({FIELD: question})})
-        return next(iter(self._grid.push_messages([Message(content, node, KIND, ttl=ttl)])), None)
+        metadata = Metadata(
+            run_id=self.number,
+            src_node_id=SUPERLINK_NODE_ID,
+            dst_node_id=node,
+            message_type=KIND,
+            created_at=time.time(),
+            ttl=ttl,
+        )
+        message = packed(metadata, question)
+        accepted = self._client.PushMessages(
+            PushAppMessagesRequest(
+                messages_list=[message.head], message_object_trees=[message.tree]
+            )
+        )
+        name = next(iter(accepted.message_ids), "")
+        awaited = set(accepted.objects_to_push)
+        for object_id, content in message.objects if name else ():
+            if object_id in awaited:
+                request = PushObjectRequest(
+                    node=self._node,
+                    run_id=self.number,
+                    object_id=object_id,
+                    object_content=content,
+                    session_id=accepted.session_id,
+                )
+                self._client.PushObject(request)
+        self.sent += len(question) + HEAD_BYTES
+        return name or None
 
-    def replies(self, sent: Mapping[str, str]) -> Iterator[tuple[str, bytes | None]]:
-        """Yield the replies to these messages; None if Flower reports that no reply will come.
+    def replies(self, messages: Collection[str]) -> Iterator[Reply]:
+        """Yield the heads of the replies to these messages; each is handed out once.
 
-        Replies are matched by the message they answer, because a dead node's reply names another
-        source.
+        Raises `OversizedError` if the heads together are longer than so many heads are; Flower has
+        then forgotten these replies.
         """
-        if not sent:
+        if not messages:
             return
-        for reply in self._grid.pull_messages(list(sent)):
-            message = reply.metadata.reply_to_message_id
-            if message in sent:
-                yield message, None if reply.has_error() else _content(reply)
+        pulled = self._client.PullMessages(PullAppMessagesRequest(message_ids=messages))
+        for head, tree in zip(pulled.messages_list, pulled.message_object_trees, strict=True):
+            metadata, failed = head.metadata, head.HasField("error")
+            yield Reply(
+                message=metadata.message_id,
+                answers=metadata.reply_to_message_id,
+                leaf=None if failed else leaf_of(tree),
+                lost=failed and metadata.src_node_id == SUPERLINK_NODE_ID,
+            )
+
+    def content(self, reply: Reply) -> bytes | None:
+        """Return the bytes of a reply; None while they have not arrived.
+
+        Empty if the reply has another form than an answer's, or more bytes than an answer may have.
+        """
+        if reply.leaf is None:
+            return b""
+        request = PullObjectRequest(node=self._node, run_id=self.number, object_id=reply.leaf)
+        try:
+            pulled = self._client.PullObject(request)
+        except OversizedError:
+            return b""
+        if pulled.object_found and not pulled.object_available:
+            return None
+        return unpacked(pulled.object_content) or b""
+
+    def forget(self, message: str) -> None:
+        """Let Flower delete the objects of a question or a reply."""
+        request = ConfirmMessageReceivedRequest(
+            node=self._node, run_id=self.number, message_object_id=message
+        )
+        self._client.ConfirmMessageReceived(request)
 
     def close(self) -> None:
-        """Stop the heartbeat, so that Flower ends the run."""
+        """Stop the heartbeat and close the connection."""
         self._stopped.set()
-        self._grid.close()
+        self._calls.close()
+        self._client.close()
+
+    def _connected(self, *interceptors: ProtobufClientInterceptor) -> RuntimeHttpClient:
+        address = f"https://{self._link.address}"
+        return RuntimeHttpClient(
+            address, interceptors=[*interceptors, self._calls], verify=self._trust
+        )
+
+    def _acquire(self) -> str:
+        """Acquire the server task of the run that was started, and return its token."""
+        auth = SuperExecAuthHttpInterceptor(
+            master_secret=self._link.secret.read_bytes(),
+            protected_methods={"/flwr.proto.Runtime/AcquireTask"},
+        )
+        client = self._connected(auth)
+        request = AcquireTaskRequest(supported_task_types=[TaskType.SERVER_APP])
+        try:
+            for _ in range(50):
+                acquired = client.AcquireTask(request)
+                if acquired.token:
+                    return str(acquired.token)
+                time.sleep(0.1)
+        finally:
+            client.close()
+        raise ConnectionError("Flower has no task for the run that was started")
 
     def _beat(self) -> None:
         while not self._stopped.wait(HEARTBEAT_S):
             try:
                 alive = self._client.SendTaskHeartbeat(SendTaskHeartbeatRequest()).success
-            except LOST:
+            except (*LOST, RuntimeError):
                 alive = False
             if not alive:
                 self.lost = True
                 return
 
 
-def _acquire(link: Link, trust: bytes) -> str:
-    """Acquire the server task of the run that was started, and return its token."""
-    auth = SuperExecAuthHttpInterceptor(
-        master_secret=link.secret.read_bytes(),
-        protected_methods={"/flwr.proto.Runtime/AcquireTask"},
-    )
-    client = RuntimeHttpClient.from_server_address(link.address, False, trust, [auth])
-    request = AcquireTaskRequest(supported_task_types=[TaskType.SERVER_APP])
-    try:
-        for _ in range(50):
-            acquired = client.AcquireTask(request)
-            if acquired.token:
-                return str(acquired.token)
-            time.sleep(0.1)
-    finally:
-        with suppress(httpx.HTTPError):
-            client.close()
-    raise ConnectionError("Flower has no task for the run that was started")
-
-
-def _content(reply: Message) -> bytes | None:
-    """Return the bytes of a reply; empty bytes if it is not one of ours or too large."""
-    record = reply.content.get(RECORD)
-    content = record.get(FIELD) if isinstance(record, ConfigRecord) else None
-    return content if isinstance(content, bytes) and len(content) <= LARGEST_MESSAGE else b""
+def _largest_response(context: ProtobufRequestContext) -> int:
+    if isinstance(context.message, PullAppMessagesRequest):
+        return HEAD_BYTES * max(1, len(context.message.message_ids))
+    if isinstance(context.message, PullObjectRequest):
+        return LARGEST_ANSWER + OBJECT_EXTRA
+    return SETTINGS_BYTES

@@ -25,7 +25,7 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
-from sluice.network.wire.flower_run import FIELD, RECORD
+from sluice.network.wire.objects import FIELD, RECORD
 from sluice.network.wire.refusals import CallRefusedError, Refusal, demand
 
 __all__ = ["Announcement", "OpenQuestion", "PartialReply"]

@@ -3,8 +3,12 @@
 Flower usually ships a bundle of code and starts it on every node. Sluice runs no such code: the
 SuperLink uses the isolation mode in which a separate process runs the apps, and this is that
 process. The bundle that every run must name is empty.
+
+The SuperLink keeps its queue in memory. Nothing in it outlives a question: the coordinator asks
+again after a restart, and registers the plants' nodes again.
 """
 
+import math
 import os
 import secrets
 import shutil
@@ -12,23 +16,45 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from flwr.cli.build import build_fab_from_files
-from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest, StartRunRequest
+from flwr.proto.control_pb2 import (
+    ListNodesRequest,
+    RegisterNodeRequest,
+    StartRunRequest,
+    StopRunRequest,
+)
 from flwr.proto.fab_pb2 import Fab
+from flwr.supercore.constant import FLWR_IN_MEMORY_DB_NAME
 from flwr.supercore.control.control_http_client import ControlHttpClient
 
 from sluice.errors import SettingError
 from sluice.files import atomically
-from sluice.network.wire.flower_run import LOST, FlowerRun, Link
+from sluice.network.wire.flower_run import FlowerRun, Link, Reply
+from sluice.network.wire.objects import LOST, OversizedError
+from sluice.network.wire.wire import Cutoff
 
-__all__ = ["FlowerWire", "Link", "PendingRequests", "bound_to_us", "environment", "start_superlink"]
+__all__ = [
+    "FlowerWire",
+    "Link",
+    "PendingRequests",
+    "Spent",
+    "bound_to_us",
+    "environment",
+    "start_superlink",
+]
 
 ASK_AGAIN_S = 20.0
-RETRY_S = 2.0
+MOST_ASKS = 4
+"""How often one plant is asked the same question at most; each time costs Flower its content."""
+RETRY_S = 1.0
 GRACE_S = 120.0
-"""Seconds for which a plant whose node is gone is asked again before it is given up."""
+"""Seconds for which a plant whose node is gone is awaited before it is given up."""
 
 
 class PendingRequests:
@@ -36,7 +62,7 @@ class PendingRequests:
 
     def __init__(self, plants: Iterable[str]) -> None:
         self._due = dict.fromkeys(plants, 0.0)  # when each is asked next
-        self._pause = dict.fromkeys(self._due, ASK_AGAIN_S)
+        self._asks = dict.fromkeys(self._due, 0)
         self._away: dict[str, float] = {}  # since when Flower reports a node as gone
 
     @property
@@ -44,24 +70,32 @@ class PendingRequests:
         """The plants whose answers are still expected."""
         return tuple(self._due)
 
+    @property
+    def away(self) -> frozenset[str]:
+        """The plants whose nodes were gone when Flower last reported on them."""
+        return frozenset(self._away)
+
     def due(self, now: float) -> tuple[str, ...]:
         """Return the plants to ask now."""
         return tuple(plant for plant, when in self._due.items() if when <= now)
 
     def asked(self, plant: str, now: float) -> None:
-        """Record that a question was sent."""
-        self._due[plant] = now + self._pause[plant]
-        self._pause[plant] *= 2
+        """Record that a question was sent; the last time, the plant is only awaited."""
+        self._away.pop(plant, None)
+        self._asks[plant] += 1
+        last = self._asks[plant] >= MOST_ASKS
+        self._due[plant] = math.inf if last else now + ASK_AGAIN_S * 2 ** (self._asks[plant] - 1)
 
     def answered(self, plant: str) -> bool:
         """Record an answer; return False if the plant is not pending any more."""
         return self._due.pop(plant, None) is not None
 
     def lost(self, plant: str, now: float) -> None:
-        """Record that a question will not be answered; give up a node that is gone for long."""
+        """Record that a question will not be answered; give up after the last, or after long."""
         if plant not in self._due:
             return
-        if now - self._away.setdefault(plant, now) > GRACE_S:
+        since = self._away.setdefault(plant, now)
+        if now - since > GRACE_S or self._asks[plant] >= MOST_ASKS:
             del self._due[plant]
         else:
             self._due[plant] = now + RETRY_S
@@ -69,10 +103,15 @@ class PendingRequests:
     def ask_all_again(self) -> None:
         """Record that every question is lost, because Flower's process or its run has ended."""
         self._due = dict.fromkeys(self._due, 0.0)
-        self._pause = dict.fromkeys(self._pause, ASK_AGAIN_S)
+        self._asks = dict.fromkeys(self._asks, 0)
 
 
-POLL_S = 0.3
+POLL_S, SLOWEST_POLL_S, SLOWER = 0.1, 0.5, 1.15
+"""Seconds between two polls after an answer and later, and the factor from one to the other."""
+SENT_AT_ONCE = 8
+"""Questions that are sent before replies are pulled again."""
+SENT_IN_A_RUN = 64 * 1024 * 1024
+"""Bytes after which a new run begins: Flower deletes what plants have not fetched with its run."""
 RETURN_S = 120.0
 """Seconds Flower may be unreachable before the coordinator stops; it is restarted meanwhile."""
 
@@ -97,6 +136,11 @@ clientapp = "nothing:app"
 }
 
 
+@cache
+def _bundle() -> bytes:
+    return build_fab_from_files(_EMPTY_BUNDLE)[0]
+
+
 def environment(home: Path) -> dict[str, str]:
     """Return the environment of a Flower process: its own home, no telemetry, no update check."""
     quiet = {
@@ -114,7 +158,7 @@ def bound_to_us() -> tuple[str, ...]:
 
 
 def start_superlink(link: Link) -> subprocess.Popen[bytes]:
-    """Start Flower's SuperLink on loopback, with TLS, node authentication and its own database."""
+    """Start Flower's SuperLink on loopback, with TLS, node authentication and no database."""
     link.folder.mkdir(parents=True, exist_ok=True)
     if not link.secret.exists():
         with atomically(link.secret, private=True) as draft:
@@ -126,7 +170,7 @@ def start_superlink(link: Link) -> subprocess.Popen[bytes]:
         *("--ssl-certfile", str(link.certificate), "--ssl-keyfile", str(link.key)),
         *("--ssl-ca-certfile", str(link.authority)),
         *("--isolation", "process", "--superexec-auth-secret-file", str(link.secret)),
-        *("--database", str(link.folder / "superlink.sqlite")),
+        *("--database", FLWR_IN_MEMORY_DB_NAME),
         "--enable-supernode-auth",
         "--disable-runtime-dependency-installation",
     ]
@@ -140,17 +184,32 @@ def start_superlink(link: Link) -> subprocess.Popen[bytes]:
         )
 
 
+@dataclass(slots=True, kw_only=True)
+class Spent:
+    """The seconds that a wire has spent on each part of its work."""
+
+    sending_s: float = 0.0
+    pulling_s: float = 0.0  # polls for replies, and their content
+    waiting_s: float = 0.0
+
+
 class FlowerWire:
     """Sends questions as Flower messages and receives answers as their replies."""
 
     def __init__(self, link: Link) -> None:
+        self.spent = Spent()
         self._link = link
         self._trust = link.authority.read_bytes()
+        self._keys: dict[str, bytes] = {}
         self._nodes: dict[str, int] = {}
         self._run: FlowerRun | None = None
+        self._open: dict[str, str] = {}  # message -> plant, as long as Flower holds the message
+        self._alone: set[str] = set()  # plants that have sent a head that is too long
+        self._suspects: set[str] = set()  # plants of which one has
 
     def enrol(self, keys: Mapping[str, bytes]) -> None:
         """Register each plant's node by its public key, unless it is registered already."""
+        self._keys |= keys
         with self._control() as control:
             nodes = control.ListNodes(ListNodesRequest()).nodes_info
             node_ids = {bytes(node.public_key): node.node_id for node in nodes if node.node_id}
@@ -165,8 +224,7 @@ class FlowerWire:
         deadline = time.monotonic() + RETURN_S
         while True:
             try:
-                with self._control() as control:
-                    nodes = control.ListNodes(ListNodesRequest()).nodes_info
+                return self._online()
             except LOST:
                 if time.monotonic() > deadline:
                     raise SettingError(
@@ -174,57 +232,172 @@ class FlowerWire:
                         "'sluice coordinator resume'"
                     ) from None
                 time.sleep(POLL_S)
-            else:
-                up = {node.node_id for node in nodes if node.status == "online"}
-                return frozenset(plant for plant, node in self._nodes.items() if node in up)
 
-    def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
-        """Ask each plant; repeat a lost question until the time is up."""
-        deadline = time.monotonic() + seconds
-        pending = PendingRequests(questions)
-        sent: dict[str, str] = {}  # message -> plant
-        while pending.plants and (left := deadline - time.monotonic()) > 0:
-            try:
-                run = self._running()
-                for plant in pending.due(time.monotonic()):
-                    message = run.send(self._nodes[plant], questions[plant], ttl=max(left, 5.0))
-                    if message:
-                        sent[message] = plant
-                        pending.asked(plant, time.monotonic())
-                for message, answer in run.replies(sent):
-                    plant = sent.pop(message)
-                    if answer is None:
-                        pending.lost(plant, time.monotonic())
-                    elif pending.answered(plant):
+    def ask(
+        self,
+        questions: Mapping[str, bytes],
+        *,
+        seconds: float,
+        quorum: int | None = None,
+        grace_s: float = 0.0,
+    ) -> Iterator[tuple[str, bytes]]:
+        """Ask each plant; repeat a lost question a few times, until the time is up.
+
+        A reply whose content does not arrive holds up no other plant: it is tried again with the
+        next poll.
+        """
+        cutoff = Cutoff(seconds=seconds, quorum=quorum, grace_s=grace_s)
+        pending, mine = PendingRequests(questions), _Mine()
+        pause = POLL_S
+        if self._run is not None and self._run.sent > SENT_IN_A_RUN:
+            self._drop()
+        try:
+            while pending.plants and cutoff.left_s > 0:
+                try:
+                    sent = self._send(pending, mine, questions, ttl=max(cutoff.left_s, 5.0))
+                    for plant, answer in self._pull(pending, mine):
+                        if answer:
+                            cutoff.answered()
+                        pause = POLL_S
                         yield plant, answer
-            except LOST:
-                sent.clear()
-                pending.ask_all_again()
-                self._drop()
-            time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
+                except LOST:
+                    self._drop()
+                    mine, sent = _Mine(), False
+                    pending.ask_all_again()
+                if not sent:
+                    waited = min(pause, max(0.0, cutoff.left_s))
+                    time.sleep(waited)
+                    self.spent.waiting_s += waited
+                    pause = min(pause * SLOWER, SLOWEST_POLL_S)
+        finally:
+            self._leave(mine)
 
     def close(self) -> None:
         """End the run; its nodes stay registered."""
         self._drop()
 
+    def _send(
+        self,
+        pending: PendingRequests,
+        mine: "_Mine",
+        questions: Mapping[str, bytes],
+        *,
+        ttl: float,
+    ) -> bool:
+        """Send the questions that are due, some at a time; return whether more may be due."""
+        run, began = self._running(), time.monotonic()
+        due = pending.due(began)
+        if away := pending.away.intersection(due):
+            # Nothing is sent to a node that is gone: each copy would count, and lie in the queue.
+            gone = away - self._online()
+            for plant in gone:
+                pending.lost(plant, began)
+            due = tuple(plant for plant in due if plant not in gone)
+        for plant in islice(due, SENT_AT_ONCE):
+            message = run.send(self._nodes[plant], questions[plant], ttl=ttl)
+            if message is None:
+                pending.lost(plant, time.monotonic())  # it has not connected yet
+            else:
+                self._open[message] = mine.asked[message] = plant
+                pending.asked(plant, time.monotonic())
+        self.spent.sending_s += time.monotonic() - began
+        return len(due) > SENT_AT_ONCE
+
+    def _pull(self, pending: PendingRequests, mine: "_Mine") -> Iterator[tuple[str, bytes]]:
+        """Yield the answers that have arrived, one at a time, so that one at most is in memory."""
+        run, began = self._running(), time.monotonic()
+        for reply in self._heads(run):
+            self._open.pop(reply.answers, None)
+            plant = mine.asked.pop(reply.answers, None)
+            if plant in pending.plants and not reply.lost:
+                mine.arriving[reply] = plant
+                continue
+            run.forget(reply.message)  # it comes too late, or is Flower's own
+            if plant is not None and reply.lost:
+                run.forget(reply.answers)
+                pending.lost(plant, time.monotonic())
+        for reply, plant in list(mine.arriving.items()):
+            answer = run.content(reply) if plant in pending.plants else b""
+            if answer is None:
+                continue
+            del mine.arriving[reply]
+            run.forget(reply.message)
+            if pending.answered(plant):
+                self.spent.pulling_s += time.monotonic() - began
+                yield plant, answer
+                began = time.monotonic()
+        self.spent.pulling_s += time.monotonic() - began
+
+    def _heads(self, run: FlowerRun) -> Iterator[Reply]:
+        """Yield the heads of new replies to all open messages, also to those of earlier asks.
+
+        If heads are too long, Flower forgets them. The plants in question are then pulled one by
+        one, so that the plant with the long head costs another one its reply only once.
+        """
+        apart = self._alone | self._suspects
+        groups = [[message] for message, plant in self._open.items() if plant in apart]
+        groups.append([message for message, plant in self._open.items() if plant not in apart])
+        for group in groups:
+            plants = {self._open[message] for message in group}
+            try:
+                heads = list(run.replies(group))
+            except OversizedError:
+                if len(group) == 1:
+                    self._alone |= plants
+                    yield Reply(message=group[0], answers=group[0], leaf=None, lost=False)
+                else:
+                    self._suspects |= plants
+            else:
+                if heads:
+                    self._suspects -= plants
+                yield from heads
+
+    def _leave(self, mine: "_Mine") -> None:
+        """Let Flower delete the content of questions without an answer, and of partial answers."""
+        run = self._run
+        if run is None or run.lost:
+            return
+        with suppress(*LOST):
+            for message in (*mine.asked, *(reply.message for reply in mine.arriving)):
+                run.forget(message)
+
+    def _online(self) -> frozenset[str]:
+        with self._control() as control:
+            nodes = control.ListNodes(ListNodesRequest()).nodes_info
+        up = {node.node_id for node in nodes if node.status == "online"}
+        return frozenset(plant for plant, node in self._nodes.items() if node in up)
+
     def _running(self) -> FlowerRun:
-        if self._run is None or self._run.lost:
-            self._drop()
-            self._run = FlowerRun(self._link, self._trust, self._begin())
+        if self._run is None:
+            self.enrol(self._keys)  # a SuperLink that was restarted knows no node
+            self._run = FlowerRun(self._link, self._begin())
+        elif self._run.lost:
+            raise ConnectionError("Flower has ended the run")
         return self._run
 
     def _begin(self) -> int:
-        bundle, _ = build_fab_from_files(_EMPTY_BUNDLE)
         with self._control() as control:
-            return int(control.StartRun(StartRunRequest(fab=Fab(content=bundle))).run_id)
+            return int(control.StartRun(StartRunRequest(fab=Fab(content=_bundle()))).run_id)
 
     def _drop(self) -> None:
-        if self._run is not None:
-            self._run.close()
-            self._run = None
+        """End the run, so that Flower deletes its messages and their objects."""
+        run, self._run = self._run, None
+        self._open.clear()
+        if run is not None:
+            run.close()
+            with suppress(*LOST), self._control() as control:
+                control.StopRun(StopRunRequest(run_id=run.number))
 
     def _control(self) -> "_Control":
         return _Control(self._link.address, self._trust)
+
+
+class _Mine:
+    """What one `ask` has under way."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, str] = {}  # message -> plant, without a reply yet
+        self.arriving: dict[Reply, str] = {}  # replies whose content has not arrived
 
 
 class _Control:

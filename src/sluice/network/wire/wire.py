@@ -4,13 +4,17 @@ It does not read the messages. `FlowerWire` reaches other machines; `Direct` rea
 same process, for tests.
 """
 
+import math
+import time
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, final
 
-__all__ = ["LARGEST_MESSAGE", "Answerer", "Direct", "Wire"]
+__all__ = ["LARGEST_ANSWER", "LARGEST_MESSAGE", "Answerer", "Cutoff", "Direct", "Wire"]
 
 LARGEST_MESSAGE = 32 * 1024 * 1024
-"""Bytes of a question or an answer; a longer one is refused before it is read."""
+"""Bytes of a question; a longer one is refused before it is read."""
+LARGEST_ANSWER = 7 * 1024 * 1024
+"""Bytes of an answer, so that one call through the proxy holds it; a longer one is not pulled."""
 
 
 class Wire(Protocol):
@@ -30,7 +34,8 @@ class Wire(Protocol):
     ) -> Iterator[tuple[str, bytes]]:
         """Ask each named plant and yield answers as they arrive, for so many seconds.
 
-        With a quorum, stop earlier: `grace_s` seconds after so many plants have answered.
+        Once `quorum` plants have answered, the others have `grace_s` more seconds. An answer that
+        the wire refuses is empty and does not count.
         """
         ...
 
@@ -41,6 +46,33 @@ class Answerer(Protocol):
     def answer(self, question: bytes) -> bytes:
         """Answer a question."""
         ...
+
+
+@final
+class Cutoff:
+    """When an `ask` ends: at its deadline, or a grace period after the quorum was reached."""
+
+    def __init__(self, *, seconds: float, quorum: int | None, grace_s: float) -> None:
+        self._end = time.monotonic() + seconds
+        self._missing = quorum
+        self._grace_s = grace_s
+        self._shorten()
+
+    @property
+    def left_s(self) -> float:
+        """The seconds left; 0 or less at the end."""
+        return self._end - time.monotonic()
+
+    def answered(self) -> None:
+        """Count an answer."""
+        if self._missing is not None:
+            self._missing -= 1
+            self._shorten()
+
+    def _shorten(self) -> None:
+        if self._missing is not None and self._missing <= 0:
+            self._end = min(self._end, time.monotonic() + self._grace_s)
+            self._missing = None
 
 
 class Direct:
@@ -58,10 +90,17 @@ class Direct:
         questions: Mapping[str, bytes],
         *,
         seconds: float,  # noqa: ARG002 - answers come at once
-        quorum: int | None = None,  # noqa: ARG002
-        grace_s: float = 0.0,  # noqa: ARG002
+        quorum: int | None = None,
+        grace_s: float = 0.0,
     ) -> Iterator[tuple[str, bytes]]:
-        """Ask each plant of this process."""
+        """Ask each plant of this process, one after another."""
+        cutoff = Cutoff(seconds=math.inf, quorum=quorum, grace_s=grace_s)
         for plant, question in questions.items():
-            if plant in self._plants:
-                yield plant, self._plants[plant].answer(question)
+            if plant not in self._plants:
+                continue
+            if cutoff.left_s <= 0:
+                return
+            answer = self._plants[plant].answer(question)
+            if answer:
+                cutoff.answered()
+            yield plant, answer
