@@ -1,5 +1,6 @@
 """A federation between sites in one process: a coordinator's folder, plants' folders, no wire."""
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,14 @@ import pytest
 
 from sluice.attestation.log.entries import LogTerms
 from sluice.attestation.messages.messages import REGISTRATIONS
-from sluice.attestation.messages.orders import APPROVALS, approve
+from sluice.attestation.messages.orders import (
+    APPROVALS,
+    SHADOW_ORDERS,
+    WAIVERS,
+    ShadowOrder,
+    Waiver,
+    approve,
+)
 from sluice.attestation.messages.signing import SigningKey
 from sluice.detector.autoencoder import Descent
 from sluice.federation.rounds import Checkpoint
@@ -23,6 +31,7 @@ from sluice.network.coordinator.founding import (
     coordinator_service,
     found_federation,
 )
+from sluice.network.coordinator.importing import Taken, take_in
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.agent import Agent
 from sluice.network.plant.folder import PlantFolder
@@ -36,6 +45,8 @@ from sluice.telemetry.writers.write import write
 IDLE = ("S_PU4", "on standby, never ran")
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ROWS = 600
+DECLARED = (("S_PU4", "a standby pump"),)
+"""What the approver declares of channels without a rule."""
 
 
 class Clock:
@@ -84,6 +95,16 @@ class Consortium:
     def enrol(self, request: JoinRequest) -> None:
         """Hand in a request with its approval."""
         self.site.enrol(request, approvals=[self.approval(request)], at=self.clock())
+
+    def order(self, order: Waiver | ShadowOrder, *keys: SigningKey) -> Taken:
+        """Hand in a waiver or a shadow order, with an approval by each key or by the approver."""
+        path = self.folder / f"{secrets.token_hex(8)}.order"
+        raw = WAIVERS.write(order) if isinstance(order, Waiver) else SHADOW_ORDERS.write(order)
+        path.write_bytes(raw)
+        approvals = [path.with_suffix(f".{at}") for at in range(len(keys) or 1)]
+        for file, key in zip(approvals, keys or (self.approver,), strict=True):
+            file.write_bytes(APPROVALS.write(approve(order, key)))
+        return take_in(self.site.folder, path, approvals=approvals, at=self.clock())
 
     def join(self, name: str, index: int, *, rows: int = ROWS) -> Agent:
         self.enrol(self.request(name, index, rows=rows))

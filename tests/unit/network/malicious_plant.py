@@ -26,7 +26,6 @@ from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import (
     ANSWERS,
     QUESTIONS,
-    Answer,
     AskBatch,
     AskToken,
     Batch,
@@ -41,20 +40,21 @@ class Malicious:
     """Answers as the plant does, except for its batch."""
 
     def __init__(self, plant: PlantFolder, attack: Callable[[Batch], Batch]) -> None:
-        self.agent: Agent = plant.agent()
+        self.agent: Agent = plant.agent(reveal_rows=True)
         self._attack = attack
 
     def answer(self, question: bytes) -> bytes:
         if not isinstance(QUESTIONS.read(question).content.ask, AskBatch):
             return self.agent.answer(question)
-        return ANSWERS.write(Answer(answer=self._attack(self.agent.attested_documents())))
+        batch = self._attack(self.agent.attested_documents())
+        return answering(self.agent.answer(question), batch)
 
 
 class Falsified:
     """Pledges and reveals other bytes than its training gave; batch and token are in order."""
 
     def __init__(self, plant: PlantFolder, falsify: Callable[[bytes], bytes]) -> None:
-        self.agent: Agent = plant.agent()
+        self.agent: Agent = plant.agent(reveal_rows=True)
         self._plant = plant
         self._falsify = falsify
 
@@ -71,7 +71,12 @@ class Falsified:
         pledged = sign(replace(honest, update=hashed), self._plant.keys.ensure_client_key())
         update.write_bytes(raw)  # the agent reveals what these files hold
         token.write_bytes(TOKENS.write(pledged))
-        return ANSWERS.write(Answer(answer=Pledge(token=TOKENS.write(pledged))))
+        return answering(answer, Pledge(token=TOKENS.write(pledged)))
+
+
+def answering(honest: bytes, payload: Batch | Pledge) -> bytes:
+    """Replace the content of an honest answer."""
+    return ANSWERS.write(replace(ANSWERS.read(honest), answer=payload))
 
 
 class Silent:

@@ -5,121 +5,98 @@ from dataclasses import replace
 import pytest
 
 from sluice.attestation.log.heads import HEADS
-from sluice.attestation.messages.signing import SigningKey, sign
+from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.messages.tokens import TOKENS
-from sluice.detector.autoencoder import initial
 from sluice.network.plant.agent import Agent
 from sluice.network.wire.questions import (
     ANSWERS,
-    QUESTIONS,
     AskBatch,
-    AskToken,
-    AskUpdate,
     Batch,
     Declined,
-    Payload,
     Pledge,
-    Question,
     Revelation,
-    write_parameters,
 )
 
-from .conftest import Consortium, Founder
+from .asking import Driven
+from .conftest import Founder
+
+Pair = tuple[Driven, Agent]
 
 
 @pytest.fixture
-def one(founder: Founder) -> tuple[Consortium, Agent]:
+def one(founder: Founder) -> Pair:
     consortium = founder()
-    return consortium, consortium.join("north", 0)
+    agent = consortium.join("north", 0)
+    return Driven.of(consortium), agent
 
 
-def asked(
-    consortium: Consortium,
-    agent: Agent,
-    ask: AskBatch | AskToken | AskUpdate,
-    *,
-    key: SigningKey | None = None,
-    client: str = "north",
-) -> Payload | Declined:
-    key = key or SigningKey.load(consortium.site.key)
-    question = Question(federation="water", client=client, ask=ask)
-    return ANSWERS.read(agent.answer(QUESTIONS.write(sign(question, key)))).answer
+@pytest.fixture
+def opened(one: Pair) -> tuple[Driven, Agent, str]:
+    """Round 1 is open on the initial model, and north is attested."""
+    driven, agent = one
+    attestation = driven.attest(agent)
+    driven.open()
+    return driven, agent, attestation
 
 
-def token_ask(consortium: Consortium, agent: Agent, *, seed: int = 0) -> AskToken:
-    width = consortium.site.terms.framing.width
-    return AskToken(
-        round=1,
-        attestation=agent.attest().attestation,
-        parameters=write_parameters(initial(width, seed=seed)),
-    )
-
-
-def test_an_impostor_with_another_key_gets_no_answer(one: tuple[Consortium, Agent]) -> None:
-    consortium, agent = one
-    stranger = SigningKey.generate()
-    assert isinstance(asked(consortium, agent, AskBatch(), key=stranger), Declined)
-    assert isinstance(asked(consortium, agent, AskBatch(), client="south"), Declined)
+def test_an_impostor_with_another_key_gets_no_answer(one: Pair) -> None:
+    driven, agent = one
+    assert isinstance(driven.ask(agent, AskBatch(), key=SigningKey.generate()), Declined)
+    assert isinstance(driven.ask(agent, AskBatch(), client="south"), Declined)
     assert isinstance(ANSWERS.read(agent.answer(b"{}")).answer, Declined)
 
 
-def test_a_batch_is_proven_once_and_its_opening_is_private(one: tuple[Consortium, Agent]) -> None:
-    consortium, agent = one
-    first = asked(consortium, agent, AskBatch())
+def test_a_batch_is_proven_once_and_its_opening_is_private(one: Pair) -> None:
+    driven, agent = one
+    first = driven.ask(agent, AskBatch())
     assert isinstance(first, Batch)
-    assert asked(consortium, agent, AskBatch()) == first
-    openings = list((consortium.folder / "north").rglob("*.opening"))
+    assert driven.ask(agent, AskBatch()) == first
+    openings = list((driven.consortium.folder / "north").rglob("*.opening"))
     assert len(openings) == 1
     assert openings[0].stat().st_mode & 0o777 == 0o600
 
 
-def test_a_round_is_pledged_once(one: tuple[Consortium, Agent]) -> None:
-    consortium, agent = one
-    first = asked(consortium, agent, token_ask(consortium, agent))
+def test_a_round_is_pledged_once(opened: tuple[Driven, Agent, str]) -> None:
+    driven, agent, attestation = opened
+    first = driven.ask(agent, driven.token(attestation))
     assert isinstance(first, Pledge)
-    assert asked(consortium, agent, token_ask(consortium, agent)) == first
-    # A coordinator that goes back and asks the same round for another model is not served.
-    assert isinstance(asked(consortium, agent, token_ask(consortium, agent, seed=1)), Declined)
+    assert driven.ask(agent, driven.token(attestation)) == first
+    # A coordinator that asks the same round for another model is not served.
+    assert isinstance(driven.ask(agent, driven.token(attestation, seed=1)), Declined)
 
 
-def test_a_wrong_number_of_weights_is_declined(one: tuple[Consortium, Agent]) -> None:
-    consortium, agent = one
-    ask = replace(token_ask(consortium, agent), parameters=b"\0" * 8)
-    assert isinstance(asked(consortium, agent, ask), Declined)
+def test_a_wrong_number_of_weights_is_declined(opened: tuple[Driven, Agent, str]) -> None:
+    driven, agent, attestation = opened
+    ask = replace(driven.token(attestation), parameters=b"\0" * 8)
+    assert isinstance(driven.ask(agent, ask), Declined)
 
 
-def test_a_rewritten_log_is_refused(one: tuple[Consortium, Agent]) -> None:
-    consortium, agent = one
-    asked(consortium, agent, token_ask(consortium, agent))
-    protocol = consortium.site.protocol()
-    head = HEADS.write(protocol.log.signed_head())
-    lines = tuple(consortium.site.log.read_bytes().split(b"\n")[:-1])
-    shown = AskUpdate(round=1, head=head, lines=lines)
-    revealed = asked(consortium, agent, shown)
+def test_an_update_is_revealed_with_the_head_that_the_plant_has_reached(
+    opened: tuple[Driven, Agent, str],
+) -> None:
+    driven, agent, attestation = opened
+    driven.pledged(agent, attestation)
+    driven.close()
+    revealed = driven.ask(agent, driven.update())
     assert isinstance(revealed, Revelation)
-    assert HEADS.read(revealed.head).content.signer == "north"
+    head = HEADS.read(revealed.head).content
+    assert head == driven.log.ledger.head("north")
     # The same log again, from its beginning or from the plant's last entry, is accepted.
-    assert isinstance(asked(consortium, agent, shown), Revelation)
-    assert isinstance(asked(consortium, agent, replace(shown, lines=())), Revelation)
-    # A shorter log, signed by the coordinator itself, is another one.
-    other = consortium.site.log.with_name("other.jsonl")
-    other.write_bytes(lines[0] + b"\n")
-    from sluice.attestation.log.chain import Log  # noqa: PLC0415 - only here
-
-    back = Log.open(other, SigningKey.load(consortium.site.key)).signed_head()
-    shorter = AskUpdate(round=1, head=HEADS.write(back), lines=lines[:1])
-    assert isinstance(asked(consortium, agent, shorter), Declined)
+    assert driven.ask(agent, driven.update()) == revealed
+    page = driven.page(driven.log.ledger.size)
+    assert page.lines == ()
+    assert driven.ask(agent, driven.update(), page=page) == revealed
 
 
-def test_an_update_that_was_changed_on_disk_is_not_sent(one: tuple[Consortium, Agent]) -> None:
-    consortium, agent = one
-    pledged = asked(consortium, agent, token_ask(consortium, agent))
+def test_an_update_that_was_changed_on_disk_is_not_sent(
+    opened: tuple[Driven, Agent, str],
+) -> None:
+    driven, agent, attestation = opened
+    pledged = driven.ask(agent, driven.token(attestation))
     assert isinstance(pledged, Pledge)
     assert TOKENS.read(pledged.token).content.round == 1
-    path = consortium.folder / "north" / "rounds" / "000001.update"
+    path = driven.consortium.folder / "north" / "rounds" / "000001.update"
     path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\0")
-    head = HEADS.write(consortium.site.protocol().log.signed_head())
-    lines = tuple(consortium.site.log.read_bytes().split(b"\n")[:-1])
-    assert isinstance(
-        asked(consortium, agent, AskUpdate(round=1, head=head, lines=lines)), Declined
-    )
+    driven.take(pledged)
+    driven.close()
+    assert isinstance(driven.ask(agent, driven.update()), Declined)

@@ -1,6 +1,7 @@
 """Shadow mode, waivers, renewals: which plants take part without a proof, and which do not."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,16 @@ import pytest
 
 from sluice.attestation.log.chain import read_log
 from sluice.attestation.messages.context import Interval
-from sluice.errors import RefusedError, SettingError
+from sluice.attestation.messages.orders import APPROVALS, SHADOW_ORDERS, WAIVERS, approve
+from sluice.attestation.messages.signing import SigningKey, content_digest
+from sluice.errors import RefusedError, SettingError, VerificationError
 from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.importing import take_in
-from sluice.network.coordinator.operations import WaivedInterval, waive
+from sluice.network.coordinator.operations import (
+    WaivedInterval,
+    shadow_order_for,
+    waiver_for,
+)
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.agent import Agent
 from sluice.network.plant.folder import PlantFolder
@@ -25,6 +32,8 @@ from sluice.telemetry.writers.write import write
 
 from .conftest import ROWS, START, Consortium, Founder
 from .malicious_plant import forged, stale
+
+LATER = START + timedelta(days=14)
 
 
 @pytest.fixture
@@ -63,12 +72,23 @@ def members(consortium: Consortium) -> tuple[str, ...]:
     return read_log(consortium.site.log).rounds.members
 
 
+def in_shadow(consortium: Consortium) -> bool:
+    ledger = read_log(consortium.site.log)
+    return ledger.exemptions.shadow(at=ledger.time)
+
+
+def order_shadow(consortium: Consortium, *, until: datetime = LATER) -> None:
+    order = shadow_order_for(consortium.site.folder, until=until, reason="first two weeks")
+    consortium.order(order)
+
+
 # -- shadow ---------------------------------------------------------------------------------------
 
 
 def test_in_shadow_the_gate_records_refusals_without_enforcing_them(
     spoilt: Consortium,
 ) -> None:
+    order_shadow(spoilt)
     states = run(spoilt, 1, shadow=True)
     assert states == {
         "north": "attested",
@@ -76,7 +96,7 @@ def test_in_shadow_the_gate_records_refusals_without_enforcing_them(
     }
     assert members(spoilt) == ("north", "south")
     ledger = read_log(spoilt.site.log)
-    assert ledger.exemptions.shadow
+    assert ledger.exemptions.shadow(at=ledger.time)
     assert [(e.client, e.waiver) for e in ledger.exemptions.excused] == [("south", None)]
     shown = take(spoilt.site.folder)
     assert "in shadow" in shown.gate
@@ -84,13 +104,42 @@ def test_in_shadow_the_gate_records_refusals_without_enforcing_them(
 
 
 def test_a_shadow_lasts_until_the_gate_is_enforced(spoilt: Consortium) -> None:
+    order_shadow(spoilt)
     run(spoilt, 1, shadow=True)
     run(spoilt, 2)  # neither flag: as the log has it
     assert members(spoilt) == ("north", "south")
     states = run(spoilt, 3, shadow=False)
     assert states["south"] == "left out at step 4"
     assert members(spoilt) == ("north",)
-    assert not read_log(spoilt.site.log).exemptions.shadow
+    assert not in_shadow(spoilt)
+
+
+def test_a_shadow_whose_time_is_over_is_enforced_again(spoilt: Consortium) -> None:
+    order_shadow(spoilt, until=START + timedelta(hours=1))
+    run(spoilt, 1)
+    assert in_shadow(spoilt)
+    spoilt.clock.now = START + timedelta(hours=2)
+    assert run(spoilt, 2)["south"] == "left out at step 4"
+    assert members(spoilt) == ("north",)
+    with pytest.raises(SettingError, match="shadow needs an order that approvers have signed"):
+        run(spoilt, 3, shadow=True)
+
+
+def test_no_operator_puts_the_gate_in_shadow_without_an_approver(spoilt: Consortium) -> None:
+    with pytest.raises(SettingError, match="shadow needs an order that approvers have signed"):
+        run(spoilt, 1, shadow=True)
+    assert not in_shadow(spoilt)
+    order = shadow_order_for(spoilt.site.folder, until=LATER, reason="first two weeks")
+    with pytest.raises(VerificationError, match=r"step 4: the order: 0 approvals"):
+        spoilt.order(order, SigningKey.generate())
+    with pytest.raises(VerificationError, match=r"step 4: the order: 0 approvals"):
+        # An approval of another order does not serve.
+        other = approve(replace(order, reason="another reason"), spoilt.approver)
+        path, signed = spoilt.folder / "shadow.json", spoilt.folder / "approval.json"
+        path.write_bytes(SHADOW_ORDERS.write(order))
+        signed.write_bytes(APPROVALS.write(other))
+        take_in(spoilt.site.folder, path, approvals=[signed], at=spoilt.clock())
+    assert run(spoilt, 1)["south"] == "left out at step 4"
 
 
 def test_in_shadow_a_plant_that_breaks_the_protocol_is_still_left_out(
@@ -98,6 +147,7 @@ def test_in_shadow_a_plant_that_breaks_the_protocol_is_still_left_out(
 ) -> None:
     consortium.plants["south"] = forged(PlantFolder(consortium.folder / "south"))
     consortium.plants["west"] = stale(PlantFolder(consortium.folder / "west"))
+    order_shadow(consortium)
     states = run(consortium, 1, shadow=True)
     assert states["south"] == "left out at step 5.8"
     assert states["west"] == "left out at step 2"
@@ -120,7 +170,9 @@ def window(consortium: Consortium, plant: str = "south", **changes: object) -> W
 
 
 def granted(consortium: Consortium, window: WaivedInterval) -> str:
-    return waive(consortium.site.folder, window, at=consortium.clock())
+    waiver = waiver_for(consortium.site.folder, window)
+    consortium.order(waiver)
+    return content_digest(waiver)
 
 
 def test_a_waived_batch_takes_part_until_the_waiver_expires(spoilt: Consortium) -> None:
@@ -128,7 +180,7 @@ def test_a_waived_batch_takes_part_until_the_waiver_expires(spoilt: Consortium) 
     states = run(spoilt, 1)
     assert states["south"] == f"by waiver {named[:12]}, without a proof"
     assert members(spoilt) == ("north", "south")
-    assert not read_log(spoilt.site.log).exemptions.shadow
+    assert not in_shadow(spoilt)
     spoilt.clock.now += timedelta(days=2)
     assert run(spoilt, 2)["south"] == "left out at step 4"
     assert members(spoilt) == ("north",)
@@ -153,6 +205,27 @@ def test_a_waiver_can_be_granted_while_the_federation_runs(spoilt: Consortium) -
     assert members(spoilt) == ("north", "south")
 
 
+def test_a_waiver_that_no_approver_has_signed_does_not_serve(spoilt: Consortium) -> None:
+    waiver = waiver_for(spoilt.site.folder, window(spoilt))
+    stranger = SigningKey.generate()
+    with pytest.raises(VerificationError, match=r"step 4: the waiver: 0 approvals"):
+        spoilt.order(waiver, stranger)
+    path = spoilt.folder / "waiver.json"
+    path.write_bytes(WAIVERS.write(waiver))
+    with pytest.raises(VerificationError, match=r"step 4: the waiver: 0 approvals"):
+        take_in(spoilt.site.folder, path, at=spoilt.clock())
+    # The coordinator's own key is no approver's.
+    with pytest.raises(VerificationError, match=r"step 4: the waiver: 0 approvals"):
+        spoilt.order(waiver, spoilt.site.signing_key())
+    # An approval of a waiver for another window does not serve.
+    other, signed = replace(waiver, client="north"), spoilt.folder / "approval.json"
+    signed.write_bytes(APPROVALS.write(approve(other, spoilt.approver)))
+    with pytest.raises(VerificationError, match=r"step 4: the waiver: 0 approvals"):
+        take_in(spoilt.site.folder, path, approvals=[signed], at=spoilt.clock())
+    assert read_log(spoilt.site.log).exemptions.waivers == ()
+    assert run(spoilt, 1)["south"] == "left out at step 4"
+
+
 def test_a_waiver_says_why() -> None:
     for reason in ("", "x" * 201, "tank\x1b[2J"):
         with pytest.raises(SettingError, match="printable ASCII"):
@@ -172,22 +245,25 @@ def renewed(consortium: Consortium, name: str, start: int) -> None:
     plant.renew(TrainingRows(record=str(consortium.record), start=start, stop=start + ROWS))
 
 
+def attestation_of(consortium: Consortium, plant: str) -> str:
+    """Return the attestation that a plant's token of the last round names."""
+    rounds = read_log(consortium.site.log).rounds
+    token = rounds.token(rounds.last, plant)
+    assert token is not None
+    return token.attestation
+
+
 def test_a_batch_is_renewed_while_the_federation_runs(consortium: Consortium) -> None:
     run(consortium, 1)
-    before = read_log(consortium.site.log).rounds.token(1, "north")
+    used = [attestation_of(consortium, "north")]
     renewed(consortium, "north", 8_640 + 3 * ROWS)
     run(consortium, 2)  # the coordinator hears of it
+    used.append(attestation_of(consortium, "north"))
     states = run(consortium, 3)
     assert states["north"] == "attested"
-    rounds = read_log(consortium.site.log).rounds
-    tokens = [rounds.token(number, "north") for number in (1, 2, 3)]
-    assert before is not None
-    assert [token.attestation == before.attestation for token in tokens if token] == [
-        True,
-        True,
-        False,
-    ]
-    assert rounds.members == ("north", "south", "west")
+    used.append(attestation_of(consortium, "north"))
+    assert used[0] == used[1] != used[2]
+    assert members(consortium) == ("north", "south", "west")
 
 
 def test_a_stale_batch_is_not_taken_up_again(consortium: Consortium) -> None:
@@ -215,7 +291,7 @@ def test_a_stale_batch_is_not_taken_up_again(consortium: Consortium) -> None:
 def test_a_restarted_plant_continues_with_the_batch_it_has(consortium: Consortium) -> None:
     run(consortium, 1)
     renewed(consortium, "north", 8_640 + 3 * ROWS)
-    consortium.plants["north"] = PlantFolder(consortium.folder / "north").agent()
+    consortium.plants["north"] = PlantFolder(consortium.folder / "north").agent(reveal_rows=True)
     run(consortium, 2)
     assert members(consortium) == ("north", "south", "west")
 

@@ -28,7 +28,8 @@ def filled(number: float) -> Callable[[bytes], bytes]:
 
 def steps(consortium: Consortium, round_: int) -> dict[str, str]:
     """Return who is excluded from a round, by the log: plant -> step."""
-    bodies = [json.loads(line)["body"] for line in consortium.site.log.read_text().splitlines()]
+    *lines, _ = consortium.site.log.read_text().splitlines()
+    bodies = [json.loads(line)["body"] for line in lines]
     return {
         body["client"]: body["step"]
         for body in bodies

@@ -10,7 +10,7 @@ from .conftest import Consortium
 
 
 def members(consortium: Consortium) -> list[tuple[str, ...]]:
-    lines = consortium.site.log.read_bytes().splitlines()
+    *lines, _ = consortium.site.log.read_bytes().splitlines()
     bodies = [ENTRIES.read(line).body for line in lines]
     return [body.clients for body in bodies if isinstance(body, ModelAggregated)]
 
@@ -24,7 +24,9 @@ def test_a_plant_that_has_lost_part_of_the_log_is_shown_it_again(
     consortium.run(rounds=2)
     shutil.rmtree(consortium.folder / "west")
     shutil.move(backup, consortium.folder / "west")
-    consortium.plants["west"] = PlantFolder(consortium.folder / "west").agent()
+    consortium.plants["west"] = PlantFolder(consortium.folder / "west").agent(
+        reveal_rows=True
+    )
     consortium.run(rounds=4)
     everybody = ("north", "south", "west")
     assert members(consortium) == [everybody, everybody, ("north", "south"), everybody]

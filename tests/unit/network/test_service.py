@@ -25,7 +25,7 @@ from .conftest import Consortium, Founder
 
 class Silent:
     def answer(self, question: bytes) -> bytes:  # noqa: ARG002
-        return ANSWERS.write(Answer(answer=Declined(word="refused")))
+        return ANSWERS.write(Answer(instance="0" * 64, seen=0, answer=Declined(word="refused")))
 
 
 class Killed(BaseException):
@@ -103,7 +103,7 @@ def test_a_coordinator_that_is_killed_goes_on_to_the_same_model(
 
 def test_a_plant_that_is_killed_says_the_same_again(consortium: Consortium) -> None:
     consortium.run(rounds=1)
-    reborn = PlantFolder(consortium.folder / "north").agent()
+    reborn = PlantFolder(consortium.folder / "north").agent(reveal_rows=True)
     north = consortium.plants["north"]
     assert isinstance(north, Agent)
     assert reborn.attest().attestation == north.attest().attestation
@@ -138,7 +138,7 @@ class Malicious:
         self.batch = batch
 
     def answer(self, question: bytes) -> bytes:  # noqa: ARG002
-        return ANSWERS.write(Answer(answer=self.batch))
+        return ANSWERS.write(Answer(instance="0" * 64, seen=0, answer=self.batch))
 
 
 def test_a_copied_proof_is_refused_at_step_2(consortium: Consortium) -> None:

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from sluice.network.coordinator import CoordinatorFolder
 from sluice.reports.dashboard.metrics import exposition
 from sluice.reports.dashboard.quality import ModelEvaluator
-from sluice.reports.dashboard.snapshot import take
+from sluice.reports.dashboard.snapshot import FollowedLog, take
 from sluice.reports.dashboard.step_names import plain
 from sluice.telemetry import Record
 
@@ -40,13 +40,15 @@ def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
     With a labelled record, the model of each round is also measured on it as a detector.
     """
     app = FastAPI(title="Sluice", docs_url=None, redoc_url=None, openapi_url=None)
-    evaluator = ModelEvaluator(CoordinatorFolder(folder), labelled)
+    site = CoordinatorFolder(folder)
+    evaluator, log = ModelEvaluator(site, labelled), FollowedLog(site.log)
     pages = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape())
     pages.filters["plain"] = plain
 
     def rendered(template: str) -> Response:
         state = _state(folder, evaluator)
-        text = pages.get_template(template).render(snapshot=take(folder, evaluator), state=state)
+        snapshot = take(folder, evaluator, log)
+        text = pages.get_template(template).render(snapshot=snapshot, state=state)
         return HTMLResponse(text, headers=HEADERS)
 
     @app.get("/")
@@ -59,7 +61,7 @@ def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
 
     @app.get("/metrics")
     def metrics() -> Response:
-        return PlainTextResponse(exposition(take(folder, evaluator)))
+        return PlainTextResponse(exposition(take(folder, evaluator, log)))
 
     @app.get("/assets/plotly.js")
     def plot() -> Response:

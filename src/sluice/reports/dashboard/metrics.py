@@ -18,6 +18,9 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     yield from _gauge("sluice_rounds", "Number of rounds in the terms.", snapshot.rounds)
     yield from _gauge("sluice_log_entries", "Number of log entries.", snapshot.entries)
     yield from _gauge("sluice_log_verifies", "1 if the log verifies.", int(not snapshot.fault))
+    yield from _gauge(
+        "sluice_history", "1 if batches may be of any age (--history).", int(snapshot.any_age)
+    )
     last = snapshot.history[-1].members if snapshot.history else ()
     yield from _gauge("sluice_members", "Plants in the last finished round.", len(last))
     if snapshot.history:

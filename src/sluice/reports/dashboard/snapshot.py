@@ -1,5 +1,6 @@
 """The state of a federation at one moment, read from its folder only."""
 
+import threading
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -7,17 +8,24 @@ from pathlib import Path
 from sluice.attestation.log import (
     ENTRIES,
     ClientExcluded,
+    Entry,
+    Ledger,
+    LogReader,
     ModelAggregated,
     RoundOpened,
     Standing,
-    read_log,
+    lines_of,
 )
 from sluice.errors import SluiceError
 from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore, Member
 from sluice.reports.dashboard.quality import ModelEvaluator, RoundQuality
 from sluice.reports.dashboard.step_names import plain
 
-__all__ = ["PlantRow", "RoundRow", "Snapshot", "history", "take"]
+__all__ = ["FollowedLog", "PlantRow", "RoundRow", "Snapshot", "take"]
+
+KINDS = (b'"kind":"round opened"', b'"kind":"excluded"', b'"kind":"aggregated"')
+"""The entries that a round's row is made of."""
+PIECE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,31 +39,59 @@ class RoundRow:
     seconds: float
 
 
-def history(log: Path) -> tuple[RoundRow, ...]:
-    """Read the finished rounds of a verified log."""
-    excluded: list[tuple[str, str]] = []
-    rows: list[RoundRow] = []
-    opened = ""
-    for line in log.read_bytes().splitlines():
-        entry = ENTRIES.read(line)
+class FollowedLog:
+    """A log that is verified once; each view then verifies only the entries since the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._reader = LogReader(self._path)
+        self._read = 0  # entries of which the rounds are known
+        self._opened = ""
+        self._excluded: list[tuple[str, str]] = []
+        self._rounds: list[RoundRow] = []
+
+    def follow(self) -> tuple[Ledger, tuple[RoundRow, ...]]:
+        """Verify new entries; return what the log says, and its finished rounds."""
+        with self._lock:
+            try:
+                ledger = self._reader.catch_up()
+            except SluiceError:
+                self._begin()  # an operator may put the right file back
+                raise
+            while self._read < ledger.size:
+                lines = lines_of(
+                    self._path, start=self._read, stop=ledger.size, largest=PIECE_BYTES
+                )
+                if not lines:
+                    break
+                for line in lines:
+                    if any(kind in line for kind in KINDS):
+                        self._note(ENTRIES.read(line))
+                self._read += len(lines)
+            return ledger, tuple(self._rounds)
+
+    def _note(self, entry: Entry) -> None:
         match entry.body:
             case RoundOpened():
-                opened, excluded = entry.time, []
+                self._opened, self._excluded = entry.time, []
             case ClientExcluded(client=client, step=step):
-                excluded.append((client, step))
+                self._excluded.append((client, step))
             case ModelAggregated(round=number, model=model, clients=clients):
-                lasted = datetime.fromisoformat(entry.time) - datetime.fromisoformat(opened)
+                lasted = datetime.fromisoformat(entry.time) - datetime.fromisoformat(self._opened)
                 row = RoundRow(
                     round=number,
                     model=model,
                     members=clients,
-                    excluded=tuple(excluded),
+                    excluded=tuple(self._excluded),
                     seconds=lasted.total_seconds(),
                 )
-                rows.append(row)
+                self._rounds.append(row)
             case _:
                 pass
-    return tuple(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +116,7 @@ class Snapshot:
 
     federation: str
     gate: str
+    any_age: bool  # batches may be of any time in the past (--history)
     round: int
     rounds: int
     phase: str
@@ -92,8 +129,13 @@ class Snapshot:
     quality: tuple[RoundQuality, ...]
 
 
-def take(folder: Path, evaluator: ModelEvaluator | None = None) -> Snapshot:
-    """Verify the log, read the store, and measure the rounds' models if an evaluator is given."""
+def take(
+    folder: Path, evaluator: ModelEvaluator | None = None, log: FollowedLog | None = None
+) -> Snapshot:
+    """Verify the log, read the store, and measure the rounds' models if an evaluator is given.
+
+    With a log that is followed, only its new entries are verified.
+    """
     site = CoordinatorFolder(folder)
     terms = site.terms
     store = CoordinatorStore(site.base, read_only=True)
@@ -102,11 +144,12 @@ def take(folder: Path, evaluator: ModelEvaluator | None = None) -> Snapshot:
     finally:
         store.close()
     try:
-        ledger, rounds = read_log(site.log), history(site.log)
+        ledger, rounds = (log or FollowedLog(site.log)).follow()
     except SluiceError as error:
         return Snapshot(
             federation=terms.federation,
             gate=_gate(terms.system, shadow=False),
+            any_age=False,
             round=0,
             rounds=terms.rounds,
             phase="the log does not verify",
@@ -124,6 +167,7 @@ def take(folder: Path, evaluator: ModelEvaluator | None = None) -> Snapshot:
     return Snapshot(
         federation=terms.federation,
         gate=_gate(terms.system, shadow=ledger.exemptions.shadow(at=ledger.time)),
+        any_age=ledger.terms.history,
         round=ledger.rounds.last,
         rounds=terms.rounds,
         phase=phase,
