@@ -45,12 +45,23 @@ def test_from_nothing_to_a_plant_that_has_joined(
     assert Path("north.invitation").stat().st_mode & 0o777 == 0o600
     share = ("--record", "line.csv", "--rows", "8640:9240", "--rules", "rules.json")
     run("plant", "join", "north.invitation", *share, "--out", "north")
-    run("coordinator", "import", "water", "north/request.json")
-    run("coordinator", "import", "water", "north/request.json", expect=3)  # it serves once
+    run("coordinator", "import", "water", "north/request.json", expect=3)  # nobody approved it
+    signing = ("--key", "water.approver.key")
+    pump = ("--declare", "S_PU4=a standby pump")
+    run("rules", "approve", "rules.json", *signing, *pump, "--out", "rules.approval")
+    approved = ("north/request.json", "--approval", "rules.approval")
+    run("coordinator", "import", "water", *approved)
+    run("coordinator", "import", "water", *approved, expect=3)  # it serves once
     run("plant", "check", "north", "--quiet")
     window = ("--from", "2024-01-07T00:00", "--to", "2024-01-07T09:00")
-    run("coordinator", "waive", "water", "north", *window, "--reason", "tank 2 is painted")
-    run("coordinator", "waive", "water", "south", *window, "--reason", "no such plant", expect=3)
+    for plant, code in (("north", 0), ("south", 3)):  # south has not joined
+        waiver, approval = f"{plant}.waiver", f"{plant}.approval"
+        reason = ("--reason", "tank 2 is painted")
+        run("coordinator", "waive", "water", plant, *window, *reason, "--out", waiver)
+        run("coordinator", "waive", "water", plant, *window, *reason, "--out", waiver, expect=2)
+        run("coordinator", "import", "water", waiver, expect=3)  # nobody approved it
+        run("rules", "approve", waiver, *signing, "--out", approval)
+        run("coordinator", "import", "water", waiver, "--approval", approval, expect=code)
     run("coordinator", "waive", "water", "north", *window[:3], "noon", "--reason", "w", expect=2)
     run("coordinator", "reinstate", "water", "north", expect=2)  # it is not suspended
     suspend("water", "north")
@@ -68,8 +79,17 @@ def test_from_nothing_to_a_plant_that_has_joined(
     assert told["gate"] == "enforced"
     assert [waiver["reason"] for waiver in told["waivers"]] == ["tank 2 is painted"]
     assert told["plants"] == [
-        {"plant": "north", "state": "left out at step 4", "absences": 0, "seen": 0}
+        {
+            "plant": "north",
+            "state": "left out at step 4",
+            "failed": 0,
+            "absences": 0,
+            "seen": 0,
+            "copied": False,
+            "attested_until": None,
+        }
     ]
+    assert (told["history"], told["approvals"]) == (False, 1)
     run("plant", "status", "north", "--json")
     assert json.loads(capsys.readouterr().out)["rounds"] == 0
     run("audit-log", "verify", "log.jsonl", "--json")

@@ -26,7 +26,14 @@ def water(sluice: Run, line: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "water"
     seen = sluice("coordinator", "init", folder, "--reference", line, "--name", "rivers", "--json")
     assert (seen.code, seen.err) == (0, "")
-    assert set(seen.json) == {"federation", "folder", "coordinator"}
+    assert set(seen.json) == {
+        "federation", "folder", "coordinator", "approvers", "approver_key", "history"
+    }  # fmt: skip
+    key = folder.with_name("water.approver.key")
+    assert seen.json["approver_key"] == str(key)
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert seen.json["approvers"] == [key.with_suffix(".pub").read_text().strip()]
+    assert not list(folder.rglob("*approver*"))  # the coordinator's folder never holds it
     assert (seen.json["federation"], seen.json["folder"]) == ("rivers", str(folder))
     return folder
 
@@ -64,7 +71,8 @@ def test_a_federation_that_cannot_be_founded_leaves_nothing(
 def test_an_invitation_is_private_and_named(sluice: Run, water: Path, tmp_path: Path) -> None:
     out = tmp_path / "north.invitation"
     seen = sluice("coordinator", "invite", water, "north", "--out", out, "--json")
-    assert (seen.code, seen.json) == (0, {"plant": "north", "invitation": str(out)})
+    assert (seen.code, set(seen.json)) == (0, {"plant", "invitation", "expires"})
+    assert (seen.json["plant"], seen.json["invitation"]) == ("north", str(out))
     assert out.stat().st_mode & 0o777 == 0o600
 
 
@@ -77,6 +85,8 @@ def test_a_new_federation_has_no_plants_and_no_rounds(sluice: Run, water: Path) 
         "rounds": 10,
         "rounds_counted": 0,
         "gate": "enforced",
+        "history": False,
+        "approvals": 1,
         "waivers": [],
         "finished": False,
         "entries": 1,
@@ -94,7 +104,7 @@ def test_an_exported_log_verifies_and_one_cut_short_does_not(
     assert (verified.code, verified.err) == (0, "")
     assert list(verified.json) == [
         "verified", "federation", "entries", "rounds", "rounds_counted", "clients", "gate",
-        "unproven", "waivers", "removed", "head",
+        "history", "unproven", "waivers", "removed", "head",
     ]  # fmt: skip
     assert (verified.json["verified"], verified.json["federation"]) == (True, "rivers")
     assert (verified.json["entries"], verified.json["clients"]) == (1, [])

@@ -41,6 +41,7 @@ from .exemptions import Exemptions
 from .heads import COORDINATOR, HEADS, Head, refuse_fork
 from .ledger import CHALLENGED, Ledger
 from .rounds import Standing
+from .snapshots import load_snapshot
 
 __all__ = [
     "CHALLENGED",
@@ -81,6 +82,7 @@ __all__ = [
     "demand_log",
     "entry_digest",
     "lines_of",
+    "load_snapshot",
     "mend",
     "read_head",
     "read_log",

@@ -2,17 +2,20 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.attestation.log import copy_log, read_log
+from sluice.attestation.log import Ledger, copy_log
 from sluice.attestation.messages import instant
 from sluice.cli.console import Json, emit, out, table
 from sluice.cli.coordinator.setup import Folder, app
 from sluice.cli.coordinator.waivers import interval_of, waiver_line, waiver_payloads
-from sluice.errors import SettingError
+from sluice.errors import SettingError, VerificationError
 from sluice.files import atomically, read_bounded
+
+if TYPE_CHECKING:
+    from sluice.network.coordinator import Member
 
 __all__ = ["app"]
 
@@ -26,7 +29,7 @@ def status(folder: Folder, json: Json = False) -> None:
     from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
 
     site = CoordinatorFolder(folder)
-    ledger, store = read_log(site.log), CoordinatorStore(site.base)
+    ledger, store = site.ledger(), CoordinatorStore(site.base)
     members, counts = store.members(), store.counts()
     store.close()
     standing = ledger.rounds.standing
@@ -41,6 +44,7 @@ def status(folder: Folder, json: Json = False) -> None:
                 "rounds_counted": ledger.rounds.counted,
                 "gate": gate,
                 "history": ledger.terms.history,
+                "approvals": ledger.terms.approvals,
                 "waivers": waivers,
                 "finished": standing is not None and standing.ended,
                 "entries": ledger.size,
@@ -48,8 +52,11 @@ def status(folder: Folder, json: Json = False) -> None:
                     {
                         "plant": member.name,
                         "state": member.state,
+                        "failed": member.absences,
                         "absences": member.absences,
                         "seen": member.seen,
+                        "copied": member.copied,
+                        "attested_until": _attested_until(ledger, member),
                     }
                     for member in members
                 ],
@@ -70,8 +77,25 @@ def status(folder: Folder, json: Json = False) -> None:
             member.name, member.state, str(member.absences), str(malformed), str(member.seen)
         )
     out.print(plants)
+    for member in members:
+        if member.copied:
+            out.print(
+                f"Two processes answer as {member.name}: its folder was copied. Ask its operator.",
+                markup=False,
+            )
     for waiver in waivers:
         out.print(waiver_line(waiver), markup=False)
+
+
+def _attested_until(ledger: Ledger, member: "Member") -> str | None:
+    """Return the log time until which a plant's attestation holds, if it takes part by a proof."""
+    if member.attestation is None or member.excuse is not None:
+        return None
+    try:
+        commit = ledger.attested_commit(member.name, member.attestation, step="4")
+    except VerificationError:
+        return None
+    return ledger.attested_until(commit.commitment)
 
 
 @app.command()

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from sluice.admission import Policy, parse_policy
-from sluice.attestation.log import COORDINATOR, Log, LogOpened, LogReader
+from sluice.attestation.log import COORDINATOR, Ledger, Log, LogOpened, LogReader, load_snapshot
 from sluice.attestation.messages import REGISTRATIONS, SigningKey, instant
 from sluice.attestation.protocol import Agreement, ProtocolCoordinator
 from sluice.attestation.systems import circuit_for, find_system
@@ -225,6 +225,14 @@ class CoordinatorFolder:
     def protocol(self, *, replay: bool = False) -> ProtocolCoordinator:
         """Verify the log, from its last signed snapshot or whole, and open it for appending."""
         return ProtocolCoordinator(log=Log.open(self.log, self.signing_key(), replay=replay))
+
+    def ledger(self) -> Ledger:
+        """Return what the log says; only the entries since the coordinator's snapshot are verified.
+
+        `read_log` verifies every entry.
+        """
+        snapshot = load_snapshot(self.log, SigningKey.load(self.key).public)
+        return LogReader(self.log, snapshot=snapshot).catch_up()
 
     def signing_key(self) -> SigningKey:
         """Return the coordinator's key; a rotation that a crash interrupted is completed."""
