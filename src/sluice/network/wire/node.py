@@ -262,8 +262,8 @@ def serve(
         loop.stop()
         if loop.failure is not None:
             raise loop.failure
-        if loop.loss is not None and str(loop.loss) != trouble:
-            trouble = str(loop.loss)
+        if loop.loss is not None and _first_line(loop.loss) != trouble:
+            trouble = _first_line(loop.loss)
             _log.warning("lost the coordinator (%s); trying again", trouble)
         if until is None or time.monotonic() < until:
             time.sleep(RECONNECT_S)
@@ -401,6 +401,11 @@ class _Loop:
         while not self._stopped.wait(BEAT_S):
             with suppress(*LOST, RuntimeError):
                 self._connection.heartbeat()
+
+
+def _first_line(error: BaseException) -> str:
+    """Return an error's first line; HTTP errors have a second one with an address to read."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _largest_response(context: ProtobufRequestContext) -> int:

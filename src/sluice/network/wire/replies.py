@@ -7,7 +7,6 @@ forwards any, and compares them with each other and with the question.
 """
 
 import hashlib
-import json
 import re
 import secrets
 from collections.abc import Iterator
@@ -25,7 +24,9 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
+from sluice.errors import DocumentError
 from sluice.network.wire.objects import FIELD, RECORD
+from sluice.network.wire.questions import ANSWERS
 from sluice.network.wire.refusals import CallRefusedError, Refusal, demand
 
 __all__ = ["Announcement", "OpenQuestion", "PartialReply"]
@@ -152,7 +153,7 @@ class PartialReply:
         announced = self.announcement.request.messages_list[0].metadata
         same = all(getattr(announced, name) == getattr(metadata, name) for name in SAME)
         demand(same, Refusal.SENDER)
-        demand(_looks_like_an_answer(answer), Refusal.NOT_AN_ANSWER)
+        demand(_is_an_answer(answer), Refusal.NOT_AN_ANSWER)
 
     def _inflated(self) -> tuple[bytes, Metadata]:
         """Return the answer and the metadata that the coordinator will find in the objects."""
@@ -189,15 +190,10 @@ def _answer(message: Message) -> bytes:
     return answer
 
 
-def _looks_like_an_answer(raw: bytes) -> bool:
-    """Whether these bytes have the outer form of an answer; the coordinator reads them strictly."""
+def _is_an_answer(raw: bytes) -> bool:
+    """Whether these bytes are an answer's document; the coordinator checks what it says."""
     try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError):
+        ANSWERS.read(raw)
+    except DocumentError:
         return False
-    return (
-        isinstance(document, dict)
-        and set(document) == {"schema", "protocol", "answer"}
-        and isinstance(document["answer"], dict)
-        and isinstance(document["answer"].get("kind"), str)
-    )
+    return True
