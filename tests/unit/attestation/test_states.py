@@ -9,6 +9,7 @@ import pytest
 
 from sluice.admission.gate import judge
 from sluice.attestation.messages.messages import COMMITS, REGISTRATIONS
+from sluice.attestation.messages.signing import sign
 from sluice.attestation.messages.tokens import TOKENS
 from sluice.attestation.protocol.plant import (
     Committed,
@@ -126,8 +127,12 @@ def test_a_commitment_is_gone_on_with_by_its_maker_only(run: PlantRun, tmp_path:
     path, other = tmp_path / "commit.json", tmp_path / "other.json"
     run.committed.save(path)
     run.plant.commit(run.world.batch(1)).save(other)
-    with pytest.raises(SettingError, match="another key"):
-        Committed.load(path, run.world.coordinator, SYSTEM, run.plant.circuit)
+    taken = Committed.load(path, run.world.coordinator, SYSTEM, run.plant.circuit)
+    with pytest.raises(SettingError, match="made with another key; commit to later rows"):
+        taken.prove(run.world.batch())
+    assert taken.proven(run.proven.message).attestation == run.proven.attestation
+    with pytest.raises(VerificationError, match="signature of the proof"):
+        taken.proven(sign(run.proven.message.content, run.world.coordinator))
     circuit = replace(run.plant.circuit, identity="0" * 64)
     with pytest.raises(SettingError, match="another circuit"):
         Committed.load(path, run.plant.key, SYSTEM, circuit)
