@@ -152,7 +152,10 @@ class LogReader:
 
 
 class SavedLog(LogReader):
-    """A log whose holder saves signed snapshots beside it, so that opening it is fast."""
+    """A log whose holder saves signed snapshots beside it, so that opening it is fast.
+
+    `use` replaces the holder's key: a snapshot is read only with the key that signed it.
+    """
 
     def __init__(self, path: Path, key: SigningKey, *, snapshot: Snapshot | None = None) -> None:
         super().__init__(path, snapshot=snapshot)
@@ -161,6 +164,11 @@ class SavedLog(LogReader):
     def _begin(self, snapshot: Snapshot | None) -> None:
         super()._begin(snapshot)
         self._snapshot_size = self.ledger.size
+
+    def use(self, key: SigningKey) -> None:
+        """Sign snapshots with another key of the holder from now on."""
+        self._key = key
+        self.snapshot()
 
     def snapshot(self) -> None:
         """Save the ledger's state under the holder's signature."""
@@ -342,7 +350,7 @@ class LogCopy(SavedLog):
         for line in lines:
             self._take(line)
         self._refuse_other_coordinator()
-        signer = self._signer(rotations)
+        signer = self.signer(rotations)
         self._check_head(head, signer)
         if not lines and not headless:
             return
@@ -353,7 +361,7 @@ class LogCopy(SavedLog):
             self.head = None  # the file ends without one until the rotation is in it
         _write_at(handle, content, self._path, at=at)
 
-    def _signer(self, rotations: tuple[RotationSigned, ...]) -> str:
+    def signer(self, rotations: tuple[RotationSigned, ...]) -> str:
         """Return the coordinator's last key, following rotations that both keys have signed."""
         key = self.ledger.coordinator
         for signed in rotations:

@@ -235,12 +235,13 @@ class ProtocolCoordinator:
         """Step 1: enrol a client whose rules the policy accepts and approvers have signed.
 
         `last` is the rule set accepted for it before, if there is one: looser rules need more
-        approvers. A registration that is in force, while `last` is not known because a crash
+        approvers. A registration that is in force, while `last` is an earlier one because a crash
         prevented it from being stored, is not logged again.
         """
         signed = _read(REGISTRATIONS, raw, step="1")
         registration = signed.content
-        if last is None and self.log.ledger.registration_logged(registration):
+        stored = rules_hash(last) if last else None
+        if stored != registration.rules and self.log.ledger.registration_logged(registration):
             return self.enrolled(registration.client, agreement)
         _refuse_other_terms(registration, agreement)
         given = tuple(_read(APPROVALS, each, step="1") for each in approvals)

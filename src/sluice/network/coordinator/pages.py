@@ -3,8 +3,17 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sluice.attestation.log import COORDINATOR, HEADS, Head, Log, entry_digest, lines_of
+from sluice.attestation.log import (
+    COORDINATOR,
+    HEADS,
+    Head,
+    Log,
+    demand_head,
+    entry_digest,
+    lines_of,
+)
 from sluice.attestation.messages import SigningKey, sign
+from sluice.errors import CheckpointError, DocumentError, VerificationError
 from sluice.network.wire import LogPage
 
 __all__ = ["LogPages"]
@@ -37,6 +46,25 @@ class LogPages:
             head=HEADS.write(sign(head, self.key)),
             rotations=ledger.rotations,
         )
+
+    def refuse_other(self, plant: str, head: bytes) -> None:
+        """Raise a `CheckpointError` if a head that this coordinator signed is not of its log.
+
+        Only the coordinator's own signature is evidence: no plant can stop it with a claim.
+        """
+        try:
+            signed = HEADS.read(head)
+            signed.verify(self.log.ledger.coordinator, step="7")
+        except (DocumentError, VerificationError):
+            return
+        try:
+            demand_head(self.path, self.log.ledger, signed)
+        except VerificationError as error:
+            raise CheckpointError(
+                f"{plant!r} follows another log of this coordinator: {error.why}. The coordinator's "
+                "folder is an older copy; get the missing entries from plants with 'sluice "
+                "coordinator recover'"
+            ) from None
 
     def whole(self, page: LogPage) -> bool:
         """Whether a page ends with the last entry."""

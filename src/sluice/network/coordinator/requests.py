@@ -52,10 +52,12 @@ class Requests:
         round_: int,
         seconds: float,
         accept: Callable[[str, Payload], bool],
+        absences: bool = True,
     ) -> None:
         """Ask each plant, and give well-formed answers to `accept`, which says if they are valid.
 
-        Every other outcome is recorded as an event. A plant without a valid answer is absent.
+        Every other outcome is recorded as an event. A plant without a valid answer is absent,
+        unless `absences` says not to count it.
         """
         began, valid, refused = self.clock(), set[str](), set[str]()
         members = {member.name: member for member in self.store.members()}
@@ -78,11 +80,20 @@ class Requests:
                 break
         for plant in sorted(pending):
             self._note("silent", plant, round_)
-        for plant in sorted(set(asks) - valid):
+        for plant in sorted(set(asks) - valid if absences else ()):
             self.store.absent(plant, max(round_, 1))  # the first round includes the start
 
     def _quorum(self, asked: int) -> int:
         return math.ceil(self.terms.quorum * asked - ROUNDING)
+
+    def compare(self, plants: Iterable[str], *, round_: int) -> None:
+        """Show the log to plants before it is written to; raise if one of them follows another.
+
+        A coordinator that was restored from a backup would otherwise fork its log.
+        """
+        asks = dict.fromkeys(plants, AskLog())
+        seconds = self.terms.grace_s
+        self.ask(asks, round_=round_, seconds=seconds, accept=_took, absences=False)
 
     def catch_up(self, plants: Iterable[str], *, round_: int) -> None:
         """Send the log to plants that are more than a page behind, for the time of the grace.
@@ -98,7 +109,7 @@ class Requests:
 
             def accept(plant: str, answer: Payload, took: set[str] = took) -> bool:
                 took.add(plant)
-                return isinstance(answer, LogSeen)
+                return _took(plant, answer)
 
             asks = dict.fromkeys(waiting, AskLog())
             self.ask(asks, round_=round_, seconds=self.terms.grace_s, accept=accept)
@@ -134,6 +145,8 @@ class Requests:
             self._note("copied", plant, round_)
         if isinstance(answer, Declined):
             self._note("declined", plant, round_)
+            if answer.head is not None:
+                self.pages.refuse_other(plant, answer.head)
             return None
         lasted = (self.clock() - began).total_seconds()
         self.store.note(
@@ -143,3 +156,7 @@ class Requests:
 
     def _note(self, kind: str, plant: str, round_: int) -> None:
         self.store.note(kind, plant=plant, round_=round_, at=self.clock())
+
+
+def _took(_: str, answer: Payload) -> bool:
+    return isinstance(answer, LogSeen)

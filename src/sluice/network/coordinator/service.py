@@ -81,11 +81,26 @@ class CoordinatorService:
 
     def run(self, *, rounds: int, on_round: Callable[[Checkpoint], None]) -> Checkpoint:
         """Run until the log counts `rounds` rounds, without those given up; report each one."""
+        self._compare()
         checkpoint = self._resume() or self._first()
         while self.transport.protocol.log.ledger.rounds.counted < rounds:
             checkpoint = self._round(checkpoint)
             on_round(checkpoint)
         return checkpoint
+
+    def _compare(self) -> None:
+        """Raise if a plant that is online follows another log; before anything is written.
+
+        Before the first round nothing is written before plants have answered.
+        """
+        last = self.transport.protocol.log.ledger.rounds.last
+        if last:
+            requests = self.transport.requests
+            requests.compare(self._active & requests.wire.present(), round_=last)
+
+    @property
+    def _active(self) -> set[str]:
+        return {member.name for member in self._store.members() if member.active}
 
     def _first(self) -> Checkpoint:
         """Admit plants and begin; save nothing unless a plant is admitted."""
@@ -131,8 +146,7 @@ class CoordinatorService:
         if self.shadow is not None:
             self.intake.set_gate(shadow=self.shadow)
         requests = self.transport.requests
-        active = {member.name for member in self._store.members() if member.active}
-        requests.catch_up(active & requests.wire.present(), round_=round_)
+        requests.catch_up(self._active & requests.wire.present(), round_=round_)
         plants = self.intake.due(round_=round_)
         if plants:
             admit(plants, self.transport, self.intake.before(round_), round_=round_)

@@ -117,6 +117,9 @@ class Agent:
         except _UnknownProtocolError as error:
             _log.warning("declined: %s", error)
             answer = Declined(word="unknown protocol")
+        except _OtherLogError as error:
+            _log.warning("declined: %s", error)
+            answer = Declined(word="refused", head=self._followed_head())
         except SluiceError as error:
             _log.warning("declined: %s", error)
             answer = Declined(word="a bug" if error.exit_code == 1 else "refused")
@@ -187,8 +190,7 @@ class Agent:
                 f"{question.client!r} of {question.federation!r}",
             )
         self._follow(question.page)
-        if not isinstance(question.ask, AskLog):
-            signed.verify(self._log.ledger.coordinator, step="6")
+        signed.verify(self._signer(question), step="6")
         if question.copied:
             _log.warning(
                 "another process answers as %r: this folder was copied or is used on two machines; "
@@ -197,8 +199,21 @@ class Agent:
             )
         return question
 
+    def _signer(self, question: Question) -> str:
+        """Return the coordinator's key; that of a page can be later than the entries so far."""
+        if isinstance(question.ask, AskLog):
+            return self._log.signer(question.page.rotations)
+        return self._log.ledger.coordinator
+
     def _follow(self, page: LogPage) -> None:
         """Verify the entries that follow the plant's copy of the log, and write them to it."""
+        try:
+            self._extend(page)
+        except VerificationError as error:
+            raise _OtherLogError(error.step, error.why) from error
+        self._follow_key()
+
+    def _extend(self, page: LogPage) -> None:
         size = self._log.ledger.size
         known = size - page.start
         if known < 0:
@@ -213,7 +228,10 @@ class Agent:
                 "recovery ('sluice plant consent')",
             )
         self._log.extend(page.lines[known:], page.head, rotations=page.rotations)
-        self._follow_key()
+
+    def _followed_head(self) -> bytes | None:
+        """Return the head that the coordinator signed for this plant: it cannot deny it."""
+        return HEADS.write(self._log.head) if self._log.head else None
 
     def _follow_key(self) -> None:
         """Sign with the plant's new key once the log names it."""
@@ -227,6 +245,7 @@ class Agent:
                         "does not hold"
                     )
                 self._use(replace(self._registered, key=key))
+                self._log.use(key)
 
     def _reply(self, ask: Ask) -> Payload:
         match ask:
@@ -271,7 +290,7 @@ class Agent:
     def _demand_opened(self, ask: AskToken, model: str) -> None:
         """Raise unless the log has this round open on this model, for this attested plant."""
         standing = self._log.ledger.rounds.standing
-        if standing is None or standing.aggregated or standing.closed:
+        if standing is None or standing.ended or standing.closed:
             raise VerificationError("6", f"the log has no round {ask.round} that takes pledges")
         if (standing.opened.round, standing.opened.model) != (ask.round, model):
             raise VerificationError(
@@ -334,6 +353,10 @@ def _count_pledge(folder: Path) -> None:
     count = pledged_rounds(folder) + 1
     with atomically(folder / "rounds" / PLEDGED) as draft:
         draft.write_text(f"{count}\n", encoding="ascii")
+
+
+class _OtherLogError(VerificationError):
+    """A page that does not continue the log which this plant follows."""
 
 
 class _UnknownProtocolError(DocumentError):

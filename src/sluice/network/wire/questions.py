@@ -197,6 +197,7 @@ class Declined:
 
     kind: Literal["declined"] = "declined"
     word: Annotated[str, StringConstraints(pattern=r"^[a-z ]{1,40}$")]
+    head: Blob | None = None  # of the log that the plant follows, if it was shown another one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
