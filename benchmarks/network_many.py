@@ -62,13 +62,22 @@ class Metered(Direct):
         """Return the processor time used while no plant answers."""
         return time.process_time() - self.answering_s
 
-    def ask(self, questions: Mapping[str, bytes], *, seconds: float) -> Iterator[tuple[str, bytes]]:
+    def ask(
+        self,
+        questions: Mapping[str, bytes],
+        *,
+        seconds: float,
+        quorum: int | None = None,
+        grace_s: float = 0.0,
+    ) -> Iterator[tuple[str, bytes]]:
         """Ask the plants one by one, and add up the processor time they take."""
         for plant, question in questions.items():
             if not self.admitted_s and isinstance(QUESTIONS.read(question).content.ask, AskToken):
                 self.admitted_s = self.spent()
             began = time.process_time()
-            answers = list(super().ask({plant: question}, seconds=seconds))
+            answers = list(
+                super().ask({plant: question}, seconds=seconds, quorum=quorum, grace_s=grace_s)
+            )
             self.answering_s += time.process_time() - began
             self.sent += len(question)
             yield from answers
