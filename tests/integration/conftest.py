@@ -82,6 +82,7 @@ class Ground:
             batch_deadline_s=batch_deadline_s or deadline_s,
             round_deadline_s=deadline_s,
             suspend_after=50,
+            quorum=1.0,  # plants that are killed and started again are waited for
         )
         return Draft.make(folder, plan, self.rules, self.rules_file, shares)
 

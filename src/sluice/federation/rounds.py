@@ -46,8 +46,8 @@ __all__ = [
 UPDATE_MAX = 10.0
 """The largest absolute value of an update's entry, unless a federation sets another.
 
-Over 25 rounds and 3 seeds, no entry of an update exceeded 0.09 on the built-in plants with the
-default training, and 0.7 with ten times its learning rate, small batches and five epochs.
+Over 25 rounds and 3 seeds of each built-in plant, no entry of an update exceeded 0.09 with the
+default training, and 2.91 with ten times its learning rate, 32 windows per step and five epochs.
 """
 
 OUT_OF_SCALE = "6.4"

@@ -221,6 +221,8 @@ def test_a_file_that_is_no_log_is_not_verified(sluice: Run, tmp_path: Path, cont
     [
         ("coordinator", "status", "nowhere"),
         ("coordinator", "reinstate", "nowhere", "north"),
+        ("coordinator", "abandon", "nowhere"),
+        ("coordinator", "remove", "nowhere", "north", "--from", "1"),
         ("coordinator", "invite", "nowhere", "north", "--out", "north.invitation"),
         ("plant", "status", "nowhere"),
         ("plant", "check", "nowhere"),

@@ -1,12 +1,19 @@
 """The JSON of a federation's commands, from its founding to a verified log."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from sluice.cli.coordinator.waivers import interval_of, waiver_line
+from sluice.detector.autoencoder import initial
+from sluice.federation.admission_check import Decision
+from sluice.federation.rounds import begin
 from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.wire.questions import model_hash
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
@@ -56,6 +63,11 @@ def test_a_federation_is_not_founded_twice_and_leaves_no_draft(
         (("--rule", "medain"), "medain"),
         (("--port", "0"), "Invalid value"),
         (("--rounds", "0"), "Invalid value"),
+        (("--quorum", "0"), "the quorum must be a share"),
+        (("--quorum", "1.5"), "the quorum must be a share"),
+        (("--grace", "-1"), "the grace must be 0 or more seconds"),
+        (("--update-max", "0"), "finite number above 0"),
+        (("--update-max", "nan"), "finite number above 0"),
     ],
 )
 def test_a_federation_that_cannot_be_founded_leaves_nothing(
@@ -66,6 +78,42 @@ def test_a_federation_that_cannot_be_founded_leaves_nothing(
     assert (seen.code, seen.out) == (2, "")
     assert message in seen.err
     assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == []
+
+
+def test_the_terms_of_phases_and_updates_are_the_operators(
+    sluice: Run, line: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "water"
+    options = ("--quorum", "0.75", "--grace", "5", "--update-max", "0.5")
+    seen = sluice("coordinator", "init", folder, "--reference", line, *options, "--json")
+    assert (seen.code, seen.err) == (0, "")
+    terms = CoordinatorFolder(folder).terms
+    assert (terms.quorum, terms.grace_s, terms.update_max) == (0.75, 5.0, 0.5)
+
+
+def test_without_a_round_in_progress_nothing_is_abandoned(sluice: Run, water: Path) -> None:
+    seen = sluice("coordinator", "abandon", water, "--json")
+    assert (seen.code, seen.out) == (2, "")
+    assert "'rivers' has no round in progress to abandon" in seen.err
+
+
+def test_a_round_in_progress_is_abandoned(sluice: Run, water: Path) -> None:
+    site, now = CoordinatorFolder(water), datetime.now(UTC)
+    start = initial(site.terms.framing.width, seed=site.terms.seed)
+    decisions = {"north": Decision(admitted=True, rows=1)}
+    store = CoordinatorStore(site.base)
+    store.keep(begin(start, decisions), model_hash(start), federation="rivers", at=now)
+    store.close()
+    site.protocol().open_round(model_hash(start), now + timedelta(hours=1), at=now)
+    seen = sluice("coordinator", "abandon", water, "--json")
+    assert (seen.code, seen.err) == (0, "")
+    assert seen.json == {"round": 1, "model": model_hash(start)}
+    again = sluice("coordinator", "abandon", water)
+    assert again.code == 2
+    assert "round 1 ended" in again.err
+    verified = sluice("audit-log", "verify", water / "log.jsonl", "--json")
+    assert verified.code == 0
+    assert sluice("coordinator", "status", water, "--json").json["finished"]
 
 
 def test_an_invitation_is_private_and_named(sluice: Run, water: Path, tmp_path: Path) -> None:

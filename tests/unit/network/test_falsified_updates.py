@@ -1,15 +1,23 @@
 """Updates that a malicious plant made up: none sets its own weight, and none stops the others."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from sluice.attestation.log.chain import read_log
+from sluice.aggregation.registry import RULES
+from sluice.aggregation.rule import Aggregate, Rule, State
+from sluice.aggregation.update import Update
+from sluice.attestation.log.chain import Log, read_log
+from sluice.attestation.log.entries import Body, ModelAggregated
+from sluice.errors import SettingError
+from sluice.network.coordinator import service
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.wire.wire import LARGEST_MESSAGE
+from sluice.network.wire.questions import ANSWERS, Payload, Pledge, Revelation
+from sluice.network.wire.wire import LARGEST_MESSAGE, Answerer
 
 from .conftest import Consortium, Founder
 from .malicious_plant import Falsified
@@ -101,3 +109,136 @@ def test_a_pledged_update_that_is_no_update_excludes_its_plant_alone(
     store = CoordinatorStore(consortium.site.base)
     assert "south" not in store.updates(2)
     store.close()
+
+
+class Revealing:
+    """Pledges what it trained, and reveals something else."""
+
+    def __init__(self, agent: Answerer, change: Callable[[Revelation], Payload]) -> None:
+        self.agent = agent
+        self._change = change
+
+    def answer(self, question: bytes) -> bytes:
+        answer = ANSWERS.read(self.agent.answer(question))
+        if isinstance(answer.answer, Revelation):
+            answer = replace(answer, answer=self._change(answer.answer))
+        return ANSWERS.write(answer)
+
+
+@pytest.mark.parametrize(
+    ("change", "step"),
+    [
+        (lambda told: replace(told, update=b""), "6.3"),
+        (lambda told: replace(told, update=b"\x80\x04pickle"), "6.3"),
+        (lambda told: replace(told, update=b"9" * (LARGEST_MESSAGE // 2)), "6.3"),
+        (lambda told: replace(told, update=filled(float("nan"))(told.update)), "6.3"),
+        (lambda told: replace(told, update=filled(3.4e38)(told.update)), "6.3"),
+        (lambda told: Pledge(token=told.update), "6"),
+    ],
+    ids=["nothing", "a pickle", "huge", "NaN", "float32 max", "a token"],
+)
+def test_an_update_that_was_not_pledged_excludes_its_plant_alone(
+    consortium: Consortium, change: Callable[[Revelation], Payload], step: str
+) -> None:
+    consortium.plants["south"] = Revealing(consortium.plants["south"], change)
+    assert consortium.run(rounds=1).round == 1
+    assert steps(consortium, 1) == {"south": step}
+    assert consortium.run(rounds=2).round == 2
+    assert read_log(consortium.site.log).rounds.members == ("north", "west")
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"{}", b"[" * 50_000, b"9" * 1_000_000], ids=["nothing", "{}", "deep", "long"]
+)
+def test_a_head_of_nonsense_costs_a_plant_nothing_but_its_countersignature(
+    consortium: Consortium, head: bytes
+) -> None:
+    consortium.plants["south"] = Revealing(
+        consortium.plants["south"], lambda told: replace(told, head=head)
+    )
+    assert consortium.run(rounds=1).round == 1
+    assert consortium.run(rounds=2).round == 2
+    assert read_log(consortium.site.log).rounds.members == ("north", "south", "west")
+
+
+@dataclass
+class Faulty:
+    """A rule at fault in the second round."""
+
+    error: Exception | None
+    value: float = float("nan")
+    needs_root: bool = False
+    rounds: int = 0
+
+    def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, State]:
+        self.rounds += 1
+        aggregate, after = RULES["fedavg"](updates, state)
+        if self.rounds == 2:
+            if self.error:
+                raise self.error
+            aggregate = replace(aggregate, update=np.full_like(aggregate.update, self.value))
+        return aggregate, after
+
+
+@pytest.fixture
+def with_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rule], None]:
+    return lambda rule: monkeypatch.setattr(service, "RULES", {"fedavg": rule})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Faulty(None),
+        Faulty(None, value=float("inf")),
+        Faulty(None, value=1e39),
+        Faulty(SettingError("Krum guards against f = 3 clients but got 2 updates")),
+        Faulty(FloatingPointError("overflow encountered in square")),
+        Faulty(np.linalg.LinAlgError("SVD did not converge")),
+    ],
+    ids=["NaN", "infinite", "beyond float32", "a refusal", "an overflow", "no solution"],
+)
+def test_a_rule_that_fails_ends_the_round_with_unchanged_weights(
+    consortium: Consortium, with_rule: Callable[[Rule], None], rule: Faulty
+) -> None:
+    rule.rounds = 0
+    with_rule(rule)
+    first = consortium.run(rounds=1)
+    second = consortium.run(rounds=2)
+    assert (second.round, second.unchanged) == (2, "6.5")
+    assert np.array_equal(first.parameters, second.parameters)
+    assert steps(consortium, 2) == dict.fromkeys(("north", "south", "west"), "6.5")
+    ledger = read_log(consortium.site.log)
+    assert (ledger.rounds.counted, ledger.rounds.members) == (2, ())
+    store = CoordinatorStore(consortium.site.base)
+    assert store.counts()["", "weights unchanged: step 6.5"] == 1
+    assert [each.absences for each in store.members()] == [0, 0, 0]  # all of them answered
+    store.close()
+    third = consortium.run(rounds=3)
+    assert third.unchanged is None
+    assert not np.array_equal(third.parameters, second.parameters)
+
+
+class Killed(BaseException):
+    """The coordinator is gone, in the middle of whatever it did."""
+
+
+def test_a_round_that_changed_nothing_is_finished_by_the_next_run(
+    consortium: Consortium, with_rule: Callable[[Rule], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_rule(Faulty(None))
+    consortium.run(rounds=1)
+    append = Log.append
+
+    def dying(log: Log, body: Body, **when: object) -> object:
+        if isinstance(body, ModelAggregated):
+            raise Killed
+        return append(log, body, **when)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Log, "append", dying)
+        with pytest.raises(Killed):
+            consortium.run(rounds=2)
+    done = consortium.run(rounds=2)
+    assert (done.round, done.unchanged) == (2, "6.5")
+    assert read_log(consortium.site.log).rounds.members == ()
+    assert consortium.run(rounds=3).round == 3

@@ -38,12 +38,15 @@ def go_back(folder: Path, plant: str, *, before: int, at: datetime) -> Back:
     the next run refuses to start. The same call again completes the removal.
     """
     site = CoordinatorFolder(folder)
+    federation = site.terms.federation
     with site.alone():
-        return _go_back(site, plant, before=before, at=at)
+        return _go_back(site, federation, plant, before=before, at=at)
 
 
-def _go_back(site: CoordinatorFolder, plant: str, *, before: int, at: datetime) -> Back:
-    terms, protocol = site.terms, site.protocol()
+def _go_back(
+    site: CoordinatorFolder, federation: str, plant: str, *, before: int, at: datetime
+) -> Back:
+    protocol = site.protocol()
     rounds = protocol.log.ledger.rounds
     if rounds.last == 0 or not rounds.between or before > rounds.last:
         raise SettingError(
@@ -52,7 +55,7 @@ def _go_back(site: CoordinatorFolder, plant: str, *, before: int, at: datetime) 
         )
     store = CoordinatorStore(site.base)
     try:
-        checkpoint = store.last(federation=terms.federation, before=before)
+        checkpoint = store.last(federation=federation, before=before)
         if checkpoint is None:
             raise SettingError(
                 f"the store has no checkpoint before round {before}; name a later round"
@@ -65,8 +68,8 @@ def _go_back(site: CoordinatorFolder, plant: str, *, before: int, at: datetime) 
         )
         protocol.log.check(body, at=at)
         store.remove(plant, at=at)
-        back = replace(checkpoint, round=rounds.last)
-        store.keep(back, body.model, federation=terms.federation, at=at)
+        back = replace(checkpoint, round=rounds.last, excluded={}, unchanged=None)
+        store.keep(back, body.model, federation=federation, at=at)
         store.note("removed", plant=plant, round_=before, at=at)
         counted = rounds.counted
         protocol.log.append(body, at=at)
@@ -90,17 +93,18 @@ def abandon(folder: Path, *, at: datetime) -> AbandonedRound:
     the next run writes the log entry, and so does the same call again.
     """
     site = CoordinatorFolder(folder)
+    federation = site.terms.federation
     with site.alone():
-        return _abandon(site, at=at)
+        return _abandon(site, federation, at=at)
 
 
-def _abandon(site: CoordinatorFolder, *, at: datetime) -> AbandonedRound:
-    terms, protocol = site.terms, site.protocol()
+def _abandon(site: CoordinatorFolder, federation: str, *, at: datetime) -> AbandonedRound:
+    protocol = site.protocol()
     standing = protocol.log.ledger.rounds.standing
     if standing is None or standing.ended:
         last = "no round was opened" if standing is None else f"round {standing.opened.round} ended"
         raise SettingError(
-            f"federation {terms.federation!r} has no round in progress to abandon ({last}); "
+            f"federation {federation!r} has no round in progress to abandon ({last}); "
             "continue with 'sluice coordinator run'"
         )
     number, model = standing.opened.round, standing.opened.model
@@ -108,14 +112,14 @@ def _abandon(site: CoordinatorFolder, *, at: datetime) -> AbandonedRound:
     protocol.log.check(body, at=at)
     store = CoordinatorStore(site.base)
     try:
-        before = store.last(federation=terms.federation, before=number)
+        before = store.last(federation=federation, before=number)
         if before is None or model_hash(before.parameters) != model:
             raise CheckpointError(
                 f"the store does not hold the model that round {number} was opened on; restore "
                 "store and log from the same backup"
             )
         unchanged = replace(before, round=number, excluded={}, unchanged=ABANDONED)
-        store.keep(unchanged, model, federation=terms.federation, at=at)
+        store.keep(unchanged, model, federation=federation, at=at)
         store.note("abandoned", plant="", round_=number, at=at)
         protocol.log.append(body, at=at)
     finally:
