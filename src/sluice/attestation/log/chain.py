@@ -17,6 +17,7 @@ from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, Head
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages import Signed, SigningKey, instant, sign
 from sluice.errors import DocumentError, SettingError, VerificationError
+from sluice.files import public_file, sync_folder
 
 __all__ = ["Log", "demand_log", "extended", "mend", "read_log"]
 
@@ -43,8 +44,8 @@ class Log:
                 f"{key.public[:12]}...; create a log with the key that it names"
             )
         try:
-            path.touch(exist_ok=False)
-            _sync_folder(path.parent)
+            public_file(path, new=True)
+            sync_folder(path.parent)
         except OSError as error:
             raise SettingError(f"cannot create the log {path}: {error.strerror}") from None
         log = cls(path, Ledger(), 0, key)
@@ -156,7 +157,7 @@ def mend(path: Path) -> Path | None:
             torn.write(content[whole:])
             torn.flush()
             os.fsync(torn.fileno())
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
         os.ftruncate(handle, whole)
         os.fsync(handle)
     return aside
@@ -223,11 +224,3 @@ def _write(handle: int, line: bytes, path: Path, *, length: int) -> None:
     except OSError as error:
         os.ftruncate(handle, length)
         raise SettingError(f"cannot write the log {path}: {error.strerror}") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

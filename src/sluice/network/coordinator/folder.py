@@ -6,8 +6,8 @@ store.sqlite                plants, invitations, checkpoints; mode 0600
 reference.json              which rows are the clean reference, for thresholds and root updates
 tls/                        authority.pem, server.pem; public
 proxy/                      nginx's configuration
-private/                    coordinator.key, approver.key, server.key; mode 0600
-flower/                     the SuperLink's own database and log
+private/                    coordinator.key, approver.key, server.key; mode 0600 in a folder 0700
+flower/                     the SuperLink's own database and log; mode 0700
 running.lock                locked by the running coordinator
 """
 
@@ -28,7 +28,7 @@ from sluice.attestation.messages import APPROVALS, REGISTRATIONS, SigningKey, ap
 from sluice.attestation.protocol import Agreement, ProtocolCoordinator
 from sluice.attestation.systems import circuit_for, find_system
 from sluice.errors import DocumentError, RefusedError, SettingError
-from sluice.files import atomically
+from sluice.files import atomically, private_folder, public_file, public_folder
 from sluice.invariants import RuleSet, parse_rules
 from sluice.network.coordinator.store import CoordinatorStore, Member
 from sluice.network.terms import (
@@ -58,7 +58,7 @@ class CoordinatorFolder:
         key = SigningKey.load(site.key)
         approver = SigningKey.generate()
         approver.save(site.approver)
-        (folder / "tls").mkdir(exist_ok=True)
+        public_folder(folder / "tls")
         issue(
             terms.host,
             authority=site.authority,
@@ -82,8 +82,7 @@ class CoordinatorFolder:
         """Create the folder and the coordinator's key in it; return the public key."""
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty; name a new folder for the federation")
-        (folder / "private").mkdir(parents=True, exist_ok=True)
-        (folder / "private").chmod(0o700)
+        private_folder(folder / "private")
         key = SigningKey.generate()
         key.save(cls(folder).key)
         return key.public
@@ -144,7 +143,7 @@ class CoordinatorFolder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Lock the folder: no other process can run this federation or remove a plant from it."""
-        with (self.folder / "running.lock").open("ab") as lock:
+        with public_file(self.folder / "running.lock").open("ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

@@ -14,7 +14,7 @@ from sluice.attestation.messages import TOKENS, sign, update_digest
 from sluice.attestation.protocol import KeyFolder, Registered
 from sluice.errors import ProverError, SettingError, SluiceError, VerificationError
 from sluice.federation import InProcess, Train, Trained
-from sluice.files import atomically
+from sluice.files import atomically, private_folder
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
 from sluice.network.plant.model import keep_model
 from sluice.network.terms import FederationTerms
@@ -74,7 +74,7 @@ class Agent:
         self._archive = BatchArchive(folder / "batches", self._registered)
         self._read_last: tuple[TrainingRows, Record] | None = None
         self._trains_on: tuple[TrainingRows, InProcess] | None = None
-        (folder / "rounds").mkdir(parents=True, exist_ok=True)
+        private_folder(folder / "rounds")
 
     @property
     def name(self) -> str:
@@ -174,7 +174,7 @@ class Agent:
             raise ProverError(f"training in round {ask.round} returned no update")
         raw = packed_update(reply.update)
         pledged = archived.state.pledge(ask.round, model_hash(before), raw)
-        with atomically(update) as draft:
+        with atomically(update, private=True) as draft:
             draft.write_bytes(raw)
         with atomically(token) as draft:
             draft.write_bytes(TOKENS.write(pledged.message))

@@ -5,8 +5,8 @@ request.json        the join request for the coordinator, mode 0600 because it h
 plant.json          which rows of which record the plant trains on
 keys/               rules, policy, circuit; private/client.key
 private/node.key    the Flower node's key, mode 0600
-batches/, rounds/   the plant's documents and updates; openings have mode 0600
-model.weights       the last model received from the federation
+batches/, rounds/   the plant's documents and updates; mode 0700
+model.weights       the last model received from the federation, mode 0600
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from sluice.attestation.messages import REGISTRATIONS
 from sluice.attestation.protocol import KeyFolder, Registered
 from sluice.attestation.systems import find_system
 from sluice.errors import SettingError
-from sluice.files import atomically
+from sluice.files import atomically, private_folder
 from sluice.invariants import RuleSet
 from sluice.network.plant.agent import Agent
 from sluice.network.terms import Invitation, JoinRequest, read_document, write_document
@@ -52,8 +52,7 @@ class PlantFolder:
         """Answer an invitation: make keys, derive the circuit, write the request."""
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty; name a new folder for the plant")
-        (folder / "private").mkdir(parents=True, exist_ok=True)
-        (folder / "private").chmod(0o700)
+        private_folder(folder / "private")
         plant = cls(folder)
         with atomically(folder / "authority.pem") as draft:
             draft.write_text(invitation.authority, encoding="utf-8")

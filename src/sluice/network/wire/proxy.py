@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 
 from sluice.errors import SettingError
-from sluice.files import atomically
+from sluice.files import atomically, public_folder
 
 __all__ = ["FLEET_CALLS", "Proxy", "fleet_paths"]
 
@@ -93,7 +93,7 @@ class Proxy:
     def write(self, folder: Path) -> Path:
         """Write the configuration into a folder and return its path."""
         folder = folder.resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        public_folder(folder)
         path = folder / "nginx.conf"
         for target, text in (
             (folder / "fleet.conf", self.forwarding()),

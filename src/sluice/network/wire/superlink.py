@@ -20,7 +20,7 @@ from flwr.proto.fab_pb2 import Fab
 from flwr.supercore.control.control_http_client import ControlHttpClient
 
 from sluice.errors import SettingError
-from sluice.files import atomically
+from sluice.files import atomically, private_folder
 from sluice.network.wire.flower_run import LOST, FlowerRun, Link
 
 __all__ = ["FlowerWire", "Link", "PendingRequests", "bound_to_us", "environment", "start_superlink"]
@@ -115,7 +115,7 @@ def bound_to_us() -> tuple[str, ...]:
 
 def start_superlink(link: Link) -> subprocess.Popen[bytes]:
     """Start Flower's SuperLink on loopback, with TLS, node authentication and its own database."""
-    link.folder.mkdir(parents=True, exist_ok=True)
+    private_folder(link.folder)
     if not link.secret.exists():
         with atomically(link.secret, private=True) as draft:
             draft.write_bytes(secrets.token_bytes(32))

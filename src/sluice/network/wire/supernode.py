@@ -31,7 +31,7 @@ from flwr.supercore.protobuf.client import ProtobufClientInterceptor
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message
 
-from sluice.files import atomically
+from sluice.files import atomically, private_folder
 from sluice.network.wire.flower_run import FIELD, RECORD
 from sluice.network.wire.superlink import bound_to_us, environment
 from sluice.network.wire.wire import LARGEST_MESSAGE, Answerer
@@ -63,7 +63,7 @@ class Node:
 
 def start_supernode(node: Node) -> subprocess.Popen[bytes]:
     """Start Flower's SuperNode; its own interface listens on loopback."""
-    node.folder.mkdir(parents=True, exist_ok=True)
+    private_folder(node.folder)
     if not node.secret.exists():
         with atomically(node.secret, private=True) as draft:
             draft.write_bytes(secrets.token_bytes(32))
