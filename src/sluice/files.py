@@ -24,6 +24,7 @@ __all__ = [
     "parse_toml",
     "private_file",
     "private_folder",
+    "public_file",
     "public_folder",
     "read_at_most",
     "read_bounded",
@@ -134,6 +135,22 @@ def private_folder(path: Path) -> Path:
             path.chmod(0o700)
     except OSError as error:
         raise SettingError(f"cannot make the folder {path}: {error.strerror}") from None
+    return path
+
+
+def public_file(path: Path, *, new: bool = False) -> Path:
+    """Create an empty file as the umask says, if there is none; its owner can always use it.
+
+    With `new`, an existing file raises a `FileExistsError`.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if new else 0)
+    handle = os.open(path, flags, 0o666)
+    try:
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        if mode & 0o600 != 0o600:
+            os.fchmod(handle, mode | 0o600)
+    finally:
+        os.close(handle)
     return path
 
 

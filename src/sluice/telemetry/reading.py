@@ -46,7 +46,13 @@ def read_record(
     plant = plant or PlantFile()
     source = Source(find_record_file(Path(path)))
     format_ = _named(format_name, plant) if format_name else _detected(source, plant)
-    table = cached_load(format_, source)
+    try:
+        table = cached_load(format_, source)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RecordError(
+            f"{source.path.name} cannot be read as {format_.title}: {reason[:200]}; fetch it again"
+        ) from None
     return _assembled(table, format_, source.path, plant=plant, fill=fill or format_.fill)
 
 

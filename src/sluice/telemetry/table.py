@@ -15,7 +15,7 @@ from sluice.telemetry.plantfile import Declaration
 from sluice.telemetry.record import Label, Note
 from sluice.telemetry.source import Source, cut
 
-__all__ = ["Table", "clock", "delimited", "labels_from", "numeric"]
+__all__ = ["FURTHEST_S", "Table", "clock", "delimited", "from_epoch", "labels_from", "numeric"]
 
 MISSING_MARKERS = (
     "", "NaN", "nan", "NA", "N/A", "#N/A", "null", "NULL", "None", "-", "1.#QNAN", "-1.#IND",
@@ -23,6 +23,7 @@ MISSING_MARKERS = (
 )  # fmt: skip
 """The markers that historians write for a missing reading."""
 
+FURTHEST_S = 1e12  # from 1970
 TRUTH = {"true": 1.0, "false": 0.0}
 LINE_FEED = b"\n"
 HEADER_BYTES = 1 << 20  # every header ends before this
@@ -95,6 +96,18 @@ def clock(texts: pl.Series, formats: Collection[str], *, name: str) -> Times:
     raise RecordError(
         f"{name}: cannot read the time stamp {texts[0]!r}; expected one of {', '.join(formats)}"
     )
+
+
+def from_epoch(seconds: pl.Series, written: pl.Series, *, name: str) -> Times:
+    """Return the times of seconds since 1970; an error shows the time as it is `written`."""
+    unreadable = seconds.is_null() | seconds.is_nan() | (seconds.abs() > FURTHEST_S)
+    if unreadable.any():
+        row = int(unreadable.arg_max() or 0)
+        raise RecordError(
+            f"{name}: row {row} has the time stamp {written[row]!r}; expected seconds since 1970"
+        )
+    microseconds = np.rint(seconds.to_numpy() * 1e6).astype(np.int64)
+    return microseconds.astype("datetime64[us]")
 
 
 def labels_from(

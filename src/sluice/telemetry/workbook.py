@@ -220,7 +220,7 @@ class _Measure:
             return
         self.tags += content.count(b"<")
         self.is_sheet = self.is_sheet or b"sheetData" in content
-        self.is_texts = self.is_texts or TEXTS.search(content) is not None
+        self.is_texts = self.is_texts or (b"sst" in content and TEXTS.search(content) is not None)
         if self.is_sheet or self.is_texts:
             letters = np.frombuffer(b"\x00" + content + MARGIN, np.uint8)
             if self.is_sheet:
@@ -230,7 +230,9 @@ class _Measure:
         self._at += len(content)
 
     def _measure_sheet(self, letters: Bytes, content: bytes) -> None:
-        if UNUSUAL.search(content):
+        equals = np.flatnonzero(letters == ord("="))
+        blank = SPACES[letters[equals - 1]] | SPACES[letters[equals + 1]]
+        if blank.any() and UNUSUAL.search(content):
             raise DamagedBookError("its references have blanks around the equals sign")
         rows, cells = _tags(letters, b"row"), _tags(letters, b"c")
         self.rows += len(rows)
@@ -243,12 +245,12 @@ class _Measure:
             self._in_row = len(cells) - int(before[-1])
         else:
             self._in_row += len(cells)
-        self.references += _text_references(letters)
-        self._refer(letters)
+        kinds = _values(letters, equals, ord("t"))
+        self.references += int(((letters[kinds] == ord("s")) & QUOTES[letters[kinds + 1]]).sum())
+        self._refer(letters, _values(letters, equals, ord("r")))
 
-    def _refer(self, letters: Bytes) -> None:
+    def _refer(self, letters: Bytes, at: NDArray[np.int64]) -> None:
         """Follow the references of rows and cells, such as `r="AB12"`."""
-        at = _attributes(letters, ord("r"))
         column = np.zeros(len(at), np.int64)
         row = np.zeros(len(at), np.int64)
         for _ in range(MOST_LETTERS):
@@ -285,22 +287,16 @@ class _Measure:
 def _tags(letters: Bytes, name: bytes) -> NDArray[np.int64]:
     """Return where tags of a name begin; the first and the last letters are a margin."""
     end = len(letters) - len(MARGIN)
-    found = OPENS[letters[0 : end - 1]] & (letters[1:end] == name[0])
-    at = np.flatnonzero(found) + 1
+    at = np.flatnonzero(letters[1:end] == name[0]) + 1
+    at = at[OPENS[letters[at - 1]]]
     for step, letter in enumerate(name[1:], 1):
         at = at[letters[at + step] == letter]
     at = at[CLOSES[letters[at + len(name)]]]
     return at.astype(np.int64)
 
 
-def _attributes(letters: Bytes, name: int) -> NDArray[np.int64]:
+def _values(letters: Bytes, equals: NDArray[np.int64], name: int) -> NDArray[np.int64]:
     """Return where the values of an attribute with a name of one letter begin."""
-    end = len(letters) - len(MARGIN)
-    at = np.flatnonzero((letters[1:end] == name) & (letters[2 : end + 1] == ord("="))) + 1
-    at = at[QUOTES[letters[at + 2]] & (SPACES | QUOTES)[letters[at - 1]]]
-    return at.astype(np.int64) + 3
-
-
-def _text_references(letters: Bytes) -> int:
-    at = _attributes(letters, ord("t"))
-    return int(((letters[at] == ord("s")) & QUOTES[letters[at + 1]]).sum())
+    at = equals[(letters[equals - 1] == name) & QUOTES[letters[equals + 1]]]
+    values: NDArray[np.int64] = at[(SPACES | QUOTES)[letters[at - 2]]] + 2
+    return values

@@ -30,7 +30,7 @@ from sluice.attestation.messages import (
     sign,
 )
 from sluice.errors import DocumentError, SettingError, VerificationError
-from sluice.files import atomically
+from sluice.files import atomically, public_file, sync_folder
 
 __all__ = [
     "Log",
@@ -198,8 +198,8 @@ class Log(SavedLog):
                 f"{key.public[:12]}...; create a log with the key that it names"
             )
         try:
-            path.touch(exist_ok=False)
-            _sync_folder(path.parent)
+            public_file(path, new=True)
+            sync_folder(path.parent)
         except OSError as error:
             raise SettingError(f"cannot create the log {path}: {error.strerror}") from None
         log = cls(path, key)
@@ -329,7 +329,7 @@ class LogCopy(SavedLog):
         key; `rotations` leads from the key in force to that one. If any of it does not hold, raise
         and keep the copy as it was.
         """
-        self._path.touch()
+        public_file(self._path)
         with _opened(self._path, fcntl.LOCK_EX) as handle:
             self._refuse_rewritten(handle)
             try:
@@ -553,7 +553,7 @@ def mend(path: Path, key: SigningKey) -> Path | None:
                 kept.write(torn)
                 kept.flush()
                 os.fsync(kept.fileno())
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
             _drop_torn(handle)
         log = Log(path, key, snapshot=load_snapshot(path, key.public))
         log.sign_again(handle)
@@ -632,11 +632,3 @@ def _write_at(handle: int, content: bytes, path: Path, *, at: int) -> None:
         os.fsync(handle)
     except OSError as error:
         raise SettingError(f"cannot write the log {path}: {error.strerror}") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -7,9 +7,9 @@ reference.json              which rows are the clean reference, for thresholds a
 tls/                        authority.pem, server.pem, coordinator.pem; public
 proxy/                      nginx's configuration; refusals.json, filter.log
 private/                    coordinator.key, authority.key, server.key, coordinator-tls.key,
-                            filter.secret; mode 0600
+                            filter.secret; mode 0600 in a folder 0700
 link.port, filter.port      the ports of Flower and of the filter, on loopback
-flower/                     the SuperLink's own database and log
+flower/                     the SuperLink's own files; mode 0700
 running.lock                locked by the running coordinator
 """
 
@@ -31,7 +31,7 @@ from sluice.attestation.messages import REGISTRATIONS, SigningKey, instant
 from sluice.attestation.protocol import Agreement, ProtocolCoordinator
 from sluice.attestation.systems import circuit_for, find_system
 from sluice.errors import DocumentError, RefusedError, SettingError
-from sluice.files import atomically
+from sluice.files import atomically, private_folder, public_file, public_folder
 from sluice.invariants import RuleSet, parse_rules
 from sluice.network.coordinator.store import CoordinatorStore, IssuedCertificate, Member
 from sluice.network.terms import (
@@ -82,7 +82,7 @@ class CoordinatorFolder:
         """
         site = cls(folder)
         key = SigningKey.load(site.key)
-        (folder / "tls").mkdir(exist_ok=True)
+        public_folder(folder / "tls")
         Authority.found(site.authority, site.authority_key, at=at)
         site.write_server_certificate(site.tls.server(terms.host, at=at))
         site.ensure_own_certificate(at=at)
@@ -100,8 +100,7 @@ class CoordinatorFolder:
         """Create the folder and the coordinator's key in it; return the public key."""
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty; name a new folder for the federation")
-        (folder / "private").mkdir(parents=True, exist_ok=True)
-        (folder / "private").chmod(0o700)
+        private_folder(folder / "private")
         key = SigningKey.generate()
         key.save(cls(folder).key)
         return key.public
@@ -208,7 +207,7 @@ class CoordinatorFolder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Lock the folder: no other process can run this federation or remove a plant from it."""
-        with (self.folder / "running.lock").open("ab") as lock:
+        with public_file(self.folder / "running.lock").open("ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

@@ -61,8 +61,8 @@ class LogPages:
             demand_head(self.path, self.log.ledger, signed)
         except VerificationError as error:
             raise CheckpointError(
-                f"{plant!r} follows another log of this coordinator: {error.why}. The coordinator's "
-                "folder is an older copy; get the missing entries from plants with 'sluice "
+                f"{plant!r} follows another log of this coordinator: {error.why}. The "
+                "coordinator's folder is an older copy; get the missing entries from plants with 'sluice "
                 "coordinator recover'"
             ) from None
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from sluice.attestation.messages import instant
 from sluice.errors import RefusedError, SettingError
 from sluice.federation import Checkpoint, CheckpointFile
+from sluice.files import private_file
 
 __all__ = ["SHADOW", "CoordinatorStore", "IssuedCertificate", "Member"]
 
@@ -127,7 +128,7 @@ class CoordinatorStore:
                 where = f"{path.resolve().as_uri()}?mode=ro"
                 self._base = sqlite3.connect(where, uri=True, isolation_level=None)
                 return
-            path.touch(mode=0o600)
+            private_file(path)
             self._base = sqlite3.connect(path, isolation_level=None)
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")

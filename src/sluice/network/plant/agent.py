@@ -26,7 +26,7 @@ from sluice.errors import (
     VerificationError,
 )
 from sluice.federation import InProcess, Train, Trained
-from sluice.files import atomically
+from sluice.files import atomically, private_folder
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
 from sluice.network.plant.model import keep_model
 from sluice.network.terms import FederationTerms
@@ -98,7 +98,7 @@ class Agent:
         self._trains_on: tuple[TrainingRows, InProcess] | None = None
         self._log = LogCopy(folder / "log.jsonl", self._registered.key, terms.coordinator)
         self._instance = secrets.token_hex(32)
-        (folder / "rounds").mkdir(parents=True, exist_ok=True)
+        private_folder(folder / "rounds")
 
     def _use(self, registered: Registered) -> None:
         self._registered = registered
@@ -280,7 +280,7 @@ class Agent:
             raise ProverError(f"training in round {ask.round} returned no update")
         raw = packed_update(reply.vector)
         pledged = archived.state.pledge(ask.round, model_hash(before), raw)
-        with atomically(update) as draft:
+        with atomically(update, private=True) as draft:
             draft.write_bytes(raw)
         with atomically(token) as draft:
             draft.write_bytes(TOKENS.write(pledged.message))

@@ -14,7 +14,7 @@ from pathlib import Path
 from sluice.attestation.messages import COMMITS, PROOFS, Interval
 from sluice.attestation.protocol import Committed, Proven, Registered, Unproven
 from sluice.errors import RefusedError, SettingError
-from sluice.files import atomically
+from sluice.files import atomically, private_folder
 from sluice.network.terms import read_document, write_document
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import Batch, CommitOnly
@@ -53,7 +53,7 @@ class BatchArchive:
         self._folder = folder
         self._plant = plant
         self._by_attestation: dict[str, ArchivedBatch] = {}
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
 
     def attest(self, share: TrainingRows, batch: Record, *, unproven: bool) -> ArchivedBatch:
         """Commit to a batch and prove it, or return the saved commitment and proof.
@@ -101,7 +101,7 @@ class BatchArchive:
         plant, path = self._plant, place / "commit.json"
         if path.exists():
             return Committed.load(path, plant.key, plant.system, plant.circuit)
-        place.mkdir(exist_ok=True)
+        private_folder(place)
         write_document(share, place / "share.json")
         committed = plant.commit(batch)
         committed.save(path)

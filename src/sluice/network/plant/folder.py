@@ -8,9 +8,9 @@ authority.pem       the authorities that the plant trusts
 tls.pem             the certificate by which the coordinator's proxy recognises the plant
 private/tls.key     its key, mode 0600
 private/node.key    the Flower node's key, mode 0600
-batches/, rounds/   the plant's documents and updates; openings have mode 0600
+batches/, rounds/   the plant's documents and updates; mode 0700
 log.jsonl           the plant's verified copy of the log, with a signed snapshot of its ledger
-model.weights       the last model received from the federation
+model.weights       the last model received from the federation, mode 0600
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ from sluice.attestation.messages import (
 from sluice.attestation.protocol import KeyFolder, Registered
 from sluice.attestation.systems import find_system
 from sluice.errors import RefusedError, SettingError
-from sluice.files import atomically
+from sluice.files import atomically, private_folder
 from sluice.invariants import RuleSet
 from sluice.network.plant.agent import Agent, pledged_rounds
 from sluice.network.terms import (
@@ -84,8 +84,7 @@ class PlantFolder:
         _demand_usable(invitation, at=at)
         terms = invitation.terms
         system = find_system(terms.system, reveal_rows=reveal_rows)
-        (folder / "private").mkdir(parents=True, exist_ok=True)
-        (folder / "private").chmod(0o700)
+        private_folder(folder / "private")
         plant = cls(folder)
         plant._write_certificate(invitation)
         keys = KeyFolder.create(

@@ -23,7 +23,7 @@ class SeenModel:
 
 def keep_model(folder: Path, parameters: Parameters, *, round_: int) -> None:
     """Save the weights with which a round was opened."""
-    with atomically(folder / FILE) as draft:
+    with atomically(folder / FILE, private=True) as draft:
         draft.write_bytes(round_.to_bytes(ROUND_BYTES, "big") + write_parameters(parameters))
 
 

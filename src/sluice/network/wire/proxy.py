@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 
 from sluice.errors import SettingError
-from sluice.files import atomically
+from sluice.files import atomically, public_folder
 
 __all__ = [
     "FILTER_HEADER",
@@ -122,7 +122,7 @@ class Proxy:
         `revoked` are the serial numbers of certificates that nginx refuses.
         """
         folder = folder.resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        public_folder(folder)
         path = folder / "nginx.conf"
         serials = "".join(f'"{serial}" 1;\n' for serial in sorted(revoked))
         for target, text in (

@@ -34,7 +34,7 @@ from flwr.supercore.constant import FLWR_IN_MEMORY_DB_NAME
 from flwr.supercore.control.control_http_client import ControlHttpClient
 
 from sluice.errors import SettingError
-from sluice.files import atomically
+from sluice.files import atomically, private_folder
 from sluice.network.wire.flower_run import FlowerRun, Link, Reply
 from sluice.network.wire.objects import LOST, OversizedError
 from sluice.network.wire.wire import Cutoff
@@ -159,7 +159,7 @@ def bound_to_us() -> tuple[str, ...]:
 
 def start_superlink(link: Link) -> subprocess.Popen[bytes]:
     """Start Flower's SuperLink on loopback, with TLS, node authentication and no database."""
-    link.folder.mkdir(parents=True, exist_ok=True)
+    private_folder(link.folder)
     if not link.secret.exists():
         with atomically(link.secret, private=True) as draft:
             draft.write_bytes(secrets.token_bytes(32))

@@ -23,7 +23,7 @@ from sluice.telemetry.formats.format import Format
 from sluice.telemetry.limits import MOST_COLUMNS
 from sluice.telemetry.record import Label, Note
 from sluice.telemetry.source import Container, Source
-from sluice.telemetry.table import Table, numeric
+from sluice.telemetry.table import FURTHEST_S, Table, from_epoch, numeric
 
 __all__ = ["IPAL"]
 
@@ -31,8 +31,6 @@ TIME = "timestamp"
 STATE = "state"
 MALICIOUS = "malicious"
 ATTACK_LIST = "attacks.json"
-MICROSECONDS = 1e6
-FURTHEST_S = 1e12  # from 1970
 LONGEST_LINE = 2 << 20
 MOST_OPEN = 32  # objects and lists in a line; more are checked for their nesting
 STRINGS = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"\s*+(:)?)?', re.DOTALL)
@@ -157,15 +155,7 @@ def _object(line: bytes, number: int, source: Source) -> dict[str, Any]:
 
 def _times(lines: pl.DataFrame, source: Source) -> Times:
     seconds = lines[TIME].cast(pl.Float64, strict=False)
-    unreadable = seconds.is_null() | seconds.is_nan() | seconds.is_infinite()
-    if unreadable.any():
-        row = int(unreadable.arg_max() or 0)
-        raise RecordError(
-            f"{source.path.name}: row {row} has the time stamp {lines[TIME][row]!r}; expected "
-            "seconds since 1970"
-        )
-    microseconds = np.rint(seconds.to_numpy() * MICROSECONDS).astype(np.int64)
-    return microseconds.astype("datetime64[us]")
+    return from_epoch(seconds, lines[TIME], name=source.path.name)
 
 
 def _labels(lines: pl.DataFrame, source: Source, notes: list[Note]) -> NDArray[np.int8]:

@@ -14,7 +14,7 @@ from sluice.telemetry.parquet import read_parquet
 from sluice.telemetry.plantfile import Declaration, PlantFile
 from sluice.telemetry.record import Label, Note
 from sluice.telemetry.source import Container, Source
-from sluice.telemetry.table import Table, clock, delimited, labels_from, numeric
+from sluice.telemetry.table import Table, clock, delimited, from_epoch, labels_from, numeric
 
 __all__ = ["plain"]
 
@@ -160,7 +160,7 @@ def _times(
     texts = frame[column]
     seconds = texts.cast(pl.Float64, strict=False) if texts.dtype == pl.String else texts
     if seconds.dtype.is_numeric() and not seconds.null_count():
-        times = (seconds * 1e6).round().cast(pl.Int64).to_numpy().astype("datetime64[us]")
+        times = from_epoch(seconds.cast(pl.Float64), texts, name=source.path.name)
     else:
         layouts = [plant.time_format] if plant.time_format else LAYOUTS
         times = clock(texts, layouts, name=source.path.name)
