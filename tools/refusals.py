@@ -45,6 +45,7 @@ SELECTING = re.compile(r"active|admitted|allowed|attest|exclu|expired|fits|revok
 BUDGETING = re.compile(r"(^|_)(allowed|among|budgets?|largest|limits?|within)(_|$)")
 OBJECTIONS = ("Objection", "Reason")
 LIMITS = re.compile(r"^(ge|gt|le|lt|limit|largest|max_length|min_length|\w+_(max|min))$")
+NAMED_LIMIT = re.compile(r"^_?(LARGEST|LEAST|LONGEST|MAX|MIN|MOST)(_|$)")
 LIMITING = re.compile(r"^alpha$|_(extra|factor|multiple|points|power|rows|s|share|than_last)$")
 DEADLINES = ("seconds", "timeout")
 FAULTS = ("AssertionError", "NotImplementedError", "TypeError")  # of Sluice itself, not refusals
@@ -347,7 +348,8 @@ class _Finder:
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
                 compared = name.isupper() or bool(LIMITING.search(name))
-                limits = LIMITS.search(name) or (compared and name in self.words.limits)
+                stated = LIMITS.search(name) or NAMED_LIMIT.search(name)
+                limits = stated or (compared and name in self.words.limits)
                 if limits and node not in self.functions:
                     self._number(value, name)
 
