@@ -124,6 +124,7 @@ def test_intervals_overlap_when_they_share_a_moment() -> None:
     assert day(3, 4).overlaps(day(1, 3))
     assert day(1, 9).overlaps(day(3, 4))
     assert not day(1, 2).overlaps(day(3, 4))
+    assert not day(3, 4).overlaps(day(1, 2))
     assert day(1, 2).microseconds == 86_400_000_000
     assert day(2, 2).microseconds == 0  # one row
     with pytest.raises(ValueError, match="must not end before it starts"):
