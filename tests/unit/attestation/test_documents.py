@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,8 @@ from sluice.attestation.messages.messages import (
     COMMITS,
     PROOFS,
     REGISTRATIONS,
+    Challenge,
+    draw_challenge,
     largest_proof_document,
 )
 from sluice.attestation.messages.tokens import TOKENS
@@ -183,3 +186,18 @@ def test_times_know_their_zone() -> None:
     assert instant(NOW) == "2026-05-01T12:00:00.000000Z"
     with pytest.raises(SettingError, match="no time zone"):
         instant(datetime(2026, 5, 1))  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"federation": "power"}, {"client": "south"}, {"commitment": "ab" * 32}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_the_challenge_of_another_commitment_answers_nothing(
+    run: PlantRun, changes: dict[str, str]
+) -> None:
+    commit = run.committed.message.content
+    challenge = draw_challenge(commit)
+    assert challenge.answers(commit)
+    other: Challenge = replace(challenge, **changes)  # type: ignore[arg-type]
+    assert not other.answers(commit)
