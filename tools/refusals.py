@@ -113,7 +113,7 @@ class Mutant:
     after: str
     statement: int | None  # the line of the statement that runs it; None: it runs on import
     branch: int | None = None  # the first line that runs only if it refuses
-    name: str = ""  # of the limit, if it is a named number
+    name: str = ""  # that its statement assigns, or of the argument that limits
 
     @property
     def place(self) -> str:
@@ -560,7 +560,7 @@ class _Finder:
             after=_one_line(edited),
             statement=None if function is None else self._runs_at(statement),
             branch=branch[0].lineno if branch else None,
-            name=name,
+            name=_target(statement) or name,
         )
 
     def _area(
@@ -627,6 +627,14 @@ def _name(expression: ast.expr) -> str:
         case ast.Call(func=called):
             return _name(called)
         case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def _target(statement: ast.stmt) -> str:
+    """Return the name that a statement assigns."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name
     return ""
 
