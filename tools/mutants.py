@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -92,24 +92,25 @@ class Map:
     runs: Mapping[str, tuple[str, ...]]
     seconds: Mapping[str, float]
 
-    def tests_of(self, mutant: Mutant, others: Iterable[Mutant]) -> tuple[str, ...]:
-        """Return the tests that run a mutant, those that see it refuse first, file by file."""
-        refusing: set[str] = set()
-        if mutant.branch is not None:
-            refusing = set(self.runs.get(f"{mutant.path}:{mutant.branch}", ()))
+    def tests_of(
+        self, mutant: Mutant, others: Iterable[Mutant], naming: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        """Return the tests that run a mutant, those that see it refuse first, file by file.
+
+        A limit is read on import. Its tests are those of the files that name it (`naming`), or
+        else those that run statements which name it.
+        """
         if mutant.statement is not None:
+            refusing = set(self.runs.get(f"{mutant.path}:{mutant.branch}", ()))
             running = set(self.runs.get(f"{mutant.path}:{mutant.statement}", ()))
-        else:  # a limit that is read on import: who runs the statements that name it?
-            named = re.compile(rf"\b{mutant.name or '$.'}\b")
-            readers = [each for each in others if named.search(each.before)] or [
-                each for each in others if each.path == mutant.path
-            ]
-            running = {
-                test
-                for each in readers
-                for test in self.runs.get(f"{each.path}:{each.statement}", ())
-            }
-        return (*self._by_file(refusing), *self._by_file(running - refusing))
+            return (*self._by_file(refusing), *self._by_file(running - refusing))
+        tests = {test for test in self.seconds if test.partition("::")[0] in naming}
+        if not tests and mutant.name:
+            word = re.compile(rf"\b{mutant.name}\b")
+            for each in others:
+                if word.search(each.before):
+                    tests.update(self.runs.get(f"{each.path}:{each.statement}", ()))
+        return tuple(self._by_file(tests))
 
     def neighbours_of(self, mutant: Mutant, first: Iterable[str]) -> tuple[str, ...]:
         """Return the files of all tests that a mutant can reach through a fixture or an import."""
@@ -371,6 +372,14 @@ def test_files(root: Path) -> tuple[str, ...]:
     return tuple(sorted(file for file in files if not file.startswith(NOT_RUN)))
 
 
+def _naming(root: Path, name: str) -> set[str]:
+    """Return the test files in which a name occurs."""
+    if not name:
+        return set()
+    word = re.compile(rf"\b{name}\b")
+    return {file for file in test_files(root) if word.search((root / file).read_text("utf-8"))}
+
+
 def cached_map(trees: Sequence[Tree], mutants: Sequence[Mutant], folder: Path) -> Map:
     """Return the map of a checkout; make it only if sources or tests have changed since."""
     root = trees[0].root
@@ -406,7 +415,7 @@ def kill(tree: Tree, mutant: Mutant, shown: Map, others: Sequence[Mutant]) -> Ou
     original = (tree.root / mutant.path).read_bytes()
     target.write_bytes(mutant.apply(original))
     try:
-        first = shown.tests_of(mutant, others)
+        first = shown.tests_of(mutant, others, _naming(tree.root, mutant.name))
         for tests in (first, shown.neighbours_of(mutant, first)):
             if not tests:
                 continue

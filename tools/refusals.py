@@ -45,6 +45,7 @@ SELECTING = re.compile(r"active|admitted|allowed|attest|exclu|expired|fits|revok
 BUDGETING = re.compile(r"(^|_)(allowed|among|budgets?|largest|limits?|within)(_|$)")
 OBJECTIONS = ("Objection", "Reason")
 LIMITS = re.compile(r"^(ge|gt|le|lt|limit|largest|max_length|min_length|\w+_(max|min))$")
+NAMED_LIMIT = re.compile(r"^_?(LARGEST|LEAST|LONGEST|MAX|MIN|MOST)(_|$)")
 LIMITING = re.compile(r"^alpha$|_(extra|factor|multiple|points|power|rows|s|share|than_last)$")
 DEADLINES = ("seconds", "timeout")
 FAULTS = ("AssertionError", "NotImplementedError", "TypeError")  # of Sluice itself, not refusals
@@ -112,7 +113,7 @@ class Mutant:
     after: str
     statement: int | None  # the line of the statement that runs it; None: it runs on import
     branch: int | None = None  # the first line that runs only if it refuses
-    name: str = ""  # of the limit, if it is a named number
+    name: str = ""  # that its statement assigns, or of the argument that limits
 
     @property
     def place(self) -> str:
@@ -347,7 +348,8 @@ class _Finder:
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
                 compared = name.isupper() or bool(LIMITING.search(name))
-                limits = LIMITS.search(name) or (compared and name in self.words.limits)
+                stated = LIMITS.search(name) or NAMED_LIMIT.search(name)
+                limits = stated or (compared and name in self.words.limits)
                 if limits and node not in self.functions:
                     self._number(value, name)
 
@@ -558,7 +560,7 @@ class _Finder:
             after=_one_line(edited),
             statement=None if function is None else self._runs_at(statement),
             branch=branch[0].lineno if branch else None,
-            name=name,
+            name=_target(statement) or name,
         )
 
     def _area(
@@ -625,6 +627,14 @@ def _name(expression: ast.expr) -> str:
         case ast.Call(func=called):
             return _name(called)
         case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def _target(statement: ast.stmt) -> str:
+    """Return the name that a statement assigns."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name
     return ""
 

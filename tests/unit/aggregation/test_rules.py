@@ -42,6 +42,14 @@ class TestUpdates:
         with pytest.raises(SettingError, match="client 'east'.*the first at 1"):
             Update(client="east", vector=np.array([0.0, value]), weight=1)
 
+    def test_the_largest_weight_is_the_largest_that_can_be_sent(self) -> None:
+        largest = float(np.finfo(np.float32).max)
+        kept = Update(client="east", vector=np.array([-largest, largest]), weight=1)
+        assert kept.vector.tolist() == [-largest, largest]
+        beyond = np.array([np.nextafter(largest, np.inf)])
+        with pytest.raises(SettingError, match="beyond float32"):
+            Update(client="east", vector=beyond, weight=1)
+
     @pytest.mark.parametrize(
         "vector", [np.zeros((2, 2)), np.zeros(0), np.zeros(3, dtype=np.int64), np.float64(3)]
     )
@@ -320,13 +328,36 @@ def test_a_geometric_median_that_rounds_onto_an_update_is_that_update() -> None:
         (lambda: MultiKrum(m=0), "m >= 1"),
         (lambda: NormClipping(tau=0.0), "tau > 0"),
         (lambda: NormClipping(tau=float("nan")), "tau > 0"),
+        (lambda: NormClipping(tau=float("inf")), "tau > 0"),
         (lambda: CentredClipping(tau=-1.0), "tau > 0"),
         (lambda: CentredClipping(iterations=0), "at least once"),
         (lambda: GeometricMedian(tolerance=0), "tolerance above 0"),
+        (lambda: GeometricMedian(iterations=0), "tolerance above 0"),
         (lambda: FoolsGold(kappa=0), "kappa must be above 0"),
+        (lambda: FoolsGold(kappa=float("inf")), "kappa must be above 0"),
         (lambda: NearestNeighbourMixing(rule=FedAvg(), f=-2), "f >= 0"),
     ],
 )
 def test_settings_out_of_range_are_refused(build: Callable[[], Rule], says: str) -> None:
     with pytest.raises(SettingError, match=says):
         build()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Krum(f=0),
+        MultiKrum(m=1),
+        MultiKrum(m=4),
+        NormClipping(tau=1e-9),
+        CentredClipping(iterations=1),
+        GeometricMedian(tolerance=1e-9, iterations=1),
+        FoolsGold(kappa=1e-9),
+        TrimmedMean(beta=0.0),
+        NearestNeighbourMixing(rule=FedAvg(), f=0),
+        NearestNeighbourMixing(rule=FedAvg(), f=AllowedShare(0.0)),
+    ],
+    ids=repr,
+)
+def test_settings_at_the_edge_of_their_range_serve(rule: Rule) -> None:
+    assert np.isfinite(of(rule, line(1, 2, 4, 8))).all()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.attestation.messages.context import Context, Interval
+from sluice.attestation.messages.messages import RegistrationTerms
 from sluice.attestation.packing import digest, packed
 
 VECTORS: dict[str, Any] = json.loads(
@@ -123,6 +124,23 @@ def test_intervals_overlap_when_they_share_a_moment() -> None:
     assert day(3, 4).overlaps(day(1, 3))
     assert day(1, 9).overlaps(day(3, 4))
     assert not day(1, 2).overlaps(day(3, 4))
+    assert not day(3, 4).overlaps(day(1, 2))
     assert day(1, 2).microseconds == 86_400_000_000
+    assert day(2, 2).microseconds == 0  # one row
     with pytest.raises(ValueError, match="must not end before it starts"):
         day(3, 1)
+
+
+def test_more_rows_than_fit_into_their_interval_are_refused() -> None:
+    terms = RegistrationTerms(rows_min=10, rows_max=11, stride_us=4, overlaps=False)
+
+    def lasting(microseconds: int) -> Interval:
+        return Interval(
+            start="2026-04-01T00:00:00.000000", end=f"2026-04-01T00:00:00.{microseconds:06}"
+        )
+
+    assert terms.objection(10, lasting(18)) == ""  # nine steps, each half a stride
+    assert "10 rows of 4e-06 s each do not fit" in terms.objection(10, lasting(17))
+    assert terms.objection(11, lasting(20)) == ""
+    assert "it has 9 rows; the policy takes 10 to 11" in terms.objection(9, lasting(100))
+    assert "it has 12 rows; the policy takes 10 to 11" in terms.objection(12, lasting(100))

@@ -3,12 +3,25 @@
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
-from sluice.attestation.messages.documents import instant
-from sluice.attestation.messages.messages import COMMITS, PROOFS, largest_proof_document
+from sluice.attestation.messages.documents import Form, instant
+from sluice.attestation.messages.messages import (
+    APPROVALS,
+    CHALLENGES,
+    COMMITS,
+    PROOFS,
+    REGISTRATIONS,
+    Challenge,
+    draw_challenge,
+    largest_proof_document,
+)
+from sluice.attestation.messages.tokens import TOKENS
+from sluice.attestation.protocol.key_folder import PINNED
 from sluice.errors import DocumentError, SettingError
 
 from .conftest import NOW, PlantRun
@@ -112,9 +125,46 @@ def test_the_spare_bits_of_base64_are_zero(run: PlantRun) -> None:
         PROOFS.read(edited(run.proof, spoil), largest=LARGEST)
 
 
-def test_long_documents_are_refused_unread() -> None:
-    with pytest.raises(DocumentError, match="8,193 bytes; the limit is 8,192"):
-        COMMITS.read(b" " * 8_193)
+@pytest.mark.parametrize(
+    ("form", "largest"),
+    [
+        (REGISTRATIONS, 8_192),
+        (APPROVALS, 2_048),
+        (COMMITS, 8_192),
+        (CHALLENGES, 2_048),
+        (PROOFS, 4_096),
+        (TOKENS, 4_096),
+        (PINNED, 65_536),
+    ],
+    ids=lambda value: value.name.replace(" ", "-") if isinstance(value, Form) else str(value),
+)
+def test_a_document_one_byte_too_long_is_refused_unread(form: Form[Any], largest: int) -> None:
+    with pytest.raises(DocumentError, match="is not well formed"):
+        form.read(b" " * largest)
+    with pytest.raises(DocumentError, match=f"{largest + 1:,} bytes; the limit is {largest:,}"):
+        form.read(b" " * (largest + 1))
+
+
+@pytest.mark.parametrize(
+    ("proof_bytes", "document_bytes"), [(0, 4_100), (2, 4_100), (3, 4_104), (256, 4_440)]
+)
+def test_a_proof_document_leaves_room_for_its_proof_in_base64_and_no_more(
+    proof_bytes: int, document_bytes: int
+) -> None:
+    assert largest_proof_document(proof_bytes) == document_bytes
+    assert len(base64.b64encode(bytes(proof_bytes))) <= document_bytes - 4_096
+
+
+def test_the_largest_number_is_the_one_that_every_reader_agrees_on(run: PlantRun) -> None:
+    def numbered(rows: int) -> bytes:
+        return edited(run.commit, lambda content: content.update(rows=rows))
+
+    assert COMMITS.read(numbered(2**53 - 1)).content.rows == 9_007_199_254_740_991
+    assert COMMITS.read(numbered(0)).content.rows == 0
+    with pytest.raises(DocumentError, match="rows"):
+        COMMITS.read(numbered(2**53))
+    with pytest.raises(DocumentError, match="rows"):
+        COMMITS.read(numbered(-1))
 
 
 def test_a_strangers_text_does_not_reach_the_terminal(run: PlantRun) -> None:
@@ -136,3 +186,18 @@ def test_times_know_their_zone() -> None:
     assert instant(NOW) == "2026-05-01T12:00:00.000000Z"
     with pytest.raises(SettingError, match="no time zone"):
         instant(datetime(2026, 5, 1))  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"federation": "power"}, {"client": "south"}, {"commitment": "ab" * 32}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_the_challenge_of_another_commitment_answers_nothing(
+    run: PlantRun, changes: dict[str, str]
+) -> None:
+    commit = run.committed.message.content
+    challenge = draw_challenge(commit)
+    assert challenge.answers(commit)
+    other: Challenge = replace(challenge, **changes)  # type: ignore[arg-type]
+    assert not other.answers(commit)

@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from sluice.attestation.messages.signing import SigningKey, check_signature
+from sluice.attestation.messages.signing import SigningKey, check_signature, read_private
 from sluice.errors import SettingError, VerificationError
 
 
@@ -30,6 +30,13 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> Non
     path.chmod(mode)
     with pytest.raises(SettingError, match=f"mode {mode:04o}.*chmod 600"):
         SigningKey.load(path)
+
+
+def test_no_more_of_a_key_file_is_read_than_a_key_can_hold(tmp_path: Path) -> None:
+    path = tmp_path / "client.key"
+    path.write_bytes(b"x" * 65_537)
+    path.chmod(0o600)
+    assert len(read_private(path, "private key")) == 65_536
 
 
 def test_other_files_are_no_keys(tmp_path: Path) -> None:

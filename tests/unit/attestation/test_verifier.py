@@ -104,6 +104,14 @@ def test_5_2_wrong_key(run: PlantRun) -> None:
     assert "another key" in refused("5.2", run.world.verifier(run.world.ledger), *stolen)
 
 
+def test_5_2_the_key_of_a_registration_in_another_federation(run: PlantRun) -> None:
+    """The plant's own key signs a commitment that names a federation it never joined."""
+    documents = resigned(run, federation="power")
+    assert "another key or federation" in refused(
+        "5.2", run.world.verifier(run.world.ledger), *documents
+    )
+
+
 def test_5_2_changed_after_signing(run: PlantRun) -> None:
     commit = run.commit.replace(b'"rows":600', b'"rows":601')
     refused("5.2", run.world.verifier(), run.proof, commit)
@@ -149,6 +157,18 @@ def test_5_3_the_proof_of_another_batch(run: PlantRun) -> None:
         refused("5.3", run.world.verifier(ledger), run.proof, commit)
 
 
+@pytest.mark.parametrize("changes", [{"federation": "power"}, {"client": "south"}])
+def test_5_3_the_proof_names_another_client_or_federation(
+    run: PlantRun, changes: dict[str, str]
+) -> None:
+    proof: Proof = replace(run.proven.message.content, **changes)  # type: ignore[arg-type]
+    document = PROOFS.write(sign(proof, run.plant.key))
+    for ledger in (None, run.world.ledger):
+        assert "another commitment" in refused(
+            "5.3", run.world.verifier(ledger), document, run.commit
+        )
+
+
 def test_5_3_the_log_says_otherwise(run: PlantRun) -> None:
     later = Interval(start="2024-02-07T00:00:00.000000", end="2024-02-07T16:39:00.000000")
     changed = resigned(run, interval=later)
@@ -191,6 +211,42 @@ def test_5_6_another_circuit(run: PlantRun) -> None:
     replace(verifier, pinned=told_otherwise).verify(run.proof, run.commit)
     refused("5.6", verifier, *resigned(run, circuit="0" * 64))
     refused("5.6", verifier, *resigned(run, system="full"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"system": "full"},
+        {"circuit": "0" * 64},
+        {"parameters": {"register_bits": 15}},
+        {"rows_max": 4_095},
+        {"rules": "0" * 64},
+        {"policy": "0" * 64},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_5_6_the_pinned_circuit_differs_in_one_thing(
+    run: PlantRun, changes: dict[str, object]
+) -> None:
+    verifier = run.world.verifier()
+    pinned: Pinned = replace(verifier.pinned, **changes)  # type: ignore[arg-type]
+    assert "do not derive the pinned circuit" in refused(
+        "5.6", replace(verifier, pinned=pinned), run.proof, run.commit
+    )
+
+
+@pytest.mark.parametrize("changes", [{"system": "full"}, {"circuit": "0" * 64}])
+def test_5_6_proof_and_commitment_name_different_circuits(
+    run: PlantRun, changes: dict[str, str]
+) -> None:
+    verifier = run.world.verifier()
+    proof: Proof = replace(run.proven.message.content, **changes)  # type: ignore[arg-type]
+    commit: Commit = replace(run.committed.message.content, **changes)  # type: ignore[arg-type]
+    for documents in (
+        (PROOFS.write(sign(proof, run.plant.key)), run.commit),
+        (run.proof, COMMITS.write(sign(commit, run.plant.key))),
+    ):
+        assert "names another circuit or system" in refused("5.6", verifier, *documents)
 
 
 def test_5_7_another_shape(run: PlantRun) -> None:

@@ -61,7 +61,16 @@ def test_a_clock_an_hour_ahead_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "wrong"), [(0.0, ""), (4.0, ""), (-200.0, ""), (None, ""), (-400.0, "400 s behind")]
+    ("ahead", "wrong"),
+    [
+        (0.0, ""),
+        (4.9, ""),
+        (5.0, "5 s ahead of"),
+        (-304.9, ""),
+        (-305.0, "305 s behind"),
+        (-400.0, "400 s behind"),
+        (None, ""),
+    ],
 )
 def test_only_what_flower_refuses_is_complained_of(ahead: float | None, wrong: str) -> None:
     assert wrong in complaint(ahead)

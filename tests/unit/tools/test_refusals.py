@@ -196,8 +196,9 @@ def test_the_arithmetic_of_a_budget_is_changed() -> None:
 
 def test_limits_with_a_name_are_moved_if_a_refusal_reads_them() -> None:
     source = """
-        LARGEST = 1 << 16
+        LIMIT = 1 << 16
         OTHER = 1 << 16
+        LARGEST_FILE = 9
 
         class Terms:
             schema: Literal[1] = 1
@@ -207,18 +208,19 @@ def test_limits_with_a_name_are_moved_if_a_refusal_reads_them() -> None:
         FORM = Form.of(Terms, "terms", largest=4_096)
 
         def read(raw: bytes, terms: Terms) -> None:
-            if len(raw) > LARGEST or terms.schema != schema or terms.rows > terms.rows_max:
+            if len(raw) > LIMIT or terms.schema != schema or terms.rows > terms.rows_max:
                 raise DocumentError("no")
         """
     moved = {after for kind, after in edits(source) if kind == "limit moved"}
     assert {
-        "LARGEST = (1 << 16) + 1",
-        "LARGEST = (1 << 16) * 2",
+        "LIMIT = (1 << 16) + 1",
+        "LARGEST_FILE = 18",
+        "LIMIT = (1 << 16) * 2",
         "rows_max: int = 101",
         'FORM = Form.of(Terms, "terms", largest=4095)',
     } <= moved
     assert not any("OTHER" in after or "pages" in after or "schema" in after for after in moved)
-    limit = next(mutant for mutant in mutants(source) if mutant.name == "LARGEST")
+    limit = next(mutant for mutant in mutants(source) if mutant.name == "LIMIT")
     assert limit.statement is None
 
 
