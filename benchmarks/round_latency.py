@@ -6,7 +6,8 @@ left out, because it includes admission and compilation.
 
 A round has two phases: in the first, plants train and send tokens; in the second, they send their
 updates. The rows of each phase add up to its time in the wire. Times of the plants overlap with the
-wire's: the table shows the slowest plant.
+wire's: the table shows the slowest plant. Processor times count all threads, so they do not depend
+on what else the machine does.
 """
 
 import argparse
@@ -154,7 +155,16 @@ class Measured:
 
 
 def _order(what: str) -> tuple[int, str]:
-    parts = ["round", "tokens", "updates", "admission", "presence", "log writes", "other"]
+    parts = [
+        "round",
+        "tokens",
+        "updates",
+        "admission",
+        "presence",
+        "log writes",
+        "other",
+        "processors",
+    ]
     first = next((at for at, part in enumerate(parts) if what.startswith(part)), len(parts))
     return first, what if not what.endswith("total") else ""
 
@@ -214,7 +224,7 @@ def measure(folder: Path, *, plants: int, rounds: int, processes: int, system: s
             service = coordinator_service(site, store, metered, clock=lambda: datetime.now(UTC))
 
             def mark(_: object) -> None:
-                marks.append((time.monotonic(), {**metered.times, **logged}))
+                marks.append((time.monotonic(), {**metered.times, **logged, **_spent(workers)}))
                 console.print(f"round {len(marks)}", style="dim")
 
             service.run(rounds=rounds + 1, on_round=mark)
@@ -243,6 +253,40 @@ def _round(before: tuple[float, Times], after: tuple[float, Times], plants: Time
         if what.endswith("total") or what in {"presence", "log writes"}
     )
     return {**times, **plants, "round": whole, "other: store, aggregation": whole - counted}
+
+
+def _spent(workers: list[subprocess.Popen[bytes]]) -> Times:
+    """Return the processor time so far of the coordinator, its other processes, and the plants."""
+    plants = {worker.pid for worker in workers}
+    tick = os.sysconf("SC_CLK_TCK")
+    spent: Times = defaultdict(float)
+    parents: dict[int, int] = {}
+    seconds: dict[int, float] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+            seconds[int(entry.name)] = (int(fields[11]) + int(fields[12])) / tick
+    for process, used in seconds.items():
+        line = _ancestors(process, parents)
+        if plants & line:
+            spent["processors: plants"] += used
+        elif process == os.getpid():
+            spent["processors: coordinator"] += used
+        elif os.getpid() in line:
+            spent["processors: Flower and proxy"] += used
+    return dict(spent)
+
+
+def _ancestors(process: int, parents: Mapping[int, int]) -> set[int]:
+    line: set[int] = set()
+    while process and process not in line:
+        line.add(process)
+        process = parents.get(process, 0)
+    return line
 
 
 def _training(folder: Path, names: list[str]) -> dict[int, Times]:
