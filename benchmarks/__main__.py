@@ -2,6 +2,7 @@
 
 Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup
 Pages of docs/results:  evaluation, exactness, evidence, red-team, sampling, parameters, many
+Latency of a federation: round-latency
 Crash test of the lab:  kills
 
 `python -m benchmarks NAME --help` lists the options of one benchmark.
@@ -24,6 +25,7 @@ MODULES = {
     "parameters": "benchmarks.attest.parameters",
     "reading": "benchmarks.speed.reading",
     "red-team": "benchmarks.red_team",
+    "round-latency": "benchmarks.round_latency",
     "sampling": "benchmarks.sampling",
     "startup": "benchmarks.speed.startup",
 }

@@ -142,11 +142,28 @@ def test_each_question_is_answered_once() -> None:
 def test_a_loop_that_ended_is_replaced_by_a_new_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    coordinator = Coordinator(["one"], calls={"pull": [httpx.ReadTimeout("no answer")]})
+    errors: list[BaseException | None] = [httpx.ReadTimeout("no answer")] * 3
+    coordinator = Coordinator(["one"], calls={"pull": errors})
     served(coordinator, Echo(), until=lambda: bool(coordinator.answers))
     assert len(coordinator.connections) == 2
     assert coordinator.connections[0].signed_off.is_set()
     assert "lost the coordinator (no answer)" in caplog.text
+
+
+def test_a_proxy_that_limits_calls_is_asked_again_later() -> None:
+    errors: list[BaseException | None] = [refused(429), refused(BUSY)]
+    coordinator = Coordinator(["one"], calls={"pull": errors})
+    served(coordinator, Echo(), until=lambda: bool(coordinator.answers))
+    assert len(coordinator.connections) == 1
+
+
+def test_a_node_that_the_proxy_refuses_does_not_go_on_in_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    coordinator = Coordinator(["one"], calls={"pull": [refused(REFUSED)]})
+    served(coordinator, Echo(), until=lambda: bool(coordinator.answers))
+    assert len(coordinator.connections) == 2
+    assert f"lost the coordinator (status {REFUSED})" in caplog.text
 
 
 def test_a_loop_that_hangs_while_its_process_lives_is_replaced(

@@ -317,8 +317,7 @@ class _Loop:
             threading.Thread(target=self._beat, daemon=True, name="flower-heartbeat").start()
             pause = ACTIVE_S
             while not self._stopped.is_set():
-                question = self._connection.pull()
-                self._called = time.monotonic()
+                question = self._persist(self._connection.pull)
                 if question is not None:
                     self._serve(question)
                     pause = ACTIVE_S
@@ -336,6 +335,14 @@ class _Loop:
 
     def _serve(self, question: Incoming) -> None:
         """Answer one question; the coordinator asks again for one that gets lost."""
+        try:
+            self._exchange(question)
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code in {httpx.codes.UNAUTHORIZED, *BUSY}:
+                raise
+            _log.info("Flower has given a question up (%s)", error)
+
+    def _exchange(self, question: Incoming) -> None:
         content = self._persist(lambda: self._awaited(question))
         if content is None or self._stopped.is_set():
             return
@@ -376,23 +383,20 @@ class _Loop:
         return content
 
     def _persist(self, call: Callable[[], T]) -> T | None:
-        """Make a call again if the network fails; None if Flower has given the question up."""
+        """Make a call a few times if the network fails or the proxy is busy; None if stopped."""
         for left in reversed(range(TRIES)):
             try:
                 result = call()
             except httpx.HTTPStatusError as error:
-                status = error.response.status_code
-                if status == httpx.codes.UNAUTHORIZED or (status in BUSY and not left):
+                if not left or error.response.status_code not in BUSY:
                     raise
-                if status not in BUSY:
-                    _log.info("Flower has given a question up (%s)", error)
-                    return None
             except httpx.TransportError:
                 if not left:
                     raise
             else:
-                self._called = time.monotonic()
                 return result
+            finally:
+                self._called = time.monotonic()
             if self._stopped.wait(TRY_AGAIN_S):
                 return None
         return None

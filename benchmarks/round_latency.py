@@ -1,0 +1,385 @@
+"""Measure where a round's time goes, in a federation of real processes on one machine.
+
+The coordinator runs in this process, with Flower and nginx beside it. The plants run in a few other
+processes, one thread each, and reach the coordinator over TLS through the proxy. The first round is
+left out, because it includes admission and compilation.
+
+A round has two phases: in the first, plants train and send tokens; in the second, they send their
+updates. The rows of each phase add up to its time in the wire. Times of the plants overlap with the
+wire's: the table shows the slowest plant. Processor times count all threads, so they do not depend
+on what else the machine does.
+"""
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from sluice.admission import HardenedPolicy, judge
+from sluice.attestation.log import Log
+from sluice.detector import Descent
+from sluice.invariants import Profile, RuleSet, load_rules, save_rules
+from sluice.invariants.mining import mine
+from sluice.lab.plants import simulate
+from sluice.network import JoinRequest, TrainingRows, read_document
+from sluice.network.coordinator import (
+    CoordinatorFolder,
+    CoordinatorStore,
+    FederationPlan,
+    coordinator_service,
+    found_federation,
+    hosted,
+    wait_for_plants,
+)
+from sluice.network.plant import PlantFolder, node_of, take_part
+from sluice.network.wire import QUESTIONS, Answerer, FlowerWire, bound_to_us
+from sluice.telemetry import read_record
+from sluice.telemetry.writers import FileLayout, write
+
+CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
+PHASES = {"batch": "admission", "token": "tokens", "update": "updates"}
+console = Console(highlight=False)
+
+Times = dict[str, float]  # what -> seconds
+
+
+class MeteredWire:
+    """A wire that adds up the time of each phase, without the time of the coordinator's work."""
+
+    def __init__(self, wire: FlowerWire) -> None:
+        self._wire = wire
+        self.times: Times = defaultdict(float)
+
+    def present(self) -> frozenset[str]:
+        """Return the plants that are online."""
+        with _timed(self.times, "presence"):
+            return self._wire.present()
+
+    def ask(
+        self,
+        questions: Mapping[str, bytes],
+        *,
+        seconds: float,
+        quorum: int | None = None,
+        grace_s: float = 0.0,
+    ) -> Iterator[tuple[str, bytes]]:
+        """Ask the plants; count the time between two answers, and what the wire spent it on."""
+        kind = QUESTIONS.read(next(iter(questions.values()))).content.ask.kind
+        phase, spent = PHASES[kind], self._wire.spent
+        before = (spent.sending_s, spent.pulling_s, spent.waiting_s)
+        answers = self._wire.ask(questions, seconds=seconds, quorum=quorum, grace_s=grace_s)
+        try:
+            while True:
+                with _timed(self.times, f"{phase}: total"):
+                    answer = next(answers, None)
+                if answer is None:
+                    return
+                yield answer
+        finally:
+            after = (spent.sending_s, spent.pulling_s, spent.waiting_s)
+            for part, was, now in zip(
+                ("sending", "pulling", "waiting"), before, after, strict=True
+            ):
+                self.times[f"{phase}: {part}"] += now - was
+
+
+@contextmanager
+def _timed(times: Times, what: str) -> Iterator[None]:
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        times[what] += time.monotonic() - began
+
+
+@dataclass
+class Clocked:
+    """A plant's agent that writes how long each of its answers took."""
+
+    agent: Answerer
+    path: Path
+
+    def answer(self, question: bytes) -> bytes:
+        """Answer, and append the duration to a file."""
+        ask = QUESTIONS.read(question).content.ask
+        began = time.monotonic()
+        answer = self.agent.answer(question)
+        line = {
+            "kind": ask.kind,
+            "round": getattr(ask, "round", 0),
+            "seconds": time.monotonic() - began,
+        }
+        with self.path.open("a", encoding="utf-8") as written:
+            written.write(json.dumps(line) + "\n")
+        return answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The seconds of each part of each round, without the first round."""
+
+    rounds: list[Times] = field(default_factory=list)
+    plants: int
+    weights: int
+
+    def table(self) -> Table:
+        """Return a table with the mean, the spread and the share of each part."""
+        table = Table(
+            title=f"{self.plants} plants, {len(self.rounds)} rounds, {self.weights:,} weights"
+        )
+        for name in ("part of a round", "mean s", "sd s", "least s", "most s"):
+            table.add_column(name, justify="left" if name.startswith("part") else "right")
+        for what in sorted({what for each in self.rounds for what in each}, key=_order):
+            values = [each.get(what, 0.0) for each in self.rounds]
+            spread = statistics.stdev(values) if len(values) > 1 else 0.0
+            numbers = (statistics.fmean(values), spread, min(values), max(values))
+            table.add_row(what, *(f"{number:.2f}" for number in numbers))
+        return table
+
+
+def _order(what: str) -> tuple[int, str]:
+    parts = [
+        "round",
+        "tokens",
+        "updates",
+        "admission",
+        "presence",
+        "log writes",
+        "other",
+        "processors",
+    ]
+    first = next((at for at, part in enumerate(parts) if what.startswith(part)), len(parts))
+    return first, what if not what.endswith("total") else ""
+
+
+def main() -> None:
+    """Run one federation and print its table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plants", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=10, help="rounds that are measured")
+    parser.add_argument("--processes", type=int, default=2, help="processes of the plants")
+    parser.add_argument("--system", default="unsafe", help="proof system of the admission")
+    parser.add_argument("--serve", type=Path, nargs="+", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve(arguments.serve)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        console.print(f"load average {_load()}", style="dim")
+        measured = measure(
+            Path(folder),
+            plants=arguments.plants,
+            rounds=arguments.rounds,
+            processes=arguments.processes,
+            system=arguments.system,
+        )
+    console.print(measured.table())
+    console.print(f"load average {_load()}", style="dim")
+
+
+def measure(folder: Path, *, plants: int, rounds: int, processes: int, system: str) -> Measured:
+    """Found a federation, run it, and return the times of its rounds."""
+    record, rules, starts = _files(folder, most=plants)
+    site = _founded(folder / "coordinator", record, system=system)
+    names = [f"plant-{at:02d}" for at in range(plants)]
+    for name, start in zip(names, starts, strict=False):
+        rows = TrainingRows(record=str(record), start=start, stop=start + ROWS)
+        _join(site, folder / name, rules, rows)
+    logged: Times = defaultdict(float)
+    write_entry = Log.append
+
+    def append(log: Log, *given: object, **named: object) -> object:
+        with _timed(logged, "log writes"):
+            return write_entry(log, *given, **named)  # type: ignore[arg-type]
+
+    Log.append = append  # type: ignore[method-assign,assignment]
+    store = CoordinatorStore(site.base)
+    workers: list[subprocess.Popen[bytes]] = []
+    marks: list[tuple[float, Times]] = []
+    try:
+        with hosted(site, store, proxy=True) as wire:
+            metered = MeteredWire(wire)
+            groups = [names[at::processes] for at in range(min(processes, plants))]
+            workers += [_start([folder / name for name in group]) for group in groups]
+            present = wait_for_plants(wire, store, seconds=300)
+            if len(present) != plants:
+                raise SystemExit(f"{len(present)} of {plants} plants are connected")
+            service = coordinator_service(site, store, metered, clock=lambda: datetime.now(UTC))
+
+            def mark(_: object) -> None:
+                marks.append((time.monotonic(), {**metered.times, **logged, **_spent(workers)}))
+                console.print(f"round {len(marks)}", style="dim")
+
+            service.run(rounds=rounds + 1, on_round=mark)
+    finally:
+        Log.append = write_entry  # type: ignore[method-assign]
+        store.close()
+        for worker in workers:
+            worker.terminate()
+            worker.wait()
+    training = _training(folder, names)
+    each = [
+        _round(before, after, training[number])
+        for number, (before, after) in enumerate(pairwise(marks), start=2)
+    ]
+    return Measured(rounds=each, plants=plants, weights=site.terms.weights)
+
+
+def _round(before: tuple[float, Times], after: tuple[float, Times], plants: Times) -> Times:
+    """Return the parts of one round."""
+    times = {what: seconds - before[1].get(what, 0.0) for what, seconds in after[1].items()}
+    times = {what: seconds for what, seconds in times.items() if seconds > 0}
+    whole = after[0] - before[0]
+    counted = sum(
+        seconds
+        for what, seconds in times.items()
+        if what.endswith("total") or what in {"presence", "log writes"}
+    )
+    return {**times, **plants, "round": whole, "other: store, aggregation": whole - counted}
+
+
+def _spent(workers: list[subprocess.Popen[bytes]]) -> Times:
+    """Return the processor time so far of the coordinator, its other processes, and the plants."""
+    plants = {worker.pid for worker in workers}
+    tick = os.sysconf("SC_CLK_TCK")
+    spent: Times = defaultdict(float)
+    parents: dict[int, int] = {}
+    seconds: dict[int, float] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+            seconds[int(entry.name)] = (int(fields[11]) + int(fields[12])) / tick
+    for process, used in seconds.items():
+        line = _ancestors(process, parents)
+        if plants & line:
+            spent["processors: plants"] += used
+        elif process == os.getpid():
+            spent["processors: coordinator"] += used
+        elif os.getpid() in line:
+            spent["processors: Flower and proxy"] += used
+    return dict(spent)
+
+
+def _ancestors(process: int, parents: Mapping[int, int]) -> set[int]:
+    line: set[int] = set()
+    while process and process not in line:
+        line.add(process)
+        process = parents.get(process, 0)
+    return line
+
+
+def _training(folder: Path, names: list[str]) -> dict[int, Times]:
+    """Return the slowest plant's seconds for its answers of each round."""
+    slowest: dict[int, Times] = defaultdict(lambda: defaultdict(float))
+    for name in names:
+        for line in (folder / f"{name}.answers").read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            what = {"token": "tokens: slowest training", "update": "updates: slowest reading"}
+            if entry["kind"] in what:
+                times = slowest[entry["round"]]
+                part = what[entry["kind"]]
+                times[part] = max(times[part], entry["seconds"])
+    return slowest
+
+
+def serve(folders: list[Path]) -> None:
+    """Run these plants, one thread each, until this process is stopped."""
+    running: list[Callable[[], None]] = []
+    for folder in folders:
+        plant = PlantFolder(folder)
+        clocked = Clocked(plant.agent(), folder.with_suffix(".answers"))
+        running.append(partial(take_part, node_of(plant), clocked))
+    threads = [threading.Thread(target=each, daemon=True) for each in running]
+    for thread in threads:
+        thread.start()
+    threading.Event().wait()
+
+
+def _start(folders: list[Path]) -> subprocess.Popen[bytes]:
+    command = [*bound_to_us(), sys.executable, "-m", "benchmarks.round_latency", "--serve"]
+    # Each process trains on one core, so that plants do not compete inside a process.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "XLA_FLAGS": _ONE_THREAD}
+    return subprocess.Popen([*command, *map(str, folders)], env=environment)  # noqa: S603
+
+
+_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
+
+def _founded(folder: Path, record: Path, *, system: str) -> CoordinatorFolder:
+    plan = FederationPlan(
+        federation="latency",
+        host="127.0.0.1",
+        port=_free_port(),
+        link_port=_free_port(),
+        reference=TrainingRows(record=str(record), start=CLEAN // 2, stop=CLEAN),
+        policy='kind = "hardened"\n',
+        system=system,
+        rows_max=ROWS,
+        descent=Descent(epochs=1, batch=256),
+        round_deadline_s=300.0,
+        batch_deadline_s=600.0,
+    )
+    return found_federation(folder, plan, at=datetime.now(UTC))
+
+
+def _join(site: CoordinatorFolder, folder: Path, rules: Path, rows: TrainingRows) -> None:
+    invitation = site.invite(folder.name, at=datetime.now(UTC))
+    text = rules.read_text(encoding="utf-8")
+    plant = PlantFolder.create(folder, invitation, load_rules(rules), text, rows)
+    request = read_document(JoinRequest, plant.folder / "request.json", private=True)
+    site.enrol(request, at=datetime.now(UTC))
+
+
+def _files(folder: Path, *, most: int) -> tuple[Path, Path, list[int]]:
+    """Simulate one long record and mine its rules; each plant gets a stretch that is admitted."""
+    stretches = 2 * most
+    days = 1 + (CLEAN + stretches * ROWS) // DAY_ROWS
+    record, rules = folder / "line.parquet", folder / "rules.json"
+    write(simulate("line", seed=0, days=days), record, FileLayout.PARQUET)
+    line = read_record(record)
+    mined: RuleSet = mine(
+        line.rows(0, CLEAN // 2), line.rows(CLEAN // 2, CLEAN), profile=Profile.HARDENED
+    )
+    save_rules(mined, rules)
+    starts = [CLEAN + at * ROWS for at in range(stretches)]
+    admitted = [
+        start
+        for start in starts
+        if judge(line.rows(start, start + ROWS), mined, HardenedPolicy()).admitted
+    ]
+    return record, rules, admitted
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _load() -> str:
+    return ", ".join(f"{each:.1f}" for each in os.getloadavg())
+
+
+if __name__ == "__main__":
+    main()
