@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 from base64 import b64encode
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,7 +28,14 @@ from flwr.proto.fleet_pb2 import (
     PushMessagesResponse,
 )
 from flwr.proto.message_pb2 import Message as ProtoMessage
-from flwr.proto.message_pb2 import Metadata, ObjectTree, PushObjectRequest, PushObjectResponse
+from flwr.proto.message_pb2 import (
+    Metadata,
+    ObjectTree,
+    PullObjectRequest,
+    PullObjectResponse,
+    PushObjectRequest,
+    PushObjectResponse,
+)
 from flwr.proto.node_pb2 import Node as ProtoNode
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.proto.recorddict_pb2 import ConfigRecord, ConfigRecordValue, RecordDict
@@ -52,6 +59,7 @@ class SuperLink:
         self.calls: list[tuple[str, bytes]] = []
         self.nodes: dict[bytes, int] = {}
         self.questions: dict[int, list[tuple[ProtoMessage, ObjectTree]]] = {}
+        self.held: set[str] = set()  # objects that the coordinator has not received
         self.fails: set[str] = set()  # calls that do not answer
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -65,25 +73,31 @@ class SuperLink:
         return bytes(self._response(call, body).SerializeToString())
 
     def _response(self, call: str, body: bytes) -> Request:
-        if call == "list-nodes":
-            nodes = [NodeInfo(public_key=key, node_id=node) for key, node in self.nodes.items()]
-            return ListNodesResponse(nodes_info=nodes)
-        if call == "activate-node":
-            key = ActivateNodeRequest.FromString(body).public_key
-            return ActivateNodeResponse(node_id=self.nodes[key])
-        if call == "pull-messages":
-            node = PullMessagesRequest.FromString(body).node.node_id
-            waiting = self.questions.pop(node, [])
-            return PullMessagesResponse(
-                messages_list=[message for message, _ in waiting],
-                message_object_trees=[tree for _, tree in waiting],
-            )
-        if call == "push-messages":
-            tree = PushMessagesRequest.FromString(body).message_object_trees[0]
-            return PushMessagesResponse(objects_to_push=ids_of(tree), session_id="flower")
-        if call == "push-object":
-            return PushObjectResponse(stored=True)
-        return PullMessagesResponse()
+        response: Request = PullMessagesResponse()
+        match call:
+            case "list-nodes":
+                nodes = [NodeInfo(public_key=key, node_id=node) for key, node in self.nodes.items()]
+                response = ListNodesResponse(nodes_info=nodes)
+            case "activate-node":
+                key = ActivateNodeRequest.FromString(body).public_key
+                response = ActivateNodeResponse(node_id=self.nodes[key])
+            case "pull-messages":
+                node = PullMessagesRequest.FromString(body).node.node_id
+                waiting = self.questions.pop(node, [])
+                response = PullMessagesResponse(
+                    messages_list=[message for message, _ in waiting],
+                    message_object_trees=[tree for _, tree in waiting],
+                )
+            case "push-messages":
+                ids = ids_of(PushMessagesRequest.FromString(body).message_object_trees[0])
+                response = PushMessagesResponse(objects_to_push=ids, session_id="flower")
+            case "push-object":
+                self.held.add(PushObjectRequest.FromString(body).object_id)
+                response = PushObjectResponse(stored=True)
+            case "pull-object":
+                held = PullObjectRequest.FromString(body).object_id in self.held
+                response = PullObjectResponse(object_found=held, object_available=held)
+        return response
 
     def seen(self, call: str) -> list[bytes]:
         return [body for name, body in self.calls if name == call]
@@ -223,7 +237,6 @@ class Bench:
 
     folder: Path
     limits: FleetLimits = field(default_factory=FleetLimits)
-    stored: Callable[[int], int] = lambda _: 0
 
     def __post_init__(self) -> None:
         self.link = SuperLink()
@@ -236,14 +249,10 @@ class Bench:
             ),
             secret=SECRET,
             roster=lambda: self.roster,
-            stored=self._stored,
             refusals=self.counts,
             limits=self.limits,
         )
         self.north, self.south = self.enrol("north", 1_001), self.enrol("south", 1_002)
-
-    def _stored(self, node: int) -> int:
-        return self.stored(node)
 
     def enrol(self, name: str, node: int) -> Node:
         enrolled = Node(self, name, node)

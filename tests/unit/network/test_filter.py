@@ -42,16 +42,26 @@ from sluice.network.wire.refusals import RefusalCounts, read_refusals
 
 from .filtered_node import ANSWER, Answered, Bench, Node, Reply, digest, flower_object
 
+Limited = Callable[..., Bench]
+
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    made.close()
+def limited(tmp_path: Path) -> Iterator[Limited]:
+    """Make filters with these limits."""
+    made: list[Bench] = []
+
+    def make(**limits: Any) -> Bench:
+        made.append(Bench(tmp_path, FleetLimits(**limits)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
 
 
-def bench_with(tmp_path: Path, **limits: float) -> Bench:
-    return Bench(tmp_path, FleetLimits(**limits))  # type: ignore[arg-type]
+@pytest.fixture
+def bench(limited: Limited) -> Bench:
+    return limited()
 
 
 def reached_flower(bench: Bench) -> list[str]:
@@ -529,11 +539,10 @@ def test_a_body_longer_than_it_claims_is_refused(bench: Bench) -> None:
     assert status == 413
 
 
-def test_a_body_that_trickles_is_given_up(tmp_path: Path) -> None:
-    bench = bench_with(tmp_path, body_s=0.2)
+def test_a_body_that_trickles_is_given_up(limited: Limited) -> None:
+    bench = limited(body_s=0.2)
     assert asgi_call(bench, [b"x"] * 1_000, pause_s=0.05) == 408
     assert bench.refused() == {"too slow": 1}
-    bench.close()
 
 
 def asgi_call(
@@ -580,17 +589,16 @@ def test_calls_that_no_node_makes_are_not_there(bench: Bench) -> None:
     assert bench.link.calls == []
 
 
-def test_a_reply_that_grows_beyond_the_limit_is_dropped(tmp_path: Path) -> None:
-    bench = bench_with(tmp_path, reply_bytes=2_000)
+def test_a_reply_that_grows_beyond_the_limit_is_dropped(limited: Limited) -> None:
+    bench = limited(reply_bytes=2_000)
     large = b'{"answer":{"kind":"token","token":"%s"},"protocol":1,"schema":1}' % (b"x" * 3_000)
     assert bench.north.send(bench.north.reply(bench.north.asked(), large)).status == 429
     assert bench.refused() == {"quota": 1}
     assert bench.link.seen("push-messages") == []
-    bench.close()
 
 
-def test_replies_that_are_never_completed_do_not_fill_the_memory(tmp_path: Path) -> None:
-    bench = bench_with(tmp_path, replies=2, reply_bytes=3_000)
+def test_replies_that_are_never_completed_do_not_fill_the_memory(limited: Limited) -> None:
+    bench = limited(replies=2, reply_bytes=3_000)
     north = bench.north
     large = b'{"answer":{"kind":"token","token":"%s"},"protocol":1,"schema":1}' % (b"x" * 1_000)
     replies = [north.reply(north.asked(run=run), large) for run in range(8)]
@@ -604,45 +612,46 @@ def test_replies_that_are_never_completed_do_not_fill_the_memory(tmp_path: Path)
     state = bench.filter._states["north"]
     assert sum(reply.size for reply in state.replies.values()) <= 3_000
     assert bench.south.send(bench.south.reply(bench.south.asked())).status == 200
-    bench.close()
 
 
-def test_an_incomplete_reply_is_forgotten(tmp_path: Path) -> None:
-    bench = bench_with(tmp_path, reply_s=-1.0)
+def test_an_incomplete_reply_is_forgotten(limited: Limited) -> None:
+    bench = limited(reply_s=-1.0)
     north = bench.north
     reply = north.reply(north.asked())
     _, session = north.announce(reply)
     assert north.push(reply, session, next(iter(reply.objects))).status == 403
     assert bench.filter._states["north"].replies == {}
-    bench.close()
 
 
-def test_a_plant_whose_replies_fill_the_disk_is_refused(tmp_path: Path) -> None:
-    bench = bench_with(tmp_path, stored_bytes=1_000)
-    on_disk = {bench.north.node: 1_001}
-    bench.stored = lambda node: on_disk.get(node, 0)
+def test_a_plant_that_fills_flowers_queue_is_refused(limited: Limited) -> None:
+    bench = limited(stored_bytes=20_000)
     north = bench.north
-    assert north.announce(north.reply(north.asked()))[0].status == 429
-    on_disk[north.node] = 900  # room for the head, and not for what comes
-    assert north.send(north.reply(north.asked(run=8))).status == 429
-    on_disk[north.node] = 0  # the coordinator has received them
+    statuses = [north.send(north.reply(north.asked(run=run))).status for run in range(6)]
+    assert statuses == [200, 200, 200, 200, 429, 429]
+    assert bench.south.send(bench.south.reply(bench.south.asked())).status == 200
+    bench.link.held.clear()  # the coordinator has received them
     assert north.send(north.reply(north.asked(run=9))).status == 200
     assert bench.refused() == {"quota": 2}
-    assert len(bench.link.seen("push-messages")) == 1
-    bench.close()
+    assert len(bench.link.seen("push-messages")) == 6
 
 
-def test_open_questions_of_one_node_are_limited(tmp_path: Path) -> None:
-    bench = bench_with(tmp_path, questions=4)
+def test_a_reply_that_does_not_fit_beside_those_in_the_queue_is_refused(limited: Limited) -> None:
+    bench = limited(stored_bytes=20_000)
+    large = b'{"answer":{"kind":"token","token":"%s"},"protocol":1,"schema":1}' % (b"x" * 30_000)
+    assert bench.north.send(bench.north.reply(bench.north.asked(), large)).status == 429
+    assert bench.link.seen("push-messages") == []
+
+
+def test_open_questions_of_one_node_are_limited(limited: Limited) -> None:
+    bench = limited(questions=4)
     first = bench.north.asked(run=0)
     last = [bench.north.asked(run=run) for run in range(1, 5)][-1]
     assert bench.north.send(bench.north.reply(first)).status == 403
     assert bench.north.send(bench.north.reply(last)).status == 200
-    bench.close()
 
 
-def test_a_plant_that_occupies_its_places_does_not_slow_another(tmp_path: Path) -> None:
-    bench = bench_with(tmp_path, calls=2)
+def test_a_plant_that_occupies_its_places_does_not_slow_another(limited: Limited) -> None:
+    bench = limited(calls=2)
     release = asyncio.Event()
 
     def slow(node: Node) -> dict[str, object]:
@@ -681,7 +690,6 @@ def test_a_plant_that_occupies_its_places_does_not_slow_another(tmp_path: Path) 
         return Answered(status=statuses[0], body=b"")
 
     assert bench.run(at_once()).status == 200
-    bench.close()
 
 
 # -- when Flower or the filter is away --------------------------------------------------------

@@ -9,7 +9,6 @@ from .certificates import (
 from .clocks import complaint, seconds_ahead
 from .exposure import Endpoint, demand_unexposed
 from .filter import EnrolledPlant, FleetFilter, FleetLimits
-from .flower_queue import stored_bytes
 from .proxy import Proxy
 from .questions import (
     ANSWERS,
@@ -81,7 +80,6 @@ __all__ = [
     "serve",
     "start_superlink",
     "start_supernode",
-    "stored_bytes",
     "write_certificate",
     "write_parameters",
 ]
