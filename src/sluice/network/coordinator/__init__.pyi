@@ -5,6 +5,7 @@ from .importing import take_in
 from .operations import WaivedInterval, go_back, waive
 from .rotation import (
     ending_certificates,
+    refused_calls,
     reissue_authority,
     reissue_plant,
     reissue_server,
@@ -25,6 +26,7 @@ __all__ = [
     "found_federation",
     "go_back",
     "hosted",
+    "refused_calls",
     "reissue_authority",
     "reissue_plant",
     "reissue_server",

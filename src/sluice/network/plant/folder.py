@@ -13,6 +13,7 @@ model.weights       the last model received from the federation
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -39,7 +40,7 @@ from sluice.network.terms import (
     write_document,
 )
 from sluice.network.training_rows import TrainingRows
-from sluice.network.wire import Issued, write_certificate
+from sluice.network.wire import Issued, certificate_ends, write_certificate
 
 __all__ = ["PlantFolder"]
 
@@ -67,10 +68,11 @@ class PlantFolder:
                 f"the invitation of {invitation.plant!r} carries no certificate, because an "
                 "earlier version made it; ask the coordinator for a new invitation"
             )
+        issued = _usable(invitation)
         (folder / "private").mkdir(parents=True, exist_ok=True)
         (folder / "private").chmod(0o700)
         plant = cls(folder)
-        plant._write_certificate(invitation)
+        plant._write_certificate(issued, authority=invitation.authority)
         terms = invitation.terms
         keys = KeyFolder.create(
             folder / "keys",
@@ -140,6 +142,17 @@ class PlantFolder:
         """The key of that certificate."""
         return self.folder / "private" / "tls.key"
 
+    @property
+    def certificate_ends(self) -> datetime:
+        """When the plant's certificate ends."""
+        if not self.certificate.exists():
+            raise SettingError(
+                f"{self.folder} has no certificate, because an earlier version made it; ask the "
+                "coordinator for one ('sluice coordinator rotate --plant') and install it with "
+                "'sluice plant rotate'"
+            )
+        return certificate_ends(self.certificate)
+
     def install(self, issued: PlantCertificate) -> None:
         """Replace the plant's certificate, its key and the authorities that it trusts."""
         if issued.plant != self.invitation.plant:
@@ -147,13 +160,11 @@ class PlantFolder:
                 f"the certificate is for {issued.plant!r}, and {self.folder} is the folder of "
                 f"{self.invitation.plant!r}; install it in the other plant's folder"
             )
-        self._write_certificate(issued)
+        self._write_certificate(_usable(issued), authority=issued.authority)
 
-    def _write_certificate(self, document: Invitation | PlantCertificate) -> None:
-        issued = Issued(certificate=document.certificate, key=document.certificate_key)
-        issued.demand_usable(document.plant, authority=document.authority)
+    def _write_certificate(self, issued: Issued, *, authority: str) -> None:
         with atomically(self.authority) as draft:
-            draft.write_text(document.authority, encoding="utf-8")
+            draft.write_text(authority, encoding="utf-8")
         write_certificate(issued, certificate=self.certificate, key=self.certificate_key)
 
     def agent(self) -> Agent:
@@ -166,6 +177,13 @@ class PlantFolder:
             keys=self.keys,
             share=lambda: self.share,
         )
+
+
+def _usable(document: Invitation | PlantCertificate) -> Issued:
+    """Return the certificate of a document; raise if the plant could not use it."""
+    issued = Issued(certificate=document.certificate, key=document.certificate_key)
+    issued.demand_usable(document.plant, authority=document.authority)
+    return issued
 
 
 def _new_node_key(path: Path) -> str:

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from sluice.network.plant.folder import PlantFolder
@@ -33,12 +34,19 @@ __all__ = ["node_of", "take_part"]
 RESTART_S = 2.0
 GRACE_S = 3.0
 """Seconds a node may take to sign off; Flower's node would wait for open connections and retry."""
+ENDS_SOON = timedelta(days=30)
 _log = logging.getLogger("sluice.plant")
 
 
 def node_of(plant: PlantFolder, *, port: int = 0) -> Node:
     """Return a plant's node; its interface listens on this loopback port (0: any free port)."""
     terms = plant.invitation.terms
+    if plant.certificate_ends < datetime.now(UTC) + ENDS_SOON:
+        _log.warning(
+            "the plant's certificate ends on %s; ask the coordinator for a new one and install it "
+            "with 'sluice plant rotate'",
+            f"{plant.certificate_ends:%Y-%m-%d}",
+        )
     return Node(
         proxy=f"{terms.host}:{terms.port}",
         authority=plant.authority.resolve(),
