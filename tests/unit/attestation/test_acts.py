@@ -228,6 +228,19 @@ def test_a_waiver_whose_window_does_not_cover_the_batch_is_refused(
         excuse(world, run, narrow)
 
 
+def test_the_waiver_that_covers_a_batch_is_found(world: World, run: PlantRun) -> None:
+    world.enrol(world.plant("south"))
+    whole, commit = waiver_for(run), COMMITS.read(run.commit).content
+    exemptions = world.ledger.exemptions
+    grant(world, replace(whole, client="south"))
+    grant(world, replace(whole, interval=Interval(start=whole.interval.start,
+                                                  end=whole.interval.start)))  # fmt: skip
+    grant(world, replace(whole, expires=instant(NOW)))
+    assert exemptions.covering(commit, at=instant(later(1))) is None
+    covering = grant(world, whole)
+    assert exemptions.covering(commit, at=instant(later(1))) == covering
+
+
 # -- removals -------------------------------------------------------------------------------------
 
 
@@ -264,6 +277,13 @@ def test_a_removal_goes_back_to_a_model_that_there_was(world: World, run: PlantR
     again = read_log(world.path)
     assert again.rounds.removals == (body,)
     assert (again.rounds.last, again.rounds.counted) == (3, 2)
+
+
+def test_a_client_is_not_removed_during_a_round(world: World, run: PlantRun) -> None:
+    take_round(world, 1, MODEL, NEXT)
+    world.protocol.open_round(NEXT, later(60), at=NOW)
+    with refused("6", "a round is in progress"):
+        world.log.append(ClientRemoved(client="north", since=1, model_of=0, model=MODEL), at=NOW)
 
 
 def test_a_removed_client_cannot_come_back(world: World, run: PlantRun) -> None:

@@ -256,6 +256,8 @@ def test_an_order_of_another_federation_or_of_last_year_is_refused(world: World)
     ):
         with refused("7", why):
             set_shadow(world, order, [approve(order, world.approvers[0])])
+    last = shadow(world, until=instant(NOW))
+    set_shadow(world, last, [approve(last, world.approvers[0])])
 
 
 def test_a_gate_in_shadow_has_an_order_and_an_enforced_one_has_none(world: World) -> None:

@@ -227,6 +227,9 @@ def test_an_excluded_client_has_no_token(world: World, north: tuple[PlantRun, At
 
 def test_entries_of_no_round_are_refused(world: World, north: tuple[PlantRun, Attested]) -> None:
     signed = TOKENS.read(token(north[0]))
+    assert world.ledger.rounds.standing is None
+    with refused("closing for round 0; the last round is 0"):
+        world.log.append(PledgesClosed(round=0), at=NOW)
     for body in (
         UpdatePledged(token=signed),
         PledgesClosed(round=1),
@@ -296,3 +299,88 @@ def test_a_finished_round_cannot_be_abandoned(world: World) -> None:
     with refused("round 1 is finished"):
         world.log.append(RoundAbandoned(round=1), at=NOW)
     assert world.ledger.rounds.model == NEXT
+
+
+def test_a_round_is_not_opened_while_another_is_in_progress(world: World) -> None:
+    opened(world)
+    with refused("round 2 cannot follow round 1"):
+        world.protocol.open_round(MODEL, later(60), at=NOW)
+
+
+def test_entries_of_an_earlier_round_are_refused(world: World) -> None:
+    opened(world).close(at=NOW).finish(NEXT, at=NOW)
+    world.protocol.open_round(NEXT, later(60), at=NOW)
+    for number in (1, 3):
+        with refused(f"closing for round {number}; the last round is 2"):
+            world.log.append(PledgesClosed(round=number), at=NOW)
+
+
+def test_a_model_of_a_round_that_still_accepts_tokens_is_refused(world: World) -> None:
+    opened(world)
+    with refused("the model of round 1 names clients"):
+        world.log.append(ModelAggregated(round=1, model=NEXT, clients=()), at=NOW)
+
+
+def test_a_model_that_leaves_out_or_adds_a_client_is_refused(
+    world: World, pair: tuple[tuple[PlantRun, Attested], tuple[PlantRun, Attested]]
+) -> None:
+    pledging = opened(world)
+    pledges = [pledging.pledge(attested, token(run), at=NOW) for run, attested in pair]
+    revealing = pledging.close(at=NOW)
+    revealing.reveal(pledges[0], UPDATE, at=NOW)
+    for run, _ in pair:
+        world.countersign(run.plant)
+    for clients in ((), ("south",), ("north", "south"), ("north", "north")):
+        with refused("revealed and not excluded are \\['north'\\]"):
+            world.log.append(ModelAggregated(round=1, model=NEXT, clients=clients), at=NOW)
+    world.log.append(ModelAggregated(round=1, model=NEXT, clients=("north",)), at=NOW)
+    with refused("already revealed, or the round is finished"):
+        revealing.reveal(pledges[1], UPDATE, at=NOW)
+
+
+def test_an_update_without_a_pledge_is_refused(
+    world: World, north: tuple[PlantRun, Attested]
+) -> None:
+    opened(world).close(at=NOW)
+    update = update_digest("water", "north", 1, UPDATE)
+    with refused("it pledged no update"):
+        world.log.append(UpdateRevealed(round=1, client="north", update=update), at=NOW)
+
+
+def test_an_update_counts_only_with_a_countersigned_log(
+    world: World, pair: tuple[tuple[PlantRun, Attested], tuple[PlantRun, Attested]]
+) -> None:
+    """Otherwise a coordinator could show one half of the plants another log."""
+    (north, of_north), (south, of_south) = pair
+    pledging = opened(world)
+    pledges = [
+        pledging.pledge(of_north, token(north), at=NOW),
+        pledging.pledge(of_south, token(south), at=NOW),
+    ]
+    world.countersign(south.plant)  # before pledges are closed: too early
+    revealing = pledging.close(at=NOW)
+    world.countersign(north.plant)
+    for pledge in pledges:
+        revealing.reveal(pledge, UPDATE, at=NOW)
+    assert world.ledger.rounds.unseen == ("south",)
+    with refused("south revealed an update in round 1 and did not countersign its log"):
+        revealing.finish(NEXT, at=NOW)
+    assert revealing.leave_out_unseen(at=NOW) == ("south",)
+    assert revealing.finish(NEXT, at=NOW) == ("north",)
+    assert read_log(world.path).rounds.model == NEXT
+
+
+def test_a_head_of_the_last_round_does_not_serve_for_this_one(
+    world: World, north: tuple[PlantRun, Attested]
+) -> None:
+    run, attested = north
+    opened(world).close(at=NOW)
+    world.countersign(run.plant)
+    world.protocol.revealing(1).finish(NEXT, at=NOW)
+    pledging = world.protocol.open_round(NEXT, later(60), at=NOW)
+    pledge = pledging.pledge(attested, token(run, round=2, model=NEXT,
+                                             update=update_digest("water", "north", 2, UPDATE)),
+                             at=NOW)  # fmt: skip
+    revealing = pledging.close(at=NOW)
+    revealing.reveal(pledge, UPDATE, at=NOW)
+    assert world.ledger.rounds.unseen == ("north",)

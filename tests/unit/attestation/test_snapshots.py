@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.attestation.log import chain
-from sluice.attestation.log.chain import Log, LogReader, read_log
+from sluice.attestation.log import chain, snapshots
+from sluice.attestation.log.chain import Log, LogCopy, LogReader, read_log
 from sluice.attestation.log.entries import Entry, PledgesClosed, RoundOpened
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.log.snapshots import Snapshot, load_snapshot, snapshot_path
@@ -116,7 +116,7 @@ def test_a_snapshot_signed_by_another_key_is_ignored(world: World, checked: list
     ("old", "new"),
     [
         (b'"size":2', b'"size":1'),
-        (b'"approvers":["', b'"approvers":["00'),
+        (b'"history":true', b'"history":false'),
         (b"\n", b""),
         (b'"length":', b'"length":1'),
     ],
@@ -140,6 +140,24 @@ def test_a_snapshot_with_changed_bytes_is_ignored(
 def test_a_file_that_is_no_snapshot_is_ignored(world: World, content: bytes) -> None:
     snapshot_path(world.path).write_bytes(content)
     assert Log.open(world.path, world.coordinator).ledger.size == 1
+
+
+def test_a_snapshot_that_is_too_large_is_not_read(
+    world: World, checked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.log.snapshot()
+    size = snapshot_path(world.path).stat().st_size
+    for largest, read in ((size, []), (size - 1, [0])):
+        monkeypatch.setattr(snapshots, "LARGEST_SNAPSHOT", largest)
+        checked.clear()
+        Log.open(world.path, world.coordinator)
+        assert checked == read
+
+
+def test_a_copy_without_entries_has_no_snapshot(world: World, tmp_path: Path) -> None:
+    copy = LogCopy(tmp_path / "copy.jsonl", SigningKey.generate(), world.coordinator.public)
+    copy.snapshot()
+    assert not snapshot_path(tmp_path / "copy.jsonl").exists()
 
 
 def test_a_snapshot_of_a_longer_log_shows_that_the_log_was_cut(world: World) -> None:

@@ -1,7 +1,7 @@
 """The commands of a federation between sites, as far as they need no second machine."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,7 @@ def suspend(folder: str, plant: str) -> None:
     store.close()
 
 
-def test_from_nothing_to_a_plant_that_has_joined(
+def test_from_nothing_to_a_plant_that_has_joined(  # noqa: PLR0915 - one story
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -87,9 +87,11 @@ def test_from_nothing_to_a_plant_that_has_joined(
             "seen": 0,
             "copied": False,
             "attested_until": None,
+            "refused_calls": {},
         }
     ]
     assert (told["history"], told["approvals"]) == (False, 1)
+    assert told["certificates_ending"] == []
     run("plant", "status", "north", "--json")
     assert json.loads(capsys.readouterr().out)["rounds"] == 0
     run("audit-log", "verify", "log.jsonl", "--json")
@@ -102,6 +104,47 @@ def test_from_nothing_to_a_plant_that_has_joined(
     changed = Path("log.jsonl").read_bytes().replace(b"north", b"nerth", 1)
     Path("log.jsonl").write_bytes(changed)
     run("audit-log", "verify", "log.jsonl", expect=3)
+
+
+def test_status_names_certificates_that_end_soon_and_rotate_replaces_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = simulate("line", seed=0, days=8)
+    write(line, Path("line.csv"), FileLayout.CSV)
+    rules = mine(line.rows(0, 4_320), line.rows(4_320, 8_640), profile=Profile.HARDENED)
+    save_rules(rules, Path("rules.json"))
+    run("coordinator", "init", "water", "--reference", "line.csv", "--rows", "4320:8640")
+    run("coordinator", "invite", "water", "north", "--out", "north.invitation")
+    share = ("--record", "line.csv", "--rows", "8640:9240", "--rules", "rules.json")
+    run("plant", "join", "north.invitation", *share, "--out", "north")
+    run("coordinator", "import", "water", "north/request.json")
+    Path("water/proxy/refusals.json").write_text(
+        '{"north": {"quota": 3}, "coordinator": {"plant not enrolled or not active": 12}}',
+        encoding="utf-8",
+    )
+    site = CoordinatorFolder(Path("water"))
+    old = datetime.now(UTC) - timedelta(days=800)
+    site.write_server_certificate(site.tls.server("127.0.0.1", at=old))
+    capsys.readouterr()
+    run("coordinator", "status", "water")
+    seen = capsys.readouterr()
+    assert "north: 3 calls refused (quota)" in seen.out
+    assert "the certificate of the coordinator ends on" in seen.err
+    assert "sluice coordinator rotate water" in seen.err
+    run("coordinator", "rotate", "water")
+    run("coordinator", "rotate", "water", "--plant", "north", expect=2)  # where to?
+    run("coordinator", "rotate", "water", "--authority", "--retire", expect=2)
+    run("coordinator", "rotate", "water", "--plant", "south", "--out", "s", expect=2)
+    run("coordinator", "rotate", "water", "--plant", "north", "--out", "north.certificate")
+    assert Path("north.certificate").stat().st_mode & 0o777 == 0o600
+    before = Path("north/tls.pem").read_bytes()
+    run("plant", "rotate", "north", "north.certificate")
+    assert Path("north/tls.pem").read_bytes() != before
+    assert Path("north/private/tls.key").stat().st_mode & 0o777 == 0o600
+    capsys.readouterr()
+    run("coordinator", "status", "water")
+    assert "the certificate of" not in capsys.readouterr().err
 
 
 def test_help_lists_reinstate_and_hides_its_old_name(capsys: pytest.CaptureFixture[str]) -> None:

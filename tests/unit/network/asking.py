@@ -114,9 +114,11 @@ class Driven:
         page: LogPage | None = None,
         key: SigningKey | None = None,
         client: str | None = None,
+        copied: bool = False,
     ) -> Payload | Declined:
         """Ask a plant and return its answer."""
-        return self.answer(agent, ask, page=page, key=key, client=client).answer
+        answer = self.answer(agent, ask, page=page, key=key, client=client, copied=copied)
+        return answer.answer
 
     def answer(
         self,
@@ -126,11 +128,14 @@ class Driven:
         page: LogPage | None = None,
         key: SigningKey | None = None,
         client: str | None = None,
+        copied: bool = False,
     ) -> Answer:
+        """Ask a plant and return its answer with what the plant says of itself."""
         question = Question(
             federation=self.log.ledger.opened.federation,
             client=client or agent.name,
             page=self.page() if page is None else page,
+            copied=copied,
             ask=ask,
         )
         return ANSWERS.read(agent.answer(QUESTIONS.write(sign(question, key or self.key))))

@@ -8,7 +8,7 @@ import typer
 
 from sluice.attestation.log import Ledger, copy_log
 from sluice.attestation.messages import instant
-from sluice.cli.console import Json, emit, out, table
+from sluice.cli.console import Json, emit, out, table, warn
 from sluice.cli.coordinator.setup import Folder, app
 from sluice.cli.coordinator.waivers import interval_of, waiver_line, waiver_payloads
 from sluice.errors import SettingError, VerificationError
@@ -22,16 +22,23 @@ __all__ = ["app"]
 
 @app.command()
 def status(folder: Folder, json: Json = False) -> None:
-    """Show the state of the federation: its round, its gate and each plant's state.
+    """Show the federation: its round, its gate, each plant's state, certificates that end soon.
 
     Example: [bold]sluice coordinator status water[/bold]
     """
-    from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore
+    from sluice.network.coordinator import (
+        CoordinatorFolder,
+        CoordinatorStore,
+        ending_certificates,
+        refused_calls,
+    )
 
     site = CoordinatorFolder(folder)
     ledger, store = site.ledger(), CoordinatorStore(site.base)
     members, counts = store.members(), store.counts()
     store.close()
+    refused = refused_calls(site)
+    ending = ending_certificates(site, at=datetime.now(UTC))
     standing = ledger.rounds.standing
     gate = "in shadow" if ledger.exemptions.shadow(at=instant(datetime.now(UTC))) else "enforced"
     waivers = waiver_payloads(ledger)
@@ -57,8 +64,13 @@ def status(folder: Folder, json: Json = False) -> None:
                         "seen": member.seen,
                         "copied": member.copied,
                         "attested_until": _attested_until(ledger, member),
+                        "refused_calls": refused.get(member.name, {}),
                     }
                     for member in members
+                ],
+                "certificates_ending": [
+                    {"whose": each.whose, "ends": each.ends.isoformat(), "command": each.command}
+                    for each in ending
                 ],
             }
         )
@@ -69,12 +81,22 @@ def status(folder: Folder, json: Json = False) -> None:
     )
     if ledger.terms.history:
         out.print("The federation accepts batches of any age (--history).")
-    columns = ("plant", "state", "absent rounds", "malformed messages", "log entries seen")
+    columns = (
+        "plant",
+        "state",
+        "absent rounds",
+        "malformed messages",
+        "refused calls",
+        "log entries seen",
+    )
     plants = table("", *columns)
     for member in members:
         malformed = counts.get((member.name, "malformed"), 0)
+        calls = sum(refused.get(member.name, {}).values())
         plants.add_row(
-            member.name, member.state, str(member.absences), str(malformed), str(member.seen)
+            member.name,
+            member.state,
+            *(str(count) for count in (member.absences, malformed, calls, member.seen)),
         )
     out.print(plants)
     for member in members:
@@ -83,8 +105,15 @@ def status(folder: Folder, json: Json = False) -> None:
                 f"Two processes answer as {member.name}: its folder was copied. Ask its operator.",
                 markup=False,
             )
+        for reason, count in sorted(refused.get(member.name, {}).items()):
+            out.print(f"{member.name}: {count} calls refused ({reason})", markup=False)
     for waiver in waivers:
         out.print(waiver_line(waiver), markup=False)
+    for each in ending:
+        warn(
+            f"the certificate of {each.whose} ends on {each.ends:%Y-%m-%d}; replace it: "
+            f"{each.command}"
+        )
 
 
 def _attested_until(ledger: Ledger, member: "Member") -> str | None:
@@ -334,6 +363,72 @@ def reinstate(
         emit({"plant": plant})
     else:
         out.print(f"{plant} takes part again from the next round", markup=False)
+
+
+@app.command()
+def rotate(
+    folder: Folder,
+    plant: Annotated[
+        str | None, typer.Option(help="Replace this plant's certificate; needs --out.")
+    ] = None,
+    out_path: Annotated[
+        Path | None, typer.Option("--out", help="The file with the plant's new certificate.")
+    ] = None,
+    revoke: Annotated[
+        bool,
+        typer.Option("--revoke", help="Refuse the plant's earlier certificates from now on."),
+    ] = False,
+    authority: Annotated[
+        bool,
+        typer.Option("--authority", help="Create another authority; the earlier stays trusted."),
+    ] = False,
+    retire: Annotated[
+        bool, typer.Option("--retire", help="Stop trusting earlier authorities.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Replace a certificate before it ends: the coordinator's own, or a plant's.
+
+    Without options, the coordinator's certificate is replaced; a running proxy uses it at once, and
+    Flower from the next start. With --plant, the file of --out is for the plant, which installs it
+    with 'sluice plant rotate'. The file contains a key: send it over a channel that you trust.
+
+    To replace the authority: --authority, then --plant for each plant, then no option, and when all
+    plants have installed their files, --retire.
+
+    Example: [bold]sluice coordinator rotate water --plant north --out north.certificate[/bold]
+    """
+    from sluice.network import write_document
+    from sluice.network.coordinator import (
+        reissue_authority,
+        reissue_plant,
+        reissue_server,
+        retire_authorities,
+    )
+
+    chosen = [plant is not None, authority, retire]
+    if sum(chosen) > 1 or (plant is None) != (out_path is None) or (revoke and plant is None):
+        raise SettingError(
+            "give one of --plant, --authority and --retire, or none; --plant needs --out, and "
+            "--revoke needs --plant"
+        )
+    now = datetime.now(UTC)
+    if plant is not None and out_path is not None:
+        write_document(reissue_plant(folder, plant, at=now, revoke=revoke), out_path, private=True)
+        done = f"{out_path}: send it to {plant} over a channel that you trust"
+    elif authority:
+        reissue_authority(folder, at=now)
+        done = "another authority is created; now give each plant a certificate with --plant"
+    elif retire:
+        retire_authorities(folder, at=now)
+        done = "earlier authorities are no longer trusted"
+    else:
+        ends = reissue_server(folder, at=now)
+        done = f"the coordinator's certificate is replaced; the new one ends on {ends:%Y-%m-%d}"
+    if json:
+        emit({"plant": plant, "file": str(out_path) if out_path else None, "done": done})
+    else:
+        out.print(done, markup=False)
 
 
 @app.command(name="export-log")

@@ -54,6 +54,14 @@ def init(
     link_port: Annotated[
         int, typer.Option(min=1, max=65_535, help="Flower's port, on loopback.")
     ] = 8_000,
+    filter_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65_535,
+            help="The filter's port, on loopback; default: the one after --link-port.",
+        ),
+    ] = None,
     policy: Annotated[str, typer.Option(help="paper, hardened or a policy file.")] = "hardened",
     system: Annotated[
         SystemName,
@@ -140,6 +148,7 @@ def init(
         host=host,
         port=port,
         link_port=link_port,
+        filter_port=filter_port,
         reference=TrainingRows(
             record=str(reference.resolve()), start=start, stop=stop, every=every
         ),
@@ -200,7 +209,7 @@ def invite(
     days: Annotated[float, typer.Option(min=0, help="Days until the invitation expires.")] = 14,
     json: Json = False,
 ) -> None:
-    """Write an invitation for one plant; it contains a secret, expires, and is valid once.
+    """Write an invitation for one plant, with its certificate; it expires and is valid once.
 
     Example: [bold]sluice coordinator invite water north --out north.invitation[/bold]
     """
@@ -259,7 +268,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run the federation: start Flower on loopback and the proxy, then train the agreed rounds.
+    """Run the federation: start Flower, the filter and the proxy, then train the agreed rounds.
 
     The command refuses to run while Flower's control interface can be reached from outside. A
     federation that was stopped or killed continues from its last state.
@@ -285,7 +294,7 @@ def run(
     site = CoordinatorFolder(folder)
     terms, store = site.terms, CoordinatorStore(site.base)
     report = _Progress(quiet=quiet or json)
-    report(f"starting Flower and the proxy at {terms.host}:{terms.port}")
+    report(f"starting Flower, the filter and the proxy at {terms.host}:{terms.port}")
     with site.alone(), hosted(site, store, proxy=not no_proxy) as wire:
         report("the control interface cannot be reached from outside; waiting for plants")
         connected = wait_for_plants(wire, store, seconds=wait)

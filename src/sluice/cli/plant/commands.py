@@ -200,6 +200,34 @@ def renew(
 
 
 @app.command()
+def rotate(
+    folder: Folder,
+    file: Annotated[Path, typer.Argument(help="The coordinator's file with the certificate.")],
+    json: Json = False,
+) -> None:
+    """Install a new certificate that the coordinator has sent; start the plant again after it.
+
+    The file also says which authorities the plant trusts from now on.
+
+    Example: [bold]sluice plant rotate north north.certificate[/bold]
+    """
+    from sluice.network import PlantCertificate, read_document
+    from sluice.network.plant import PlantFolder
+
+    plant = PlantFolder(folder)
+    plant.install(read_document(PlantCertificate, file, private=True))
+    ends = plant.certificate_ends
+    if json:
+        emit({"plant": plant.invitation.plant, "certificate_ends": ends.isoformat()})
+    else:
+        out.print(
+            f"the certificate is installed and ends on {ends:%Y-%m-%d}; start 'sluice plant run' "
+            f"again, and delete {file}",
+            markup=False,
+        )
+
+
+@app.command()
 def status(folder: Folder, json: Json = False) -> None:
     """Show how many batches this plant attested, rounds it pledged and log entries it saw.
 
@@ -218,6 +246,7 @@ def status(folder: Folder, json: Json = False) -> None:
         "log_entries_seen": ledger.size,
         "attested_until": plant.attested_until(),
         "history": ledger.size > 0 and ledger.terms.history,
+        "certificate_ends": f"{plant.certificate_ends:%Y-%m-%d}",
     }
     if json:
         emit(state)

@@ -6,6 +6,7 @@ from .operations import WaivedInterval, abandon, go_back, shadow_order_for, waiv
 from .recovery import complete_recovery, prepare_recovery
 from .rotation import (
     ending_certificates,
+    refused_calls,
     reissue_authority,
     reissue_plant,
     reissue_server,
@@ -29,6 +30,7 @@ __all__ = [
     "go_back",
     "hosted",
     "prepare_recovery",
+    "refused_calls",
     "reissue_authority",
     "reissue_plant",
     "reissue_server",

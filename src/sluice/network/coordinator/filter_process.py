@@ -17,7 +17,7 @@ import uvicorn
 
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.wire import EnrolledPlant, FleetFilter, RefusalCounts, stored_bytes
+from sluice.network.wire import EnrolledPlant, FleetFilter, RefusalCounts
 
 __all__ = ["enrolled_plants", "fleet_filter"]
 
@@ -55,7 +55,6 @@ def fleet_filter(site: CoordinatorFolder, store: CoordinatorStore) -> FleetFilte
         link=link,
         secret=site.filter_secret,
         roster=_fresh(partial(enrolled_plants, store)),
-        stored=partial(stored_bytes, site.folder / "flower" / "superlink.sqlite"),
         refusals=RefusalCounts(site.refusals),
     )
 

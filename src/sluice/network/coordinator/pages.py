@@ -62,8 +62,8 @@ class LogPages:
         except VerificationError as error:
             raise CheckpointError(
                 f"{plant!r} follows another log of this coordinator: {error.why}. The "
-                "coordinator's folder is an older copy; get the missing entries from plants with 'sluice "
-                "coordinator recover'"
+                "coordinator's folder is an older copy; get the missing entries from plants with "
+                "'sluice coordinator recover'"
             ) from None
 
     def whole(self, page: LogPage) -> bool:

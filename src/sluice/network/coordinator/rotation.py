@@ -20,11 +20,12 @@ from sluice.errors import SettingError
 from sluice.network.coordinator.folder import ENDS_SOON, CoordinatorFolder
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.terms import PlantCertificate
-from sluice.network.wire import certificate_ends, issuer_of
+from sluice.network.wire import certificate_ends, issuer_of, read_refusals
 
 __all__ = [
     "EndingCertificate",
     "ending_certificates",
+    "refused_calls",
     "reissue_authority",
     "reissue_plant",
     "reissue_server",
@@ -143,6 +144,11 @@ def ending_certificates(site: CoordinatorFolder, *, at: datetime) -> tuple[Endin
 def revoked_serials(store: CoordinatorStore) -> tuple[str, ...]:
     """Return the serial numbers of certificates that the proxy refuses."""
     return tuple(each.serial for each in store.certificates() if each.revoked)
+
+
+def refused_calls(site: CoordinatorFolder) -> dict[str, dict[str, int]]:
+    """Return how many calls the filter has refused, by plant and reason."""
+    return read_refusals(site.refusals)
 
 
 def write_proxy(site: CoordinatorFolder) -> Path:

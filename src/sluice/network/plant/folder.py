@@ -52,7 +52,7 @@ from sluice.network.terms import (
     write_document,
 )
 from sluice.network.training_rows import TrainingRows
-from sluice.network.wire import PROTOCOLS, Issued, write_certificate
+from sluice.network.wire import PROTOCOLS, Issued, certificate_ends, write_certificate
 
 __all__ = ["PlantFolder"]
 
@@ -82,11 +82,12 @@ class PlantFolder:
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty; name a new folder for the plant")
         _demand_usable(invitation, at=at)
+        issued = _usable(invitation)
         terms = invitation.terms
         system = find_system(terms.system, reveal_rows=reveal_rows)
         private_folder(folder / "private")
         plant = cls(folder)
-        plant._write_certificate(invitation)
+        plant._write_certificate(issued, authority=invitation.authority)
         keys = KeyFolder.create(
             folder / "keys",
             system,
@@ -156,6 +157,17 @@ class PlantFolder:
         """The key of that certificate."""
         return self.folder / "private" / "tls.key"
 
+    @property
+    def certificate_ends(self) -> datetime:
+        """When the plant's certificate ends."""
+        if not self.certificate.exists():
+            raise SettingError(
+                f"{self.folder} has no certificate, because an earlier version made it; ask the "
+                "coordinator for one ('sluice coordinator rotate --plant') and install it with "
+                "'sluice plant rotate'"
+            )
+        return certificate_ends(self.certificate)
+
     def install(self, issued: PlantCertificate) -> None:
         """Replace the plant's certificate, its key and the authorities that it trusts."""
         if issued.plant != self.invitation.plant:
@@ -163,13 +175,11 @@ class PlantFolder:
                 f"the certificate is for {issued.plant!r}, and {self.folder} is the folder of "
                 f"{self.invitation.plant!r}; install it in the other plant's folder"
             )
-        self._write_certificate(issued)
+        self._write_certificate(_usable(issued), authority=issued.authority)
 
-    def _write_certificate(self, document: Invitation | PlantCertificate) -> None:
-        issued = Issued(certificate=document.certificate, key=document.certificate_key)
-        issued.demand_usable(document.plant, authority=document.authority)
+    def _write_certificate(self, issued: Issued, *, authority: str) -> None:
         with atomically(self.authority) as draft:
-            draft.write_text(document.authority, encoding="utf-8")
+            draft.write_text(authority, encoding="utf-8")
         write_certificate(issued, certificate=self.certificate, key=self.certificate_key)
 
     def agent(self, *, reveal_rows: bool = False) -> Agent:
@@ -255,6 +265,13 @@ def _demand_usable(invitation: Invitation, *, at: datetime) -> None:
             f"the coordinator speaks protocol {offered}, this software {known}; update the older "
             "of the two"
         )
+
+
+def _usable(document: Invitation | PlantCertificate) -> Issued:
+    """Return the certificate of a document; raise if the plant could not use it."""
+    issued = Issued(certificate=document.certificate, key=document.certificate_key)
+    issued.demand_usable(document.plant, authority=document.authority)
+    return issued
 
 
 def _new_node_key(path: Path) -> str:

@@ -11,6 +11,7 @@ That plant reaches the coordinator with the same node, key and certificate as th
 
 import logging
 import time
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from sluice.network.plant.folder import PlantFolder
@@ -19,12 +20,19 @@ from sluice.network.wire import Answerer, Endpoint, Fleet, Node, complaint, seco
 __all__ = ["node_of", "take_part"]
 
 CHECK_CLOCK_S = 60.0
+ENDS_SOON = timedelta(days=30)
 _log = logging.getLogger("sluice.plant")
 
 
 def node_of(plant: PlantFolder) -> Node:
     """Return a plant's node."""
     terms = plant.invitation.terms
+    if plant.certificate_ends < datetime.now(UTC) + ENDS_SOON:
+        _log.warning(
+            "the plant's certificate ends on %s; ask the coordinator for a new one and install it "
+            "with 'sluice plant rotate'",
+            f"{plant.certificate_ends:%Y-%m-%d}",
+        )
     return Node(
         proxy=f"{terms.host}:{terms.port}",
         authority=plant.authority.resolve(),

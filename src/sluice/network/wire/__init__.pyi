@@ -9,7 +9,6 @@ from .certificates import (
 from .clocks import complaint, seconds_ahead
 from .exposure import Endpoint, demand_unexposed
 from .filter import EnrolledPlant, FleetFilter, FleetLimits
-from .flower_queue import stored_bytes
 from .node import Fleet, Node, serve
 from .proxy import Proxy
 from .questions import (
@@ -92,7 +91,6 @@ __all__ = [
     "serve",
     "spoken_protocol",
     "start_superlink",
-    "stored_bytes",
     "write_certificate",
     "write_parameters",
 ]

@@ -10,7 +10,8 @@ The filter checks every call before Flower sees it:
 5. A reply answers a question that Flower handed to this node, once, and carries an answer of ours.
    Flower gets a reply whole or not at all.
 6. A node takes and confirms only objects of its own questions. No node is registered this way.
-7. Sizes, times, and what one plant occupies in memory and on disk, are limited.
+7. Sizes, times, and what one plant occupies in the memory of the filter and in Flower's queue, are
+   limited.
 
 The filter is an ASGI application. It runs in a process of its own, so that a flood of calls takes
 no time from the coordinator.
@@ -47,9 +48,11 @@ from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 from flwr.proto.message_pb2 import (
     ConfirmMessageReceivedRequest,
     PullObjectRequest,
+    PullObjectResponse,
     PushObjectRequest,
     PushObjectResponse,
 )
+from flwr.proto.node_pb2 import Node as NodeName
 from flwr.proto.run_pb2 import GetRunRequest
 from flwr.supercore.constant import FLEET_HTTP_PUBLIC_KEY_HEADER, FLEET_HTTP_SIGNATURE_HEADER
 from flwr.supercore.primitives.asymmetric import bytes_to_public_key, verify_signature
@@ -73,6 +76,9 @@ PREFIX = "/v1/fleet/"
 LARGE_CALLS = ("push-object", "pull-object")
 """Calls of which one plant has one at a time."""
 REMEMBERED = 16
+RELEASED_AT_ONCE = 4
+REPLY_EXTRA = 4 * 1024
+"""Bytes that count for a reply beside its objects, so that small ones are not free."""
 AGAIN_S = 1.0
 """Seconds between two questions to Flower about its nodes, and between two writes of counts."""
 
@@ -102,7 +108,7 @@ class FleetLimits:
     questions: int = 64  # that are open; the oldest is forgotten
     replies: int = 2  # that are incomplete; the oldest is forgotten
     reply_bytes: int = LARGEST_OBJECT_CALL + LARGEST_CALL  # of incomplete replies, in memory
-    stored_bytes: int = 64 * 1024 * 1024  # of replies in Flower's queue, on disk
+    stored_bytes: int = 64 * 1024 * 1024  # of replies that Flower holds for the coordinator
     reply_s: float = 180.0  # until an incomplete reply is forgotten
     body_s: float = 120.0  # until the body of a call must have come
     call_s: float = 300.0  # until a call is given up
@@ -155,6 +161,15 @@ class _Call:
     body: bytes = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredReply:
+    """A reply that Flower holds until the coordinator has received it."""
+
+    message: str
+    run: int
+    size: int
+
+
 class _State:
     """What the filter remembers of one plant."""
 
@@ -165,6 +180,7 @@ class _State:
         self.answered: dict[str, str] = {}  # question -> the reply that Flower has
         self.replies: OrderedDict[str, PartialReply] = OrderedDict()  # by session
         self.delivered: OrderedDict[str, None] = OrderedDict()  # sessions
+        self.stored: OrderedDict[str, _StoredReply] = OrderedDict()  # by message
 
     def forget(self, now: float) -> None:
         """Forget questions whose time is over, and replies that never became complete."""
@@ -183,6 +199,11 @@ class _State:
     def question(self, message: str) -> OpenQuestion:
         demand(message in self.questions, Refusal.NO_QUESTION)
         return self.questions[message]
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of replies that Flower holds."""
+        return sum(each.size for each in self.stored.values())
 
     def make_room(self, size: int, session: str, *, most: int) -> None:
         """Forget older incomplete replies until an object fits; raise if it cannot."""
@@ -209,14 +230,11 @@ class FleetFilter:
     """Checks the calls of plants and forwards them to a SuperLink.
 
     `link` reaches the SuperLink on loopback. `secret` shows that a call comes from the proxy.
-    `stored` returns the bytes that Flower holds of a node's replies on disk; it may take a moment,
-    and runs in a thread.
     """
 
     link: httpx.AsyncClient
     secret: str = field(repr=False)
     roster: Roster
-    stored: Callable[[int], int]
     refusals: RefusalCounts
     limits: FleetLimits = field(default_factory=FleetLimits)
     clock: Callable[[], float] = time.time
@@ -377,7 +395,7 @@ class FleetFilter:
         taken = state.answered.get(question.message)
         demand(taken in (None, announced.message), Refusal.ANSWERED)
         if taken is None:  # otherwise the response to a complete reply was lost
-            await self._demand_room(call.node, 0)
+            await self._demand_room(call, 0, state)
             until = min(question.until, self.clock() + self.limits.reply_s)
             reply = PartialReply(announcement=announced, until=until)
             while len(state.replies) >= self.limits.replies:
@@ -411,10 +429,13 @@ class FleetFilter:
     async def _deliver(self, call: _Call, reply: PartialReply, state: _State) -> bool:
         """Give a complete reply to Flower; return whether it stored all of it."""
         await asyncio.to_thread(reply.demand_answer)
-        await self._demand_room(call.node, reply.size)
+        await self._demand_room(call, reply.size + REPLY_EXTRA, state)
         announced = reply.announcement
         answered = state.answered.get(announced.question)
         demand(answered in (None, announced.message), Refusal.ANSWERED)
+        run = announced.request.messages_list[0].metadata.run_id
+        kept = _StoredReply(message=announced.message, run=run, size=reply.size + REPLY_EXTRA)
+        state.stored[kept.message] = kept
         head = await self._post("push-messages", announced.raw, call.headers)
         if head.status_code != httpx.codes.OK:
             return False
@@ -424,7 +445,7 @@ class FleetFilter:
                 return False
             part = PushObjectRequest(
                 node=announced.request.node,
-                run_id=announced.request.messages_list[0].metadata.run_id,
+                run_id=run,
                 object_id=object_id,
                 object_content=reply.contents[object_id],
                 session_id=awaited.session_id,
@@ -437,9 +458,25 @@ class FleetFilter:
         state.answered[announced.question] = announced.message
         return True
 
-    async def _demand_room(self, node: int, size: int) -> None:
-        stored = await asyncio.to_thread(self.stored, node)
-        demand(stored + size <= self.limits.stored_bytes, Refusal.QUOTA)
+    async def _demand_room(self, call: _Call, size: int, state: _State) -> None:
+        """Raise if Flower holds too much of a plant's replies for another one of this size."""
+        await self._release(call, state, most=RELEASED_AT_ONCE)
+        if state.stored_bytes + size > self.limits.stored_bytes:
+            await self._release(call, state, most=len(state.stored))
+        demand(state.stored_bytes + size <= self.limits.stored_bytes, Refusal.QUOTA)
+
+    async def _release(self, call: _Call, state: _State, *, most: int) -> None:
+        """Forget replies that Flower no longer holds; the oldest ones are asked for."""
+        for reply in list(state.stored.values())[:most]:
+            request = PullObjectRequest(
+                node=NodeName(node_id=call.node), run_id=reply.run, object_id=reply.message
+            )
+            answer = await self._post("pull-object", request.SerializeToString(), call.headers)
+            held = answer.status_code == httpx.codes.OK and (
+                PullObjectResponse.FromString(answer.content).object_found
+            )
+            if not held:
+                state.stored.pop(reply.message, None)
 
     # -- the way to Flower --------------------------------------------------------------------
 
