@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice.admission.acceptance import Acceptance
 from sluice.admission.policy import HardenedPolicy
 from sluice.attestation.log.chain import Log
 from sluice.attestation.log.entries import LogOpened
@@ -35,6 +36,7 @@ from . import drawn_plant
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SYSTEM = Unsafe(reveal_rows=True)
 ROWS = 600
+POLICY = HardenedPolicy(acceptance=Acceptance(reasons={"S_PU4": "runs only if S_PU3 fails"}))
 
 
 @dataclass
@@ -138,7 +140,7 @@ def rules(line: Record) -> RuleSet:
 
 @pytest.fixture(scope="session")
 def circuit(rules: RuleSet) -> Circuit:
-    return circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=4_096)
+    return circuit_for(SYSTEM, rules, POLICY, rows_max=4_096)
 
 
 @pytest.fixture
@@ -180,7 +182,7 @@ def proven_in_full(
 ) -> tuple[PlantRun, PlantRun]:
     """Two plants with proofs of the default system, neither of them verified yet."""
     system = Full()
-    circuit = circuit_for(system, rules, HardenedPolicy(), rows_max=1_024)
+    circuit = circuit_for(system, rules, POLICY, rows_max=1_024)
     path = tmp_path_factory.mktemp("full") / "log.jsonl"
     world = World(line, circuit, path, system=system)
     return run_plant(world, "north"), run_plant(world, "south", batch=1)

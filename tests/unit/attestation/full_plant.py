@@ -129,13 +129,19 @@ def clean_facts(wiring: Wiring) -> CleanFacts:
         refused_upper=0.3,
         violating_share=0.0,
         segments_per_row=0.01 if wiring.jumps else 0.0,
-        severe=(CleanShare(rule="dL", share=0.9), CleanShare(rule="S~F", share=1.4)),
+        severe=(
+            CleanShare(rule="dL", share=0.9),
+            CleanShare(rule="S~F", share=1.4),
+            CleanShare(rule="P~G", share=0.0),
+            CleanShare(rule="L rate", share=0.0),
+            CleanShare(rule="Q rate", share=0.0),
+        ),
         envelope=(CleanShare(rule="S~F", share=0.2), CleanShare(rule="P~G", share=0.1)),
         anchors=tuple(CleanShare(rule=f"dL/{rows}", share=0.1) for rows in wiring.windows),
         liveness=tuple(
             Liveness(level="L", rows=rows, smallest_range=0.004 * rows) for rows in wiring.blocks
         ),
-        repeats=(),
+        repeats=(CleanShare(rule="L", share=0.0),),
     )
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission.policy import HardenedPolicy
 from sluice.attestation.log.chain import read_log
 from sluice.attestation.log.entries import RoundOpened
 from sluice.attestation.log.heads import refuse_fork
@@ -22,7 +21,7 @@ from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.errors import VerificationError
 from sluice.invariants.ruleset import RuleSet
 
-from .conftest import NOW, PlantRun, World, copied, later
+from .conftest import NOW, POLICY, PlantRun, World, copied, later
 
 MODEL = "a" * 64
 FLIPS = 96
@@ -120,7 +119,7 @@ def as_for(run: PlantRun, circuit: Circuit) -> tuple[bytes, bytes]:
 def test_other_rules(pair_in_full: Pair, rules: RuleSet) -> None:
     north, _ = pair_in_full
     looser = replace(rules, invariants=rules.invariants[:-1])
-    other = circuit_for(Full(), looser, HardenedPolicy(), rows_max=1_024)
+    other = circuit_for(Full(), looser, POLICY, rows_max=1_024)
     with refused("5.2", "other rules"):
         verifier(north, other).verify(north.proof, north.commit)
     with refused("5.2", "not the rules and policy accepted"):
@@ -131,7 +130,7 @@ def test_other_rules(pair_in_full: Pair, rules: RuleSet) -> None:
 
 def test_other_policy(pair_in_full: Pair, rules: RuleSet) -> None:
     north, _ = pair_in_full
-    other = circuit_for(Full(), rules, HardenedPolicy(rows_min=100), rows_max=1_024)
+    other = circuit_for(Full(), rules, replace(POLICY, rows_min=100), rows_max=1_024)
     with refused("5.2", "another policy"):
         verifier(north, other).verify(north.proof, north.commit)
     with refused("5.2", "not the rules and policy accepted"):
@@ -148,7 +147,7 @@ def test_other_parameters(pair_in_full: Pair, rules: RuleSet) -> None:
     weaker = replace(Pinned.of(ours), parameters=fewer)
     with refused("5.6", "do not derive the pinned circuit"):
         replace(verifier(north), pinned=weaker).verify(north.proof, north.commit)
-    larger = circuit_for(Full(), rules, HardenedPolicy(), rows_max=2_048)
+    larger = circuit_for(Full(), rules, POLICY, rows_max=2_048)
     with refused("5.6", "another circuit"):
         verifier(north, larger).verify(north.proof, north.commit)
     with refused("5.8"):

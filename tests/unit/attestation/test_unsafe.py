@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sluice.admission.policy import HardenedPolicy, PaperPolicy
+from sluice.admission.policy import PaperPolicy
 from sluice.attestation.systems.registry import SystemName, circuit_for, find_system
 from sluice.attestation.systems.system import Circuit, System
 from sluice.attestation.systems.unsafe import RevealedTable, Unsafe
@@ -22,7 +22,7 @@ from sluice.invariants.measure import measure
 from sluice.invariants.ruleset import Liveness, Profile, RuleSet
 from sluice.telemetry.record import Record
 
-from .conftest import SYSTEM
+from .conftest import POLICY, SYSTEM
 
 SALT, CONTEXT = b"s" * 32, b"c" * 32
 
@@ -120,7 +120,7 @@ def test_it_states_the_hardened_policy_only(rules: RuleSet) -> None:
     with pytest.raises(SettingError, match="hardened policy"):
         circuit_for(SYSTEM, rules, PaperPolicy(), rows_max=4_096)
     with pytest.raises(SettingError, match="'paper-wide'"):
-        circuit_for(SYSTEM, paper, HardenedPolicy(), rows_max=4_096)
+        circuit_for(SYSTEM, paper, POLICY, rows_max=4_096)
 
 
 def test_circuits_of_nothing_are_refused(rules: RuleSet) -> None:
@@ -128,28 +128,29 @@ def test_circuits_of_nothing_are_refused(rules: RuleSet) -> None:
     assert rules.clean is not None
     clean = replace(rules.clean, severe=(), envelope=(), anchors=())
     with pytest.raises(EmptyRulesError, match="would say nothing"):
-        circuit_for(
-            SYSTEM, replace(rules, invariants=bounds, clean=clean), HardenedPolicy(), rows_max=4_096
-        )
+        circuit_for(SYSTEM, replace(rules, invariants=bounds, clean=clean), POLICY, rows_max=4_096)
     for rows in (100, 1 << 21):
-        with pytest.raises(SettingError, match="the policy takes batches of"):
-            circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=rows)
+        with pytest.raises(SettingError, match="the rules of 'line' take batches of"):
+            circuit_for(SYSTEM, rules, POLICY, rows_max=rows)
     levels = (*rules.clean.liveness, Liveness(level="S_PU4", rows=64, smallest_range=1.0))
     lively = replace(rules, clean=replace(rules.clean, liveness=levels))
-    with pytest.raises(RulesFileError, match="read S_PU4 without an instrument span"):
-        circuit_for(SYSTEM, lively, HardenedPolicy(), rows_max=4_096)
+    with pytest.raises(
+        RulesFileError,
+        match="S_PU4 .* must be a level of the file",
+    ):
+        circuit_for(SYSTEM, lively, POLICY, rows_max=4_096)
     spanless = tuple(replace(c, span=None) if c.name == "L_T1" else c for c in rules.channels)
     with pytest.raises(RulesFileError, match="instrument span"):
-        circuit_for(SYSTEM, replace(rules, channels=spanless), HardenedPolicy(), rows_max=4_096)
+        circuit_for(SYSTEM, replace(rules, channels=spanless), POLICY, rows_max=4_096)
 
 
 def test_the_circuit_is_named_by_all_it_rests_on(rules: RuleSet, circuit: Circuit) -> None:
     others = (
-        circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=2_048),
-        circuit_for(SYSTEM, rules, HardenedPolicy(rows_min=100), rows_max=4_096),
-        circuit_for(SYSTEM, replace(rules, plant="other"), HardenedPolicy(), rows_max=4_096),
+        circuit_for(SYSTEM, rules, POLICY, rows_max=2_048),
+        circuit_for(SYSTEM, rules, replace(POLICY, rows_min=100), rows_max=4_096),
+        circuit_for(SYSTEM, replace(rules, plant="other"), POLICY, rows_max=4_096),
     )
     assert len({circuit.identity, *(other.identity for other in others)}) == 4
-    again = circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=4_096)
+    again = circuit_for(SYSTEM, rules, POLICY, rows_max=4_096)
     assert again.identity == circuit.identity
     assert "rules" not in repr(circuit)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.admission.policy import HardenedPolicy
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.context import Interval
 from sluice.attestation.messages.messages import COMMITS, PROOFS, Commit, Proof
@@ -15,7 +14,7 @@ from sluice.attestation.systems.registry import circuit_for
 from sluice.errors import RefusedError, VerificationError
 from sluice.invariants.ruleset import RuleSet
 
-from .conftest import NOW, SYSTEM, PlantRun, run_plant
+from .conftest import NOW, POLICY, SYSTEM, PlantRun, run_plant
 
 
 def refused(step: str, verifier: Verifier, proof: bytes, commit: bytes) -> str:
@@ -114,9 +113,9 @@ def test_5_2_changed_after_signing(run: PlantRun) -> None:
 
 def test_5_2_other_rules_and_another_policy(run: PlantRun, rules: RuleSet) -> None:
     looser = replace(rules, invariants=rules.invariants[:-1])
-    softer = HardenedPolicy(rows_min=100)
+    softer = replace(POLICY, rows_min=100)
     for circuit in (
-        circuit_for(SYSTEM, looser, HardenedPolicy(), rows_max=4_096),
+        circuit_for(SYSTEM, looser, POLICY, rows_max=4_096),
         circuit_for(SYSTEM, rules, softer, rows_max=4_096),
     ):
         other = Verifier(
@@ -267,9 +266,9 @@ def test_replay_for_another_number_of_rows(run: PlantRun) -> None:
 
 def test_replay_under_other_rules_policy_or_largest_batch(run: PlantRun, rules: RuleSet) -> None:
     for circuit in (
-        circuit_for(SYSTEM, replace(rules, plant="other"), HardenedPolicy(), rows_max=4_096),
-        circuit_for(SYSTEM, rules, HardenedPolicy(rows_min=100), rows_max=4_096),
-        circuit_for(SYSTEM, rules, HardenedPolicy(), rows_max=2_048),
+        circuit_for(SYSTEM, replace(rules, plant="other"), POLICY, rows_max=4_096),
+        circuit_for(SYSTEM, rules, replace(POLICY, rows_min=100), rows_max=4_096),
+        circuit_for(SYSTEM, rules, POLICY, rows_max=2_048),
     ):
         pinned = Pinned.of(circuit)
         other = Verifier(system=SYSTEM, circuit=circuit, pinned=pinned)
