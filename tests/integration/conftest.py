@@ -1,11 +1,11 @@
 """Federations to run as processes of their own: founded and joined once, copied for each test."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from sluice.admission.acceptance import ObjectionKind
 from sluice.admission.policy import HardenedPolicy, accept
 from sluice.detector.autoencoder import Descent
 from sluice.invariants.mining.profiles import mine
@@ -45,8 +45,10 @@ class Ground:
         rules = mine(record.rows(0, fit), record.rows(fit, calibrate), profile=Profile.HARDENED)
         save_rules(rules, rules_file)
         # Channels that no rule reads are declared, as an approver would do after asking why.
-        asked = (re.search(r"[A-Z]+\d+", each.subject) for each in accept(rules, HardenedPolicy()))
-        named = dict.fromkeys(found.group() for found in asked if found)
+        named = dict.fromkeys(
+            each.found if each.kind is ObjectionKind.UNEXPLAINED_STANDBY else each.subject
+            for each in accept(rules, HardenedPolicy())
+        )
         reasons = "".join(f'{name} = "nothing meters it"\n' for name in named)
         return cls(
             record=path,

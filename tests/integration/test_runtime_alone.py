@@ -85,7 +85,9 @@ def test_a_plant_joins_and_runs(clean: Clean) -> None:
     """The plant starts its node and keeps trying to reach a coordinator that is not there."""
     split = ("--fit", "0:4320", "--calibrate", "4320:8640")
     clean.run("mine", "plant.csv", *split, "--out", "own.json")
+    clean.run("rules", "policy", "--out", "policy.toml", "--declare", "S_PU4=runs if S_PU3 fails")
     reference = ("--reference", "plant.csv", "--rows", "4320:8640", "--largest", "1024")
+    reference += ("--policy", "policy.toml")
     clean.run("coordinator", "init", "water", *reference, "--rounds", "1", "--port", "18999")
     clean.run("coordinator", "invite", "water", "north", "--out", "north.invitation")
     rows = ("--record", "plant.csv", "--rows", "8640:9240", "--rules", "own.json")

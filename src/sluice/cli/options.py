@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllowEmpty",
+    "Declare",
     "Every",
     "FillWith",
     "FormatName",
@@ -25,6 +26,7 @@ __all__ = [
     "PolicyName",
     "RecordPath",
     "SkipSeconds",
+    "declarations",
     "open_gate",
     "open_record",
     "range_of",
@@ -142,6 +144,29 @@ PolicyName = Annotated[
 AllowEmpty = Annotated[
     bool, typer.Option("--allow-empty", help="Continue even if the rules contain no physics.")
 ]
+
+
+Declare = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--declare",
+        metavar="TAG=REASON",
+        help="Why a channel has no rule, or may stand still; repeatable.",
+    ),
+]
+
+
+def declarations(texts: list[str] | None) -> dict[str, str]:
+    """Return the reasons of `--declare TAG=REASON`, by tag."""
+    declared: dict[str, str] = {}
+    for text in texts or ():
+        tag, tie, reason = (part.strip() for part in text.partition("="))
+        if not (tag and tie and reason):
+            raise SettingError(f"--declare is {text!r}; write TAG=REASON, such as P102='standby'")
+        if tag in declared:
+            raise SettingError(f"--declare names {tag!r} twice; give one reason for it")
+        declared[tag] = reason
+    return declared
 
 
 def open_gate(rules_path: Path, policy_name: str | None, *, allow_empty: bool) -> "Gate":

@@ -1,17 +1,27 @@
 """`sluice rules`: show rules in words, seal them, compare them, check them against a policy."""
 
+import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sluice.admission import BUILT_IN, Objection, policy_hash, read_policy, unsound, write_policy
+from sluice.admission import (
+    BUILT_IN,
+    HardenedPolicy,
+    Objection,
+    policy_hash,
+    read_policy,
+    unsound,
+    write_policy,
+)
 from sluice.admission import accept as judge_rules
 from sluice.cli.console import Json, emit, out, table
+from sluice.cli.options import Declare, declarations
 from sluice.errors import RulesFileError, SettingError
 from sluice.invariants import (
     Change,
@@ -30,7 +40,7 @@ from sluice.invariants import (
     unit_of,
 )
 
-__all__ = ["app", "change_payload", "declared_in", "rule_payload", "show_rules"]
+__all__ = ["app", "change_payload", "rule_payload", "show_rules"]
 
 app = typer.Typer(no_args_is_help=True, help="Show, seal, compare and accept rules files.")
 
@@ -116,19 +126,23 @@ def accept(
     last: Annotated[
         Path | None, typer.Option(help="The last accepted rules of this plant.")
     ] = None,
+    declare: Declare = None,
     json: Json = False,
 ) -> None:
     """Check a plant's rules against the coordinator's policy; exit 0 if accepted, 3 if not.
 
-    The command reads rules files only, never telemetry.
+    The command reads rules files only, never telemetry. --declare shows what the verdict would be
+    if the approver declared these reasons; it declares nothing.
 
     Example: [bold]sluice rules accept rules.json --policy policy.toml --last accepted.json[/bold]
     """
     required = read_policy(policy)
     if not required.integers:
         raise SettingError("the paper policy requires nothing of rules; give a hardened policy")
-    rules = load_rules(file)
-    objections = judge_rules(rules, required, last=load_rules(last) if last else None)
+    rules, accepted = load_rules(file), load_rules(last) if last else None
+    declared = declarations(declare)
+    _refuse_unknown_tags(declared, rules, *([accepted] if accepted else []))
+    objections = judge_rules(rules, required, last=accepted, declared=declared)
     if json:
         emit(
             {
@@ -150,19 +164,37 @@ def accept(
         raise typer.Exit(3)
 
 
+def _refuse_unknown_tags(declared: Mapping[str, str], *files: RuleSet) -> None:
+    """Refuse a reason for a channel or rule that no file has: it is a misprint."""
+    named = {channel.name for file in files for channel in file.channels}
+    named |= {rule.name for file in files for rule in file.invariants}
+    for tag in declared:
+        if tag not in named:
+            near = difflib.get_close_matches(tag, named, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "name a channel"
+            raise SettingError(f"--declare names {tag!r}, which no rules file has; {hint}")
+
+
 @app.command()
 def policy(
     out_path: Annotated[Path, typer.Option("--out", help="The policy file to write.")],
     kind: Annotated[
         PolicyKind, typer.Option(help="The built-in policy to write.")
     ] = PolicyKind.HARDENED,
+    declare: Declare = None,
     json: Json = False,
 ) -> None:
     """Write a built-in policy with all its budgets to a file that you can edit.
 
+    --declare writes reasons to [acceptance.reasons]. They hold for every plant under the policy.
+
     Example: [bold]sluice rules policy --out policy.toml[/bold]
     """
-    chosen = BUILT_IN[kind.value]
+    chosen, reasons = BUILT_IN[kind.value], declarations(declare)
+    if reasons:
+        if not isinstance(chosen, HardenedPolicy):
+            raise SettingError("the paper policy requires nothing of rules, so it takes no reasons")
+        chosen = replace(chosen, acceptance=replace(chosen.acceptance, reasons=reasons))
     write_policy(chosen, out_path)
     if json:
         emit({"kind": kind.value, "hash": policy_hash(chosen)})
@@ -208,10 +240,7 @@ def approve(
         bool,
         typer.Option("--looser", help="The rules may be looser than the plant's last ones."),
     ] = False,
-    declare: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TAG=REASON", help="Why a channel needs no rule; may be repeated."),
-    ] = None,
+    declare: Declare = None,
     policy: Annotated[
         str, typer.Option(help="The coordinator's policy, to warn of what it will refuse.")
     ] = "hardened",
@@ -229,7 +258,7 @@ def approve(
     from sluice.files import atomically
 
     signed = approve_file(
-        file, SigningKey.load(key_path), client=plant, looser=looser, declared=declared_in(declare)
+        file, SigningKey.load(key_path), client=plant, looser=looser, declared=declarations(declare)
     )
     with atomically(out_path) as draft:
         draft.write_bytes(APPROVALS.write(signed))
@@ -256,17 +285,6 @@ def approve(
         )
     else:
         out.print(f"{out_path}: send it to the coordinator", markup=False)
-
-
-def declared_in(texts: list[str] | None) -> dict[str, str]:
-    """Parse declarations, each written as TAG=REASON."""
-    declared = {}
-    for text in texts or []:
-        channel, equals, reason = text.partition("=")
-        if not (channel and equals and reason):
-            raise SettingError(f"--declare takes TAG=REASON, got {text!r}")
-        declared[channel] = reason
-    return declared
 
 
 def rule_payload(rule: Invariant, rules: RuleSet) -> Mapping[str, object]:

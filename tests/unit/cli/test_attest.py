@@ -11,6 +11,8 @@ from typing import cast
 
 import pytest
 
+from sluice.admission.acceptance import Acceptance
+from sluice.admission.policy import HardenedPolicy, write_policy
 from sluice.attestation.log.chain import Log
 from sluice.attestation.log.entries import LogOpened, LogTerms
 from sluice.attestation.messages.messages import REGISTRATIONS
@@ -114,6 +116,13 @@ def test_from_set_up_to_verification(sluice: Run, folder: Path) -> None:
 
 
 def test_with_a_log_every_step_is_checked(sluice: Run, folder: Path) -> None:
+    shutil.rmtree(folder / "keys")
+    reasons = {"S_PU4": "runs only if S_PU3 fails"}
+    write_policy(HardenedPolicy(acceptance=Acceptance(reasons=reasons)), folder / "declared.toml")
+    sluice(
+        "attest", "setup", "--system", "unsafe", "--rules", folder / "rules.json",
+        "--policy", folder / "declared.toml", "--out", folder / "keys",
+    )  # fmt: skip
     commit(sluice, folder, "clean", "--federation", "water", "--client", "north")
     prove(sluice, folder)
     keys, coordinator, approver = (

@@ -141,7 +141,9 @@ def test_empty_rules_need_leave(sluice: Run, folder: Path, tmp_path: Path) -> No
     rules = load_rules(folder / "rules.json")
     bounds = tuple(rule for rule in rules.invariants if not rule.kind.physical)
     assert rules.clean is not None
-    clean = replace(rules.clean, severe=(), envelope=(), anchors=())
+    names = {rule.name for rule in bounds}
+    severe = tuple(fact for fact in rules.clean.severe if fact.rule in names)
+    clean = replace(rules.clean, severe=severe, envelope=(), anchors=())
     save_rules(replace(rules, invariants=bounds, clean=clean), tmp_path / "empty.json")
     arguments = ("check", folder / "clean.parquet", "--rules", tmp_path / "empty.json", "--json")
     seen = sluice(*arguments)

@@ -39,7 +39,9 @@ def test_from_nothing_to_a_plant_that_has_joined(  # noqa: PLR0915 - one story
     write(line, Path("line.csv"), FileLayout.CSV)
     rules = mine(line.rows(0, 4_320), line.rows(4_320, 8_640), profile=Profile.HARDENED)
     save_rules(rules, Path("rules.json"))
-    run("coordinator", "init", "water", "--reference", "line.csv", "--rows", "4320:8640")
+    run("rules", "policy", "--out", "policy.toml", "--declare", "S_PU4=runs if S_PU3 fails")
+    founded = ("--reference", "line.csv", "--rows", "4320:8640", "--policy", "policy.toml")
+    run("coordinator", "init", "water", *founded)
     run("coordinator", "init", "water", "--reference", "line.csv", expect=2)
     run("coordinator", "invite", "water", "north", "--out", "north.invitation")
     assert Path("north.invitation").stat().st_mode & 0o777 == 0o600

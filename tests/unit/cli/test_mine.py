@@ -164,7 +164,9 @@ def test_update_tells_what_drifted_and_loosens_nothing(
     after = {rule.name: rule for rule in load_rules(new).invariants}
     physical = {name for name, rule in after.items() if rule.kind.physical}
     assert all(after[name].tolerance <= before[name] for name in physical & before.keys())
-    assert sluice("rules", "accept", new, "--policy", "hardened", "--last", old).code == 0
+    idle = ("--declare", "S_PU4=runs only if S_PU3 fails")
+    accepted = sluice("rules", "accept", new, "--policy", "hardened", "--last", old, *idle)
+    assert accepted.code == 0, accepted.out
     shown = sluice("mine", april, "--out", new, *HALVES, "--update", old, "--quiet")
     assert "Kept unchanged (--widen allows these rules to loosen)" in shown.out
     assert "Clean data of this plant may now be refused" in shown.out

@@ -15,6 +15,7 @@ from sluice.lab.plants.catalogue import simulate
 from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
+IDLE = ("--declare", "S_PU4=runs only if S_PU3 fails")
 
 
 @pytest.fixture(scope="module")
@@ -105,34 +106,77 @@ def test_a_damaged_file_is_named_as_the_user_named_it(sluice: Run, tmp_path: Pat
 def test_accept_exits_0_or_3(sluice: Run, file: Path, tmp_path: Path, mined: RuleSet) -> None:
     last = tmp_path / "last.json"
     save_rules(mined, last)
-    seen = sluice("rules", "accept", file, "--policy", "hardened", "--last", last, "--json")
+    asked = ("rules", "accept", file, "--policy", "hardened", *IDLE)
+    seen = sluice(*asked, "--last", last, "--json")
     assert (seen.code, seen.json) == (0, {"accepted": True, "objections": [], "reasons": []})
     set_tolerance(file, 1.5)
     sluice("rules", "seal", file)
-    assert sluice("rules", "accept", file, "--policy", "hardened").code == 0
-    seen = sluice("rules", "accept", file, "--policy", "hardened", "--last", last, "--json")
+    assert sluice(*asked).code == 0
+    seen = sluice(*asked, "--last", last, "--json")
     assert (seen.code, seen.json["accepted"]) == (3, False)
-    (reason,) = cast("list[str]", seen.json["reasons"])
-    assert reason.startswith("S_PU1~F_PU1: tolerance")
-    (objection,) = cast("list[dict[str, str]]", seen.json["objections"])
-    assert objection["kind"] == "looser-than-last"
-    assert objection["subject"] == "S_PU1~F_PU1"
-    assert objection["sentence"] == reason
-    assert objection["found"] and objection["allowed"] and objection["remedy"]  # noqa: PT018
-    shown = sluice("rules", "accept", file, "--policy", "hardened", "--last", last)
+    reasons = cast("list[str]", seen.json["reasons"])
+    assert reasons[0].startswith("S_PU1~F_PU1: tolerance")
+    listed = cast("list[dict[str, str]]", seen.json["objections"])
+    assert [one["kind"] for one in listed] == ["looser-than-last", "larger-residual"]
+    for objection, reason in zip(listed, reasons, strict=True):
+        assert set(objection) == {"kind", "subject", "found", "allowed", "remedy", "sentence"}
+        assert objection["subject"] == "S_PU1~F_PU1"
+        assert objection["sentence"] == reason
+        assert objection["found"] and objection["allowed"] and objection["remedy"]  # noqa: PT018
+    shown = sluice(*asked, "--last", last)
     assert shown.code == 3
-    assert reason in shown.out
+    assert reasons[0] in shown.out
+
+
+def test_accept_shows_what_an_approver_would_have_to_declare(sluice: Run, file: Path) -> None:
+    """The plant's own text says that the pump hardly ever switched, which decides nothing."""
+    seen = sluice("rules", "accept", file, "--policy", "hardened", "--json")
+    (objection,) = cast("list[dict[str, str]]", seen.json["objections"])
+    assert (seen.code, objection["kind"], objection["subject"]) == (
+        3,
+        "uncovered-actuator",
+        "S_PU4",
+    )
+    assert "S_PU4 in [acceptance.reasons] of the policy" in objection["remedy"]
+    assert "sluice rules approve --declare S_PU4=REASON" in objection["remedy"]
+    assert sluice("rules", "accept", file, "--policy", "hardened", *IDLE).code == 0
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (["S_PU4"], "--declare is 'S_PU4'; write TAG=REASON"),
+        (["S_PU4= "], "--declare is 'S_PU4= '; write TAG=REASON"),
+        (["S_PU5=idle"], "--declare names 'S_PU5', which no rules file has; did you mean 'S_PU"),
+        (["S_PU4=idle", "S_PU4=dry"], "--declare names 'S_PU4' twice"),
+    ],
+)
+def test_a_declaration_names_a_channel_and_a_reason(
+    sluice: Run, file: Path, declared: list[str], message: str
+) -> None:
+    options = [option for text in declared for option in ("--declare", text)]
+    seen = sluice("rules", "accept", file, "--policy", "hardened", *options)
+    assert (seen.code, seen.out) == (2, "")
+    assert message in seen.err
 
 
 def test_accept_reads_a_policy_file(sluice: Run, file: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     assert sluice("rules", "policy", "--out", policy).code == 0
     assert read_policy(str(policy)) == HardenedPolicy()
+    assert sluice("rules", "accept", file, "--policy", policy).code == 3
+    assert sluice("rules", "policy", "--out", policy, *IDLE).code == 0
+    declared = read_policy(str(policy))
+    assert isinstance(declared, HardenedPolicy)
+    assert declared.acceptance.reasons == {"S_PU4": "runs only if S_PU3 fails"}
     assert sluice("rules", "accept", file, "--policy", policy).code == 0
     policy.write_text(policy.read_text().replace("rules_min = 3", "rules_min = 99"))
     seen = sluice("rules", "accept", file, "--policy", policy)
     assert seen.code == 3
     assert "the policy requires 99" in seen.out
+    seen = sluice("rules", "policy", "--out", policy, "--kind", "paper", *IDLE)
+    assert (seen.code, seen.out) == (2, "")
+    assert "takes no reasons" in seen.err
 
 
 @pytest.mark.parametrize(

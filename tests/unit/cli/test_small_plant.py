@@ -18,7 +18,9 @@ from tests.unit.invariants.small_plant import BOUNDED, COUPLED, EVERY_RULE, RATE
 
 Run = Callable[..., Outcome]
 Rows = list[dict[str, object]]
-POLICY = HardenedPolicy(rows_min=1, margins=Margins(alpha=0.1, envelope_points=0.25))
+POLICY = HardenedPolicy(
+    rows_min=1, margins=Margins(alpha=0.1, envelope_points=0.25, anchor_points=0.125)
+)
 
 
 def write_csv(columns: Mapping[str, Sequence[float]], path: Path) -> None:

@@ -132,7 +132,7 @@ def line_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return record, folder / "rules.json"
 
 
-POLICY = 'kind = "hardened"\n'
+POLICY = 'kind = "hardened"\n[acceptance.reasons]\nS_PU4 = "runs only if S_PU3 fails"\n'
 Founder = Callable[..., Consortium]
 
 

@@ -7,13 +7,17 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from sluice.admission import Gate, HardenedPolicy, Objection, Policy, accept
 from sluice.invariants import Profile, RuleSet
 from sluice.invariants.mining import mine
 from sluice.lab.attacks import Loosening
-from sluice.telemetry import Record
+from sluice.telemetry import Record, Role
 
 __all__ = ["Loosened", "LooseningTable", "loosening"]
+
+SEEN = 12  # rows in which a state must be seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +71,38 @@ def loosening(  # noqa: PLR0913 - the plant's rows, its preparation, its batch a
     """Mine twice, check acceptance with and without the true rules, judge the batch by both.
 
     Under the paper's policy the paper's wide rules are mined. Acceptance always applies the
-    hardened policy, and refuses a file without facts on clean batches.
+    hardened policy, and refuses a file without facts on clean batches. Actuators that hardly ever
+    switched are declared, so that acceptance is about the preparation.
     """
     profile = Profile.HARDENED if policy.integers else Profile.PAPER_WIDE
     true = mine(fit, calibration, profile=profile)
     poisoned_rules = mine(fit, prepare(calibration, true, seed=seed), profile=profile)
     acceptance_policy = policy if policy.integers else HardenedPolicy()
+    declared = _idle(fit)
     before, after = _judged(poisoned, true, policy), _judged(poisoned, poisoned_rules, policy)
     return LooseningTable(
         rules=_compared(true, poisoned_rules),
-        refused_true=_sentences(accept(true, acceptance_policy)),
-        refused_alone=_sentences(accept(poisoned_rules, acceptance_policy)),
-        refused_beside_last=_sentences(accept(poisoned_rules, acceptance_policy, last=true)),
+        refused_true=_sentences(accept(true, acceptance_policy, declared=declared)),
+        refused_alone=_sentences(accept(poisoned_rules, acceptance_policy, declared=declared)),
+        refused_beside_last=_sentences(
+            accept(poisoned_rules, acceptance_policy, last=true, declared=declared)
+        ),
         violating_before=before[0],
         violating_after=after[0],
         admitted_before=before[1],
         admitted_after=after[1],
     )
+
+
+def _idle(fit: Record) -> dict[str, str]:
+    """Declare the actuators that hardly ever switched, as an approver who saw the rows would do."""
+    declared = {}
+    for channel in fit.of_role(Role.ACTUATOR):
+        assert channel.codes is not None
+        states = np.rint(fit.column(channel.name))
+        if min((states == channel.codes.off).sum(), np.isin(states, channel.codes.on).sum()) < SEEN:
+            declared[channel.name] = "it hardly ever switched"
+    return declared
 
 
 def _sentences(objections: tuple[Objection, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sluice.admission.policy import HardenedPolicy
 from sluice.invariants.budgets import Margins
 from sluice.invariants.measure import measure
-from sluice.invariants.relations import Rate, Window
+from sluice.invariants.relations import Balance, Coupling, Rate, Window
 from sluice.invariants.residuals import anchors
 from sluice.invariants.ruleset import CleanFacts, CleanShare, Profile, RuleSet
 from sluice.lab.attacks.projection.attack import project
@@ -21,8 +21,7 @@ from .projection_cases import balance, cases, coupling, drawn, record_of, rules_
 
 def hardened(rules: RuleSet, *, severe: float = 0.0) -> RuleSet:
     """Give rules the clean facts that budgets come from."""
-    names = [rule.name for rule in rules.invariants]
-    windows = [rule.name for rule in rules.invariants if isinstance(rule.relation, Window)]
+    names = {rule.name: rule.relation for rule in rules.invariants}
     facts = CleanFacts(
         batch_rows=100,
         batches=1,
@@ -31,9 +30,21 @@ def hardened(rules: RuleSet, *, severe: float = 0.0) -> RuleSet:
         refused_upper=1.0,
         violating_share=0.0,
         segments_per_row=1.0,
-        severe=tuple(CleanShare(rule=name, share=severe) for name in names),
-        envelope=(),
-        anchors=tuple(CleanShare(rule=name, share=0.0) for name in windows),
+        severe=tuple(
+            CleanShare(rule=name, share=severe)
+            for name, relation in names.items()
+            if isinstance(relation, Coupling | Balance | Rate)
+        ),
+        envelope=tuple(
+            CleanShare(rule=name, share=1.0)
+            for name, relation in names.items()
+            if isinstance(relation, Coupling)
+        ),
+        anchors=tuple(
+            CleanShare(rule=name, share=0.0)
+            for name, relation in names.items()
+            if isinstance(relation, Window)
+        ),
         liveness=(),
         repeats=(),
     )
@@ -84,7 +95,8 @@ def test_a_window_has_anchors_of_its_own_to_break() -> None:
     window = Window(name="dL1/8", level="L1", terms=(), constant=0.0, rows=8, averaged=False)
     rules = hardened(rules_of(coupling(), window))
     for extra in range(5):
-        found = project(record_of(values), rules, hardened_policy(0.05, anchor_extra=extra))
+        share = (extra + 0.5) / (2 * 40 / 8)
+        found = project(record_of(values), rules, hardened_policy(0.05, anchor_points=share))
         level = found.record.column("L1")
         at = anchors(40, 8)
         assert (np.abs(level[at] - level[at - 8]) > 0.3).sum() <= extra

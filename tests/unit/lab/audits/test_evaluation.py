@@ -150,9 +150,9 @@ def test_an_admitted_splice_is_state_matched_only_if_every_rule_holds_at_its_joi
         alpha=0.99,
         severe_multiple=1e9,
         envelope_points=1.0,
-        anchor_extra=1_000,
+        anchor_points=1.0,
         liveness_share=0.0,
-        repeat_rows=1_000,
+        repeat_points=1.0,
     )
     policy = HardenedPolicy(margins=margins)  # admits whatever it is shown
     wide = replace(
