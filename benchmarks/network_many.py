@@ -174,7 +174,7 @@ class Case:
             port=18_443,
             link_port=18_000,
             reference=TrainingRows(record=str(self.record), start=CLEAN // 2, stop=CLEAN),
-            policy='kind = "hardened"\n',
+            policy='kind = "hardened"\n[acceptance.reasons]\nS_PU4 = "runs only if S_PU3 fails"\n',
             system=self.system,
             rows_max=ROWS,
             descent=Descent(epochs=1, batch=256),

