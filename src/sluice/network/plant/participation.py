@@ -29,6 +29,7 @@ def node_of(plant: PlantFolder) -> Node:
         proxy=f"{terms.host}:{terms.port}",
         authority=plant.authority.resolve(),
         key=plant.node_key.resolve(),
+        memory=(plant.folder / "node.number").resolve(),
     )
 
 
