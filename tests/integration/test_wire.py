@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -60,11 +61,14 @@ class Flower:
     wire: FlowerWire
     attacker: FleetClient
     plants: dict[str, Echo] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    asks: int = 0
 
     def ask(self, *plants: str, seconds: float = 30.0) -> dict[str, tuple[bytes, float]]:
         """Ask plants; return each answer and after how many seconds it came."""
         began = time.monotonic()
-        questions = {plant: f"{plant}?".encode() for plant in plants}
+        self.asks += 1
+        questions = {plant: f"{self.asks}: {plant}?".encode() for plant in plants}
         return {
             plant: (answer, time.monotonic() - began)
             for plant, answer in self.wire.ask(questions, seconds=seconds)
@@ -160,7 +164,10 @@ def flower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flower]:
         path = folder / f"{name}.key"
         raw = keys[name].private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
         path.write_bytes(raw)
-        node = Node(proxy=link.address, authority=authority, key=path)
+        node = Node(
+            proxy=link.address, authority=authority, key=path, memory=folder / f"{name}.number"
+        )
+        running.nodes[name] = node
         running.plants[name] = Echo()
         nodes.append(
             threading.Thread(target=serving, args=(node, running.plants[name]), daemon=True)
@@ -191,7 +198,7 @@ def signed_in(flower: Flower) -> None:
 def test_honest_plants_answer_within_seconds(flower: Flower) -> None:
     answers = flower.ask(*HONEST)
     assert {name: answer for name, (answer, _) in answers.items()} == {
-        name: f"an answer to {name}?".encode() for name in HONEST
+        name: f"an answer to {flower.asks}: {name}?".encode() for name in HONEST
     }
     assert flower.wire.present() >= set(HONEST)
 
@@ -219,7 +226,7 @@ def test_a_reply_whose_objects_arrive_late_counts(flower: Flower) -> None:
     def late(client: FleetClient, question: Received) -> None:
         announced = client.announce(question, client.answer(b"late but in time"))
         time.sleep(2)
-        for object_id in announced.awaited:
+        for object_id in reversed(announced.awaited):  # the answer's bytes come last
             assert client.push(announced, object_id)
 
     answers, _ = flower.attacked(late)
@@ -314,12 +321,32 @@ def test_an_answer_to_a_phase_that_has_ended_is_not_taken_for_one_of_the_next(
     flower: Flower,
 ) -> None:
     taken: list[Received] = []
-    questions = dict.fromkeys((ATTACKER, *HONEST), b"?")
+    questions = dict.fromkeys((ATTACKER, *HONEST), b"the last phase")
     with flower.attacks(lambda _, question: taken.append(question)):
         dict(flower.wire.ask(questions, seconds=SLOW_S, quorum=len(HONEST), grace_s=2.0))
     assert len(taken) == 1
     flower.attacker.reply(taken[0], b"too late")
     assert set(flower.ask(ATTACKER, *HONEST, seconds=4.0)) == set(HONEST)
+
+
+def test_an_answer_to_the_same_question_asked_again_counts(flower: Flower) -> None:
+    taken: list[Received] = []
+    questions = dict.fromkeys((ATTACKER, *HONEST), b"the same")
+    with flower.attacks(lambda _, question: taken.append(question)):
+        dict(flower.wire.ask(questions, seconds=SLOW_S, quorum=len(HONEST), grace_s=2.0))
+        flower.attacker.reply(taken[0], b"slow")
+        answers = dict(flower.wire.ask({ATTACKER: b"the same"}, seconds=SLOW_S))
+    assert answers == {ATTACKER: b"slow"}
+    assert len(taken) == 1  # it was not sent again
+
+
+def test_answers_that_arrive_while_the_caller_is_busy_are_not_lost(flower: Flower) -> None:
+    answers: dict[str, bytes] = {}
+    for plant, answer in flower.wire.ask(dict.fromkeys(HONEST, b"all at once"), seconds=4.0):
+        answers[plant] = answer
+        if len(answers) == 1:
+            time.sleep(5)  # it verifies the first answer until the time is up
+    assert set(answers) == set(HONEST)
 
 
 def test_a_plant_that_never_answers_is_asked_a_few_times_only(
@@ -349,6 +376,16 @@ def test_two_hundred_questions_leave_nothing_behind_in_flower(flower: Flower) ->
             memory.append(flower.memory_mb())
     assert len(held) > 30
     assert memory[1] - memory[0] < 20, memory  # MB; 40 rounds sent 48 MB, and 12 MB came too late
+
+
+def test_a_plant_that_was_killed_is_back_at_once(flower: Flower) -> None:
+    node = flower.nodes["north"]  # Flower takes it for online, as after a kill
+    unknown = Fleet(replace(node, memory=None))
+    with pytest.raises(httpx.HTTPStatusError, match="412"):
+        unknown.sign_in()
+    again = Fleet(node)
+    again.sign_in()
+    assert again.pull() is None
 
 
 def test_a_flower_that_is_killed_loses_no_plant(flower: Flower) -> None:

@@ -142,7 +142,7 @@ def test_each_question_is_answered_once() -> None:
 def test_a_loop_that_ended_is_replaced_by_a_new_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    errors: list[BaseException | None] = [httpx.ReadTimeout("no answer")] * 3
+    errors: list[BaseException | None] = [httpx.ReadTimeout("no answer")] * node_module.TRIES
     coordinator = Coordinator(["one"], calls={"pull": errors})
     served(coordinator, Echo(), until=lambda: bool(coordinator.answers))
     assert len(coordinator.connections) == 2

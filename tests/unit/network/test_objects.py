@@ -43,7 +43,7 @@ def test_the_objects_are_those_of_flowers_own_message(size: int) -> None:
 @example(b"")
 def test_an_object_gives_back_its_bytes(content: bytes) -> None:
     ours = packed(metadata_to_proto(METADATA), content)
-    assert unpacked(ours.objects[0][1]) == content
+    assert unpacked(ours.objects[-1][1]) == content
 
 
 @given(st.binary(max_size=300))

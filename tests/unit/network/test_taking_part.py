@@ -84,6 +84,7 @@ class Proxy:
     pause_s: float = 0.0  # between two bytes
     sent: int = 0
     seen: list[str] = field(default_factory=list)  # the names of the clients
+    calls: list[str] = field(default_factory=list)
 
     def handler(self) -> type[http.server.BaseHTTPRequestHandler]:
         proxy = self
@@ -94,6 +95,7 @@ class Proxy:
                 raw = self.connection.getpeercert(binary_form=True)
                 subject = x509.load_der_x509_certificate(raw or b"").subject
                 proxy.seen.append(subject.rfc4514_string())
+                proxy.calls.append(self.path.rpartition("/")[2])
                 self.rfile.read(int(self.headers["Content-Length"]))
                 self.send_response(200)
                 length = proxy.announced if proxy.announced is not None else len(proxy.body)
@@ -186,6 +188,24 @@ def test_a_node_does_not_talk_to_a_coordinator_of_another_authority(
         fleet.sign_in()
     fleet.sign_off()
     assert not proxy.seen
+
+
+def test_a_node_remembers_the_number_that_flower_gave_it(
+    node: Node, proxy: Proxy, tmp_path: Path
+) -> None:
+    remembering = replace(node, memory=tmp_path / "node.number")
+    Fleet(remembering).sign_in()
+    Fleet(remembering).sign_in()
+    assert (tmp_path / "node.number").read_text(encoding="ascii") == "7\n"
+    assert proxy.calls == ["activate-node", "send-node-heartbeat"]
+
+
+def test_a_node_whose_number_is_unreadable_signs_in_as_new(
+    node: Node, proxy: Proxy, tmp_path: Path
+) -> None:
+    (tmp_path / "node.number").write_text("seven", encoding="ascii")
+    Fleet(replace(node, memory=tmp_path / "node.number")).sign_in()
+    assert proxy.calls == ["activate-node"]
 
 
 def test_a_response_that_announces_too_many_bytes_is_not_read(node: Node, proxy: Proxy) -> None:

@@ -39,6 +39,7 @@ def node_of(plant: PlantFolder) -> Node:
         key=plant.node_key.resolve(),
         certificate=plant.certificate.resolve(),
         certificate_key=plant.certificate_key.resolve(),
+        memory=(plant.folder / "node.number").resolve(),
     )
 
 

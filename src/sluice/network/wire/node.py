@@ -40,6 +40,7 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from sluice.errors import SettingError
+from sluice.files import atomically
 from sluice.network.wire.objects import (
     HEAD_BYTES,
     LOST,
@@ -61,7 +62,8 @@ BEAT_S, LIVES_S = 8.0, 15.0
 """Seconds between two heartbeats; Flower takes a node for gone after twice the second number."""
 CONTENT_S = 10.0
 """Seconds to wait for a question's content after its head; the coordinator sends both at once."""
-TRIES, TRY_AGAIN_S = 3, 0.5
+TRIES, TRY_AGAIN_S = 5, 0.25
+"""How often a call is tried, and the first pause, which doubles each time."""
 RECONNECT_S = 1.0
 SILENT_S = 90.0
 """Seconds without a successful call after which a loop counts as hanging."""
@@ -80,6 +82,7 @@ class Node:
     key: Path  # the node's P-384 private key, which signs its calls
     certificate: Path | None = None  # the plant's TLS client certificate
     certificate_key: Path | None = None
+    memory: Path | None = None  # holds the number that Flower gave the node last
 
     def trust(self) -> ssl.SSLContext:
         """Return the TLS settings: the federation's authority, and the plant's certificate."""
@@ -132,6 +135,7 @@ class Fleet:
     def __init__(self, node: Node) -> None:
         key = _private_key(node.key)
         self._public = public_key_to_bytes(key.public_key())
+        self._memory = node.memory
         trust = node.trust()
         self._calls = Calls(trust, largest=_largest_response, seconds=CALL_S)
         self._client = FleetHttpClient(
@@ -139,17 +143,43 @@ class Fleet:
             interceptors=[NodeAuthHttpInterceptor(key, key.public_key()), self._calls],
             verify=trust,
         )
-        self._name = NodeName()
+        self._name = NodeName(node_id=self._last())
 
     def sign_in(self) -> None:
-        """Tell Flower that the node is online."""
+        """Tell Flower that the node is online.
+
+        Flower refuses to activate a node that it still takes for online, as after the plant was
+        killed. Such a node goes on under its number.
+        """
+        if self._name.node_id and self._goes_on():
+            return
         request = ActivateNodeRequest(public_key=self._public, heartbeat_interval=LIVES_S)
         self._name = NodeName(node_id=self._client.ActivateNode(request).node_id)
+        if self._memory is not None:
+            with atomically(self._memory) as draft:
+                draft.write_text(f"{self._name.node_id}\n", encoding="ascii")
 
     def heartbeat(self) -> None:
         """Tell Flower that the node is still online."""
+        self._beat()
+
+    def _beat(self) -> bool:
         request = SendNodeHeartbeatRequest(node=self._name, heartbeat_interval=LIVES_S)
-        self._client.SendNodeHeartbeat(request)
+        return bool(self._client.SendNodeHeartbeat(request).success)
+
+    def _goes_on(self) -> bool:
+        """Whether Flower still knows the node by its last number."""
+        try:
+            return self._beat()
+        except httpx.HTTPStatusError:
+            return False
+
+    def _last(self) -> int:
+        """Return the number that Flower gave the node last; 0 if there is none."""
+        try:
+            return int(self._memory.read_text(encoding="ascii")) if self._memory else 0
+        except (OSError, ValueError):
+            return 0
 
     def pull(self) -> Incoming | None:
         """Return the next question, if there is one."""
@@ -397,7 +427,7 @@ class _Loop:
                 return result
             finally:
                 self._called = time.monotonic()
-            if self._stopped.wait(TRY_AGAIN_S):
+            if self._stopped.wait(TRY_AGAIN_S * 2 ** (TRIES - left - 1)):
                 return None
         return None
 

@@ -56,7 +56,7 @@ class Packed:
 
     head: Message
     tree: ObjectTree
-    objects: tuple[tuple[str, bytes], ...]  # id, content
+    objects: tuple[tuple[str, bytes], ...]  # id, content; the one with the bytes comes last
 
 
 def packed(metadata: Metadata, content: bytes) -> Packed:
@@ -70,7 +70,8 @@ def packed(metadata: Metadata, content: bytes) -> Packed:
     tree = ObjectTree(object_id=_id(leaf))
     for parent in (record, root):
         tree = ObjectTree(object_id=_id(parent), children=[tree])
-    objects = tuple((_id(each), each) for each in (leaf, record, root))
+    # The receiver deletes the message as soon as it has the bytes, so these are sent last.
+    objects = tuple((_id(each), each) for each in (root, record, leaf))
     return Packed(head=head, tree=tree, objects=objects)
 
 

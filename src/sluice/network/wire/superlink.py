@@ -8,6 +8,7 @@ The SuperLink keeps its queue in memory. Nothing in it outlives a question: the 
 again after a restart, and registers the plants' nodes again.
 """
 
+import hashlib
 import math
 import os
 import secrets
@@ -108,6 +109,8 @@ class PendingRequests:
 
 POLL_S, SLOWEST_POLL_S, SLOWER = 0.1, 0.5, 1.15
 """Seconds between two polls after an answer and later, and the factor from one to the other."""
+LATE_S = 10.0
+"""Seconds for which Flower keeps a question and its reply after the end of its phase."""
 SENT_AT_ONCE = 8
 """Questions that are sent before replies are pulled again."""
 SENT_IN_A_RUN = 64 * 1024 * 1024
@@ -193,6 +196,14 @@ class Spent:
     waiting_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """A question that was sent; a reply to it answers the same question asked again."""
+
+    plant: str
+    question: bytes  # its hash
+
+
 class FlowerWire:
     """Sends questions as Flower messages and receives answers as their replies."""
 
@@ -203,7 +214,8 @@ class FlowerWire:
         self._keys: dict[str, bytes] = {}
         self._nodes: dict[str, int] = {}
         self._run: FlowerRun | None = None
-        self._open: dict[str, str] = {}  # message -> plant, as long as Flower holds the message
+        self._open: dict[str, _Sent] = {}  # by message, until Flower has handed out its reply
+        self._arriving: dict[Reply, _Sent] = {}  # replies whose content has not arrived
         self._alone: set[str] = set()  # plants that have sent a head that is too long
         self._suspects: set[str] = set()  # plants of which one has
 
@@ -247,44 +259,65 @@ class FlowerWire:
         next poll.
         """
         cutoff = Cutoff(seconds=seconds, quorum=quorum, grace_s=grace_s)
-        pending, mine = PendingRequests(questions), _Mine()
-        pause = POLL_S
+        asked = {plant: _Sent(plant=plant, question=_hash(q)) for plant, q in questions.items()}
+        pending, pause = PendingRequests(questions), POLL_S
         if self._run is not None and self._run.sent > SENT_IN_A_RUN:
             self._drop()
-        try:
-            while pending.plants and cutoff.left_s > 0:
-                try:
-                    sent = self._send(pending, mine, questions, ttl=max(cutoff.left_s, 5.0))
-                    for plant, answer in self._pull(pending, mine):
-                        if answer:
-                            cutoff.answered()
-                        pause = POLL_S
-                        yield plant, answer
-                except LOST:
-                    self._drop()
-                    mine, sent = _Mine(), False
-                    pending.ask_all_again()
-                if not sent:
-                    waited = min(pause, max(0.0, cutoff.left_s))
-                    time.sleep(waited)
-                    self.spent.waiting_s += waited
-                    pause = min(pause * SLOWER, SLOWEST_POLL_S)
-        finally:
-            self._leave(mine)
+        with suppress(*LOST):
+            self._take_up(pending, asked)
+        while pending.plants and cutoff.left_s > 0:
+            try:
+                more = self._send(pending, asked, questions, ttl=cutoff.left_s + LATE_S)
+                for plant, answer in self._pull(pending, asked):
+                    if answer:
+                        cutoff.answered()
+                    pause = POLL_S
+                    yield plant, answer
+            except LOST:
+                self._drop()
+                more = False
+                pending.ask_all_again()
+            if not more:
+                waited = min(pause, max(0.0, cutoff.left_s))
+                time.sleep(waited)
+                self.spent.waiting_s += waited
+                pause = min(pause * SLOWER, SLOWEST_POLL_S)
+        if pending.plants and self._run is not None:
+            with suppress(*LOST):  # what arrived while the caller worked on another answer
+                yield from self._pull(pending, asked)
 
     def close(self) -> None:
         """End the run; its nodes stay registered."""
         self._drop()
 
+    def _take_up(self, pending: PendingRequests, asked: Mapping[str, _Sent]) -> None:
+        """Await the replies to questions that are asked again; let Flower delete all others."""
+        run = self._run
+        if run is None or run.lost:
+            return
+        now = time.monotonic()
+        for message, sent in list(self._open.items()):
+            if asked.get(sent.plant) == sent:
+                pending.asked(sent.plant, now)
+            elif sent.question:
+                self._open[message] = _Sent(plant=sent.plant, question=b"")  # content deleted
+                run.forget(message)
+        for reply, sent in list(self._arriving.items()):
+            if asked.get(sent.plant) == sent:
+                pending.asked(sent.plant, now)
+            else:
+                del self._arriving[reply]
+                run.forget(reply.message)
+
     def _send(
         self,
         pending: PendingRequests,
-        mine: "_Mine",
+        asked: Mapping[str, _Sent],
         questions: Mapping[str, bytes],
         *,
         ttl: float,
     ) -> bool:
-        """Send the questions that are due, some at a time; return whether more may be due."""
+        """Send the questions that are due, some at a time; return whether more are due."""
         run, began = self._running(), time.monotonic()
         due = pending.due(began)
         if away := pending.away.intersection(due):
@@ -298,33 +331,36 @@ class FlowerWire:
             if message is None:
                 pending.lost(plant, time.monotonic())  # it has not connected yet
             else:
-                self._open[message] = mine.asked[message] = plant
+                self._open[message] = asked[plant]
                 pending.asked(plant, time.monotonic())
         self.spent.sending_s += time.monotonic() - began
         return len(due) > SENT_AT_ONCE
 
-    def _pull(self, pending: PendingRequests, mine: "_Mine") -> Iterator[tuple[str, bytes]]:
+    def _pull(
+        self, pending: PendingRequests, asked: Mapping[str, _Sent]
+    ) -> Iterator[tuple[str, bytes]]:
         """Yield the answers that have arrived, one at a time, so that one at most is in memory."""
         run, began = self._running(), time.monotonic()
         for reply in self._heads(run):
-            self._open.pop(reply.answers, None)
-            plant = mine.asked.pop(reply.answers, None)
-            if plant in pending.plants and not reply.lost:
-                mine.arriving[reply] = plant
+            sent = self._open.pop(reply.answers, None)
+            wanted = sent is not None and asked.get(sent.plant) == sent
+            if sent is not None and wanted and not reply.lost:
+                self._arriving[reply] = sent
                 continue
             run.forget(reply.message)  # it comes too late, or is Flower's own
-            if plant is not None and reply.lost:
+            if sent is not None and reply.lost:
                 run.forget(reply.answers)
-                pending.lost(plant, time.monotonic())
-        for reply, plant in list(mine.arriving.items()):
-            answer = run.content(reply) if plant in pending.plants else b""
+                if wanted:
+                    pending.lost(sent.plant, time.monotonic())
+        for reply, sent in list(self._arriving.items()):
+            answer = run.content(reply) if sent.plant in pending.plants else b""
             if answer is None:
                 continue
-            del mine.arriving[reply]
+            del self._arriving[reply]
             run.forget(reply.message)
-            if pending.answered(plant):
+            if pending.answered(sent.plant):
                 self.spent.pulling_s += time.monotonic() - began
-                yield plant, answer
+                yield sent.plant, answer
                 began = time.monotonic()
         self.spent.pulling_s += time.monotonic() - began
 
@@ -335,10 +371,10 @@ class FlowerWire:
         one, so that the plant with the long head costs another one its reply only once.
         """
         apart = self._alone | self._suspects
-        groups = [[message] for message, plant in self._open.items() if plant in apart]
-        groups.append([message for message, plant in self._open.items() if plant not in apart])
+        groups = [[message] for message, sent in self._open.items() if sent.plant in apart]
+        groups.append([m for m, sent in self._open.items() if sent.plant not in apart])
         for group in groups:
-            plants = {self._open[message] for message in group}
+            plants = {self._open[message].plant for message in group}
             try:
                 heads = list(run.replies(group))
             except OversizedError:
@@ -351,15 +387,6 @@ class FlowerWire:
                 if heads:
                     self._suspects -= plants
                 yield from heads
-
-    def _leave(self, mine: "_Mine") -> None:
-        """Let Flower delete the content of questions without an answer, and of partial answers."""
-        run = self._run
-        if run is None or run.lost:
-            return
-        with suppress(*LOST):
-            for message in (*mine.asked, *(reply.message for reply in mine.arriving)):
-                run.forget(message)
 
     def _online(self) -> frozenset[str]:
         with self._control() as control:
@@ -383,6 +410,7 @@ class FlowerWire:
         """End the run, so that Flower deletes its messages and their objects."""
         run, self._run = self._run, None
         self._open.clear()
+        self._arriving.clear()
         if run is not None:
             run.close()
             with suppress(*LOST), self._control() as control:
@@ -392,12 +420,8 @@ class FlowerWire:
         return _Control(self._link.address, self._trust)
 
 
-class _Mine:
-    """What one `ask` has under way."""
-
-    def __init__(self) -> None:
-        self.asked: dict[str, str] = {}  # message -> plant, without a reply yet
-        self.arriving: dict[Reply, str] = {}  # replies whose content has not arrived
+def _hash(question: bytes) -> bytes:
+    return hashlib.sha256(question).digest()
 
 
 class _Control:
