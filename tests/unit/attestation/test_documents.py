@@ -11,7 +11,6 @@ import pytest
 
 from sluice.attestation.messages.documents import Form, instant
 from sluice.attestation.messages.messages import (
-    APPROVALS,
     CHALLENGES,
     COMMITS,
     PROOFS,
@@ -20,6 +19,7 @@ from sluice.attestation.messages.messages import (
     draw_challenge,
     largest_proof_document,
 )
+from sluice.attestation.messages.orders import APPROVALS
 from sluice.attestation.messages.tokens import TOKENS
 from sluice.attestation.protocol.key_folder import PINNED
 from sluice.errors import DocumentError, SettingError
@@ -129,7 +129,7 @@ def test_the_spare_bits_of_base64_are_zero(run: PlantRun) -> None:
     ("form", "largest"),
     [
         (REGISTRATIONS, 8_192),
-        (APPROVALS, 2_048),
+        (APPROVALS, 16_384),
         (COMMITS, 8_192),
         (CHALLENGES, 2_048),
         (PROOFS, 4_096),

@@ -25,6 +25,10 @@ SALT, CONTEXT = b"s" * 32, b"c" * 32
 ROWS = 80
 
 
+def named(value: object) -> str | None:
+    return str(next(iter(value))) if isinstance(value, dict) else None
+
+
 @pytest.fixture(scope="module")
 def small() -> Circuit:
     wiring = Wiring()
@@ -96,6 +100,56 @@ def test_a_proof_holds_for_its_own_commitment_rows_and_context(
         with pytest.raises(VerificationError) as refused:
             verify(**changes)
         assert refused.value.step == step, changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rows": 1}, "does not take 1 rows"),
+        ({"rows": 501}, "does not take 501 rows"),
+        ({"commitment": bytes(31)}, "wrong length"),
+        ({"commitment": bytes(33)}, "wrong length"),
+        ({"context": bytes(31)}, "wrong length"),
+        ({"context": bytes(33)}, "wrong length"),
+        ({"proof": bytes((1 << 23) + 1)}, "wrong length"),
+    ],
+    ids=named,
+)
+def test_a_claim_of_another_size_is_refused_before_its_proof_is_read(
+    small: Circuit, changes: dict[str, object], says: str
+) -> None:
+    claim = ProofClaim(commitment=bytes(32), rows=ROWS, context=CONTEXT, proof=b"")
+    other: ProofClaim = replace(claim, **changes)  # type: ignore[arg-type]
+    (refused,) = FULL.verify_many(small, [other])
+    assert refused is not None
+    assert (refused.step, says in refused.why) == ("5.7", True), refused
+
+
+@pytest.mark.parametrize(
+    "changes", [{"rows": 2}, {"rows": 500}, {"proof": bytes(1 << 23)}], ids=named
+)
+def test_a_claim_at_the_edge_of_a_size_is_refused_for_its_proof_alone(
+    small: Circuit, changes: dict[str, object]
+) -> None:
+    claim = ProofClaim(commitment=bytes(32), rows=ROWS, context=CONTEXT, proof=b"")
+    other: ProofClaim = replace(claim, **changes)  # type: ignore[arg-type]
+    (refused,) = FULL.verify_many(small, [other])
+    assert refused is not None
+    assert "does not take" not in refused.why
+    assert "wrong length" not in refused.why
+
+
+def test_a_batch_of_another_size_is_not_sent_to_the_prover(batch: Record) -> None:
+    wiring = Wiring()
+    circuit = FULL.circuit(rules_of(wiring), policy_of(wiring), rows_max=ROWS - 1)
+
+    def request(rows: int) -> bytes:
+        return FULL.request(batch.rows(0, rows), circuit, salt=SALT, context=CONTEXT)
+
+    assert len(request(2)) < len(request(ROWS - 1))
+    for rows in (1, ROWS):
+        with pytest.raises(RefusedError, match=f"has {rows} rows; its circuit takes 2 to 79"):
+            request(rows)
 
 
 def test_many_proofs_are_verified_each_for_itself(
@@ -212,8 +266,11 @@ def test_it_states_the_hardened_policy_of_hardened_rules_only() -> None:
     rules = rules_of(Wiring())
     with pytest.raises(SettingError, match="states the hardened policy only"):
         FULL.circuit(rules, PaperPolicy(), rows_max=500)
-    with pytest.raises(SettingError, match="proves 2 to 131,072 rows, not 200,000"):
-        FULL.circuit(rules, HardenedPolicy(), rows_max=200_000)
+    for rows in (2, 131_072):
+        assert FULL.circuit(rules, HardenedPolicy(), rows_max=rows).rows_max == rows
+    for rows in (1, 131_073):
+        with pytest.raises(SettingError, match=f"proves 2 to 131,072 rows, not {rows:,}"):
+            FULL.circuit(rules, HardenedPolicy(), rows_max=rows)
     with pytest.raises(SettingError, match="severe_multiple is 0.5"):
         FULL.circuit(rules, policy_of(Wiring(severe_multiple=0.5)), rows_max=500)
 

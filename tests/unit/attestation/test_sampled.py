@@ -18,10 +18,10 @@ from sluice.attestation.messages.messages import (
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.protocol.key_folder import KeyFolder, Pinned
 from sluice.attestation.protocol.verifier import Verifier
-from sluice.attestation.systems.sampled.keys import make_sampled
+from sluice.attestation.systems.sampled.keys import make_sampled, open_sampled
 from sluice.attestation.systems.sampled.snarkjs import export
-from sluice.attestation.systems.sampled.system import Sampled, Sampling
-from sluice.attestation.systems.system import Circuit
+from sluice.attestation.systems.sampled.system import Sampled, Sampling, statement_of
+from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.errors import DocumentError, RefusedError, SettingError, VerificationError
 from sluice.invariants.ruleset import RuleSet
 from sluice.lab.plants.catalogue import simulate
@@ -193,6 +193,54 @@ def test_a_commitment_hides_and_binds(system: Sampled, circuit: Circuit, batch: 
 def test_only_the_papers_policy_is_stated(system: Sampled, rules: RuleSet) -> None:
     with pytest.raises(SettingError, match="paper policy only"):
         system.circuit(rules, HardenedPolicy(), rows_max=64)
+
+
+def test_batches_beyond_the_tree_are_not_stated(rules: RuleSet) -> None:
+    sampling = Sampling(samples=2, violations=1)
+    for rows in (3, 131_072):
+        stated = statement_of(rules, PaperPolicy(), sampling, rows_max=rows)
+        assert 2**stated.depth >= rows
+    for rows in (2, 131_073):
+        with pytest.raises(SettingError, match=f"of 3 to 131,072 rows, not {rows:,}"):
+            statement_of(rules, PaperPolicy(), sampling, rows_max=rows)
+
+
+def test_no_more_of_a_key_file_is_read_than_a_key_can_hold(tmp_path: Path) -> None:
+    (tmp_path / "verifying.key").write_bytes(bytes((1 << 20) + 1))
+    opened = open_sampled(tmp_path, {"samples": 2, "violating_max": 1})
+    assert len(opened.verifying_key) == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rows": 2}, "does not take 2 rows"),
+        ({"rows": 65}, "does not take 65 rows"),
+        ({"commitment": bytes(31)}, "wrong length"),
+        ({"commitment": bytes(33)}, "wrong length"),
+        ({"context": bytes(31)}, "wrong length"),
+        ({"context": bytes(33)}, "wrong length"),
+    ],
+)
+def test_a_claim_of_another_size_is_refused_before_its_proof_is_read(
+    system: Sampled, circuit: Circuit, changes: dict[str, object], says: str
+) -> None:
+    assert (circuit.rows_max, dict(circuit.parameters)["samples"]) == (64, 2)
+    claim = ProofClaim(commitment=bytes(32), rows=3, context=CONTEXT, proof=bytes(256))
+    other: ProofClaim = replace(claim, **changes)  # type: ignore[arg-type]
+    (refused,) = system.verify_many(circuit, [other])
+    assert refused is not None
+    assert (refused.step, says in refused.why) == ("5.7", True), refused
+
+
+@pytest.mark.parametrize("rows", [3, 64])
+def test_a_claim_at_the_edge_of_a_size_is_refused_for_its_proof_alone(
+    system: Sampled, circuit: Circuit, rows: int
+) -> None:
+    claim = ProofClaim(commitment=bytes(32), rows=rows, context=CONTEXT, proof=bytes(256))
+    (refused,) = system.verify_many(circuit, [claim])
+    assert refused is not None
+    assert "does not take" not in refused.why
 
 
 def test_keys_are_pinned_and_say_that_one_party_made_them(

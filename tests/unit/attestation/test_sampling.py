@@ -13,7 +13,7 @@ from sluice.attestation.systems.sampled.guarantee import (
     least_budget,
     pass_probability,
 )
-from sluice.attestation.systems.sampled.system import draw_rows
+from sluice.attestation.systems.sampled.system import Sampling, draw_rows
 from sluice.errors import SettingError
 from sluice.invariants.relations import Balance, Invariant
 from sluice.invariants.ruleset import Profile, RuleSet
@@ -138,12 +138,52 @@ def test_false_exclusions_add_up_over_a_run() -> None:
     assert Exclusion(violating=0.9, silent=0.9, rounds=1).per_run == 1.0
 
 
-@pytest.mark.parametrize(("samples", "violations"), [(0, 0), (1_024, 1), (32, 33), (32, -1)])
-def test_impossible_draws_are_refused(samples: int, violations: int) -> None:
-    with pytest.raises(SettingError):
+def test_a_budget_may_exclude_exactly_the_stated_share() -> None:
+    assert exclusion_probability(2, 1, rate=0.5) == 0.25
+    assert least_budget(2, rate=0.5, excluded=0.25) == 1
+    assert least_budget(2, rate=0.5, excluded=0.24) == 2
+
+
+@pytest.mark.parametrize(
+    ("samples", "violations", "says"),
+    [
+        (0, 0, "0 samples cannot be drawn from rows 1 to 1023"),
+        (1_024, 1, "1024 samples cannot be drawn"),
+        (32, 33, "0 to 32 samples can violate, got 33"),
+        (32, -1, "0 to 32 samples can violate, got -1"),
+    ],
+)
+def test_impossible_draws_are_refused(samples: int, violations: int, says: str) -> None:
+    with pytest.raises(SettingError, match=says):
         guarantee(1_024, samples, violations, clean_share=0.0)
 
 
 def test_no_tries_are_refused() -> None:
     with pytest.raises(SettingError, match="tries 1 or more"):
         guarantee(1_024, 32, 1, clean_share=0.0, tries=0)
+
+
+@pytest.mark.parametrize(("share", "rounds"), [(1.0, 1), (-0.001, 1), (0.5, 0), (0.5, -1)])
+def test_impossible_shares_and_runs_are_refused(share: float, rounds: int) -> None:
+    with pytest.raises(SettingError, match="less than 1.*; got"):
+        guarantee(1_024, 32, 1, clean_share=share, rounds=rounds)
+
+
+@pytest.mark.parametrize(("samples", "violations"), [(1, 0), (1, 1), (1_023, 0), (1_023, 1_023)])
+def test_draws_at_the_edge_are_made(samples: int, violations: int) -> None:
+    made = guarantee(1_024, samples, violations, clean_share=0.0, rounds=1)
+    assert made.excluded_per_run == made.excluded_per_round == 0.0
+    assert len(draw_rows(COMMITMENT, CONTEXT, rows=1_024, samples=samples)) == samples
+
+
+@pytest.mark.parametrize(("samples", "violations"), [(32, 32), (32, -1), (0, 0)])
+def test_a_sampling_that_lets_every_drawn_row_violate_is_refused(
+    samples: int, violations: int
+) -> None:
+    with pytest.raises(SettingError, match="drawn rows may violate; expected 0 to"):
+        Sampling(samples=samples, violations=violations)
+
+
+def test_a_sampling_may_allow_no_row_or_all_but_one() -> None:
+    assert Sampling(samples=1, violations=0).violations == 0
+    assert Sampling(samples=32, violations=31).violations == 31

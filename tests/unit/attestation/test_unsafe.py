@@ -1,6 +1,6 @@
 """The transparent system: explicit, and as strict as the statement it stands for."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from sluice.admission.policy import PaperPolicy
 from sluice.attestation.systems.registry import SystemName, circuit_for, find_system
 from sluice.attestation.systems.system import Circuit, System
-from sluice.attestation.systems.unsafe import RevealedTable, Unsafe
+from sluice.attestation.systems.unsafe import RevealedTable, Unsafe, _broken
 from sluice.errors import (
     EmptyRulesError,
     RefusedError,
@@ -16,6 +16,7 @@ from sluice.errors import (
     SettingError,
     VerificationError,
 )
+from sluice.invariants.budgets import Budgets
 from sluice.invariants.encoding import encode
 from sluice.invariants.integers import evaluate
 from sluice.invariants.measure import measure
@@ -53,7 +54,7 @@ def test_it_must_be_asked_for() -> None:
 
 def test_it_is_a_system() -> None:
     system: System = SYSTEM
-    assert system.largest_proof > 0
+    assert system.largest_proof == 256 * 1024 * 1024
 
 
 def test_rebuilt_rows_are_judged_as_the_batch_is(rules: RuleSet, batch: Record) -> None:
@@ -115,6 +116,91 @@ def test_rows_that_break_a_budget_are_not_proven(circuit: Circuit, line: Record)
             SYSTEM.prove(clean.with_values(forged), circuit, salt=SALT, context=CONTEXT)
 
 
+def exact_budgets(rules: RuleSet, batch: Record) -> Budgets:
+    """Budgets that a batch uses up to the last row."""
+    measured = measure(rules, batch)
+    by_row = [each for each in measured.judged if not each.anchors.size]
+    return Budgets(
+        violating_rows=int(measured.violating.sum()),
+        segments=measured.segments,
+        severe_rows=0,
+        severe={each.rule.name: int(each.size.max()) for each in by_row},
+        envelope_rows={each.rule.name: int(each.envelope.sum()) for each in by_row},
+        anchors={
+            each.rule.name: int(each.violating[each.anchors].sum())
+            for each in measured.judged
+            if each.anchors.size
+        },
+        quietest={(fact.level, fact.rows): int(ranges.min()) for fact, ranges in measured.quietest},
+        repeated_rows={},
+    )
+
+
+@dataclass(frozen=True)
+class FixedBudgets:
+    """A policy whose budgets are given."""
+
+    given: Budgets
+
+    def budgets(self, rules: RuleSet, *, rows: int) -> Budgets:
+        assert (rules.empty, rows) == (False, 1_000)
+        return self.given
+
+
+def test_each_budget_may_be_used_up_and_not_exceeded(circuit: Circuit, batch: Record) -> None:
+    rules = circuit.rules
+    values = batch.values.copy()
+    values[600:640, batch.index("L_T2")] += 0.3  # breaks balances, windows and a rate
+    forged = batch.with_values(values)
+    revealed = RevealedTable.of(encode(rules), rules).reveal(forged)
+    exact = exact_budgets(rules, revealed.record)
+
+    def broken(budgets: Budgets) -> list[str]:
+        fixed = replace(circuit, policy=FixedBudgets(budgets))  # type: ignore[arg-type]
+        return [*_broken(fixed, revealed)]
+
+    assert broken(exact) == []
+    assert broken(replace(exact, segments=exact.segments - 1)) == ["segments"]
+    assert broken(replace(exact, violating_rows=exact.violating_rows - 1)) == ["violating rows"]
+    largest = max(exact.severe, key=lambda name: exact.severe[name])
+    stricter = replace(exact, severe=exact.severe | {largest: exact.severe[largest] - 1})
+    assert broken(stricter) == ["severe rows"]
+    assert broken(replace(stricter, severe_rows=1)) == []
+    crossed = [name for name, count in exact.envelope_rows.items() if count]
+    windows = [name for name, count in exact.anchors.items() if count]
+    assert crossed
+    assert windows
+    for name in crossed:
+        fewer = exact.envelope_rows | {name: exact.envelope_rows[name] - 1}
+        assert broken(replace(exact, envelope_rows=fewer)) == [f"transitions of {name}"]
+    for name in windows:
+        fewer = exact.anchors | {name: exact.anchors[name] - 1}
+        assert broken(replace(exact, anchors=fewer)) == [f"windows of {name}"]
+    for (level, rows), least in exact.quietest.items():
+        livelier = exact.quietest | {(level, rows): least + 1}
+        assert broken(replace(exact, quietest=livelier)) == [f"liveness of {level}"]
+
+
+@pytest.mark.parametrize("rows", [1, 600])
+def test_a_proof_of_the_fewest_and_of_the_most_rows_has_their_shape(
+    circuit: Circuit, line: Record, rows: int
+) -> None:
+    small = replace(circuit, rows_max=600)
+    for taken, step in ((rows, "5.8"), (601, "5.7")):
+        raw = RevealedTable.of(encode(circuit.rules), circuit.rules).reveal(
+            line.rows(8_640, 8_640 + taken)
+        )
+        with pytest.raises(VerificationError) as refused:
+            SYSTEM.verify(
+                small,
+                commitment=bytes(32),
+                rows=taken,
+                context=CONTEXT,
+                proof=SALT + CONTEXT + raw.raw,
+            )
+        assert refused.value.step == step
+
+
 def test_it_states_the_hardened_policy_only(rules: RuleSet) -> None:
     paper = replace(rules, profile=Profile.PAPER_WIDE, clean=None)
     with pytest.raises(SettingError, match="hardened policy"):
@@ -129,6 +215,12 @@ def test_circuits_of_nothing_are_refused(rules: RuleSet) -> None:
     clean = replace(rules.clean, severe=(), envelope=(), anchors=())
     with pytest.raises(EmptyRulesError, match="would say nothing"):
         circuit_for(SYSTEM, replace(rules, invariants=bounds, clean=clean), POLICY, rows_max=4_096)
+    policy = HardenedPolicy(rows_min=300, rows_max=4_096)
+    for rows in (300, 4_096):
+        assert circuit_for(SYSTEM, rules, policy, rows_max=rows).rows_max == rows
+    for rows in (299, 4_097):
+        with pytest.raises(SettingError, match="the policy takes batches of 300 to 4,096"):
+            circuit_for(SYSTEM, rules, policy, rows_max=rows)
     for rows in (100, 1 << 21):
         with pytest.raises(SettingError, match="the rules of 'line' take batches of"):
             circuit_for(SYSTEM, rules, POLICY, rows_max=rows)

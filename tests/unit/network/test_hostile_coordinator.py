@@ -229,7 +229,9 @@ def test_a_page_that_skips_entries_is_not_followed(attested: Attested) -> None:
     driven, agent, attestation = attested
     half = driven.log.ledger.size // 2
     driven.open()
-    assert isinstance(driven.ask(agent, driven.token(attestation), page=driven.page(half)), Declined)
+    assert isinstance(
+        driven.ask(agent, driven.token(attestation), page=driven.page(half)), Declined
+    )
     assert agent.ledger.size == 0
 
 

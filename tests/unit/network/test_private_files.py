@@ -11,7 +11,6 @@ import pytest
 from sluice.attestation.messages.signing import SigningKey
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire.superlink import Link, start_superlink
-from sluice.network.wire.supernode import Node, start_supernode
 from sluice.telemetry.reading import read_record
 from tests.contract import bombs
 
@@ -113,13 +112,8 @@ def test_flowers_folders_are_for_their_owner_alone(
         key=tmp_path,
         authority=tmp_path,
     )
-    node = Node(
-        proxy="127.0.0.1:1", authority=tmp_path, key=tmp_path, port=1, folder=tmp_path / "node"
-    )
     start_superlink(link)
-    start_supernode(node)
     assert (mode(link.folder), mode(link.secret)) == (0o700, 0o600)
-    assert (mode(node.folder), mode(node.secret)) == (0o700, 0o600)
 
 
 def test_a_private_key_is_never_readable_by_others_while_it_is_written(

@@ -156,9 +156,7 @@ def test_a_log_that_parts_from_the_coordinators_own_is_refused(
 ) -> None:
     """The restored coordinator went on by itself: its log and the plants' are a fork."""
     driven = Driven.of(restored)
-    driven.protocol.open_round(
-        driven.log.ledger.rounds.model or "", driven.now(), at=driven.now()
-    )
+    driven.protocol.open_round(driven.log.ledger.rounds.model or "", driven.now(), at=driven.now())
     with pytest.raises(VerificationError, match="not a continuation of this coordinator's log"):
         prepare_recovery(restored.site.folder, copies(restored, "north"))
 

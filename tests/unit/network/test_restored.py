@@ -24,9 +24,7 @@ def test_a_plant_that_has_lost_part_of_the_log_is_shown_it_again(
     consortium.run(rounds=2)
     shutil.rmtree(consortium.folder / "west")
     shutil.move(backup, consortium.folder / "west")
-    consortium.plants["west"] = PlantFolder(consortium.folder / "west").agent(
-        reveal_rows=True
-    )
+    consortium.plants["west"] = PlantFolder(consortium.folder / "west").agent(reveal_rows=True)
     consortium.run(rounds=4)
     everybody = ("north", "south", "west")
     assert members(consortium) == [everybody, everybody, ("north", "south"), everybody]
