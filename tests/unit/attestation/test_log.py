@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice.attestation.log import ledger
 from sluice.attestation.log.chain import Log, LogReader, mend, read_log
 from sluice.attestation.log.entries import (
     BatchAttested,
@@ -17,9 +18,11 @@ from sluice.attestation.log.entries import (
     LogOpened,
     ModelAggregated,
     PledgesClosed,
+    RoundAbandoned,
     RoundOpened,
+    entry_digest,
 )
-from sluice.attestation.log.heads import HEADS, refuse_fork
+from sluice.attestation.log.heads import HEADS, Head, refuse_fork
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.orders import rotate
 from sluice.attestation.messages.signing import SigningKey, sign
@@ -252,6 +255,31 @@ def test_plants_countersign_the_head(run: PlantRun) -> None:
         world.protocol.countersign(HEADS.write(head) + b" ", at=NOW)
 
 
+def test_a_head_that_is_too_old_is_not_countersigned(
+    run: PlantRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger keeps the digests of the last entries only, so that it does not grow with them."""
+    monkeypatch.setattr(ledger, "RECENT", 4)
+    world = run.world
+    heads = {world.ledger.size: world.ledger.head("north")}
+    for number in range(1, 8):
+        world.protocol.open_round("0" * 64, later(60), at=NOW)
+        world.log.append(RoundAbandoned(round=number), at=NOW)
+        heads[world.ledger.size] = world.ledger.head("north")
+        again = read_log(world.path)
+        assert len(again.state.recent) <= 8
+        for size, head in heads.items():
+            if world.ledger.size - size < 4:
+                assert again.head("north", size=size) == head
+            else:
+                with refused("7", f"the head of {size} entries is too old"):
+                    again.head("north", size=size)
+    old = HEADS.write(sign(heads[3], run.plant.key))
+    with refused("7", "too old"):
+        world.protocol.countersign(old, at=NOW)
+    assert world.ledger.head("north", size=0).last == "0" * 64
+
+
 def test_a_coordinator_that_shows_two_logs_is_found_out(world: World, tmp_path: Path) -> None:
     """Both plants are enrolled; then one half of the log is hidden from each."""
     copy = tmp_path / "other.jsonl"
@@ -316,6 +344,18 @@ def test_a_log_whose_last_entry_was_forged_is_refused(run: PlantRun, tmp_path: P
             read_log(path)
         with refused("7", why):
             run.world.log.append(RoundOpened(round=1, model="0" * 64, deadline=DEADLINE), at=NOW)
+
+
+def test_an_entry_with_another_number_is_refused(world: World) -> None:
+    """The coordinator numbers an entry as it likes, and signs the log."""
+    world.protocol.open_round("0" * 64, later(60), at=NOW)
+    first, second, _ = lines(world)
+    forged = second.replace(b'"index":1', b'"index":5')
+    content = Head(federation="water", signer="coordinator", size=2, last=entry_digest(forged))
+    head = HEADS.write(sign(content, world.coordinator))
+    world.path.write_bytes(b"\n".join([first, forged, head]) + b"\n")
+    with refused("7", "entry 5 does not follow entry 0"):
+        read_log(world.path)
 
 
 def test_bytes_after_the_head_are_refused(run: PlantRun) -> None:
