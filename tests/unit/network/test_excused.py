@@ -132,12 +132,12 @@ def test_no_operator_puts_the_gate_in_shadow_without_an_approver(spoilt: Consort
     order = shadow_order_for(spoilt.site.folder, until=LATER, reason="first two weeks")
     with pytest.raises(VerificationError, match=r"step 4: the order: 0 approvals"):
         spoilt.order(order, SigningKey.generate())
+    # An approval of another order does not serve.
+    other = approve(replace(order, reason="another reason"), spoilt.approver)
+    path, signed = spoilt.folder / "shadow.json", spoilt.folder / "approval.json"
+    path.write_bytes(SHADOW_ORDERS.write(order))
+    signed.write_bytes(APPROVALS.write(other))
     with pytest.raises(VerificationError, match=r"step 4: the order: 0 approvals"):
-        # An approval of another order does not serve.
-        other = approve(replace(order, reason="another reason"), spoilt.approver)
-        path, signed = spoilt.folder / "shadow.json", spoilt.folder / "approval.json"
-        path.write_bytes(SHADOW_ORDERS.write(order))
-        signed.write_bytes(APPROVALS.write(other))
         take_in(spoilt.site.folder, path, approvals=[signed], at=spoilt.clock())
     assert run(spoilt, 1)["south"] == "left out at step 4"
 

@@ -189,15 +189,15 @@ def same(head: Head) -> Head:
 @pytest.mark.parametrize(
     "forge",
     [
-        lambda page, key: headed(page, same, SigningKey.generate()),
+        lambda page, _: headed(page, same, SigningKey.generate()),
         lambda page, key: headed(page, lambda head: replace(head, size=head.size + 1), key),
         lambda page, key: headed(page, lambda head: replace(head, last="1" * 64), key),
         lambda page, key: headed(page, lambda head: replace(head, signer="south"), key),
         lambda page, key: headed(page, lambda head: replace(head, federation="power"), key),
-        lambda page, key: replace(page, head=b"{}"),
-        lambda page, key: replace(page, lines=page.lines[:-1]),
-        lambda page, key: replace(page, lines=page.lines[:2] + page.lines[3:]),
-        lambda page, key: replace(page, lines=page.lines[:-1] + page.lines[-2:-1]),
+        lambda page, _: replace(page, head=b"{}"),
+        lambda page, _: replace(page, lines=page.lines[:-1]),
+        lambda page, _: replace(page, lines=page.lines[:2] + page.lines[3:]),
+        lambda page, _: replace(page, lines=page.lines[:-1] + page.lines[-2:-1]),
     ],
     ids=[
         "signed by a stranger",
