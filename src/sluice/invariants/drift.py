@@ -262,8 +262,13 @@ def _clean(old: RuleSet, new: RuleSet) -> Iterator[Change]:
     if old.clean is None or new.clean is None:
         return
     before, after = _facts(old.clean), _facts(new.clean)
-    for (rule, name), was in before.items():
+    for rule, name in dict.fromkeys((*before, *after)):
         fact = f"{rule}: in clean rows, {name}" if rule else f"in clean rows, {name}"
+        if (rule, name) not in before:
+            sentence = f"{fact} is new: {number(after[rule, name])}"
+            yield Redefined(rule=rule, what=What.CLEAN, sentence=sentence)
+            continue
+        was = before[rule, name]
         if (rule, name) not in after:
             sentence = f"{fact} is no longer stated"
             yield Redefined(rule=rule, what=What.CLEAN, sentence=sentence)

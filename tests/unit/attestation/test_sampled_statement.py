@@ -1,12 +1,14 @@
 """The integers of `sampled`, against the reference set of the paper."""
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sluice.attestation.systems.sampled.budgets import silent_budgets
 from sluice.attestation.systems.sampled.rows import SampledRows
 from sluice.attestation.systems.sampled.statement import SampledStatement, derive_sampled
 from sluice.errors import RefusedError, SettingError
@@ -184,3 +186,20 @@ def test_rules_that_are_not_the_papers_are_refused(rules: RuleSet) -> None:
     )
     with pytest.raises(SettingError, match="the paper's couplings and balances"):
         derive_sampled(other, samples=32, rows_max=1_024)
+
+
+def test_a_file_that_says_a_coupling_was_hardly_ever_judged_gets_no_budget_of_every_row(
+    rules: RuleSet,
+) -> None:
+    """Its silent rows once became the budget: a coupling could be silent on all drawn rows."""
+
+    def silent(judged: int) -> tuple[int, ...]:
+        unjudged = replace(rules.invariants[0], evidence=Evidence(judged_rows=judged))
+        stated = replace(rules, invariants=(unjudged, *rules.invariants[1:]))
+        return silent_budgets(derive_sampled(stated, samples=32, rows_max=1_024))
+
+    with pytest.raises(SettingError, match="was silent on 100% of the calibration rows, more than"):
+        silent(1)
+    with pytest.raises(SettingError, match="was silent on 31% of the calibration rows"):
+        silent(9_800)
+    assert silent(10_000)[0] < 32

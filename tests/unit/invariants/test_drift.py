@@ -142,6 +142,8 @@ def test_spans_and_clean_facts_show_too(rules: RuleSet) -> None:
     assert change.sentence == "in clean rows, segments per row changed from 0 to 0.5"
     still = replace(rules, clean=replace(rules.clean, liveness=()))
     assert all("no longer stated" in change.sentence for change in drift(rules, still))
+    assert all("is new: " in change.sentence for change in drift(still, rules))
+    assert len(drift(still, rules)) == len(rules.clean.liveness)
 
 
 def test_wider_tolerances_are_not_taken_over(rules: RuleSet, clean: Record) -> None:

@@ -32,6 +32,8 @@ EXCLUDED_SILENT = 1e-5
 """Largest share of clean batches excluded for a coupling that does not apply."""
 UNEVEN = 2.0
 """Clean batches differ: one may have this many times the mean rate of rows without steady state."""
+MOST_SILENT = 0.3
+"""Largest share of calibration rows on which a rules file may state that a coupling is silent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,13 @@ def _silent_rate(coupling: Invariant, calibrated: int) -> float:
         raise SettingError(
             f"rule {coupling.name!r} does not say on how many calibration rows it was judged, so "
             "it has no budget for silent rows; mine it again"
+        )
+    silent = 1 - judged / calibrated
+    if silent > MOST_SILENT:
+        raise SettingError(
+            f"rule {coupling.name!r} was silent on {silent:.0%} of the calibration rows, more than "
+            f"{MOST_SILENT:.0%}, so a proof of drawn rows would say little about it; drop the rule "
+            "or mine other rows"
         )
     # At least one row in `calibrated`: zero observed rows do not mean a rate of zero.
     return min(UNEVEN * max(calibrated - judged, 1) / calibrated, 1.0)
