@@ -254,6 +254,10 @@ class Fleet:
         with suppress(*LOST, RuntimeError):
             if self._name.node_id:
                 self._client.DeactivateNode(DeactivateNodeRequest(node_id=self._name.node_id))
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; Flower takes the node for online for a while."""
         self._calls.close()
         self._client.close()
 
