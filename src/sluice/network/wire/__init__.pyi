@@ -1,7 +1,7 @@
 from .certificates import issue
 from .clocks import complaint, seconds_ahead
 from .exposure import Endpoint, demand_unexposed
-from .node import Fleet, Node, serve
+from .node import FleetConnection, Node, serve
 from .proxy import Proxy
 from .questions import (
     ANSWERS,
@@ -41,7 +41,7 @@ __all__ = [
     "Declined",
     "Direct",
     "Endpoint",
-    "Fleet",
+    "FleetConnection",
     "FlowerWire",
     "Link",
     "Node",

@@ -52,7 +52,7 @@ from sluice.network.wire.objects import (
 )
 from sluice.network.wire.wire import LARGEST_ANSWER, LARGEST_MESSAGE, Answerer
 
-__all__ = ["Connection", "Fleet", "Incoming", "Node", "serve"]
+__all__ = ["Connection", "FleetConnection", "Incoming", "Node", "serve"]
 
 ACTIVE_S, IDLE_S, SLOWER = 0.2, 1.0, 1.3
 """Seconds between two pulls after a question, when idle, and the factor from one to the other."""
@@ -129,7 +129,7 @@ class Connection(Protocol):
 
 
 @final
-class Fleet:
+class FleetConnection:
     """The connection of a node to the coordinator's proxy, over TLS."""
 
     def __init__(self, node: Node) -> None:
