@@ -280,6 +280,7 @@ def serve(
         connecting()
         loop = _Loop(connect(), plant)
         try:
+            loop.start()
             while not loop.ended(LOOK_S) and (until is None or time.monotonic() < until):
                 if loop.silent_s > SILENT_S:
                     _log.warning(
@@ -319,6 +320,9 @@ class _Loop:
         self._answering = False
         self._called = time.monotonic()  # when a call of this loop last ended
         self._thread = threading.Thread(target=self._run, daemon=True, name="sluice-node")
+
+    def start(self) -> None:
+        """Start the loop."""
         self._thread.start()
 
     @property
