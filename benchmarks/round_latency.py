@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 
 from rich.console import Console
@@ -305,6 +305,7 @@ def _training(folder: Path, names: list[str]) -> dict[int, Times]:
 
 def serve(folders: list[Path]) -> None:
     """Run these plants, one thread each, until this process is stopped."""
+    _spread_over_loopback()
     running: list[Callable[[], None]] = []
     for folder in folders:
         plant = PlantFolder(folder)
@@ -314,6 +315,19 @@ def serve(folders: list[Path]) -> None:
     for thread in threads:
         thread.start()
     threading.Event().wait()
+
+
+def _spread_over_loopback() -> None:
+    """Let each connection come from another address, as those of plants at their own sites do."""
+    connect, addresses = socket.create_connection, cycle(range(2, 250))
+    lock = threading.Lock()
+
+    def spread(address: tuple[str, int], timeout: float, **_: object) -> socket.socket:
+        with lock:
+            source = f"127.0.{os.getpid() % 250}.{next(addresses)}"
+        return connect(address, timeout, (source, 0))
+
+    vars(socket)["create_connection"] = spread
 
 
 def _start(folders: list[Path]) -> subprocess.Popen[bytes]:

@@ -14,7 +14,7 @@ SIZES_HEAD = """# Resources that a federation between sites needs
 
 Written by `make test-network`. The test runs ten rounds on `treatment` (51 channels) on one
 machine. Four plants make full proofs of 2,048 rows each, and a fifth plant cannot prove its batch.
-In the table, SuperLink and SuperNode are the server and client processes of Flower.
+In the table, SuperLink is the server process of Flower.
 
 | what | size |
 |---|---|
@@ -32,12 +32,12 @@ which the same plants took part in each round: the two are equal.
 """
 FOOT = """
 *kill -9* of the coordinator also ends Flower's SuperLink and nginx; the test then runs
-`sluice coordinator resume`, as the systemd unit does. If a SuperLink, an nginx or a plant's
-SuperNode is killed, Sluice restarts it. The test restarts a killed plant; in practice systemd does
-this. If a call arrives twice, Flower loses the message that is being transferred: a duplicate of an
-answer's first call invalidates the rest of the answer, and Flower delivers a message only once.
-Sluice then asks again. TLS prevents outsiders from repeating calls; in this test the simulated
-network has the coordinator's key, so it can repeat calls.
+`sluice coordinator resume`, as the systemd unit does. If a SuperLink or an nginx is killed, Sluice
+restarts it. The test restarts a killed plant; in practice systemd does this. If a call arrives
+twice, Flower loses the message that is being transferred: a duplicate of an answer's first call
+invalidates the rest of the answer, and Flower delivers a message only once. Sluice then asks again.
+TLS prevents outsiders from repeating calls; in this test the simulated network has the
+coordinator's key, so it can repeat calls.
 
 Seconds are from the first start to the last round, on a busy machine with two cores.
 """

@@ -159,10 +159,6 @@ class Sites:
         """The process of Flower at the coordinator."""
         return self._found("flower-superlink", self.site.folder)
 
-    def supernode(self, plant: str) -> int:
-        """The process of Flower at a plant."""
-        return self._found("flower-supernode", self.folder / plant)
-
     @property
     def nginx(self) -> int:
         """The proxy's first process."""
@@ -193,7 +189,6 @@ class Sites:
             "its SuperLink": self.superlink,
             "its nginx": self.nginx,
             "a plant": self.plants[plant].pid,
-            "its SuperNode": self.supernode(plant),
         }
         return {name: _peak_mb(pid) for name, pid in pids.items()}
 

@@ -74,16 +74,11 @@ def kill_plant(sites: Sites) -> None:
     sites.start_plant("west")
 
 
-def kill_supernode(sites: Sites) -> None:
-    os.kill(sites.supernode("west"), signal.SIGKILL)
-
-
 KILLS: dict[str, Callable[[Sites], None]] = {
     "the coordinator": kill_coordinator,
     "the SuperLink": kill_superlink,
     "nginx": kill_nginx,
     "a plant": kill_plant,
-    "a plant's SuperNode": kill_supernode,
 }
 MOMENTS: dict[str, Callable[[Sites], None]] = {
     "while batches are attested": lambda sites: sites.await_said("plants are connected"),

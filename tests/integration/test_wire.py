@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -28,7 +28,7 @@ from flwr.proto.node_pb2 import Node as NodeName
 
 from sluice.network.wire import superlink
 from sluice.network.wire.certificates import issue
-from sluice.network.wire.node import Fleet, Node, serve
+from sluice.network.wire.node import FleetConnection, Node, serve
 from sluice.network.wire.superlink import FlowerWire, Link, start_superlink
 from sluice.network.wire.wire import LARGEST_ANSWER
 
@@ -157,7 +157,7 @@ def flower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flower]:
 
     def serving(node: Node, plant: Echo) -> None:
         with suppress(EndError):
-            serve(partial(Fleet, node), plant, connecting=connecting)
+            serve(partial(FleetConnection, node), plant, connecting=connecting)
 
     nodes: list[threading.Thread] = []
     for name in HONEST:
@@ -380,12 +380,14 @@ def test_two_hundred_questions_leave_nothing_behind_in_flower(flower: Flower) ->
 
 def test_a_plant_that_was_killed_is_back_at_once(flower: Flower) -> None:
     node = flower.nodes["north"]  # Flower takes it for online, as after a kill
-    unknown = Fleet(replace(node, memory=None))
-    with pytest.raises(httpx.HTTPStatusError, match="412"):
+    with (
+        closing(FleetConnection(replace(node, memory=None))) as unknown,
+        pytest.raises(httpx.HTTPStatusError, match="412"),
+    ):
         unknown.sign_in()
-    again = Fleet(node)
-    again.sign_in()
-    assert again.pull() is None
+    with closing(FleetConnection(node)) as again:
+        again.sign_in()
+        assert again.pull() is None
 
 
 def test_a_flower_that_is_killed_loses_no_plant(flower: Flower) -> None:

@@ -5,7 +5,8 @@ import logging
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +23,7 @@ from flwr.proto.fleet_pb2 import ActivateNodeResponse
 from sluice.errors import SettingError
 from sluice.network.plant import participation
 from sluice.network.plant.participation import take_part
-from sluice.network.wire.node import Fleet, Node
+from sluice.network.wire.node import FleetConnection, Node
 from sluice.network.wire.objects import HEAD_BYTES, OversizedError
 
 
@@ -162,17 +163,32 @@ def node(authority: Authority, proxy: Proxy, tmp_path: Path) -> Node:
     )
 
 
-def test_a_node_presents_the_certificate_of_its_plant(node: Node, proxy: Proxy) -> None:
-    fleet = Fleet(node)
+Connect = Callable[[Node], FleetConnection]
+
+
+@pytest.fixture
+def connected() -> Iterator[Connect]:
+    with ExitStack() as stack:
+
+        def connect(node: Node) -> FleetConnection:
+            return stack.enter_context(closing(FleetConnection(node)))
+
+        yield connect
+
+
+def test_a_node_presents_the_certificate_of_its_plant(
+    connected: Connect, node: Node, proxy: Proxy
+) -> None:
+    fleet = connected(node)
     fleet.sign_in()
     fleet.sign_off()
     assert set(proxy.seen) == {"CN=north"}
 
 
 def test_a_node_without_a_certificate_is_turned_away_by_a_proxy_that_demands_one(
-    node: Node, proxy: Proxy
+    connected: Connect, node: Node, proxy: Proxy
 ) -> None:
-    fleet = Fleet(replace(node, certificate=None, certificate_key=None))
+    fleet = connected(replace(node, certificate=None, certificate_key=None))
     with pytest.raises(httpx.TransportError):
         fleet.sign_in()
     fleet.sign_off()
@@ -180,10 +196,10 @@ def test_a_node_without_a_certificate_is_turned_away_by_a_proxy_that_demands_one
 
 
 def test_a_node_does_not_talk_to_a_coordinator_of_another_authority(
-    node: Node, proxy: Proxy, tmp_path: Path
+    connected: Connect, node: Node, proxy: Proxy, tmp_path: Path
 ) -> None:
     other = Authority(tmp_path, "impostor")
-    fleet = Fleet(replace(node, authority=other.path))
+    fleet = connected(replace(node, authority=other.path))
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         fleet.sign_in()
     fleet.sign_off()
@@ -191,33 +207,37 @@ def test_a_node_does_not_talk_to_a_coordinator_of_another_authority(
 
 
 def test_a_node_remembers_the_number_that_flower_gave_it(
-    node: Node, proxy: Proxy, tmp_path: Path
+    connected: Connect, node: Node, proxy: Proxy, tmp_path: Path
 ) -> None:
     remembering = replace(node, memory=tmp_path / "node.number")
-    Fleet(remembering).sign_in()
-    Fleet(remembering).sign_in()
+    connected(remembering).sign_in()
+    connected(remembering).sign_in()
     assert (tmp_path / "node.number").read_text(encoding="ascii") == "7\n"
     assert proxy.calls == ["activate-node", "send-node-heartbeat"]
 
 
 def test_a_node_whose_number_is_unreadable_signs_in_as_new(
-    node: Node, proxy: Proxy, tmp_path: Path
+    connected: Connect, node: Node, proxy: Proxy, tmp_path: Path
 ) -> None:
     (tmp_path / "node.number").write_text("seven", encoding="ascii")
-    Fleet(replace(node, memory=tmp_path / "node.number")).sign_in()
+    connected(replace(node, memory=tmp_path / "node.number")).sign_in()
     assert proxy.calls == ["activate-node"]
 
 
-def test_a_response_that_announces_too_many_bytes_is_not_read(node: Node, proxy: Proxy) -> None:
+def test_a_response_that_announces_too_many_bytes_is_not_read(
+    connected: Connect, node: Node, proxy: Proxy
+) -> None:
     proxy.body, proxy.announced = b"x" * 65_536, 400 * 2**20
-    fleet = Fleet(node)
+    fleet = connected(node)
     with pytest.raises(OversizedError, match=f"more than {HEAD_BYTES:,} bytes"):
         fleet.sign_in()
 
 
-def test_a_response_without_end_is_read_only_up_to_its_limit(node: Node, proxy: Proxy) -> None:
+def test_a_response_without_end_is_read_only_up_to_its_limit(
+    connected: Connect, node: Node, proxy: Proxy
+) -> None:
     proxy.body, proxy.announced = b"x" * 64 * 2**20, -1  # it announces no length
-    fleet = Fleet(node)
+    fleet = connected(node)
     with pytest.raises(OversizedError):
         fleet.sign_in()
     fleet.sign_off()
@@ -225,13 +245,13 @@ def test_a_response_without_end_is_read_only_up_to_its_limit(node: Node, proxy: 
 
 
 def test_a_response_that_drips_does_not_hold_up_the_node(
-    node: Node, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    connected: Connect, node: Node, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sluice.network.wire.node.CALL_S", 0.5)
     proxy.body, proxy.pause_s = b"x" * 1_000, 0.1
     began = time.monotonic()
     with pytest.raises(httpx.ReadTimeout, match="took more than"):
-        Fleet(node).sign_in()
+        connected(node).sign_in()
     assert time.monotonic() - began < 5
 
 
@@ -239,7 +259,7 @@ def test_a_key_that_cannot_be_read_is_named(node: Node, tmp_path: Path) -> None:
     broken = tmp_path / "broken.key"
     broken.write_bytes(b"no key")
     with pytest.raises(SettingError, match=r"cannot read the node's key .*broken\.key"):
-        Fleet(replace(node, key=broken))
+        FleetConnection(replace(node, key=broken))
 
 
 def test_a_clock_that_is_wrong_is_reported_once_a_minute(

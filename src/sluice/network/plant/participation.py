@@ -15,7 +15,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.wire import Answerer, Endpoint, Fleet, Node, complaint, seconds_ahead, serve
+from sluice.network.wire import (
+    Answerer,
+    Endpoint,
+    FleetConnection,
+    Node,
+    complaint,
+    seconds_ahead,
+    serve,
+)
 
 __all__ = ["node_of", "take_part"]
 
@@ -48,7 +56,7 @@ def take_part(node: Node, plant: Answerer, *, seconds: float | None = None) -> N
 
     If the coordinator is unreachable or does not know the node yet, the node tries again.
     """
-    serve(partial(Fleet, node), plant, seconds=seconds, connecting=_ClockCheck(node))
+    serve(partial(FleetConnection, node), plant, seconds=seconds, connecting=_ClockCheck(node))
 
 
 class _ClockCheck:

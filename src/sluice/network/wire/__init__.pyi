@@ -9,7 +9,7 @@ from .certificates import (
 from .clocks import complaint, seconds_ahead
 from .exposure import Endpoint, demand_unexposed
 from .filter import EnrolledPlant, FleetFilter, FleetLimits
-from .node import Fleet, Node, serve
+from .node import FleetConnection, Node, serve
 from .proxy import Proxy
 from .questions import (
     ANSWERS,
@@ -59,7 +59,7 @@ __all__ = [
     "Direct",
     "Endpoint",
     "EnrolledPlant",
-    "Fleet",
+    "FleetConnection",
     "FleetFilter",
     "FleetLimits",
     "FlowerWire",

@@ -40,7 +40,7 @@ from sluice.network.wire.objects import (
 )
 from sluice.network.wire.wire import LARGEST_ANSWER
 
-__all__ = ["FlowerRun", "Link", "Reply"]
+__all__ = ["FlowerRun", "Link", "ReplyHead"]
 
 HEARTBEAT_S = 10.0
 CALL_S = 30.0
@@ -70,7 +70,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ReplyHead:
     """The head of a reply.
 
     `answers` is the message it answers: the source that a reply names is the sender's claim.
@@ -133,7 +133,7 @@ class FlowerRun:
         self.sent += len(question) + HEAD_BYTES
         return name or None
 
-    def replies(self, messages: Collection[str]) -> Iterator[Reply]:
+    def replies(self, messages: Collection[str]) -> Iterator[ReplyHead]:
         """Yield the heads of the replies to these messages; each is handed out once.
 
         Raises `OversizedError` if the heads together are longer than so many heads are; Flower has
@@ -144,14 +144,14 @@ class FlowerRun:
         pulled = self._client.PullMessages(PullAppMessagesRequest(message_ids=messages))
         for head, tree in zip(pulled.messages_list, pulled.message_object_trees, strict=True):
             metadata, failed = head.metadata, head.HasField("error")
-            yield Reply(
+            yield ReplyHead(
                 message=metadata.message_id,
                 answers=metadata.reply_to_message_id,
                 leaf=None if failed else leaf_of(tree),
                 lost=failed and metadata.src_node_id == SUPERLINK_NODE_ID,
             )
 
-    def content(self, reply: Reply) -> bytes | None:
+    def content(self, reply: ReplyHead) -> bytes | None:
         """Return the bytes of a reply; None while they have not arrived.
 
         Empty if the reply has another form than an answer's, or more bytes than an answer may have.

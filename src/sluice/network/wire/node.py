@@ -52,7 +52,7 @@ from sluice.network.wire.objects import (
 )
 from sluice.network.wire.wire import LARGEST_ANSWER, LARGEST_MESSAGE, Answerer
 
-__all__ = ["Connection", "Fleet", "Incoming", "Node", "serve"]
+__all__ = ["Connection", "FleetConnection", "Incoming", "Node", "serve"]
 
 ACTIVE_S, IDLE_S, SLOWER = 0.2, 1.0, 1.3
 """Seconds between two pulls after a question, when idle, and the factor from one to the other."""
@@ -129,7 +129,7 @@ class Connection(Protocol):
 
 
 @final
-class Fleet:
+class FleetConnection:
     """The connection of a node to the coordinator's proxy, over TLS."""
 
     def __init__(self, node: Node) -> None:
@@ -254,6 +254,10 @@ class Fleet:
         with suppress(*LOST, RuntimeError):
             if self._name.node_id:
                 self._client.DeactivateNode(DeactivateNodeRequest(node_id=self._name.node_id))
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; Flower takes the node for online for a while."""
         self._calls.close()
         self._client.close()
 
@@ -276,6 +280,7 @@ def serve(
         connecting()
         loop = _Loop(connect(), plant)
         try:
+            loop.start()
             while not loop.ended(LOOK_S) and (until is None or time.monotonic() < until):
                 if loop.silent_s > SILENT_S:
                     _log.warning(
@@ -315,6 +320,9 @@ class _Loop:
         self._answering = False
         self._called = time.monotonic()  # when a call of this loop last ended
         self._thread = threading.Thread(target=self._run, daemon=True, name="sluice-node")
+
+    def start(self) -> None:
+        """Start the loop."""
         self._thread.start()
 
     @property

@@ -25,8 +25,8 @@ __all__ = [
     "LOST",
     "OBJECT_EXTRA",
     "Calls",
+    "MessageObjects",
     "OversizedError",
-    "Packed",
     "leaf_of",
     "packed",
     "unpacked",
@@ -51,7 +51,7 @@ LOST = (httpx.HTTPError, ConnectionError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class MessageObjects:
     """A message as Flower takes it: its head, the tree of its objects, and their contents."""
 
     head: Message
@@ -59,7 +59,7 @@ class Packed:
     objects: tuple[tuple[str, bytes], ...]  # id, content; the one with the bytes comes last
 
 
-def packed(metadata: Metadata, content: bytes) -> Packed:
+def packed(metadata: Metadata, content: bytes) -> MessageObjects:
     """Return the message with this content; its id is the hash of the outermost object."""
     leaf = _prefix(len(content)) + content
     record = _object("RecordDict", _id(leaf), json.dumps({RECORD: _id(leaf)}).encode())
@@ -72,7 +72,7 @@ def packed(metadata: Metadata, content: bytes) -> Packed:
         tree = ObjectTree(object_id=_id(parent), children=[tree])
     # The receiver deletes the message as soon as it has the bytes, so these are sent last.
     objects = tuple((_id(each), each) for each in (root, record, leaf))
-    return Packed(head=head, tree=tree, objects=objects)
+    return MessageObjects(head=head, tree=tree, objects=objects)
 
 
 def leaf_of(tree: ObjectTree) -> str | None:

@@ -36,7 +36,7 @@ from flwr.supercore.control.control_http_client import ControlHttpClient
 
 from sluice.errors import SettingError
 from sluice.files import atomically, private_folder
-from sluice.network.wire.flower_run import FlowerRun, Link, Reply
+from sluice.network.wire.flower_run import FlowerRun, Link, ReplyHead
 from sluice.network.wire.objects import LOST, OversizedError
 from sluice.network.wire.wire import Cutoff
 
@@ -215,7 +215,7 @@ class FlowerWire:
         self._nodes: dict[str, int] = {}
         self._run: FlowerRun | None = None
         self._open: dict[str, _Sent] = {}  # by message, until Flower has handed out its reply
-        self._arriving: dict[Reply, _Sent] = {}  # replies whose content has not arrived
+        self._arriving: dict[ReplyHead, _Sent] = {}  # replies whose content has not arrived
         self._alone: set[str] = set()  # plants that have sent a head that is too long
         self._suspects: set[str] = set()  # plants of which one has
 
@@ -364,7 +364,7 @@ class FlowerWire:
                 began = time.monotonic()
         self.spent.pulling_s += time.monotonic() - began
 
-    def _heads(self, run: FlowerRun) -> Iterator[Reply]:
+    def _heads(self, run: FlowerRun) -> Iterator[ReplyHead]:
         """Yield the heads of new replies to all open messages, also to those of earlier asks.
 
         If heads are too long, Flower forgets them. The plants in question are then pulled one by
@@ -380,7 +380,7 @@ class FlowerWire:
             except OversizedError:
                 if len(group) == 1:
                     self._alone |= plants
-                    yield Reply(message=group[0], answers=group[0], leaf=None, lost=False)
+                    yield ReplyHead(message=group[0], answers=group[0], leaf=None, lost=False)
                 else:
                     self._suspects |= plants
             else:
