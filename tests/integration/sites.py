@@ -159,6 +159,14 @@ class Sites:
         """The process of Flower at the coordinator."""
         return self._found("flower-superlink", self.site.folder)
 
+    @property
+    def filter(self) -> int:
+        """The process of the filter between the proxy and Flower."""
+        own = (b"sluice.network.coordinator.filter_process", os.fsencode(self.site.folder))
+        pids = [pid for pid in _pids() if all(each in _command(pid) for each in own)]
+        assert pids, f"no filter of {self.site.folder} runs"
+        return pids[0]
+
     def supernode(self, plant: str) -> int:
         """The process of Flower at a plant."""
         return self._found("flower-supernode", self.folder / plant)
@@ -191,6 +199,7 @@ class Sites:
         pids = {
             "the coordinator": self.coordinator.pid,
             "its SuperLink": self.superlink,
+            "its filter": self.filter,
             "its nginx": self.nginx,
             "a plant": self.plants[plant].pid,
             "its SuperNode": self.supernode(plant),
@@ -337,11 +346,16 @@ def _pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
+def _command(pid: int) -> list[bytes]:
+    """Return the command of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
 def _runs(pid: int, program: str, folder: Path) -> bool:
     """Whether a process is this program, of this folder."""
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
+    command = _command(pid)
     programs = {Path(os.fsdecode(part)).name for part in command[:2]}
     return program in programs and any(os.fsencode(folder) + b"/" in part for part in command)
