@@ -167,6 +167,9 @@ class FleetClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._http.close()
 
     # -- calls --------------------------------------------------------------------------------
@@ -280,7 +283,7 @@ class FleetClient:
         """Send a reply with all its objects; `source` is the node that it claims to come from."""
         pieces = self.answer(content) if isinstance(content, bytes) else content
         announced = self.announce(question, pieces, source=source, run=run)
-        for object_id in announced.awaited:
+        for object_id in reversed(announced.awaited):  # the bytes last: then it is complete
             self.push(announced, object_id)
         return announced
 

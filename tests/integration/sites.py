@@ -159,14 +159,6 @@ class Sites:
         """The process of Flower at the coordinator."""
         return self._found("flower-superlink", self.site.folder)
 
-    @property
-    def filter(self) -> int:
-        """The process of the filter between the proxy and Flower."""
-        own = (b"sluice.network.coordinator.filter_process", os.fsencode(self.site.folder))
-        pids = [pid for pid in _pids() if all(each in _command(pid) for each in own)]
-        assert pids, f"no filter of {self.site.folder} runs"
-        return pids[0]
-
     def supernode(self, plant: str) -> int:
         """The process of Flower at a plant."""
         return self._found("flower-supernode", self.folder / plant)
@@ -175,6 +167,14 @@ class Sites:
     def nginx(self) -> int:
         """The proxy's first process."""
         return int((self.site.folder / "proxy" / "nginx.pid").read_text(encoding="ascii"))
+
+    @property
+    def filter(self) -> int:
+        """The process of the filter between the proxy and Flower."""
+        own = (b"sluice.network.coordinator.filter_process", os.fsencode(self.site.folder))
+        pids = [pid for pid in _pids() if all(each in _command(pid) for each in own)]
+        assert pids, f"no filter of {self.site.folder} runs"
+        return pids[0]
 
     def _found(self, program: str, folder: Path) -> int:
         pids = [pid for pid in _pids() if _runs(pid, program, folder)]
