@@ -1,13 +1,14 @@
 """A faulty network between plants and the proxy: it cuts, repeats, delays and reorders calls.
 
-TLS protects calls from the network, so this one has the coordinator's own key. It receives each
-call separately and forwards it to the proxy, possibly late or twice.
+TLS protects calls from the network, so this one has the coordinator's own key, and each plant's
+certificate. It receives each call separately and forwards it to the proxy, possibly late or twice.
 """
 
 import http.client
 import ssl
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -16,15 +17,16 @@ from pathlib import Path
 
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.terms import write_document
+from sluice.network.terms import JoinRequest, read_document, write_document
 from sluice.seeding import stream
 
 
 class Relay:
     """The address at which plants reach the proxy through a faulty network."""
 
-    def __init__(self, site: CoordinatorFolder, *, seed: int) -> None:
+    def __init__(self, site: CoordinatorFolder, plants: list[Path], *, seed: int) -> None:
         self._site = site
+        self._plants = {_node_key(folder): PlantFolder(folder) for folder in plants}
         self._random = stream(seed, "relay")
         self._lock = threading.Lock()
         self._arrived = 0
@@ -59,6 +61,8 @@ class Relay:
     def _forward(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
         terms = self._site.terms
         trust = ssl.create_default_context(cafile=str(self._site.authority))
+        plant = self._plants[headers["flwr-public-key"]]
+        trust.load_cert_chain(plant.certificate, plant.certificate_key)
         line = http.client.HTTPSConnection(terms.host, terms.port, timeout=60, context=trust)
         try:
             line.request("POST", path, body=body, headers=headers)
@@ -76,7 +80,7 @@ def _handler(relay: Relay) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
             # The call signs its own content; hop-by-hop headers are not forwarded.
             dropped = {"host", "connection", "content-length", "accept-encoding"}
-            headers = {k: v for k, v in self.headers.items() if k.lower() not in dropped}
+            headers = {k.lower(): v for k, v in self.headers.items() if k.lower() not in dropped}
             if relay.cut:
                 self.close_connection = True
                 return
@@ -107,7 +111,7 @@ class _Server(ThreadingHTTPServer):
 @contextmanager
 def relayed(site: CoordinatorFolder, plants: list[Path], *, seed: int = 0) -> Iterator[Relay]:
     """Put a relay between these plants' folders and the proxy."""
-    relay = Relay(site, seed=seed)
+    relay = Relay(site, plants, seed=seed)
     server = _Server(("127.0.0.1", 0), _handler(relay))
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trust.load_cert_chain(site.certificate, site.folder / "private" / "server.key")
@@ -125,6 +129,12 @@ def relayed(site: CoordinatorFolder, plants: list[Path], *, seed: int = 0) -> It
             server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _node_key(folder: Path) -> str:
+    """Return the public key of a plant's node, as its calls show it."""
+    request = read_document(JoinRequest, folder / "request.json", private=True)
+    return b64encode(request.node_key.encode()).decode()
 
 
 def _point(folder: Path, port: int) -> None:

@@ -164,6 +164,14 @@ class Sites:
         """The proxy's first process."""
         return int((self.site.folder / "proxy" / "nginx.pid").read_text(encoding="ascii"))
 
+    @property
+    def filter(self) -> int:
+        """The process of the filter between the proxy and Flower."""
+        own = (b"sluice.network.coordinator.filter_process", os.fsencode(self.site.folder))
+        pids = [pid for pid in _pids() if all(each in _command(pid) for each in own)]
+        assert pids, f"no filter of {self.site.folder} runs"
+        return pids[0]
+
     def _found(self, program: str, folder: Path) -> int:
         pids = [pid for pid in _pids() if _runs(pid, program, folder)]
         assert pids, f"no {program} of {folder} runs"
@@ -187,6 +195,7 @@ class Sites:
         pids = {
             "the coordinator": self.coordinator.pid,
             "its SuperLink": self.superlink,
+            "its filter": self.filter,
             "its nginx": self.nginx,
             "a plant": self.plants[plant].pid,
         }
@@ -336,11 +345,16 @@ def _pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
+def _command(pid: int) -> list[bytes]:
+    """Return the command of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
 def _runs(pid: int, program: str, folder: Path) -> bool:
     """Whether a process is this program, of this folder."""
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
+    command = _command(pid)
     programs = {Path(os.fsdecode(part)).name for part in command[:2]}
     return program in programs and any(os.fsencode(folder) + b"/" in part for part in command)

@@ -7,6 +7,7 @@ import shutil
 import ssl
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,19 +15,18 @@ from pathlib import Path
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest, StartRunRequest
 from flwr.proto.fleet_pb2 import ActivateNodeRequest
-from flwr.supercore.control.control_http_client import ControlHttpClient
-from flwr.supernode.fleet_http_client import FleetHttpClient
-from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import FederationPlan, found_federation
 from sluice.network.coordinator.hosting import hosted
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.training_rows import TrainingRows
+from sluice.network.wire.certificates import Issued, write_certificate
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
@@ -86,17 +86,24 @@ def test_the_how_to_leads_to_a_model_and_an_unbroken_log(tmp_path: Path) -> None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hosted:
-    """A coordinator's Flower behind its proxy, with one plant registered by its public key."""
+class Endpoint:
+    """A coordinator's Flower behind its filter and proxy, and the certificate of one plant."""
 
     address: str
-    trust: bytes
-    authority: Path
+    site: CoordinatorFolder
+    plant: Path  # its certificate; the key is beside it
     public: bytes  # of the plant's node
+
+    def post(self, path: str, content: bytes = b"", **headers: str) -> httpx.Response:
+        """Call as a party that has the plant's certificate."""
+        trust = ssl.create_default_context(cafile=str(self.site.authority))
+        trust.load_cert_chain(self.plant, self.plant.with_suffix(".key"))
+        with httpx.Client(verify=trust) as client:
+            return client.post(f"https://{self.address}{path}", content=content, headers=headers)
 
 
 @pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     folder = tmp_path_factory.mktemp("proxy")
     record = folder / "line.csv"
     write(simulate("line", seed=0, days=1), record, FileLayout.CSV)
@@ -108,66 +115,62 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
         reference=TrainingRows(record=str(record), start=0, stop=1_000),
         policy='kind = "hardened"\n',
     )
-    site = found_federation(folder / "water", plan, at=datetime.now(UTC))
+    now = datetime.now(UTC)
+    site = found_federation(folder / "water", plan, at=now)
     store = CoordinatorStore(site.base)
     key = ec.generate_private_key(ec.SECP384R1()).public_key()
     public = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    with hosted(site, store, proxy=True) as wire:  # its self-check has passed
-        wire.enrol({"north": public})  # the control interface answers on loopback
-        yield Hosted(
-            address="127.0.0.1:18444",
-            trust=site.authority.read_bytes(),
-            authority=site.authority,
-            public=public,
+    invitation = site.invite("north", at=now)
+    store.join("north", invitation.secret, node_key=public, rules="", at=now)
+    issued = Issued(certificate=invitation.certificate, key=invitation.certificate_key)
+    write_certificate(issued, certificate=folder / "north.pem", key=folder / "north.key")
+    with hosted(site, store, proxy=True):  # its self-check has passed
+        yield Endpoint(
+            address="127.0.0.1:18444", site=site, plant=folder / "north.pem", public=public
         )
     store.close()
 
 
 @needs_network
-def test_the_control_interface_cannot_be_reached_through_the_proxy(endpoint: Hosted) -> None:
-    outside = ControlHttpClient.from_server_address(endpoint.address, False, endpoint.trust, [])
-    with pytest.raises(httpx.HTTPStatusError, match="404"):
-        outside.ListNodes(ListNodesRequest())
-    with pytest.raises(httpx.HTTPStatusError, match="404"):
-        outside.StartRun(StartRunRequest())
-    with pytest.raises(httpx.HTTPStatusError, match="404"):
-        outside.RegisterNode(RegisterNodeRequest(public_key=endpoint.public))
-    outside.close()
+def test_the_control_interface_cannot_be_reached_through_the_proxy(endpoint: Endpoint) -> None:
+    for call in ("list-nodes", "start-run", "register-node"):
+        answer = endpoint.post(f"/v1/control/{call}")
+        assert answer.status_code == 404
+        assert answer.headers["x-sluice-door"] == "closed"
 
 
 @needs_network
-def test_an_impostor_with_a_stolen_certificate_but_no_key_is_refused(endpoint: Hosted) -> None:
-    # It has the certificate, and even the node's public key, but not the private one.
-    fleet = FleetHttpClient.from_server_address(endpoint.address, False, endpoint.trust, [])
-    with pytest.raises(httpx.HTTPStatusError, match="401"):
-        fleet.ActivateNode(ActivateNodeRequest(public_key=endpoint.public, heartbeat_interval=30))
-    fleet.close()
-
-
-@needs_network
-def test_an_impostor_who_signs_with_a_key_of_its_own_is_refused(endpoint: Hosted) -> None:
+def test_an_impostor_with_a_stolen_certificate_but_no_key_is_refused(endpoint: Endpoint) -> None:
+    # It has the certificate with its key, and the node's public key, but not the node's own.
     own = ec.generate_private_key(ec.SECP384R1())
-    signing = NodeAuthHttpInterceptor(own, own.public_key())
-    fleet = FleetHttpClient.from_server_address(endpoint.address, False, endpoint.trust, [signing])
-    with pytest.raises(httpx.HTTPStatusError, match="40[13]"):
-        fleet.ActivateNode(ActivateNodeRequest(public_key=endpoint.public, heartbeat_interval=30))
-    fleet.close()
+    request = ActivateNodeRequest(public_key=endpoint.public, heartbeat_interval=30)
+    for shown, status in (
+        (own.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 403),
+        (endpoint.public, 401),
+    ):
+        at = datetime.now(UTC).isoformat()
+        signature = own.sign(at.encode(), ec.ECDSA(hashes.SHA256()))
+        headers = {
+            "content-type": "application/protobuf",
+            "flwr-public-key": b64encode(shown).decode(),
+            "flwr-timestamp": at,
+            "flwr-signature": b64encode(signature).decode(),
+        }
+        answer = endpoint.post("/v1/fleet/activate-node", request.SerializeToString(), **headers)
+        assert answer.status_code == status
 
 
 @needs_network
-@pytest.mark.parametrize(("size", "status"), [(9 * 1024 * 1024, 413), (1024, 415)])
+@pytest.mark.parametrize(("size", "status"), [(9 * 1024 * 1024, 413), (1024, 403)])
 def test_an_oversized_message_is_refused_at_the_proxy(
-    endpoint: Hosted, size: int, status: int
+    endpoint: Endpoint, size: int, status: int
 ) -> None:
-    with httpx.Client(verify=ssl.create_default_context(cafile=str(endpoint.authority))) as outside:
-        answer = outside.post(
-            f"https://{endpoint.address}/v1/fleet/push-object", content=b"x" * size
-        )
-    assert answer.status_code == status  # a small one reaches Flower, which refuses its type
+    answer = endpoint.post("/v1/fleet/push-object", b"x" * size)
+    assert answer.status_code == status  # a small one reaches the filter, which refuses its caller
 
 
 @needs_network
-def test_no_call_is_served_without_tls(endpoint: Hosted) -> None:
+def test_no_call_is_served_without_tls(endpoint: Endpoint) -> None:
     with httpx.Client() as outside:
         answer = outside.post(f"http://{endpoint.address}/v1/fleet/pull-messages", content=b"")
     assert answer.status_code == 400

@@ -64,6 +64,10 @@ def kill_superlink(sites: Sites) -> None:
     os.kill(sites.superlink, signal.SIGKILL)
 
 
+def kill_filter(sites: Sites) -> None:
+    os.kill(sites.filter, signal.SIGKILL)
+
+
 def kill_nginx(sites: Sites) -> None:
     os.kill(sites.nginx, signal.SIGKILL)
 
@@ -77,6 +81,7 @@ def kill_plant(sites: Sites) -> None:
 KILLS: dict[str, Callable[[Sites], None]] = {
     "the coordinator": kill_coordinator,
     "the SuperLink": kill_superlink,
+    "the filter": kill_filter,
     "nginx": kill_nginx,
     "a plant": kill_plant,
 }
