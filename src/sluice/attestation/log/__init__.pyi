@@ -1,4 +1,4 @@
-from .chain import Log, demand_log, extended, mend, read_log
+from .chain import Log, LogReader, demand_log, extended, mend, read_log
 from .entries import (
     ENTRIES,
     BatchAttested,
@@ -43,6 +43,7 @@ __all__ = [
     "Ledger",
     "Log",
     "LogOpened",
+    "LogReader",
     "ModelAggregated",
     "PledgesClosed",
     "RoundOpened",

@@ -6,11 +6,13 @@ it to a file of its own.
 """
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from sluice.attestation.log.entries import ENTRIES, Body, Entry, LogOpened, entry_digest
 from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, Head
@@ -19,9 +21,10 @@ from sluice.attestation.messages import Signed, SigningKey, instant, sign
 from sluice.errors import DocumentError, SettingError, VerificationError
 from sluice.files import public_file, sync_folder
 
-__all__ = ["Log", "demand_log", "extended", "mend", "read_log"]
+__all__ = ["Log", "LogReader", "demand_log", "extended", "mend", "read_log"]
 
 STEP = "7"
+CHUNK_BYTES = 1 << 20
 ENTRY_BEGINS = b'{"body":'
 """How every entry begins: in canonical JSON its first key is `body`."""
 
@@ -224,3 +227,79 @@ def _write(handle: int, line: bytes, path: Path, *, length: int) -> None:
     except OSError as error:
         os.ftruncate(handle, length)
         raise SettingError(f"cannot write the log {path}: {error.strerror}") from None
+
+
+class LogReader:
+    """Follows a growing log that another process writes; it only reads the file.
+
+    It verifies each entry once. Of the entries that it has verified it keeps a hash of their bytes,
+    so a log that was rewritten or truncated since then does not pass.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._length = 0  # bytes that are verified
+        self._verified = hashlib.sha256()
+        self._seen: tuple[int, ...] = ()  # identity, size and time of change when last verified
+        self.ledger = Ledger()
+
+    def catch_up(self) -> Ledger:
+        """Verify the entries that were appended since the last call; return the ledger.
+
+        Raise a `VerificationError` if the log was rewritten or truncated, or if a new entry does
+        not verify. The ledger then holds the entries before it.
+        """
+        try:
+            with self._path.open("rb") as opened:
+                found = _settled(opened.fileno())
+                seen = (found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns)
+                if seen != self._seen or self._length != found.st_size:
+                    self._demand_same(opened, found.st_size)
+                    self._verify(opened, found.st_size)
+                    self._seen = seen
+        except OSError as error:
+            raise SettingError(f"the log {self._path} cannot be read: {error.strerror}") from None
+        if self.ledger.size == 0:
+            raise VerificationError(
+                STEP, f"the log {self._path} is empty; its first entry must name its coordinator"
+            )
+        return self.ledger
+
+    def _demand_same(self, opened: BinaryIO, size: int) -> None:
+        """Read what was verified before, and compare its hash."""
+        if size < self._length:
+            raise VerificationError(
+                STEP,
+                f"the log {self._path} was truncated: it has {size:,} bytes, and {self._length:,} "
+                f"bytes with {self.ledger.size} entries were verified before",
+            )
+        again, left = hashlib.sha256(), self._length
+        while part := opened.read(min(left, CHUNK_BYTES)):
+            again.update(part)
+            left -= len(part)
+        if again.digest() != self._verified.digest():
+            raise VerificationError(
+                STEP,
+                f"the log {self._path} was rewritten: its first {self.ledger.size} entries are not "
+                "those that were verified before",
+            )
+
+    def _verify(self, opened: BinaryIO, size: int) -> None:
+        while self._length < size:
+            line = opened.readline(min(size - self._length, ENTRIES.largest + 2))
+            if not line.endswith(b"\n"):
+                raise VerificationError(STEP, _unfinished(self._path, line, self.ledger.size))
+            entry = _entry(line[:-1], self.ledger.size)
+            self.ledger.check(entry)
+            self.ledger.note(entry, entry_digest(line[:-1]))
+            self._length += len(line)
+            self._verified.update(line)
+
+
+def _settled(handle: int) -> os.stat_result:
+    """Return the size of a log between two appends: an append locks the file."""
+    fcntl.flock(handle, fcntl.LOCK_SH)
+    try:
+        return os.fstat(handle)
+    finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)
