@@ -7,6 +7,7 @@ would end there with a signal, not with exit code 2.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -103,10 +104,15 @@ def demand_refusal(ending: Ending, command: str, folder: Path, *, name: str, cod
     assert sentence.startswith("sluice: ")
     assert name in sentence
     if code == 2:
-        assert re.search(r"expected|correct|fetch|give|check|save|not ", sentence), sentence
+        assert re.search(r"expected|correct|fetch|give|check|save|limit|not ", sentence), sentence
     assert len(sentence) < 1_000
     assert ending.seconds - start.seconds < MOST_SECONDS, ending
     assert ending.megabytes - start.megabytes < MOST_MEGABYTES, ending
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("start")
 
 
 @pytest.mark.parametrize(
@@ -118,13 +124,13 @@ def demand_refusal(ending: Ending, command: str, folder: Path, *, name: str, cod
     ],
 )
 def test_a_record_that_explodes_is_refused(
-    suffix: str, bomb: Callable[[], bytes], tmp_path: Path
+    suffix: str, bomb: Callable[[], bytes], start: Path, tmp_path: Path
 ) -> None:
     record = tmp_path / f"record.{suffix}"
     record.write_bytes(bomb())
     assert record.stat().st_size < 12 * MEGABYTE
     ending = run("data", "inspect", record, cache=tmp_path / "cache")
-    demand_refusal(ending, "data", tmp_path, name="record")
+    demand_refusal(ending, "data", start, name="record")
 
 
 @pytest.fixture(scope="module")
@@ -226,3 +232,40 @@ def test_a_file_that_never_ends_is_refused(command: str, site: Path, tmp_path: P
     start = command.split(" ", 2)
     group = start[0] if start[0] in ("check", "score") else " ".join(start[:2])
     demand_refusal(ending, group, site, name="/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("file", "bomb"),
+    [
+        ("circuit.json", bombs.deep_lists),
+        ("rules.json", bombs.deep_objects),
+        ("policy.toml", bombs.a_key_of_a_hundred_thousand_parts),
+        ("private/client.key", bombs.a_log_line_without_end),
+    ],
+    ids=["circuit", "rules", "policy", "key"],
+)
+def test_a_key_folder_that_explodes_is_refused(
+    file: str, bomb: Callable[[], bytes], site: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(site / "keys", tmp_path / "keys")
+    (tmp_path / "keys" / file).write_bytes(bomb())
+    options = ("--keys", tmp_path / "keys", "--out", tmp_path / "commit.json")
+    ending = run("attest", "commit", site / "batch.parquet", *options, cache=tmp_path / "cache")
+    name = "circuit" if file == "circuit.json" else file
+    demand_refusal(ending, "attest commit", site, name=name)
+
+
+def test_a_request_whose_rules_explode_is_refused(site: Path, tmp_path: Path) -> None:
+    invitation = json.loads((site / "north.invitation").read_text())
+    request = {
+        "schema": 1,
+        "plant": "north",
+        "secret": invitation["secret"],
+        "node_key": "",
+        "registration": bombs.deep_lists().decode(),
+        "rules": bombs.deep_lists().decode(),
+    }
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    command = ("coordinator", "import", site / "water", tmp_path / "request.json")
+    ending = run(*command, cache=tmp_path / "cache")
+    demand_refusal(ending, "coordinator import", site, name="registration")

@@ -18,11 +18,12 @@ from sluice.attestation.messages.messages import (
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.protocol.key_folder import KeyFolder, Pinned
 from sluice.attestation.protocol.verifier import Verifier
+from sluice.attestation.systems.sampled import worker
 from sluice.attestation.systems.sampled.keys import make_sampled, open_sampled
 from sluice.attestation.systems.sampled.snarkjs import export
 from sluice.attestation.systems.sampled.system import Sampled, Sampling, statement_of
 from sluice.attestation.systems.system import Circuit, ProofClaim
-from sluice.errors import DocumentError, RefusedError, SettingError, VerificationError
+from sluice.errors import DocumentError, ProverError, RefusedError, SettingError, VerificationError
 from sluice.invariants.ruleset import RuleSet
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Record
@@ -287,3 +288,15 @@ def test_the_export_holds_the_same_numbers(
     assert found.verification_key["nPublic"] == len(found.public)
     with pytest.raises(DocumentError):
         export(b"short", claim, system.verifying_key)
+
+
+def test_a_process_that_dies_while_it_makes_keys_leaves_no_keys(
+    rules: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dies = tmp_path / "dies.py"
+    dies.write_text("import os; os.abort()")
+    monkeypatch.setattr(worker, "__file__", str(dies))
+    sampling = Sampling(samples=2, violations=1)
+    with pytest.raises(ProverError, match="the process that makes keys ended with code -6"):
+        make_sampled(tmp_path / "keys", rules, PaperPolicy(), sampling, rows_max=64)
+    assert not (tmp_path / "keys").exists()

@@ -45,8 +45,6 @@ from sluice.telemetry.writers.write import write
 IDLE = ("S_PU4", "on standby, never ran")
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ROWS = 600
-DECLARED = (("S_PU4", "a standby pump"),)
-"""What the approver declares of channels without a rule."""
 
 
 class Clock:
@@ -68,9 +66,14 @@ class Consortium:
     record: Path
     rules: Path
     site: CoordinatorFolder
-    approver: SigningKey = field(default_factory=SigningKey.generate)
+    approvers: tuple[SigningKey, ...]
     clock: Clock = field(default_factory=Clock)
     plants: dict[str, Answerer] = field(default_factory=dict)
+
+    @property
+    def approver(self) -> SigningKey:
+        """The first approver."""
+        return self.approvers[0]
 
     def request(self, name: str, index: int, *, rows: int = ROWS) -> JoinRequest:
         """Let a plant answer an invitation; the request is not handed in."""
@@ -139,10 +142,14 @@ Founder = Callable[..., Consortium]
 @pytest.fixture
 def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
     def make(
-        rule: str = "fedavg", suspend_after: int = 5, log: LogTerms | None = None
+        rule: str = "fedavg",
+        suspend_after: int = 5,
+        log: LogTerms | None = None,
+        approvers: int = 1,
+        keep_rounds: int = 200,
     ) -> Consortium:
         record, rules = line_files
-        approver = SigningKey.generate()
+        keys = tuple(SigningKey.generate() for _ in range(approvers))
         plan = FederationPlan(
             federation="water",
             host="127.0.0.1",
@@ -156,10 +163,11 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             descent=Descent(epochs=1, batch=256),
             suspend_after=suspend_after,
             log=log or LogTerms(history=True),
-            approvers=(approver.public,),
+            approvers=tuple(key.public for key in keys),
+            keep_rounds=keep_rounds,
         )
         site = found_federation(tmp_path / "coordinator", plan, at=START)
-        return Consortium(tmp_path, record, rules, site, approver)
+        return Consortium(tmp_path, record, rules, site, keys)
 
     return make
 

@@ -20,7 +20,7 @@ from sluice.attestation.messages import STRICT, Count, Form, Hex32, Name, Signin
 from sluice.attestation.systems import Circuit, System, SystemName, circuit_for, find_system
 from sluice.attestation.systems.sampled import VERIFYING, open_sampled
 from sluice.errors import DocumentError, SettingError
-from sluice.files import atomically, private_folder, public_folder, read_at_most
+from sluice.files import atomically, private_folder, public_folder, read_bounded
 from sluice.invariants import RuleSet, load_rules, rules_hash, save_rules
 
 __all__ = ["KeyFolder", "Pinned"]
@@ -108,13 +108,12 @@ class KeyFolder:
     def open(cls, path: str | Path) -> "KeyFolder":
         """Read the public part and derive the circuit again from rules and policy."""
         path = Path(path)
-        try:
-            raw = read_at_most(path / CIRCUIT, PINNED.largest + 1)
-        except OSError as error:
+        if not (path / CIRCUIT).exists():
             raise SettingError(
-                f"{path} is not a key folder ({CIRCUIT}: {error.strerror}); make one with "
+                f"{path} is not a key folder (it has no {CIRCUIT}); make one with "
                 "'sluice attest setup'"
-            ) from None
+            )
+        raw = read_bounded(path / CIRCUIT, "circuit file", largest=PINNED.largest)
         pinned = PINNED.read(raw)
         rules, policy = load_rules(path / RULES), read_policy(str(path / POLICY))
         if (rules_hash(rules), policy_hash(policy)) != (pinned.rules, pinned.policy):

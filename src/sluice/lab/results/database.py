@@ -10,6 +10,9 @@ from sluice.errors import ResultsError
 __all__ = ["SCHEMA", "TABLES", "connected", "readable_errors", "transaction"]
 
 SCHEMA = 1
+LONGEST = 16 << 20
+"""Bytes of the longest value."""
+STRANGE = "SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"
 
 TABLES = """
 CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -63,6 +66,12 @@ def connected(path: Path, *, patience_s: float, read_only: bool = False) -> sqli
         )
         if not read_only:
             connection.execute("PRAGMA journal_mode = WAL")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+        if connection.execute(STRANGE).fetchone()[0]:
+            raise ResultsError(
+                f"{path} has views or triggers, which run code of the file; expected tables alone: "
+                "fetch it again, or run the grid into a new folder"
+            )
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
     return connection

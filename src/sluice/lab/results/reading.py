@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from sluice.errors import ResultsError
 from sluice.lab.results.cell import Asked, CellResult
 from sluice.lab.results.provenance import Provenance
 from sluice.lab.results.store import ResultStore
@@ -39,6 +41,7 @@ class StoredCell:
     ended: float | None
 
 
+Stored = TypeVar("Stored")
 _ASKED = TypeAdapter(Asked)
 _RESULT = TypeAdapter(CellResult)
 _MADE_BY = TypeAdapter(Provenance)
@@ -54,17 +57,17 @@ def stored_cells(store: ResultStore) -> tuple[StoredCell, ...]:
         " recalled, wall_s, ended FROM cells JOIN works ON works.id = cells.work ORDER BY cells.at"
     ):
         if row["work"] not in results:
-            results[row["work"]] = row["result"] and _RESULT.validate_json(row["result"])
+            results[row["work"]] = row["result"] and _read(_RESULT, row["result"], store)
         cells.append(
             StoredCell(
-                asked=_ASKED.validate_json(row["asked"]),
+                asked=_read(_ASKED, row["asked"], store),
                 work=row["work"],
                 settings=row["settings"],
                 state=GridState(row["state"]),
                 reason=row["reason"],
                 result=results[row["work"]],
                 federation=row["federation"],
-                made_by=_maker(row["made_by"], makers),
+                made_by=_maker(row["made_by"], makers, store),
                 attempts=row["attempts"],
                 recalled=None if row["recalled"] is None else bool(row["recalled"]),
                 wall_s=row["wall_s"],
@@ -80,12 +83,25 @@ def under_way(store: ResultStore) -> tuple[Asked, ...]:
         "SELECT asked, min(cells.at) FROM cells JOIN works ON works.id = cells.work"
         " WHERE state = 'running' GROUP BY work ORDER BY min(cells.at)"
     )
-    return tuple(_ASKED.validate_json(row["asked"]) for row in rows)
+    return tuple(_read(_ASKED, row["asked"], store) for row in rows)
 
 
-def _maker(text: str | None, parsed: dict[str, Provenance]) -> Provenance | None:
+def _maker(
+    text: str | None, parsed: dict[str, Provenance], store: ResultStore
+) -> Provenance | None:
     if text is None:
         return None
     if text not in parsed:
-        parsed[text] = _MADE_BY.validate_json(text)
+        parsed[text] = _read(_MADE_BY, text, store)
     return parsed[text]
+
+
+def _read(kind: TypeAdapter[Stored], text: str, store: ResultStore) -> Stored:
+    try:
+        return kind.validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ResultsError(
+            f"{store.path} is damaged: a result is not well formed ({first['msg']}); fetch it "
+            "again, or run the grid into a new folder"
+        ) from None

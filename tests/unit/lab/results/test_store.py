@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from sluice.errors import ResultsError
+from sluice.lab.results.audited import load_audits
 from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.export import export
 from sluice.lab.results.owner import Owner, gone
@@ -277,3 +278,41 @@ def test_the_same_results_export_to_the_same_bytes_whenever_they_came(tmp_path: 
 def test_provenance_names_code_and_environment_alike_each_time() -> None:
     assert provenance() == provenance()
     assert len(provenance().code) == 32
+
+
+def test_a_results_file_whose_table_is_an_endless_view_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE) as base:
+        base.execute("ALTER TABLE cells RENAME TO cells_before")
+        base.execute(
+            "CREATE VIEW cells AS WITH RECURSIVE n(at) AS (SELECT 0 UNION ALL SELECT at + 1 FROM n)"
+            " SELECT at, 'asked' AS asked, 'w0' AS work FROM n"
+        )
+    with pytest.raises(ResultsError, match=f"{FILE} has views or triggers"):
+        ResultStore(tmp_path, read_only=True)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "{}"], ids=["deep", "torn", "other"])
+def test_a_result_that_is_not_well_formed_is_damage(tmp_path: Path, text: str) -> None:
+    filled(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE) as base:
+        base.execute("UPDATE cells SET asked = ?", (text,))
+    store = ResultStore(tmp_path, read_only=True)
+    with pytest.raises(ResultsError, match=f"{FILE} is damaged: a result is not well formed"):
+        stored_cells(store)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[" * 100_000, "audits.json is damaged"),
+        (b"{" + b" " * (17 << 20), "audits file .*audits.json is too large"),
+    ],
+    ids=["deep", "large"],
+)
+def test_a_file_of_audits_that_explodes_is_refused(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    (tmp_path / "audits.json").write_bytes(content)
+    with pytest.raises(ResultsError, match=message):
+        load_audits(tmp_path)

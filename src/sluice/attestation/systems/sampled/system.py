@@ -5,6 +5,8 @@ probabilities), and the party that made its keys could forge proofs.
 """
 
 import hashlib
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,11 +16,12 @@ from sluice import _attest
 from sluice.admission import PaperPolicy, Policy
 from sluice.attestation.packing import digest, number, packed
 from sluice.attestation.systems import system
+from sluice.attestation.systems.sampled import worker
 from sluice.attestation.systems.sampled.budgets import silent_budgets
 from sluice.attestation.systems.sampled.rows import SampledRows
 from sluice.attestation.systems.sampled.statement import SampledStatement, derive_sampled
 from sluice.attestation.systems.system import Circuit
-from sluice.errors import RefusedError, SettingError, VerificationError
+from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
 from sluice.invariants import RuleSet
 from sluice.telemetry import Record
 
@@ -276,8 +279,25 @@ def _verifier(content: bytes, key: bytes) -> _attest.SampledVerifier:
 
 
 def make_keys(statement: SampledStatement) -> tuple[bytes, bytes]:
-    """Make a proving and a verifying key as a single party; the forging secret is not kept."""
-    return core_of(statement.content).make_keys()
+    """Make a proving and a verifying key as a single party; the forging secret is not kept.
+
+    A separate process makes them, because the Rust core does not stop at Ctrl-C. Leaving this
+    function by any exception ends that process.
+    """
+    core_of(statement.content)  # raises if the circuit cannot state the rules
+    done = subprocess.run(  # noqa: S603 - our own interpreter and script
+        [sys.executable, "-I", str(Path(worker.__file__))],
+        input=statement.content,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0 or not done.stdout:
+        last = " ".join(done.stderr.decode(errors="replace").strip().splitlines()[-1:])
+        raise ProverError(
+            f"the process that makes keys ended with code {done.returncode} "
+            f"({last or 'no error output'}); free memory and run the command again"
+        )
+    return worker.split(done.stdout)
 
 
 def planes_of(rows: SampledRows) -> _attest.SampledBatch:
