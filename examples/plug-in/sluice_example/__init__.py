@@ -6,7 +6,7 @@ from sluice.aggregation import aggregated, expect_fresh, stacked
 
 
 class PlainMean:
-    """The mean of the updates, whatever number of windows each client claims."""
+    """The mean of the updates, whatever number of rows each client has."""
 
     needs_root = False
 

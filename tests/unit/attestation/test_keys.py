@@ -34,9 +34,12 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> Non
 
 def test_no_more_of_a_key_file_is_read_than_a_key_can_hold(tmp_path: Path) -> None:
     path = tmp_path / "client.key"
-    path.write_bytes(b"x" * 65_537)
+    path.write_bytes(b"x" * 65_536)
     path.chmod(0o600)
     assert len(read_private(path, "private key")) == 65_536
+    path.write_bytes(b"x" * 65_537)
+    with pytest.raises(SettingError, match="expected at most 65,536 bytes"):
+        read_private(path, "private key")
 
 
 def test_other_files_are_no_keys(tmp_path: Path) -> None:

@@ -207,9 +207,12 @@ def test_batches_beyond_the_tree_are_not_stated(rules: RuleSet) -> None:
 
 
 def test_no_more_of_a_key_file_is_read_than_a_key_can_hold(tmp_path: Path) -> None:
-    (tmp_path / "verifying.key").write_bytes(bytes((1 << 20) + 1))
+    (tmp_path / "verifying.key").write_bytes(bytes(1 << 20))
     opened = open_sampled(tmp_path, {"samples": 2, "violating_max": 1})
     assert len(opened.verifying_key) == 1 << 20
+    (tmp_path / "verifying.key").write_bytes(bytes((1 << 20) + 1))
+    with pytest.raises(DocumentError, match="expected at most 1,048,576 bytes"):
+        open_sampled(tmp_path, {"samples": 2, "violating_max": 1})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sluice.attestation.log import chain, snapshots
 from sluice.attestation.log.chain import Log, LogCopy, LogReader, read_log
 from sluice.attestation.log.entries import Entry, PledgesClosed, RoundOpened
 from sluice.attestation.log.ledger import Ledger
-from sluice.attestation.log.snapshots import Snapshot, load_snapshot, snapshot_path
+from sluice.attestation.log.snapshots import LedgerSnapshot, load_snapshot, snapshot_path
 from sluice.attestation.messages.documents import instant
 from sluice.attestation.messages.signing import SigningKey
 from sluice.errors import SettingError, VerificationError
@@ -53,7 +53,7 @@ def test_a_snapshot_after_any_entry_is_the_ledger_of_the_whole_log(world: World)
 
 def test_a_ledger_goes_on_from_a_snapshot_as_from_the_whole_log(world: World) -> None:
     """Every entry is checked and noted by a ledger that came from the snapshot before it."""
-    snapshot: Snapshot | None = None
+    snapshot: LedgerSnapshot | None = None
     for _ in write_every_kind(world):
         if snapshot:
             assert snapshot.state.size < world.ledger.size

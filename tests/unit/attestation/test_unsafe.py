@@ -219,7 +219,7 @@ def test_circuits_of_nothing_are_refused(rules: RuleSet) -> None:
     for rows in (300, 4_096):
         assert circuit_for(SYSTEM, rules, policy, rows_max=rows).rows_max == rows
     for rows in (299, 4_097):
-        with pytest.raises(SettingError, match="the policy takes batches of 300 to 4,096"):
+        with pytest.raises(SettingError, match="take batches of 300 to 4,096"):
             circuit_for(SYSTEM, rules, policy, rows_max=rows)
     for rows in (100, 1 << 21):
         with pytest.raises(SettingError, match="the rules of 'line' take batches of"):

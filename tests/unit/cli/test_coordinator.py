@@ -120,7 +120,9 @@ def test_status_names_certificates_that_end_soon_and_rotate_replaces_them(
     run("coordinator", "invite", "water", "north", "--out", "north.invitation")
     share = ("--record", "line.csv", "--rows", "8640:9240", "--rules", "rules.json")
     run("plant", "join", "north.invitation", *share, "--out", "north")
-    run("coordinator", "import", "water", "north/request.json")
+    approval = ("--key", "water.approver.key", "--declare", "S_PU4=never ran", "--out", "a.json")
+    run("rules", "approve", "rules.json", *approval)
+    run("coordinator", "import", "water", "north/request.json", "--approval", "a.json")
     Path("water/proxy/refusals.json").write_text(
         '{"north": {"quota": 3}, "coordinator": {"plant not enrolled or not active": 12}}',
         encoding="utf-8",

@@ -188,6 +188,7 @@ def test_the_guarantee_of_two_rows_drawn_from_nine_is_counted_by_hand(
     assert (seen.code, seen.err) == (0, "")
     assert set(seen.json) == {
         "pass", "violations", "clean_share", "excluded_per_round", "excluded_per_run", "rounds",
+        "passes_after_tries", "tries",
     }  # fmt: skip
     passes = seen.json["pass"]
     assert isinstance(passes, list)

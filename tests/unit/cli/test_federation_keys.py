@@ -139,6 +139,7 @@ def test_a_new_federation_has_no_plants_and_no_rounds(sluice: Run, water: Path) 
         "finished": False,
         "entries": 1,
         "plants": [],
+        "certificates_ending": [],
     }
 
 

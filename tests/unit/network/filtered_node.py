@@ -41,11 +41,12 @@ from flwr.proto.node_pb2 import NodeInfo
 from flwr.proto.recorddict_pb2 import ConfigRecord, ConfigRecordValue, RecordDict
 
 from sluice.network.wire.filter import EnrolledPlant, FleetFilter, FleetLimits
+from sluice.network.wire.questions import ANSWERS, Answer, Declined
 from sluice.network.wire.refusals import RefusalCounts
 
 SECRET = "5ec2e7"
 TYPE = "application/protobuf"
-ANSWER = b'{"answer":{"kind":"declined","word":"not able"},"protocol":1,"schema":1}'
+ANSWER = ANSWERS.write(Answer(instance="0" * 64, seen=0, answer=Declined(word="not able")))
 
 
 class Request(Protocol):

@@ -38,6 +38,7 @@ from flwr.supercore.inflatable.inflatable_object import (
 
 from sluice.network.wire.filter import FleetLimits
 from sluice.network.wire.proxy import LARGEST_CALL, LARGEST_OBJECT_CALL
+from sluice.network.wire.questions import ANSWERS, Answer, Pledge
 from sluice.network.wire.refusals import RefusalCounts, read_refusals
 
 from .filtered_node import ANSWER, Answered, Bench, Node, Reply, digest, flower_object
@@ -70,6 +71,11 @@ def reached_flower(bench: Bench) -> list[str]:
 
 
 # -- what an honest node does -----------------------------------------------------------------
+
+
+def token_of(size: int) -> bytes:
+    """Return an answer with a token of so many bytes."""
+    return ANSWERS.write(Answer(instance="0" * 64, seen=0, answer=Pledge(token=b"x" * size)))
 
 
 def test_a_node_answers_a_question(bench: Bench) -> None:
@@ -591,7 +597,7 @@ def test_calls_that_no_node_makes_are_not_there(bench: Bench) -> None:
 
 def test_a_reply_that_grows_beyond_the_limit_is_dropped(limited: Limited) -> None:
     bench = limited(reply_bytes=2_000)
-    large = b'{"answer":{"kind":"token","token":"%s"},"protocol":1,"schema":1}' % (b"x" * 3_000)
+    large = token_of(3_000)
     assert bench.north.send(bench.north.reply(bench.north.asked(), large)).status == 429
     assert bench.refused() == {"quota": 1}
     assert bench.link.seen("push-messages") == []
@@ -600,7 +606,7 @@ def test_a_reply_that_grows_beyond_the_limit_is_dropped(limited: Limited) -> Non
 def test_replies_that_are_never_completed_do_not_fill_the_memory(limited: Limited) -> None:
     bench = limited(replies=2, reply_bytes=3_000)
     north = bench.north
-    large = b'{"answer":{"kind":"token","token":"%s"},"protocol":1,"schema":1}' % (b"x" * 1_000)
+    large = token_of(1_000)
     replies = [north.reply(north.asked(run=run), large) for run in range(8)]
     sessions = [north.announce(reply)[1] for reply in replies]
     leaves = [next(iter(reply.objects)) for reply in replies]
@@ -637,7 +643,7 @@ def test_a_plant_that_fills_flowers_queue_is_refused(limited: Limited) -> None:
 
 def test_a_reply_that_does_not_fit_beside_those_in_the_queue_is_refused(limited: Limited) -> None:
     bench = limited(stored_bytes=20_000)
-    large = b'{"answer":{"kind":"token","token":"%s"},"protocol":1,"schema":1}' % (b"x" * 30_000)
+    large = token_of(30_000)
     assert bench.north.send(bench.north.reply(bench.north.asked(), large)).status == 429
     assert bench.link.seen("push-messages") == []
 

@@ -20,7 +20,7 @@ from typing import BinaryIO
 from sluice.attestation.log.entries import ENTRIES, Body, Entry, KeyRotated, LogOpened, entry_digest
 from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, HEADS, Head, refuse_fork
 from sluice.attestation.log.ledger import Ledger
-from sluice.attestation.log.snapshots import Snapshot, load_snapshot, save_snapshot
+from sluice.attestation.log.snapshots import LedgerSnapshot, load_snapshot, save_snapshot
 from sluice.attestation.messages import (
     RotationSigned,
     Signed,
@@ -60,11 +60,11 @@ class LogReader:
     verified.
     """
 
-    def __init__(self, path: Path, *, snapshot: Snapshot | None = None) -> None:
+    def __init__(self, path: Path, *, snapshot: LedgerSnapshot | None = None) -> None:
         self._path = path
         self._begin(snapshot)
 
-    def _begin(self, snapshot: Snapshot | None) -> None:
+    def _begin(self, snapshot: LedgerSnapshot | None) -> None:
         self.ledger = Ledger(snapshot.state if snapshot else None)
         self._length = snapshot.length if snapshot else 0  # bytes of the entries
         self._last_length = snapshot.last_length if snapshot else 0  # bytes of the last entry
@@ -157,11 +157,13 @@ class SavedLog(LogReader):
     `use` replaces the holder's key: a snapshot is read only with the key that signed it.
     """
 
-    def __init__(self, path: Path, key: SigningKey, *, snapshot: Snapshot | None = None) -> None:
+    def __init__(
+        self, path: Path, key: SigningKey, *, snapshot: LedgerSnapshot | None = None
+    ) -> None:
         super().__init__(path, snapshot=snapshot)
         self._key = key
 
-    def _begin(self, snapshot: Snapshot | None) -> None:
+    def _begin(self, snapshot: LedgerSnapshot | None) -> None:
         super()._begin(snapshot)
         self._snapshot_size = self.ledger.size
 
@@ -172,7 +174,7 @@ class SavedLog(LogReader):
 
     def snapshot(self) -> None:
         """Save the ledger's state under the holder's signature."""
-        snapshot = Snapshot(
+        snapshot = LedgerSnapshot(
             state=self.ledger.state, length=self._length, last_length=self._last_length
         )
         save_snapshot(self._path, snapshot, self._key)

@@ -20,7 +20,7 @@ from sluice.attestation.messages import STRICT, Count, Form, Hex32, Name, Signed
 from sluice.errors import DocumentError, VerificationError
 from sluice.files import atomically
 
-__all__ = ["Snapshot", "load_snapshot", "save_snapshot", "snapshot_path"]
+__all__ = ["LedgerSnapshot", "load_snapshot", "save_snapshot", "snapshot_path"]
 
 LARGEST_SNAPSHOT = 1 << 30
 
@@ -42,7 +42,7 @@ class SnapshotHead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class LedgerSnapshot:
     """A ledger's state, and where in the log's file the next entry begins."""
 
     state: LedgerState
@@ -58,7 +58,7 @@ def snapshot_path(log: Path) -> Path:
     return log.with_name(f"{log.name}.snapshot")
 
 
-def save_snapshot(log: Path, snapshot: Snapshot, key: SigningKey) -> None:
+def save_snapshot(log: Path, snapshot: LedgerSnapshot, key: SigningKey) -> None:
     """Write a snapshot beside the log, signed with the key of the party that verified it."""
     state = snapshot.state
     if state.opened is None:
@@ -76,7 +76,7 @@ def save_snapshot(log: Path, snapshot: Snapshot, key: SigningKey) -> None:
         draft.write_bytes(_HEADS.write(sign(head, key)) + b"\n" + raw)
 
 
-def load_snapshot(log: Path, key: str) -> Snapshot | None:
+def load_snapshot(log: Path, key: str) -> LedgerSnapshot | None:
     """Return the snapshot beside a log; None if there is none that this key has signed."""
     path = snapshot_path(log)
     try:
@@ -91,7 +91,7 @@ def load_snapshot(log: Path, key: str) -> Snapshot | None:
         state = _adapter().validate_json(raw)
     except (OSError, DocumentError, VerificationError, ValidationError):
         return None
-    return Snapshot(state=state, length=head.length, last_length=head.last_length)
+    return LedgerSnapshot(state=state, length=head.length, last_length=head.last_length)
 
 
 @cache

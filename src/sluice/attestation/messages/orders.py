@@ -25,8 +25,8 @@ __all__ = [
     "SHADOW_ORDERS",
     "WAIVERS",
     "Approval",
+    "ChannelReason",
     "Consent",
-    "Declaration",
     "OperatorReason",
     "Recovery",
     "Rotation",
@@ -43,7 +43,7 @@ Channel = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
+class ChannelReason:
     """Why a channel has no rule, in an approver's words."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -69,7 +69,7 @@ class Approval:
     subject: Hex32  # the hash of the rules, or the digest of the order
     client: Name | None = None  # None: every client that registers these rules
     looser: bool = False  # the rules may be looser than the last accepted ones
-    declared: tuple[Declaration, ...] = ()  # channels that need no rule
+    declared: tuple[ChannelReason, ...] = ()  # channels that need no rule
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -197,7 +197,7 @@ def approve(
         subject=subject if isinstance(subject, str) else content_digest(subject),
         client=client,
         looser=looser,
-        declared=tuple(Declaration(channel=channel, reason=why) for channel, why in declared),
+        declared=tuple(ChannelReason(channel=channel, reason=why) for channel, why in declared),
     )
     return sign(content, key)
 

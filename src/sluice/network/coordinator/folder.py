@@ -217,7 +217,7 @@ class CoordinatorFolder:
     @contextmanager
     def _enrolling(self) -> Iterator[None]:
         """Wait for another process that enrols: rules are compared with those accepted last."""
-        with (self.folder / "enrolling.lock").open("ab") as lock:
+        with public_file(self.folder / "enrolling.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

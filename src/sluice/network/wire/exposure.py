@@ -37,7 +37,7 @@ FORBIDDEN = (
     "/openapi.json",
 )
 CLOSED = "closed"
-"""The value of the header X-Sluice-Door in the proxy's own 404."""
+"""The value of the header X-Sluice-Proxy in the proxy's own 404."""
 LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 
 
@@ -198,11 +198,11 @@ def _ask(endpoint: Endpoint, trust: ssl.SSLContext, path: str, method: str) -> _
     try:
         connection.request(method, path, body=b"" if method == "POST" else None)
         answer = connection.getresponse()
-        door, passed = answer.getheader("X-Sluice-Door"), answer.getheader(FILTER_HEADER)
+        marker, passed = answer.getheader("X-Sluice-Proxy"), answer.getheader(FILTER_HEADER)
         return _ProxyAnswer(
             path=path,
             status=answer.status,
-            closed=(answer.status, door) == (http.client.NOT_FOUND, CLOSED),
+            closed=(answer.status, marker) == (http.client.NOT_FOUND, CLOSED),
             filtered=passed == "refused",
         )
     finally:

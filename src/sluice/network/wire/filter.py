@@ -66,7 +66,7 @@ from sluice.network.wire.proxy import (
     SECRET_HEADER,
     SERIAL_HEADER,
 )
-from sluice.network.wire.refusals import CallRefusedError, Refusal, RefusalCounts, demand
+from sluice.network.wire.refusals import CallRefusal, CallRefusedError, RefusalCounts, demand
 from sluice.network.wire.replies import Announcement, OpenQuestion, PartialReply
 
 __all__ = ["EnrolledPlant", "FleetFilter", "FleetLimits", "Roster"]
@@ -197,7 +197,7 @@ class _State:
             self.answered.pop(message, None)
 
     def question(self, message: str) -> OpenQuestion:
-        demand(message in self.questions, Refusal.NO_QUESTION)
+        demand(message in self.questions, CallRefusal.NO_QUESTION)
         return self.questions[message]
 
     @property
@@ -213,7 +213,7 @@ class _State:
         ):
             self.replies.popitem(last=False)
         held = sum(each.size for each in self.replies.values())
-        demand(held + size <= most, Refusal.QUOTA)
+        demand(held + size <= most, CallRefusal.QUOTA)
 
     def done(self, session: str, *, stored: bool) -> None:
         """Forget a complete reply; if Flower has it, remember that for a repeated call."""
@@ -259,7 +259,7 @@ class FleetFilter:
         passed = compare_digest(headers.get(SECRET_HEADER, "").encode(), self.secret.encode())
         name = headers.get(PLANT_HEADER, "") if passed else ""
         try:
-            demand(passed, Refusal.NOT_FROM_PROXY)
+            demand(passed, CallRefusal.NOT_FROM_PROXY)
             await self._checked(scope, headers, receive, send)
         except CallRefusedError as error:
             self.refusals.count(name, error.refusal)
@@ -275,11 +275,11 @@ class FleetFilter:
         path = str(scope["path"])
         name = path.removeprefix(PREFIX)
         known = scope["method"] == "POST" and path != name and name in FLEET_CALLS
-        demand(known, Refusal.NO_SUCH_CALL)
+        demand(known, CallRefusal.NO_SUCH_CALL)
         plant = self._caller(headers)
-        demand(name in REQUESTS, Refusal.REGISTRATION)
+        demand(name in REQUESTS, CallRefusal.REGISTRATION)
         largest = LARGEST_OBJECT_CALL if name == "push-object" else LARGEST_CALL
-        demand(_fits(headers.get("content-length", "0"), largest), Refusal.TOO_LARGE)
+        demand(_fits(headers.get("content-length", "0"), largest), CallRefusal.TOO_LARGE)
         if plant.name not in self._states:
             self._states[plant.name] = _State(self.limits)
         state = self._states[plant.name]
@@ -301,11 +301,11 @@ class FleetFilter:
             case ActivateNodeRequest() | SendNodeHeartbeatRequest():
                 # A longer interval would count the node as online long after it has gone.
                 interval = request.heartbeat_interval
-                demand(0 < interval <= self.limits.heartbeat_s, Refusal.HEARTBEAT)
+                demand(0 < interval <= self.limits.heartbeat_s, CallRefusal.HEARTBEAT)
             case PullObjectRequest():
                 objects = (each.objects for each in state.questions.values())
                 own = any(request.object_id in each for each in objects)
-                demand(own, Refusal.NO_QUESTION)
+                demand(own, CallRefusal.NO_QUESTION)
             case ConfirmMessageReceivedRequest():
                 state.question(request.message_object_id)
             case PushMessagesRequest():
@@ -322,11 +322,11 @@ class FleetFilter:
     def _demand_own(self, call: _Call, request: Request) -> None:
         """Raise unless a call names the node of the plant that makes it."""
         if isinstance(request, ActivateNodeRequest):
-            demand(request.public_key == call.plant.node_key, Refusal.NODE_KEY)
+            demand(request.public_key == call.plant.node_key, CallRefusal.NODE_KEY)
         elif isinstance(request, DeactivateNodeRequest):
-            demand(request.node_id == call.node, Refusal.NODE)
+            demand(request.node_id == call.node, CallRefusal.NODE)
         else:
-            demand(request.node.node_id == call.node, Refusal.NODE)
+            demand(request.node.node_id == call.node, CallRefusal.NODE)
 
     def _learn(self, call: _Call, answer: bytes, state: _State) -> None:
         """Remember the node's id, or the questions that Flower has handed to it."""
@@ -343,20 +343,20 @@ class FleetFilter:
         """Return the plant that calls; raise unless certificate, node key and signature agree."""
         plant = self.roster().get(headers.get(PLANT_HEADER, ""))
         if plant is None:
-            raise CallRefusedError(Refusal.NOT_ENROLLED)
-        demand(headers.get(SERIAL_HEADER, "") in plant.serials, Refusal.CERTIFICATE)
+            raise CallRefusedError(CallRefusal.NOT_ENROLLED)
+        demand(headers.get(SERIAL_HEADER, "") in plant.serials, CallRefusal.CERTIFICATE)
         node_key = _decoded(headers.get(FLEET_HTTP_PUBLIC_KEY_HEADER, ""))
-        demand(node_key == plant.node_key, Refusal.NODE_KEY)
+        demand(node_key == plant.node_key, CallRefusal.NODE_KEY)
         timestamp = headers.get(TIMESTAMP_HEADER, "")
         try:
             age = self.clock() - datetime.fromisoformat(timestamp).timestamp()
         except ValueError:
-            raise CallRefusedError(Refusal.MALFORMED) from None
+            raise CallRefusedError(CallRefusal.MALFORMED) from None
         oldest = TIMESTAMP_TOLERANCE + SYSTEM_TIME_TOLERANCE
-        demand(-SYSTEM_TIME_TOLERANCE < age < oldest, Refusal.CLOCK)
+        demand(-SYSTEM_TIME_TOLERANCE < age < oldest, CallRefusal.CLOCK)
         signature = _decoded(headers.get(FLEET_HTTP_SIGNATURE_HEADER, ""))
         signed = verify_signature(_public_key(plant.node_key), timestamp.encode(), signature)
-        demand(signed, Refusal.SIGNATURE)
+        demand(signed, CallRefusal.SIGNATURE)
         return plant
 
     async def _node(self, plant: EnrolledPlant) -> int:
@@ -393,7 +393,7 @@ class FleetFilter:
             reconnect=Reconnect(reconnect=5), results={announced.message: 0}
         )
         taken = state.answered.get(question.message)
-        demand(taken in (None, announced.message), Refusal.ANSWERED)
+        demand(taken in (None, announced.message), CallRefusal.ANSWERED)
         if taken is None:  # otherwise the response to a complete reply was lost
             await self._demand_room(call, 0, state)
             until = min(question.until, self.clock() + self.limits.reply_s)
@@ -412,7 +412,7 @@ class FleetFilter:
             return _protobuf(PushObjectResponse(stored=True).SerializeToString())
         reply = state.replies.get(session)
         if reply is None:
-            raise CallRefusedError(Refusal.NOT_ANNOUNCED)
+            raise CallRefusedError(CallRefusal.NOT_ANNOUNCED)
         stored = True
         try:
             added = 0 if request.object_id in reply.contents else len(content)
@@ -432,7 +432,7 @@ class FleetFilter:
         await self._demand_room(call, reply.size + REPLY_EXTRA, state)
         announced = reply.announcement
         answered = state.answered.get(announced.question)
-        demand(answered in (None, announced.message), Refusal.ANSWERED)
+        demand(answered in (None, announced.message), CallRefusal.ANSWERED)
         run = announced.request.messages_list[0].metadata.run_id
         kept = _StoredReply(message=announced.message, run=run, size=reply.size + REPLY_EXTRA)
         state.stored[kept.message] = kept
@@ -463,7 +463,7 @@ class FleetFilter:
         await self._release(call, state, most=RELEASED_AT_ONCE)
         if state.stored_bytes + size > self.limits.stored_bytes:
             await self._release(call, state, most=len(state.stored))
-        demand(state.stored_bytes + size <= self.limits.stored_bytes, Refusal.QUOTA)
+        demand(state.stored_bytes + size <= self.limits.stored_bytes, CallRefusal.QUOTA)
 
     async def _release(self, call: _Call, state: _State, *, most: int) -> None:
         """Forget replies that Flower no longer holds; the oldest ones are asked for."""
@@ -494,7 +494,7 @@ class FleetFilter:
         try:
             return await asyncio.wait_for(reading, self.limits.body_s)
         except TimeoutError:
-            raise CallRefusedError(Refusal.TOO_SLOW) from None
+            raise CallRefusedError(CallRefusal.TOO_SLOW) from None
 
     async def _body(self, receive: Receive, largest: int) -> bytes:
         parts: list[bytes] = []
@@ -505,7 +505,7 @@ class FleetFilter:
                 raise _CallerGoneError
             part = message.get("body", b"")
             size += len(part)
-            demand(size <= largest, Refusal.TOO_LARGE)
+            demand(size <= largest, CallRefusal.TOO_LARGE)
             parts.append(part)
             more = message.get("more_body", False)
         return b"".join(parts)
@@ -540,7 +540,7 @@ def _parsed(kind: type[Request], body: bytes) -> Request:
     try:
         request.ParseFromString(body)
     except Exception:  # noqa: BLE001 - protobuf's own error, which Flower does not export
-        raise CallRefusedError(Refusal.MALFORMED) from None
+        raise CallRefusedError(CallRefusal.MALFORMED) from None
     return request
 
 

@@ -9,14 +9,14 @@ from typing import final
 
 from sluice.files import atomically
 
-__all__ = ["CallRefusedError", "Refusal", "RefusalCounts", "demand", "read_refusals"]
+__all__ = ["CallRefusal", "CallRefusedError", "RefusalCounts", "demand", "read_refusals"]
 
 UNKNOWN = "(unknown)"
 """The caller of a call that did not come through the proxy."""
 MOST_CALLERS = 1_000
 
 
-class Refusal(StrEnum):
+class CallRefusal(StrEnum):
     """Why a call is refused."""
 
     NOT_FROM_PROXY = "not from the proxy"
@@ -41,14 +41,14 @@ class Refusal(StrEnum):
 
 
 STATUS = {
-    Refusal.NO_SUCH_CALL: 404,
-    Refusal.SIGNATURE: 401,
-    Refusal.CLOCK: 401,
-    Refusal.MALFORMED: 400,
-    Refusal.ANSWERED: 409,
-    Refusal.TOO_LARGE: 413,
-    Refusal.TOO_SLOW: 408,
-    Refusal.QUOTA: 429,
+    CallRefusal.NO_SUCH_CALL: 404,
+    CallRefusal.SIGNATURE: 401,
+    CallRefusal.CLOCK: 401,
+    CallRefusal.MALFORMED: 400,
+    CallRefusal.ANSWERED: 409,
+    CallRefusal.TOO_LARGE: 413,
+    CallRefusal.TOO_SLOW: 408,
+    CallRefusal.QUOTA: 429,
 }
 """The HTTP status of each refusal; 403 for all others."""
 
@@ -56,13 +56,13 @@ STATUS = {
 class CallRefusedError(Exception):
     """The filter refuses a call; nothing of it reaches Flower."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: CallRefusal) -> None:
         super().__init__(refusal.value)
         self.refusal = refusal
         self.status = STATUS.get(refusal, 403)
 
 
-def demand(holds: bool, refusal: Refusal) -> None:  # noqa: FBT001 - reads as a sentence
+def demand(holds: bool, refusal: CallRefusal) -> None:  # noqa: FBT001 - reads as a sentence
     """Refuse the call unless a condition holds."""
     if not holds:
         raise CallRefusedError(refusal)
@@ -77,7 +77,7 @@ class RefusalCounts:
         self._changed = False
         self._counts = {plant: Counter(of) for plant, of in read_refusals(path).items()}
 
-    def count(self, plant: str, refusal: Refusal) -> None:
+    def count(self, plant: str, refusal: CallRefusal) -> None:
         """Count one refusal. `plant` is the name in a certificate of our authority, or empty."""
         name = plant or UNKNOWN
         if name not in self._counts and len(self._counts) >= MOST_CALLERS:

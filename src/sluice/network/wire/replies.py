@@ -27,7 +27,7 @@ from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_conte
 from sluice.errors import DocumentError
 from sluice.network.wire.objects import FIELD, RECORD
 from sluice.network.wire.questions import ANSWERS
-from sluice.network.wire.refusals import CallRefusedError, Refusal, demand
+from sluice.network.wire.refusals import CallRefusal, CallRefusedError, demand
 
 __all__ = ["Announcement", "OpenQuestion", "PartialReply"]
 
@@ -79,11 +79,11 @@ class Announcement:
     def read(cls, raw: bytes, request: PushMessagesRequest, *, node: int) -> "Announcement":
         """Read the head of one reply from a node; raise if it is not one from this node."""
         counts = len(request.messages_list), len(request.message_object_trees)
-        demand(counts == (1, 1), Refusal.MALFORMED)
+        demand(counts == (1, 1), CallRefusal.MALFORMED)
         announced = cls(raw=raw, request=request)
         metadata = request.messages_list[0].metadata
         sender = metadata.src_node_id, metadata.dst_node_id
-        demand(sender == (node, SUPERLINK_NODE_ID), Refusal.SENDER)
+        demand(sender == (node, SUPERLINK_NODE_ID), CallRefusal.SENDER)
         message, ids = request.messages_list[0], announced.objects
         demand(
             len(ids) == len(set(ids)) == len(KINDS)
@@ -91,7 +91,7 @@ class Announcement:
             and ids[-1] == announced.message
             and not message.HasField("error")
             and not message.content.ByteSize(),  # the content comes as objects
-            Refusal.NOT_AN_ANSWER,
+            CallRefusal.NOT_AN_ANSWER,
         )
         return announced
 
@@ -114,7 +114,7 @@ class Announcement:
         """Raise unless the reply is of the question's run and kind."""
         metadata = self.request.messages_list[0].metadata
         fits = (metadata.run_id, metadata.message_type) == (question.run, question.kind)
-        demand(fits, Refusal.NO_QUESTION)
+        demand(fits, CallRefusal.NO_QUESTION)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,8 +138,8 @@ class PartialReply:
 
     def add(self, object_id: str, content: bytes) -> None:
         """Take one object; raise if the reply does not name it or its content is another one."""
-        demand(object_id in self.announcement.objects, Refusal.NOT_ANNOUNCED)
-        demand(hashlib.sha256(content).hexdigest() == object_id, Refusal.NOT_AN_ANSWER)
+        demand(object_id in self.announcement.objects, CallRefusal.NOT_ANNOUNCED)
+        demand(hashlib.sha256(content).hexdigest() == object_id, CallRefusal.NOT_AN_ANSWER)
         self.contents[object_id] = content
 
     def demand_answer(self) -> None:
@@ -149,18 +149,18 @@ class PartialReply:
         except CallRefusedError:
             raise
         except Exception:  # noqa: BLE001 - whatever Flower raises on such objects
-            raise CallRefusedError(Refusal.NOT_AN_ANSWER) from None
+            raise CallRefusedError(CallRefusal.NOT_AN_ANSWER) from None
         announced = self.announcement.request.messages_list[0].metadata
         same = all(getattr(announced, name) == getattr(metadata, name) for name in SAME)
-        demand(same, Refusal.SENDER)
-        demand(_is_an_answer(answer), Refusal.NOT_AN_ANSWER)
+        demand(same, CallRefusal.SENDER)
+        demand(_is_an_answer(answer), CallRefusal.NOT_AN_ANSWER)
 
     def _inflated(self) -> tuple[bytes, Metadata]:
         """Return the answer and the metadata that the coordinator will find in the objects."""
         child: list[str] = []
         for kind, object_id in zip(KINDS, self.announcement.objects, strict=True):
             head = get_object_head_values_from_object_content(self.contents[object_id])
-            demand(head[:2] == (kind, child), Refusal.NOT_AN_ANSWER)
+            demand(head[:2] == (kind, child), CallRefusal.NOT_AN_ANSWER)
             child = [object_id]
         # Flower's own code, which the coordinator will run on the same objects.
         message = inflate_object_from_contents(
@@ -176,17 +176,17 @@ def _chain(tree: ObjectTree) -> Iterator[str]:
         yield tree.object_id
         if not tree.children:
             return
-        demand(len(tree.children) == 1, Refusal.NOT_AN_ANSWER)
+        demand(len(tree.children) == 1, CallRefusal.NOT_AN_ANSWER)
         tree = tree.children[0]
 
 
 def _answer(message: Message) -> bytes:
     """Return the bytes that a message carries as its only record's only field."""
-    demand(not message.has_error() and list(message.content) == [RECORD], Refusal.NOT_AN_ANSWER)
+    demand(not message.has_error() and list(message.content) == [RECORD], CallRefusal.NOT_AN_ANSWER)
     record = message.content[RECORD]
     answer = record.get(FIELD) if isinstance(record, ConfigRecord) and len(record) == 1 else None
     if not isinstance(answer, bytes):
-        raise CallRefusedError(Refusal.NOT_AN_ANSWER)
+        raise CallRefusedError(CallRefusal.NOT_AN_ANSWER)
     return answer
 
 
