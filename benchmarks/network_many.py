@@ -16,10 +16,11 @@ from pathlib import Path
 from rich.console import Console
 
 from sluice.admission import HardenedPolicy, judge
-from sluice.attestation.log import read_log
+from sluice.attestation.log import LogTerms, read_log
+from sluice.attestation.messages import APPROVALS, SigningKey, approve
 from sluice.detector import Descent
 from sluice.files import atomically
-from sluice.invariants import Profile, load_rules, save_rules
+from sluice.invariants import Profile, load_rules, rules_hash, save_rules
 from sluice.invariants.mining import mine
 from sluice.lab.plants import simulate
 from sluice.network import JoinRequest, TrainingRows, read_document
@@ -36,6 +37,7 @@ from sluice.telemetry import read_record
 from sluice.telemetry.writers import FileLayout, write
 
 CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
+APPROVER = SigningKey.generate()
 HEAD = """# Cost of many plants to their coordinator
 
 Written by `make many` (`python -m benchmarks many`). The plants are simulated in one process. Each
@@ -178,21 +180,27 @@ class Case:
             system=self.system,
             rows_max=ROWS,
             descent=Descent(epochs=1, batch=256),
+            log=LogTerms(history=True),
+            approvers=(APPROVER.public,),
         )
         return found_federation(self.folder / "coordinator", plan, at=datetime.now(UTC))
 
     def _joined(self, site: CoordinatorFolder, index: int) -> Answerer:
         name, start = f"plant-{index:02d}", self.starts[index]
+        now, rules = datetime.now(UTC), load_rules(self.rules)
         plant = PlantFolder.create(
             self.folder / name,
-            site.invite(name, at=datetime.now(UTC)),
-            load_rules(self.rules),
+            site.invite(name, at=now),
+            rules,
             self.rules.read_text(encoding="utf-8"),
             TrainingRows(record=str(self.record), start=start, stop=start + ROWS),
+            at=now,
+            reveal_rows=self.system == "unsafe",
         )
         request = read_document(JoinRequest, plant.folder / "request.json", private=True)
-        site.enrol(request, at=datetime.now(UTC))
-        return plant.agent()
+        approval = APPROVALS.write(approve(rules_hash(rules), APPROVER))
+        site.enrol(request, approvals=[approval], at=now)
+        return plant.agent(reveal_rows=self.system == "unsafe")
 
 
 def table(costs: list[Cost]) -> str:

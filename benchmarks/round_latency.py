@@ -33,9 +33,10 @@ from rich.console import Console
 from rich.table import Table
 
 from sluice.admission import HardenedPolicy, judge
-from sluice.attestation.log import Log
+from sluice.attestation.log import Log, LogTerms
+from sluice.attestation.messages import APPROVALS, SigningKey, approve
 from sluice.detector import Descent
-from sluice.invariants import Profile, RuleSet, load_rules, save_rules
+from sluice.invariants import Profile, RuleSet, load_rules, rules_hash, save_rules
 from sluice.invariants.mining import mine
 from sluice.lab.plants import simulate
 from sluice.network import JoinRequest, TrainingRows, read_document
@@ -54,6 +55,7 @@ from sluice.telemetry import read_record
 from sluice.telemetry.writers import FileLayout, write
 
 CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
+APPROVER = SigningKey.generate()
 PHASES = {"batch": "admission", "token": "tokens", "update": "updates"}
 console = Console(highlight=False)
 
@@ -353,6 +355,8 @@ def _founded(folder: Path, record: Path, *, system: str) -> CoordinatorFolder:
         descent=Descent(epochs=1, batch=256),
         round_deadline_s=300.0,
         batch_deadline_s=600.0,
+        log=LogTerms(history=True),
+        approvers=(APPROVER.public,),
     )
     return found_federation(folder, plan, at=datetime.now(UTC))
 
@@ -360,9 +364,14 @@ def _founded(folder: Path, record: Path, *, system: str) -> CoordinatorFolder:
 def _join(site: CoordinatorFolder, folder: Path, rules: Path, rows: TrainingRows) -> None:
     invitation = site.invite(folder.name, at=datetime.now(UTC))
     text = rules.read_text(encoding="utf-8")
-    plant = PlantFolder.create(folder, invitation, load_rules(rules), text, rows)
+    mined, now = load_rules(rules), datetime.now(UTC)
+    plant = PlantFolder.create(
+        folder, invitation, mined, text, rows, at=now, reveal_rows=site.terms.system == "unsafe"
+    )
     request = read_document(JoinRequest, plant.folder / "request.json", private=True)
-    site.enrol(request, at=datetime.now(UTC))
+    declared = [("S_PU4", "runs only if S_PU3 fails")]
+    approval = APPROVALS.write(approve(rules_hash(mined), APPROVER, declared=declared))
+    site.enrol(request, approvals=[approval], at=now)
 
 
 def _files(folder: Path, *, most: int) -> tuple[Path, Path, list[int]]:

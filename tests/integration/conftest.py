@@ -7,6 +7,7 @@ import pytest
 
 from sluice.admission.acceptance import ObjectionKind
 from sluice.admission.policy import HardenedPolicy, accept
+from sluice.attestation.log.entries import LogTerms
 from sluice.detector.autoencoder import Descent
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile, RuleSet
@@ -18,7 +19,7 @@ from sluice.telemetry.record import Record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
-from .sites import Draft, free_port
+from .sites import APPROVER, Draft, free_port
 
 
 @pytest.fixture(scope="session")
@@ -84,6 +85,8 @@ class Ground:
             batch_deadline_s=batch_deadline_s or deadline_s,
             round_deadline_s=deadline_s,
             suspend_after=50,
+            log=LogTerms(history=True),
+            approvers=(APPROVER.public,),
             quorum=1.0,  # plants that are killed and started again are waited for
         )
         return Draft.make(folder, plan, self.rules, self.rules_file, shares)

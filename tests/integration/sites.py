@@ -20,12 +20,15 @@ from pathlib import Path
 from sluice.aggregation.registry import RULES
 from sluice.attestation.log.chain import read_log
 from sluice.attestation.log.entries import ENTRIES, Body, ClientExcluded, ModelAggregated
+from sluice.attestation.messages.orders import APPROVALS, approve
+from sluice.attestation.messages.signing import SigningKey
 from sluice.detector.autoencoder import Parameters, initial
 from sluice.federation.admission_check import Decision
 from sluice.federation.messages import Reply, Request
 from sluice.federation.rounds import begin, take_round
 from sluice.federation.transport import InProcess
 from sluice.invariants.ruleset import RuleSet
+from sluice.invariants.rulesfile import rules_hash
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import FederationPlan, found_federation
 from sluice.network.coordinator.store import CoordinatorStore
@@ -40,6 +43,7 @@ SLUICE = (sys.executable, "-c", "from sluice.cli import main; main()")
 MALICIOUS = Path(__file__).parents[1] / "unit" / "network" / "malicious_plant.py"
 CLOCK = Path(__file__).with_name("shifted_clock.c")
 LONGEST_S = 600.0
+APPROVER = SigningKey.generate()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +67,10 @@ class Draft:
         for name, share in shares.items():
             invitation = site.invite(name, at=now)
             text = rules_file.read_text(encoding="utf-8")
-            plant = PlantFolder.create(folder / name, invitation, rules, text, share)
+            plant = PlantFolder.create(folder / name, invitation, rules, text, share, at=now)
             request = read_document(JoinRequest, plant.folder / "request.json", private=True)
-            site.enrol(request, at=now)
+            approval = APPROVALS.write(approve(rules_hash(rules), APPROVER))
+            site.enrol(request, approvals=[approval], at=now)
         return cls(folder=folder, plants=tuple(shares))
 
 
@@ -243,7 +248,7 @@ class Sites:
 
     def bodies(self) -> list[Body]:
         lines = self.site.log.read_bytes().split(b"\n")[:-1]
-        return [ENTRIES.read(line).body for line in lines]
+        return [ENTRIES.read(line).body for line in lines if line.startswith(b'{"body":')]
 
     def ending(self) -> Ending:
         ledger = read_log(self.site.log)

@@ -114,6 +114,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
         link_port=18_001,
         reference=TrainingRows(record=str(record), start=0, stop=1_000),
         policy='kind = "hardened"\n',
+        approvers=("0" * 64,),
     )
     now = datetime.now(UTC)
     site = found_federation(folder / "water", plan, at=now)

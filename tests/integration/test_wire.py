@@ -27,7 +27,7 @@ from flwr.proto.message_pb2 import Message, Metadata, ObjectTree
 from flwr.proto.node_pb2 import Node as NodeName
 
 from sluice.network.wire import superlink
-from sluice.network.wire.certificates import issue
+from sluice.network.wire.certificates import Authority, write_certificate
 from sluice.network.wire.node import FleetConnection, Node, serve
 from sluice.network.wire.superlink import FlowerWire, Link, start_superlink
 from sluice.network.wire.wire import LARGEST_ANSWER
@@ -130,7 +130,9 @@ def start(link: Link) -> subprocess.Popen[bytes]:
 def flower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flower]:
     folder = tmp_path_factory.mktemp("wire")
     authority, certificate, key = (folder / name for name in ("a.pem", "s.pem", "s.key"))
-    issue("127.0.0.1", authority=authority, server=certificate, key=key, at=datetime.now(UTC))
+    found = Authority.found(authority, folder / "a.key", at=datetime.now(UTC))
+    issued = found.server("127.0.0.1", at=datetime.now(UTC))
+    write_certificate(issued, certificate=certificate, key=key)
     link = Link(
         port=free_port(),
         folder=folder / "flower",

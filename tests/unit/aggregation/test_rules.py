@@ -314,7 +314,7 @@ class TestMixing:
 
 def test_a_geometric_median_that_rounds_onto_an_update_is_that_update() -> None:
     """Distances of 1e-45 beside distances of 10: the next centre is an update, to the last bit."""
-    one, zero = [0, 0, 1e-6, 10], [0, 0, 0, 0]
+    one, zero = [0.0, 0.0, 1e-6, 10.0], [0.0, 0.0, 0.0, 0.0]
     near = {"f": [0, 0, 0, 1.4e-45], "g": [0, 0, 1e-20, 0]}
     found, _ = GeometricMedian()(sent(a=one, b=one, c=one, d=zero, e=zero, **near), Fresh())
     np.testing.assert_allclose(found.update, zero, atol=1e-15)

@@ -23,9 +23,8 @@ from sluice.network.wire.questions import (
     ANSWERS,
     QUESTIONS,
     Answer,
-    AskBatch,
+    Ask,
     AskToken,
-    AskUpdate,
     Batch,
     Pledge,
     Revelation,
@@ -38,9 +37,7 @@ from .conftest import Consortium
 class Between:
     """Sits between the coordinator and a plant, and changes what the plant says."""
 
-    def __init__(
-        self, agent: Agent, change: Callable[[Answer, type[AskBatch | AskToken | AskUpdate]], bytes]
-    ) -> None:
+    def __init__(self, agent: Agent, change: Callable[[Answer, type[Ask]], bytes]) -> None:
         self.agent = agent
         self._change = change
 
