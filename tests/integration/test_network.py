@@ -137,7 +137,7 @@ def test_the_control_interface_cannot_be_reached_through_the_proxy(endpoint: End
     for call in ("list-nodes", "start-run", "register-node"):
         answer = endpoint.post(f"/v1/control/{call}")
         assert answer.status_code == 404
-        assert answer.headers["x-sluice-door"] == "closed"
+        assert answer.headers["x-sluice-proxy"] == "closed"
 
 
 @needs_network
