@@ -29,6 +29,7 @@ from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.certificates import Issued, write_certificate
 from sluice.network.wire.proxy import FILTER_HEADER
+from sluice.network.wire.questions import ANSWERS, Answer, Declined
 from sluice.network.wire.refusals import read_refusals
 from sluice.network.wire.superlink import FlowerWire
 from sluice.telemetry.writers.layout import FileLayout
@@ -42,8 +43,10 @@ pytestmark = [
     pytest.mark.skipif(NGINX is None, reason="nginx is not installed"),
     pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning"),
 ]
-HONEST = b'{"answer":{"kind":"declined","word":"honest"},"protocol":1,"schema":1}'
-FORGED = b'{"answer":{"kind":"declined","word":"forged"},"protocol":1,"schema":1}'
+HONEST, FORGED = (
+    ANSWERS.write(Answer(instance="0" * 64, seen=0, answer=Declined(word=word)))
+    for word in ("honest", "forged")
+)
 PROMPT_S = 2.0
 
 
@@ -125,6 +128,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
         filter_port=free_port(),
         reference=TrainingRows(record=str(record), start=0, stop=1_000),
         policy='kind = "hardened"\n',
+        approvers=("0" * 64,),
     )
     site = found_federation(folder / "water", plan, at=datetime.now(UTC))
     store = CoordinatorStore(site.base)
