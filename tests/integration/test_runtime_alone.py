@@ -92,7 +92,9 @@ def test_a_plant_joins_and_runs(clean: Clean) -> None:
     clean.run("coordinator", "invite", "water", "north", "--out", "north.invitation")
     rows = ("--record", "plant.csv", "--rows", "8640:9240", "--rules", "own.json")
     clean.run("plant", "join", "north.invitation", *rows, "--out", "north")
-    clean.run("coordinator", "import", "water", "north/request.json")
+    signed = ("--key", "water.approver.key", "--out", "approval.json")
+    clean.run("rules", "approve", "own.json", *signed)
+    clean.run("coordinator", "import", "water", "north/request.json", "--approval", "approval.json")
     assert "admitted" in clean.run("plant", "check", "north")
     said = clean.folder / "plant.log"
     with said.open("wb") as log:
