@@ -57,6 +57,10 @@ def test_a_federation_of_one_gains_nothing(consortium: Consortium) -> None:
     assert len(rounds) == 1
     assert gain.attacked == 0
     assert gain.alone == gain.federation
-    short = Own(plant="north", batch=north.batch, clean=line.rows(9_300, 9_400))
-    with pytest.raises(SettingError, match="too few"):
-        measured_gain(terms, alone, short, on_round=lambda: None)
+    fewest = 2 * (199 + terms.window_rows)  # each half has 200 windows
+    enough = Own(plant="north", batch=north.batch, clean=line.rows(9_300, 9_300 + fewest))
+    assert measured_gain(terms, alone, enough, on_round=lambda: None).windows == 200
+    for rows in (100, fewest - 1):
+        short = Own(plant="north", batch=north.batch, clean=line.rows(9_300, 9_300 + rows))
+        with pytest.raises(SettingError, match="too few"):
+            measured_gain(terms, alone, short, on_round=lambda: None)

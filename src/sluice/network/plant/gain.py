@@ -20,7 +20,7 @@ from sluice.telemetry import Label, Record
 
 __all__ = ["Figures", "Gain", "Own", "measured_gain"]
 
-LEAST_WINDOWS = 100
+LEAST_WINDOWS = 200  # which a threshold at the 0.995 quantile needs
 DAY_S = 86_400.0
 
 
