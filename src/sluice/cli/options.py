@@ -176,6 +176,12 @@ def open_gate(rules_path: Path, policy_name: str | None, *, allow_empty: bool) -
 
     rules = load_rules(rules_path)
     policy = read_policy(policy_name) if policy_name is not None else default_policy(rules)
+    if policy_name is None and not policy.integers:
+        typer.echo(
+            f"sluice: warning: {rules_path} states nothing about clean batches, so the paper's "
+            "policy applies, which is weaker; --policy hardened refuses such rules",
+            err=True,
+        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gate = Gate.of(rules, policy, allow_empty=allow_empty)

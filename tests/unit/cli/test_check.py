@@ -137,6 +137,20 @@ def test_names_are_escaped_on_the_page(sluice: Run, folder: Path, tmp_path: Path
     assert "<b>x" not in page.read_text(encoding="utf-8")
 
 
+def test_rules_without_facts_do_not_choose_the_weaker_policy_unnoticed(
+    sluice: Run, folder: Path, tmp_path: Path
+) -> None:
+    rules = load_rules(folder / "rules.json")
+    save_rules(replace(rules, clean=None), tmp_path / "bare.json")
+    arguments = ("check", folder / "clean.parquet", "--rules", tmp_path / "bare.json", "--json")
+    seen = sluice(*arguments)
+    assert "the paper's policy applies, which is weaker" in seen.err
+    assert "weaker" not in sluice(*arguments, "--policy", "paper").err
+    seen = sluice(*arguments, "--policy", "hardened")
+    assert (seen.code, seen.out) == (2, "")
+    assert "states nothing about clean batches" in seen.err
+
+
 def test_empty_rules_need_leave(sluice: Run, folder: Path, tmp_path: Path) -> None:
     rules = load_rules(folder / "rules.json")
     bounds = tuple(rule for rule in rules.invariants if not rule.kind.physical)
