@@ -2,7 +2,6 @@ from .certificates import (
     Authority,
     Issued,
     certificate_ends,
-    certificate_name,
     issuer_of,
     write_certificate,
 )
@@ -78,7 +77,6 @@ __all__ = [
     "Wire",
     "bound_to_us",
     "certificate_ends",
-    "certificate_name",
     "complaint",
     "demand_unexposed",
     "issuer_of",

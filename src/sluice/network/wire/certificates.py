@@ -37,7 +37,6 @@ __all__ = [
     "Authority",
     "Issued",
     "certificate_ends",
-    "certificate_name",
     "issuer_of",
     "write_certificate",
 ]
@@ -224,11 +223,6 @@ def serial_of(certificate: x509.Certificate) -> str:
 def certificate_ends(path: Path) -> datetime:
     """Return when the first certificate of a file ends."""
     return _first(path).not_valid_after_utc
-
-
-def certificate_name(path: Path) -> str:
-    """Return the name of the first certificate of a file."""
-    return _common_name(_first(path).subject)
 
 
 def issuer_of(path: Path) -> str:
