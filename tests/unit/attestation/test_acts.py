@@ -7,6 +7,7 @@ import pytest
 from sluice.attestation.log.chain import read_log
 from sluice.attestation.log.entries import (
     BatchExcused,
+    ClientRegistered,
     ClientRemoved,
     GateSet,
     WaiverGranted,
@@ -297,6 +298,11 @@ def test_a_removed_client_cannot_come_back(world: World, run: PlantRun) -> None:
     commit = COMMITS.write(run.plant.commit(world.batch(1)).message)
     with refused("2", "was removed"):
         run.enrolled.receive(commit, at=NOW)
+    registration = run.plant.registration()
+    approvals = tuple(approve(registration.content.rules, key) for key in world.approvers)
+    body = ClientRegistered(registration=registration, looser=False, approvals=approvals)
+    with refused("1", "was removed"):
+        world.log.append(body, at=NOW)
 
 
 def test_an_attestation_leads_to_its_own_clients_commitment_alone(
