@@ -258,8 +258,9 @@ def test_a_key_folder_that_explodes_is_refused(
 def test_a_request_whose_rules_explode_is_refused(site: Path, tmp_path: Path) -> None:
     invitation = json.loads((site / "north.invitation").read_text())
     request = {
-        "schema": 1,
+        "schema": 2,
         "plant": "north",
+        "protocols": [1],
         "secret": invitation["secret"],
         "node_key": "",
         "registration": bombs.deep_lists().decode(),

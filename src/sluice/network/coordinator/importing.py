@@ -17,13 +17,13 @@ from sluice.attestation.messages import (
 from sluice.attestation.protocol import read_order
 from sluice.errors import DocumentError, SettingError
 from sluice.federation import Attestation
-from sluice.files import read_bounded
+from sluice.files import parse_json, read_bounded, read_text
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.pages import LogPages
 from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.terms import ExportedAttestation, JoinRequest, read_document
+from sluice.network.terms import LARGEST_DOCUMENT, ExportedAttestation, JoinRequest, read_document
 from sluice.network.wire import Direct
 
 __all__ = ["Taken", "take_in"]
@@ -50,10 +50,9 @@ def take_in(folder: Path, file: Path, *, approvals: Sequence[Path] = (), at: dat
     rotation = _read_rotation(file)
     if rotation is not None:
         return _import_rotation(site, rotation, at=at)
-    try:
-        request = read_document(JoinRequest, file)
-    except DocumentError:
+    if _is_attestation(file):
         return _import_attestation(site, read_document(ExportedAttestation, file), at=at)
+    request = read_document(JoinRequest, file)
     site.enrol(request, approvals=signed, at=at)
     return Taken(plant=request.plant, what="joined")
 
@@ -85,6 +84,13 @@ def _read_rotation(file: Path) -> RotationSigned | None:
         )
     except DocumentError:
         return None
+
+
+def _is_attestation(file: Path) -> bool:
+    """Tell an exported attestation from a join request, so that a refusal names the right one."""
+    text = read_text(file, "file", largest=LARGEST_DOCUMENT, error=DocumentError)
+    fields = parse_json(text, str(file), error=DocumentError)
+    return isinstance(fields, dict) and "commit" in fields
 
 
 def _import_attestation(
