@@ -1,4 +1,4 @@
-from .acceptance import Acceptance, Objection, ObjectionKind, unsound
+from .acceptance import Acceptance, Objection, ObjectionKind, commands, unsound
 from .gate import EmptyRulesWarning, Gate, judge
 from .measured import MeasuredBatch
 from .policy import (
@@ -34,6 +34,7 @@ __all__ = [
     "Verdict",
     "WorstRow",
     "accept",
+    "commands",
     "default_policy",
     "judge",
     "parse_policy",

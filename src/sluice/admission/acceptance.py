@@ -8,8 +8,9 @@ policy, or by the approver.
 """
 
 import math
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -45,6 +46,7 @@ __all__ = [
     "Acceptance",
     "Objection",
     "ObjectionKind",
+    "commands",
     "objections",
     "unsound",
 ]
@@ -210,6 +212,39 @@ _WORDS = {
 }
 
 
+_MINE = "sluice mine RECORD --out {rules}"
+_UPDATE = "sluice mine RECORD --out {rules} --update {last}"
+_EDIT = "sluice rules seal {rules}"
+_APPROVE = "sluice rules approve {rules} --key approver.key --out approval.json"
+_PLANT_FILE = "sluice data inspect RECORD --write-plant plant.toml"
+_COMMANDS = {
+    ObjectionKind.DUPLICATE_NAME: _EDIT,
+    ObjectionKind.UNDESCRIBED_CHANNEL: _EDIT,
+    ObjectionKind.NO_CLEAN_FACTS: _MINE + " --profile hardened",
+    ObjectionKind.WIDER_SPAN: _PLANT_FILE,
+    ObjectionKind.CHANGED_CODES: _PLANT_FILE,
+    ObjectionKind.NOT_COMPARABLE: _UPDATE,
+    ObjectionKind.WIDER_RANGE: _UPDATE,
+    ObjectionKind.LONGER_SETTLING: _UPDATE,
+    ObjectionKind.LOOSER_THAN_LAST: _UPDATE,
+    ObjectionKind.LARGER_RESIDUAL: _UPDATE,
+    ObjectionKind.MORE_JUMPS: _UPDATE,
+    ObjectionKind.MORE_TRANSITIONS: _UPDATE,
+    ObjectionKind.MORE_WINDOWS: _UPDATE,
+    ObjectionKind.MORE_REPEATS: _UPDATE,
+    ObjectionKind.LESS_MOVEMENT: _UPDATE,
+}
+"""The command for an objection that no declaration cures; `_MINE`, on other rows, for the rest."""
+_DECLARED = {
+    ObjectionKind.UNCOVERED_TANK,
+    ObjectionKind.UNCOVERED_ACTUATOR,
+    ObjectionKind.UNEXPLAINED_STANDBY,
+    ObjectionKind.MAY_STAND_STILL,
+    ObjectionKind.MISSING_SINCE_LAST,
+    ObjectionKind.CHANGED_CHANNEL,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objection:
     """One thing that is wrong with a rules file, and what to do about it."""
@@ -227,6 +262,32 @@ class Objection:
             subject=self.subject, found=self.found, allowed=self.allowed
         )
         return f"{problem}; {self.remedy}"
+
+    @property
+    def declares(self) -> str:
+        """The channel or rule for which an approver can declare a reason; empty if none can."""
+        if self.kind not in _DECLARED:
+            return ""
+        return self.found if self.kind is ObjectionKind.UNEXPLAINED_STANDBY else self.subject
+
+
+def commands(
+    objections: Sequence[Objection],
+    *,
+    rules: str = "rules.json",
+    last: str = "accepted.json",
+) -> tuple[str, ...]:
+    """Return a command for each objection; the user fills in what is in capitals.
+
+    One approval declares every reason, so all objections that a reason cures have one command.
+    """
+    files = {"rules": shlex.quote(rules), "last": shlex.quote(last)}
+    names = dict.fromkeys(each.declares for each in objections if each.declares)
+    reasons = "".join(f" --declare {shlex.quote(name)}=REASON" for name in names)
+    return tuple(
+        (_APPROVE + reasons if each.declares else _COMMANDS.get(each.kind, _MINE)).format(**files)
+        for each in objections
+    )
 
 
 def objections(  # noqa: PLR0913 - two files, and what policy and approver say about them

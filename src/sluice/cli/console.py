@@ -4,8 +4,10 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +18,7 @@ from rich.table import Table
 from sluice.errors import SettingError
 
 if TYPE_CHECKING:
-    from sluice.admission import Reason
+    from sluice.admission import Objection, Reason
 
 __all__ = [
     "Json",
@@ -24,8 +26,10 @@ __all__ = [
     "counted",
     "emit",
     "known",
+    "objection_payloads",
     "out",
     "reason_payload",
+    "show_objections",
     "table",
     "warn",
     "working",
@@ -35,6 +39,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 Quiet = Annotated[bool, typer.Option("--quiet", help="Do not print progress on stderr.")]
 
 
+ACCEPTED = Path("accepted.json")  # the last accepted rules, where a command does not name them
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 
@@ -124,6 +129,33 @@ def reason_payload(reason: "Reason") -> dict[str, object]:
         "allowed": reason.allowed,
         "sentence": reason.sentence,
     }
+
+
+def objection_payloads(
+    objections: "Sequence[Objection]", *, rules: Path, last: Path | None = None
+) -> list[dict[str, object]]:
+    """Return objections as `--json` prints them."""
+    from sluice.admission import commands
+
+    cures = commands(objections, rules=str(rules), last=str(last or ACCEPTED))
+    return [
+        {**asdict(objection), "sentence": objection.sentence, "command": cure}
+        for objection, cure in zip(objections, cures, strict=True)
+    ]
+
+
+def show_objections(
+    objections: "Sequence[Objection]", *, rules: Path, last: Path | None = None
+) -> None:
+    """Print every objection, and then the commands that cure them."""
+    from sluice.admission import commands
+
+    for objection in objections:
+        out.print(f"  {objection.sentence}", markup=False)
+    cures = commands(objections, rules=str(rules), last=str(last or ACCEPTED))
+    out.print("fill in what is in capitals, and run:")
+    for cure in dict.fromkeys(cures):
+        out.print(f"  {cure}", markup=False)
 
 
 def table(title: str, *columns: str) -> Table:

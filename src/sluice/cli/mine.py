@@ -6,19 +6,30 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli.console import Json, Quiet, emit, out, working
+from sluice.admission import Objection, Policy, accept, read_policy
+from sluice.cli.console import (
+    Json,
+    Quiet,
+    emit,
+    objection_payloads,
+    out,
+    show_objections,
+    working,
+)
 from sluice.cli.options import (
+    Declare,
     Every,
     FillWith,
     FormatName,
     PlantPath,
     RecordPath,
     SkipSeconds,
+    declarations,
     open_record,
     refuse_overwriting,
     slice_of,
 )
-from sluice.cli.rules import change_payload, rule_payload, show_rules
+from sluice.cli.rules import change_payload, refuse_unknown_tags, rule_payload, show_rules
 from sluice.errors import SettingError
 from sluice.invariants import (
     Change,
@@ -28,6 +39,7 @@ from sluice.invariants import (
     RuleSet,
     What,
     load_rules,
+    rules_hash,
     save_rules,
 )
 from sluice.invariants.mining import KeptRule, Mined, mine_record
@@ -56,6 +68,14 @@ def mine(
     widen: Annotated[
         bool, typer.Option("--widen", help="With --update: allow rules to loosen.")
     ] = False,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Also check the rules against this policy: hardened, or a file."),
+    ] = None,
+    declare: Declare = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Do not write rules that the policy refuses.")
+    ] = False,
     plant: PlantPath = None,
     format_: FormatName = None,
     fill: FillWith = None,
@@ -66,15 +86,18 @@ def mine(
 ) -> None:
     """Mine a plant's rules from clean rows of its record.
 
-    Rows are counted from 0 after --skip-seconds and --every; B of A:B is excluded.
+    Rows are counted from 0 after --skip-seconds and --every; B of A:B is excluded. With --policy,
+    exit 3 if the policy refuses the rules; every objection is listed, with the commands that cure
+    them. --declare shows what the verdict would be if the approver declared these reasons.
 
     Example: [bold]sluice mine march.csv --out rules.json --fit 0.4 --calibrate 0.4[/bold]
     """
     quiet = quiet or json
     refuse_overwriting(out_path, record, plant)
+    required = _required(policy, needed=strict or bool(declare))
     if widen and not update:
         raise SettingError("--widen allows rules looser than those of --update; give --update too")
-    old = load_rules(update) if update else None
+    old, declared = load_rules(update) if update else None, declarations(declare)
     with working(f"reading {record}", quiet=quiet):
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
@@ -84,16 +107,42 @@ def mine(
     with working(f"mining {fitted.rows:,} rows, calibrating on {calibrated.rows:,}", quiet=quiet):
         mined = mine_record(loaded, fitted, calibrated, profile=profile, earlier=old, widen=widen)
     rules = mined.rules
-    digest = save_rules(rules, out_path)
+    objections: tuple[Objection, ...] = ()
+    if required is not None:
+        refuse_unknown_tags(declared, rules, *([old] if old else []))
+        objections = accept(rules, required, last=old, declared=declared)
+    written = not (strict and objections)
+    digest = save_rules(rules, out_path) if written else rules_hash(rules)
     if rules.empty:
         _warn_empty(rules)
     if json:
-        emit(_payload(mined, digest, updated=old is not None))
-        return
-    show_rules(rules)
-    if old is not None:
-        _show_drift(mined.changes, mined.kept, rules)
-    out.print(f"\n{out_path}: {len(rules.invariants)} rules, hash {digest[:12]}", markup=False)
+        payload = _payload(mined, digest, updated=old is not None)
+        if required is not None:
+            payload["objections"] = objection_payloads(objections, rules=out_path, last=update)
+        emit(payload)
+    else:
+        show_rules(rules)
+        if old is not None:
+            _show_drift(mined.changes, mined.kept, rules)
+        if objections:
+            out.print(f"\n[bold]the policy refuses the rules[/bold]: {len(objections)} objections")
+            show_objections(objections, rules=out_path, last=update)
+        state = f"hash {digest[:12]}" if written else "not written (--strict)"
+        out.print(f"\n{out_path}: {len(rules.invariants)} rules, {state}", markup=False)
+    if objections:
+        raise typer.Exit(3)
+
+
+def _required(policy: str | None, *, needed: bool) -> Policy | None:
+    """Return the policy to check the rules against, if the user names one."""
+    if policy is None:
+        if needed:
+            raise SettingError("--strict and --declare are about a policy; give --policy too")
+        return None
+    required = read_policy(policy)
+    if not required.integers:
+        raise SettingError("the paper policy requires nothing of rules; give a hardened policy")
+    return required
 
 
 def _warn_empty(rules: RuleSet) -> None:

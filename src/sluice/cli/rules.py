@@ -20,7 +20,14 @@ from sluice.admission import (
     write_policy,
 )
 from sluice.admission import accept as judge_rules
-from sluice.cli.console import Json, emit, out, table
+from sluice.cli.console import (
+    Json,
+    emit,
+    objection_payloads,
+    out,
+    show_objections,
+    table,
+)
 from sluice.cli.options import Declare, declarations
 from sluice.errors import RulesFileError, SettingError
 from sluice.invariants import (
@@ -40,7 +47,7 @@ from sluice.invariants import (
     unit_of,
 )
 
-__all__ = ["app", "change_payload", "rule_payload", "show_rules"]
+__all__ = ["app", "change_payload", "refuse_unknown_tags", "rule_payload", "show_rules"]
 
 app = typer.Typer(no_args_is_help=True, help="Show, seal, compare and accept rules files.")
 
@@ -141,30 +148,26 @@ def accept(
         raise SettingError("the paper policy requires nothing of rules; give a hardened policy")
     rules, accepted = load_rules(file), load_rules(last) if last else None
     declared = declarations(declare)
-    _refuse_unknown_tags(declared, rules, *([accepted] if accepted else []))
+    refuse_unknown_tags(declared, rules, *([accepted] if accepted else []))
     objections = judge_rules(rules, required, last=accepted, declared=declared)
     if json:
         emit(
             {
                 "accepted": not objections,
-                "objections": [
-                    {**asdict(objection), "sentence": objection.sentence}
-                    for objection in objections
-                ],
+                "objections": objection_payloads(objections, rules=file, last=last),
                 "reasons": [objection.sentence for objection in objections],
             }
         )
     elif objections:
         out.print(f"[bold]not accepted[/bold]: {len(objections)} objections")
-        for objection in objections:
-            out.print(f"  {objection.sentence}", markup=False)
+        show_objections(objections, rules=file, last=last)
     else:
         out.print(f"[bold]accepted[/bold]: {len(rules.invariants)} rules")
     if objections:
         raise typer.Exit(3)
 
 
-def _refuse_unknown_tags(declared: Mapping[str, str], *files: RuleSet) -> None:
+def refuse_unknown_tags(declared: Mapping[str, str], *files: RuleSet) -> None:
     """Refuse a reason for a channel or rule that no file has: it is a misprint."""
     named = {channel.name for file in files for channel in file.channels}
     named |= {rule.name for file in files for rule in file.invariants}

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from sluice.attestation.log import LogTerms
 from sluice.attestation.messages import STRICT, Count, Hex32, Instant, Name
 from sluice.detector import Descent, Framing, parameter_count
 from sluice.errors import DocumentError, SettingError
@@ -116,7 +117,7 @@ class Invitation:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    schema: Literal[2] = 2
+    schema: Literal[3] = 3
     plant: Name
     expires: Instant
     protocols: tuple[Count, ...]  # versions of the exchange that the coordinator speaks
@@ -125,6 +126,8 @@ class Invitation:
     certificate: str  # by which the proxy recognises the plant, PEM
     certificate_key: str = field(repr=False)
     terms: FederationTerms
+    log: LogTerms  # what the log demands of time and approvals
+    approvers: tuple[Hex32, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

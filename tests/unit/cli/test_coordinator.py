@@ -54,7 +54,9 @@ def test_from_nothing_to_a_plant_that_has_joined(  # noqa: PLR0915 - one story
     approved = ("north/request.json", "--approval", "rules.approval")
     run("coordinator", "import", "water", *approved)
     run("coordinator", "import", "water", *approved, expect=3)  # it serves once
-    run("plant", "check", "north", "--quiet")
+    capsys.readouterr()
+    run("plant", "check", "north", "--quiet", "--approval", "rules.approval", expect=3)
+    assert "more than 30 days before" in capsys.readouterr().out  # the record is of 2024
     window = ("--from", "2024-01-07T00:00", "--to", "2024-01-07T09:00")
     for plant, code in (("north", 0), ("south", 3)):  # south has not joined
         waiver, approval = f"{plant}.waiver", f"{plant}.approval"

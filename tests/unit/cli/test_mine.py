@@ -67,6 +67,45 @@ def test_says_rules_in_words_and_why_candidates_were_dropped(
     assert "mining 3,600 rows" in seen.err
 
 
+def test_mine_lists_every_objection_of_a_policy_and_the_command_that_cures_it(
+    sluice: Run, march: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "rules.json"
+    mining = ("mine", march, "--out", path, *HALVES, "--policy", "hardened")
+    seen = sluice(*mining, "--strict", "--json")
+    (objection,) = listed(seen, "objections")
+    assert (seen.code, objection["kind"], objection["subject"]) == (
+        3,
+        "uncovered-actuator",
+        "S_PU4",
+    )
+    assert str(objection["command"]).endswith("--out approval.json --declare S_PU4=REASON")
+    assert not path.exists()  # --strict
+    assert sluice(*mining).code == 3
+    assert path.exists()
+    declared = sluice(*mining, "--declare", "S_PU4=a standby pump", "--json")
+    assert (declared.code, declared.json["objections"]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--strict",), "give --policy too"),
+        (("--declare", "S_PU4=dry"), "give --policy too"),
+        (("--policy", "paper"), "requires nothing of rules"),
+        (("--policy", "nowhere.toml"), "nor a readable file"),
+        (("--policy", "hardened", "--declare", "S_PU5=dry"), "did you mean 'S_PU"),
+    ],
+)
+def test_mine_refuses_settings_of_a_policy_that_make_no_sense(
+    sluice: Run, march: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    path = tmp_path / "rules.json"
+    seen = sluice("mine", march, "--out", path, *HALVES, *options)
+    assert (seen.code, seen.out, path.exists()) == (2, "", False)
+    assert message in seen.err
+
+
 @pytest.mark.parametrize("profile", ["paper-narrow", "paper-wide", "paper-generic", "paper-expert"])
 def test_paper_profiles_may_calibrate_on_the_rows_they_fitted(
     sluice: Run, march: Path, tmp_path: Path, profile: str

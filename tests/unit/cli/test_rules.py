@@ -119,13 +119,16 @@ def test_accept_exits_0_or_3(sluice: Run, file: Path, tmp_path: Path, mined: Rul
     listed = cast("list[dict[str, str]]", seen.json["objections"])
     assert [one["kind"] for one in listed] == ["looser-than-last", "larger-residual"]
     for objection, reason in zip(listed, reasons, strict=True):
-        assert set(objection) == {"kind", "subject", "found", "allowed", "remedy", "sentence"}
+        keys = {"kind", "subject", "found", "allowed", "remedy", "sentence", "command"}
+        assert set(objection) == keys
+        assert objection["command"] == f"sluice mine RECORD --out {file} --update {last}"
         assert objection["subject"] == "S_PU1~F_PU1"
         assert objection["sentence"] == reason
         assert objection["found"] and objection["allowed"] and objection["remedy"]  # noqa: PT018
     shown = sluice(*asked, "--last", last)
     assert shown.code == 3
-    assert reasons[0] in shown.out
+    assert all(reason in shown.out for reason in reasons)
+    assert shown.out.count(f"--update {last}") == 1  # one command cures both
 
 
 def test_accept_shows_what_an_approver_would_have_to_declare(sluice: Run, file: Path) -> None:
@@ -139,6 +142,9 @@ def test_accept_shows_what_an_approver_would_have_to_declare(sluice: Run, file: 
     )
     assert "S_PU4 in [acceptance.reasons] of the policy" in objection["remedy"]
     assert "sluice rules approve --declare S_PU4=REASON" in objection["remedy"]
+    assert objection["command"] == (
+        f"sluice rules approve {file} --key approver.key --out approval.json --declare S_PU4=REASON"
+    )
     assert sluice("rules", "accept", file, "--policy", "hardened", *IDLE).code == 0
 
 

@@ -1,6 +1,7 @@
 """`check`, `rules`, `data` and `mine` on sixteen typed rows: every JSON key and every exit code."""
 
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -163,6 +164,9 @@ def test_accept_prints_every_kind_of_objection(
     assert (seen.code, seen.err, seen.json["accepted"]) == (3, "", False)
     objections = cast("Rows", seen.json["objections"])
     objection = case.objection
+    listed = [
+        {name: value for name, value in each.items() if name != "command"} for each in objections
+    ]
     assert {
         "kind": kind.value,
         "subject": objection.subject,
@@ -170,12 +174,18 @@ def test_accept_prints_every_kind_of_objection(
         "allowed": objection.allowed,
         "remedy": objection.remedy,
         "sentence": objection.sentence,
-    } in objections
+    } in listed
     assert seen.json["reasons"] == [one["sentence"] for one in objections]
     shown = sluice("rules", "accept", tmp_path / "rules.json", *options)
     assert shown.code == 3
     assert shown.out.startswith(f"not accepted: {len(objections)} objections\n")
     assert f"  {objection.sentence}\n" in shown.out
+    for command in {str(each["command"]) for each in objections}:
+        assert shown.out.count(f"  {command}\n") == 1
+        program, *words = shlex.split(command)
+        assert program == "sluice"
+        help_ = sluice(*(word for word in words[:2] if word.islower()), "--help").out
+        assert all(word in help_ for word in words if word.startswith("--"))
 
 
 def test_accept_says_how_many_rules_it_accepts(sluice: Run, folder: Path) -> None:

@@ -8,6 +8,7 @@ from .coordinator import (
     ProtocolCoordinator,
     ReceivedBatch,
     Revealing,
+    declared_in,
 )
 from .key_folder import KeyFolder, Pinned
 from .plant import Committed, Proven, Registered, Unproven, explanation
@@ -38,6 +39,7 @@ __all__ = [
     "approve_file",
     "attest_together",
     "commit",
+    "declared_in",
     "explanation",
     "prove",
     "prove_into",

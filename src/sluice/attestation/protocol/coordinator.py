@@ -71,6 +71,7 @@ __all__ = [
     "ReceivedBatch",
     "Revealed",
     "Revealing",
+    "declared_in",
 ]
 
 STEP = "6"
@@ -245,7 +246,7 @@ class ProtocolCoordinator:
             return self.enrolled(registration.client, agreement)
         _refuse_other_terms(registration, agreement)
         given = tuple(_read(APPROVALS, each, step="1") for each in approvals)
-        declared = _declared(given, registration)
+        declared = declared_in(given, registration)
         looser = self._looser(registration.client, agreement.circuit, last, declared)
         body = ClientRegistered(registration=signed, looser=looser, approvals=given)
         self.log.append(body, at=at)
@@ -310,9 +311,8 @@ class ProtocolCoordinator:
             )
         objections = accept(circuit.rules, circuit.policy, declared=declared)
         if objections:
-            raise VerificationError(
-                "1", f"the rules of {client!r} are refused: {objections[0].sentence}"
-            )
+            sentences = ". ".join(objection.sentence for objection in objections)
+            raise VerificationError("1", f"the rules of {client!r} are refused: {sentences}")
         return bool(last and accept(circuit.rules, circuit.policy, last=last, declared=declared))
 
 
@@ -433,7 +433,7 @@ def _refuse_other_terms(registration: Registration, agreement: Agreement) -> Non
         )
 
 
-def _declared(
+def declared_in(
     approvals: Sequence[Signed[Approval]], registration: Registration
 ) -> Mapping[str, str]:
     """Return what every approval of these rules declares about channels without a rule.

@@ -11,10 +11,19 @@ from typing import Annotated, NoReturn
 import typer
 
 from sluice.cli.attest import warn_if_unsafe
-from sluice.cli.console import Json, Quiet, emit, out, reason_payload, working
+from sluice.cli.console import (
+    Json,
+    Quiet,
+    emit,
+    objection_payloads,
+    out,
+    reason_payload,
+    show_objections,
+    working,
+)
 from sluice.cli.options import open_record, range_of
 from sluice.cli.plant.gain import gain_of, show_gain, show_simulated
-from sluice.files import read_text
+from sluice.files import read_bounded, read_text
 from sluice.invariants import LARGEST_RULES, load_rules
 from sluice.plugins import load_one
 
@@ -87,6 +96,10 @@ def check(
     attacks: Annotated[
         Path | None, typer.Option(help="A record of this plant with labelled attacks.")
     ] = None,
+    approval: Annotated[
+        list[Path] | None,
+        typer.Option(help="An approver's approval of the rules (repeatable), to check it too."),
+    ] = None,
     simulate: Annotated[
         bool,
         typer.Option(
@@ -96,21 +109,29 @@ def check(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check whether this plant's rows would be admitted, and what it gains over training alone.
+    """Check what the coordinator will check: the rules, their approvals, the rows and their time.
 
-    The gain compares the last model received from the federation with a model trained on this
-    plant's rows only. Both are measured on rows that the plant does not train on. Nothing is sent.
-    Exit 0 if the rows would be admitted, 3 if not.
+    Also shows what the plant gains over training alone: it compares the last model received from
+    the federation with a model trained on this plant's rows only, on rows that the plant does not
+    train on. Nothing is sent.
+
+    Exit 0 if the plant would be admitted, 3 if not.
 
     Example: [bold]sluice plant check north --attacks north-attacks.csv[/bold]
     """
     from sluice.admission import judge
+    from sluice.attestation.messages import APPROVALS
     from sluice.attestation.protocol import explanation
-    from sluice.network.plant import PlantFolder
+    from sluice.network.plant import PlantFolder, rehearse
 
     plant = PlantFolder(folder)
     keys, batch = plant.keys, plant.share.read()
+    approvals = [
+        read_bounded(path, "approval", largest=APPROVALS.largest) for path in approval or ()
+    ]
     verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
+    rehearsal = rehearse(plant, batch, approvals=approvals, at=datetime.now(UTC))
+    rules = folder / "keys" / "rules.json"
     windows = len(plant.invitation.terms.framing.windows(batch))
     gain = gain_of(plant, clean=clean, attacks=attacks, quiet=quiet or json)
     simulated = None
@@ -120,24 +141,39 @@ def check(
     if json:
         emit(
             {
-                "admitted": verdict.admitted,
+                "admitted": verdict.admitted and rehearsal.passes,
                 "rows": len(batch),
                 "windows": windows,
                 "reasons": [reason_payload(reason) for reason in verdict.reasons],
+                "registered": rehearsal.registered,
+                "objections": objection_payloads(rehearsal.objections, rules=rules),
+                "approvals_missing": rehearsal.approvals_missing,
+                "refused": rehearsal.refused or None,
                 "gain": asdict(gain),
                 "simulated": simulated
                 and {"local-only": simulated.alone, "clean": simulated.federation},
             }
         )
     else:
-        if verdict.admitted:
-            out.print(f"admitted: {len(batch):,} rows, {windows:,} windows to train on")
-        else:
+        if not verdict.admitted:
             out.print(f"refused: {explanation(verdict)}", markup=False)
+        elif rehearsal.refused:
+            out.print(f"refused: {rehearsal.refused}", markup=False)
+        else:
+            out.print(f"admitted: {len(batch):,} rows, {windows:,} windows to train on")
+        if rehearsal.objections:
+            found = len(rehearsal.objections)
+            out.print(f"the policy of the federation refuses the rules: {found} objections")
+            show_objections(rehearsal.objections, rules=rules)
+        if rehearsal.approvals_missing:
+            out.print(
+                f"to join, the rules need {rehearsal.approvals_missing} more approvals of the "
+                "federation's approvers ('sluice rules approve')"
+            )
         show_gain(gain)
         if simulated is not None:
             show_simulated(simulated)
-    if not verdict.admitted:
+    if not (verdict.admitted and rehearsal.passes):
         raise typer.Exit(3)
 
 

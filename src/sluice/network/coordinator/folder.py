@@ -314,6 +314,7 @@ class CoordinatorFolder:
         store.invite(plant, secret, at=at, expires=expires)
         store.close()
         issued = self.issue_to(plant, at=at)
+        ledger = self.protocol().log.ledger
         return Invitation(
             plant=plant,
             expires=instant(expires),
@@ -323,6 +324,8 @@ class CoordinatorFolder:
             certificate=issued.certificate,
             certificate_key=issued.key,
             terms=self.terms,
+            log=ledger.terms,
+            approvers=tuple(ledger.state.approvers),
         )
 
     def enrol(self, request: JoinRequest, *, approvals: Sequence[bytes] = (), at: datetime) -> None:

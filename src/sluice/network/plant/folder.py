@@ -191,6 +191,17 @@ class PlantFolder:
         find_system(invitation.terms.system, reveal_rows=reveal_rows)
         return self._agent(invitation)
 
+    def registered(self) -> Registered:
+        """Return the plant as the protocol knows it: its key, its system and its circuit."""
+        invitation, keys = self.invitation, self.keys
+        return Registered(
+            federation=invitation.terms.federation,
+            client=invitation.plant,
+            key=keys.client_key(),
+            system=keys.system,
+            circuit=keys.circuit,
+        )
+
     @property
     def log(self) -> Path:
         """The plant's verified copy of the log."""
