@@ -408,6 +408,20 @@ def test_a_flower_that_is_killed_loses_no_plant(flower: Flower) -> None:
     assert flower.attacker.activate().accepted
 
 
+def test_plants_that_were_online_are_awaited_when_flower_was_killed(flower: Flower) -> None:
+    assert flower.wire.present() >= set(HONEST)
+    found: list[frozenset[str]] = []
+    flower.process.kill()
+    flower.process.wait()
+    thread = threading.Thread(target=lambda: found.append(flower.wire.present()))
+    thread.start()
+    flower.process = start(flower.link)  # on this thread: the process ends with its thread
+    while thread.is_alive() and not flower.attacker.activate().accepted:
+        time.sleep(0.1)
+    thread.join()
+    assert found == [frozenset({ATTACKER, *HONEST})]
+
+
 def error_reply(node: int, question: Received) -> PushMessagesRequest:
     """A reply that reports an error in place of an answer."""
     metadata = Metadata(

@@ -74,6 +74,10 @@ class Connected:
         name = question.metadata.message_id
         return None if name in self.at.missing else name.encode()
 
+    def confirm(self, question: Incoming) -> None:
+        self.at.missing.add(question.metadata.message_id)  # Flower deletes what is confirmed
+        self.at.outcome("confirm")
+
     def push(self, question: Incoming, answer: bytes) -> None:
         assert question.metadata.message_id
         self.at.outcome("push")
@@ -136,6 +140,16 @@ def test_each_question_is_answered_once() -> None:
     coordinator = Coordinator(["one", "two"])
     served(coordinator, Echo(), until=lambda: len(coordinator.answers) == 2)
     assert coordinator.answers == [b"an answer to one", b"an answer to two"]
+    assert len(coordinator.connections) == 1
+
+
+@pytest.mark.parametrize("lost", [httpx.ReadError("the proxy was killed"), refused(404)])
+def test_a_question_whose_confirmation_got_lost_is_answered_and_not_declined(
+    lost: BaseException,
+) -> None:
+    coordinator = Coordinator(["one"], calls={"confirm": [lost]})
+    served(coordinator, Echo(), until=lambda: bool(coordinator.answers))
+    assert coordinator.answers == [b"an answer to one"]
     assert len(coordinator.connections) == 1
 
 

@@ -116,7 +116,11 @@ class Connection(Protocol):
         ...
 
     def content(self, question: Incoming) -> bytes | None:
-        """Return a question's bytes and confirm them; None while they have not arrived."""
+        """Return a question's bytes; None while they have not arrived."""
+        ...
+
+    def confirm(self, question: Incoming) -> None:
+        """Tell Flower that the question's bytes have arrived, so that it deletes them."""
         ...
 
     def push(self, question: Incoming, answer: bytes) -> None:
@@ -191,25 +195,32 @@ class FleetConnection:
         )
 
     def content(self, question: Incoming) -> bytes | None:
-        """Return a question's bytes and confirm them; None while they have not arrived.
+        """Return a question's bytes; None while they have not arrived.
 
         A question in another form than the coordinator's is returned as empty bytes, which the
-        plant declines.
+        plant declines. Bytes that Flower has deleted are not an empty question: they are awaited
+        until the coordinator asks again.
         """
-        run, leaf = question.metadata.run_id, leaf_of(question.tree)
-        raw = b""
-        if leaf is not None:
-            request = PullObjectRequest(node=self._name, run_id=run, object_id=leaf)
-            pulled = self._client.PullObject(request)
-            if pulled.object_found and not pulled.object_available:
-                return None
-            raw = pulled.object_content
+        leaf = leaf_of(question.tree)
+        if leaf is None:
+            return b""
+        run = question.metadata.run_id
+        pulled = self._client.PullObject(
+            PullObjectRequest(node=self._name, run_id=run, object_id=leaf)
+        )
+        if not (pulled.object_found and pulled.object_available):
+            return None
+        return unpacked(pulled.object_content) or b""
+
+    def confirm(self, question: Incoming) -> None:
+        """Tell Flower that the question's bytes have arrived, so that it deletes them."""
         self._client.ConfirmMessageReceived(
             ConfirmMessageReceivedRequest(
-                node=self._name, run_id=run, message_object_id=question.metadata.message_id
+                node=self._name,
+                run_id=question.metadata.run_id,
+                message_object_id=question.metadata.message_id,
             )
         )
-        return unpacked(raw) or b""
 
     def push(self, question: Incoming, answer: bytes) -> None:
         """Send the answer to a question."""
@@ -384,6 +395,8 @@ class _Loop:
         content = self._persist(lambda: self._awaited(question))
         if content is None or self._stopped.is_set():
             return
+        with suppress(httpx.HTTPStatusError):  # Flower has deleted it: the last call got through
+            self._persist(lambda: self._connection.confirm(question))
         answer = self._answer(content)
         if answer is None:
             return

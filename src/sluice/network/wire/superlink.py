@@ -115,6 +115,8 @@ SENT_AT_ONCE = 8
 """Questions that are sent before replies are pulled again."""
 SENT_IN_A_RUN = 64 * 1024 * 1024
 """Bytes after which a new run begins: Flower deletes what plants have not fetched with its run."""
+RECONNECT_S = 30.0
+"""Seconds in which plants connect again after Flower was restarted; nobody counts as gone before."""
 RETURN_S = 120.0
 """Seconds Flower may be unreachable before the coordinator stops; it is restarted meanwhile."""
 
@@ -213,6 +215,8 @@ class FlowerWire:
         self._trust = link.authority.read_bytes()
         self._keys: dict[str, bytes] = {}
         self._nodes: dict[str, int] = {}
+        self._were_online: frozenset[str] = frozenset()  # when Flower last reported on all
+        self._awaited_until = 0.0  # for these plants, after a restart of Flower
         self._run: FlowerRun | None = None
         self._open: dict[str, _Sent] = {}  # by message, until Flower has handed out its reply
         self._arriving: dict[ReplyHead, _Sent] = {}  # replies whose content has not arrived
@@ -232,11 +236,19 @@ class FlowerWire:
                 self._nodes[plant] = node_ids[key]
 
     def present(self) -> frozenset[str]:
-        """Return the plants whose nodes Flower reports as online."""
+        """Return the plants whose nodes Flower reports as online.
+
+        A Flower that was restarted knows no node. Plants that were online before have some seconds
+        to connect again.
+        """
         deadline = time.monotonic() + RETURN_S
         while True:
             try:
-                return self._online()
+                online = self._online()
+                if online >= self._were_online or time.monotonic() > self._awaited_until:
+                    self._were_online = online
+                    return online
+                time.sleep(POLL_S)
             except LOST:
                 if time.monotonic() > deadline:
                     raise SettingError(
@@ -391,12 +403,16 @@ class FlowerWire:
     def _online(self) -> frozenset[str]:
         with self._control() as control:
             nodes = control.ListNodes(ListNodesRequest()).nodes_info
+        if not {node.node_id for node in nodes} >= set(self._nodes.values()):
+            self._awaited_until = time.monotonic() + RECONNECT_S
+            self.enrol(self._keys)
+            return frozenset()
         up = {node.node_id for node in nodes if node.status == "online"}
         return frozenset(plant for plant, node in self._nodes.items() if node in up)
 
     def _running(self) -> FlowerRun:
         if self._run is None:
-            self.enrol(self._keys)  # a SuperLink that was restarted knows no node
+            self._online()  # a SuperLink that was restarted knows no node
             self._run = FlowerRun(self._link, self._begin())
         elif self._run.lost:
             raise ConnectionError("Flower has ended the run")
