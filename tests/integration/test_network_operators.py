@@ -15,7 +15,7 @@ from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
 from .outcomes import Row, note
-from .sites import Draft, Sites, running
+from .sites import APPROVER, Draft, Sites, running
 
 pytestmark = pytest.mark.skipif(
     "SLUICE_NETWORK" not in os.environ, reason="make test-network runs it"
@@ -36,6 +36,13 @@ def spoil(sites: Sites, plant: str) -> Interval:
     return Interval.of(spoilt.read())
 
 
+def approved_import(sites: Sites, order: str) -> None:
+    """Have the approver sign an order, and import it."""
+    approval = f"{order}.approval"
+    sites.type("rules", "approve", order, "--key", "approver.key", "--out", approval)
+    sites.type("coordinator", "import", "water", order, "--approval", approval)
+
+
 def rounds_of(sites: Sites, upto: int, *flags: str) -> tuple[tuple[str, ...], ...]:
     """Take rounds up to a number, and return who took part in each so far."""
     sites.agree(rounds=upto)
@@ -50,7 +57,11 @@ def test_operators_put_the_gate_in_shadow_waive_renew_and_remove(
     everybody, others = line_draft.plants, ("north", "south")
     with running(line_draft, tmp_path / "sites", jax_cache) as sites:
         spoilt = spoil(sites, "west")
-        assert rounds_of(sites, 1, "--shadow") == (everybody,)
+        APPROVER.save(sites.folder / "approver.key")
+        shadow = ("--days", "1", "--reason", "the first day", "--out", "shadow.json")
+        sites.type("coordinator", "shadow", "water", *shadow)
+        approved_import(sites, "shadow.json")
+        assert rounds_of(sites, 1) == (everybody,)
         excused = [body for body in sites.bodies() if isinstance(body, BatchExcused)]
         assert [(body.client, body.waiver) for body in excused] == [("west", None)]
 
@@ -63,7 +74,8 @@ def test_operators_put_the_gate_in_shadow_waive_renew_and_remove(
         assert sites.ending().excluded[1:] == ({"west": "4"},) * 2
 
         window = ("--from", spoilt.start, "--to", spoilt.end, "--reason", "a flow meter is away")
-        sites.type("coordinator", "waive", "water", "west", *window)
+        sites.type("coordinator", "waive", "water", "west", *window, "--out", "west.waiver")
+        approved_import(sites, "west.waiver")
         assert rounds_of(sites, 4)[-1] == everybody
         granted = [body for body in sites.bodies() if isinstance(body, BatchExcused)][-1]
         assert granted.client == "west"

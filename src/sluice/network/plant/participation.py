@@ -76,7 +76,10 @@ class _ClockCheck:
     def __call__(self) -> None:
         if time.monotonic() < self._next:
             return
+        ahead_s = seconds_ahead(self._endpoint)
+        if ahead_s is None:
+            return  # the proxy does not answer yet: check again with the next connection
         self._next = time.monotonic() + CHECK_CLOCK_S
-        problem = complaint(seconds_ahead(self._endpoint))
+        problem = complaint(ahead_s)
         if problem:
             _log.warning("%s", problem)

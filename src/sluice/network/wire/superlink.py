@@ -116,7 +116,7 @@ SENT_AT_ONCE = 8
 SENT_IN_A_RUN = 64 * 1024 * 1024
 """Bytes after which a new run begins: Flower deletes what plants have not fetched with its run."""
 RECONNECT_S = 30.0
-"""Seconds in which plants connect again after Flower was restarted; nobody counts as gone before."""
+"""Seconds in which plants connect again after a restart of Flower; none counts as gone before."""
 RETURN_S = 120.0
 """Seconds Flower may be unreachable before the coordinator stops; it is restarted meanwhile."""
 
