@@ -221,6 +221,13 @@ def test_budgets_may_grow_by_the_share_that_the_policy_leaves() -> None:
     assert objections(after, room, last=before) == ()
 
 
+def test_the_room_that_a_policy_leaves_is_rounded_down_to_whole_rows() -> None:
+    room, counts = Acceptance(looser_than_last=1.1), {"rows_min": 200, "rows_max": 200}
+    more = claiming(stating("envelope", 0.005))
+    (one,) = objections(more, room, last=EVERY_RULE, **counts)  # 1.1 times 2 rows are 2 rows
+    assert (one.kind, one.found, one.allowed) == (Kind.MORE_TRANSITIONS, "3 of 200", "2")
+
+
 def test_a_budget_that_grows_only_in_the_longest_batch_is_found() -> None:
     rules = claiming(stating("repeats", 1e-6))
     (one,) = objections(rules, REQUIRED, last=EVERY_RULE)
@@ -316,6 +323,14 @@ def test_a_level_moves_by_a_least_share_of_its_span_within_a_block(
     still: bool,  # noqa: FBT001
 ) -> None:
     assert (Kind.MAY_STAND_STILL in kinds(claiming(living(*blocks)))) is still
+
+
+def test_a_tank_that_moves_does_not_move_for_another() -> None:
+    moved = living(("L2", 8, 60.0))
+    rules = claiming(lambda clean: moved(about("repeats", "L2")(clean)))
+    rules = replace(rules, channels=(*PLANT, replace(TANK, name="L2")))
+    still = (o for o in objections(rules, REQUIRED) if o.kind is Kind.MAY_STAND_STILL)
+    assert [one.subject for one in still] == ["L1"]
 
 
 def test_a_level_that_needs_to_move_by_nothing_stands_still_under_any_policy() -> None:
