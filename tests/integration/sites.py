@@ -118,7 +118,9 @@ class Sites:
         """Start the coordinator, and every plant that does not run yet."""
         self.start_coordinator(*flags)
         for entry in sorted(self.folder.iterdir()):
-            if (entry / "plant.json").exists() and entry.name not in self.plants:
+            running = self.plants.get(entry.name)
+            ended = running is None or running.poll() is not None
+            if (entry / "plant.json").exists() and ended:
                 self.start_plant(entry.name)
 
     def start_coordinator(self, *flags: str, wait: float = 120, shift_s: int = 0) -> None:

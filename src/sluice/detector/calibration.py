@@ -65,6 +65,8 @@ class TrainingSummary:
     rounds: int = 1
     rule: str = "alone"  # how the clients' updates were aggregated
     descent: Descent | None = None  # per round; None for a subspace, which needs no descent
+    federation: str | None = None  # that trained it between sites
+    model: str | None = None  # the hash by which that federation's log names the weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,7 +22,8 @@ from sluice.cli.console import (
     working,
 )
 from sluice.cli.options import open_record, range_of
-from sluice.cli.plant.gain import gain_of, show_gain, show_simulated
+from sluice.cli.plant.gain import clean_rows, gain_of, show_gain, show_simulated
+from sluice.errors import SettingError
 from sluice.files import read_bounded, read_text
 from sluice.invariants import LARGEST_RULES, load_rules
 from sluice.plugins import load_one
@@ -201,7 +202,80 @@ def run(
     agent, node = plant.agent(reveal_rows=reveal_rows), node_of(plant)
     if not quiet:
         typer.echo(f"sluice: {agent.name} connects to {node.proxy}", err=True)
-    take_part(node, agent, seconds=for_)
+    take_part(node, agent, seconds=for_, over=lambda: agent.over)
+    if agent.over and not quiet:
+        typer.echo(
+            f"sluice: the federation is over; 'sluice plant model {folder} --out "
+            "model.safetensors' writes its detector",
+            err=True,
+        )
+
+
+@app.command()
+def model(
+    folder: Folder,
+    out_path: Annotated[Path, typer.Option("--out", help="The detector to write (.safetensors).")],
+    clean: Annotated[
+        str | None,
+        typer.Option(
+            help="Clean rows A:B that set the threshold; default: the rows after the training rows."
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="A record of clean rows of this plant to use in place of its own."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write the federation's last model as a detector, with a threshold from this plant's rows.
+
+    The threshold comes from clean rows that the plant does not train on. 'sluice score' uses the
+    file. While the federation runs, the model is the one that the last round started from.
+
+    Example: [bold]sluice plant model north --out model.safetensors[/bold]
+    """
+    from sluice.detector import save_detector
+    from sluice.network.plant import PlantFolder, last_model, shared_detector
+
+    plant = PlantFolder(folder)
+    terms, share = plant.invitation.terms, plant.share
+    received = last_model(plant.folder, count=terms.weights)
+    if received is None:
+        raise SettingError(
+            f"{folder} has received no model yet; it comes with the second round ('sluice plant "
+            "run')"
+        )
+    if record is not None:
+        loaded = open_record(record, every=share.every)
+        own = loaded.rows(*range_of(clean, loaded, option="--clean")) if clean else loaded
+    elif (later := clean_rows(share, clean)) is not None:
+        own = later
+    else:
+        raise SettingError(
+            "the plant trains on the last rows of its record, so none are left to set the "
+            "threshold; give --clean A:B, other rows of the record, or --record, another record"
+        )
+    detector = shared_detector(terms, received, plant.ledger(), own)
+    save_detector(detector, out_path)
+    training = detector.training
+    if json:
+        emit(
+            {
+                "model": str(out_path),
+                "rounds": training.rounds,
+                "members": training.clients,
+                "hash": training.model,
+                "threshold": detector.threshold.score,
+                "clean_rows": len(own),
+            }
+        )
+    else:
+        out.print(
+            f"{out_path}: the model after {training.rounds} rounds with {training.clients} plants "
+            f"in the last one (hash {str(training.model)[:12]}); the threshold is "
+            f"{detector.threshold.score:.4g}, from {len(own):,} clean rows of this plant",
+            markup=False,
+        )
 
 
 @app.command()

@@ -10,9 +10,11 @@ from sluice.cli.options import open_record, range_of
 from sluice.errors import SettingError
 
 if TYPE_CHECKING:
+    from sluice.network import TrainingRows
     from sluice.network.plant import Gain, PlantFolder
+    from sluice.telemetry import Record
 
-__all__ = ["UnknownGain", "gain_of", "show_gain", "show_simulated"]
+__all__ = ["UnknownGain", "clean_rows", "gain_of", "show_gain", "show_simulated"]
 
 
 class GainFigures(Protocol):
@@ -47,27 +49,38 @@ def gain_of(
     received = last_model(plant.folder, count=terms.weights)
     if received is None:
         return NO_MODEL
-    whole = share.whole()
-    if clean is None and len(whole) == share.stop:
+    measured_on = clean_rows(share, clean)
+    if measured_on is None:
         return UnknownGain(
             reason="The plant trains on the last rows of its record, so no later rows are left to "
             "measure the gain over training alone; give --clean A:B, other rows of the record."
-        )
-    start, stop = range_of(clean, whole, option="--clean") if clean else (share.stop, len(whole))
-    if start < share.stop and share.start < stop:
-        raise SettingError(
-            f"rows {start}:{stop} overlap rows {share.start}:{share.stop}, which the plant trains "
-            "on; give --clean other rows of its record"
         )
     attacked = None if attacks is None else open_record(attacks, every=share.every)
     with counted("rounds alone", received.round, quiet=quiet) as tick:
         own = Own(
             plant=plant.invitation.plant,
             batch=share.read(),
-            clean=whole.rows(start, stop),
+            clean=measured_on,
             attacks=attacked,
         )
         return measured_gain(terms, received, own, on_round=tick)
+
+
+def clean_rows(share: "TrainingRows", clean: str | None) -> "Record | None":
+    """Return rows that the plant does not train on: those named, or those after its own.
+
+    None if it trains on the last rows of its record.
+    """
+    whole = share.whole()
+    if clean is None and len(whole) == share.stop:
+        return None
+    start, stop = range_of(clean, whole, option="--clean") if clean else (share.stop, len(whole))
+    if start < share.stop and share.start < stop:
+        raise SettingError(
+            f"rows {start}:{stop} overlap rows {share.start}:{share.stop}, which the plant trains "
+            "on; give --clean other rows of its record"
+        )
+    return whole.rows(start, stop)
 
 
 def show_gain(gain: "Gain | UnknownGain") -> None:

@@ -18,7 +18,7 @@ from sluice.federation import NOT_FINITE, Checkpoint, RootTrainer, admit, begin,
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.rounds import LoggedTransport
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.wire import model_hash
+from sluice.network.wire import AskModel, ModelTaken, Payload, model_hash, write_parameters
 
 __all__ = ["ABANDONED", "CoordinatorService"]
 
@@ -86,7 +86,27 @@ class CoordinatorService:
         while self.transport.protocol.log.ledger.rounds.counted < rounds:
             checkpoint = self._round(checkpoint)
             on_round(checkpoint)
+        self._hand_out(checkpoint)
         return checkpoint
+
+    def _hand_out(self, last: Checkpoint) -> None:
+        """Hand the last model to the plants that are online and do not hold it yet."""
+        requests, store = self.transport.requests, self._store
+        number = self.transport.protocol.log.ledger.rounds.last
+        waiting = {member.name for member in store.members() if member.model_of != number}
+        online = self._active & waiting & requests.wire.present()
+        requests.catch_up(online, round_=number)
+        weights = write_parameters(last.parameters)
+        asks = dict.fromkeys(online, AskModel(round=number, over=True, parameters=weights))
+
+        def accept(plant: str, answer: Payload) -> bool:
+            if isinstance(answer, ModelTaken):
+                store.took_model(plant, number)
+                return True
+            return False
+
+        seconds = self.transport.terms.round_deadline_s
+        requests.ask(asks, round_=number, seconds=seconds, accept=accept, absences=False)
 
     def _compare(self) -> None:
         """Raise if a plant that is online follows another log; before anything is written.

@@ -48,6 +48,7 @@ class Member:
     renews: bool  # it announced a new batch to attest
     unanswered: int  # how often in a row it was asked for that batch and did not deliver
     copied: bool  # two processes answer as this plant
+    model_of: int  # the round after which it was handed the model; 0 if never
 
     @property
     def active(self) -> bool:
@@ -89,7 +90,8 @@ CREATE TABLE IF NOT EXISTS plants (
     suspended TEXT, removed TEXT,
     seen INTEGER NOT NULL DEFAULT 0, step TEXT, attestation TEXT,
     excuse TEXT, renews INTEGER NOT NULL DEFAULT 0, unanswered INTEGER NOT NULL DEFAULT 0,
-    instance TEXT, earlier TEXT, copied INTEGER NOT NULL DEFAULT 0);
+    instance TEXT, earlier TEXT, copied INTEGER NOT NULL DEFAULT 0,
+    model_of INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS absences (
     plant TEXT NOT NULL, round INTEGER NOT NULL, PRIMARY KEY (plant, round));
 CREATE TABLE IF NOT EXISTS checkpoints (
@@ -112,6 +114,7 @@ COLUMNS = (
     ("instance", "TEXT"),
     ("earlier", "TEXT"),
     ("copied", "INTEGER NOT NULL DEFAULT 0"),
+    ("model_of", "INTEGER NOT NULL DEFAULT 0"),
 )
 """Columns that the `plants` table of an earlier version lacks."""
 
@@ -204,8 +207,8 @@ class CoordinatorStore:
         """Return the plants that have joined, by name."""
         rows = self._base.execute(
             "SELECT name, node_key, rules, (SELECT COUNT(*) FROM absences WHERE plant = name), "
-            "suspended, removed, seen, step, attestation, excuse, renews, unanswered, copied "
-            "FROM plants ORDER BY name"
+            "suspended, removed, seen, step, attestation, excuse, renews, unanswered, copied, "
+            "model_of FROM plants ORDER BY name"
         )
         return tuple(
             Member(
@@ -222,6 +225,7 @@ class CoordinatorStore:
                 renews=bool(row[10]),
                 unanswered=row[11],
                 copied=bool(row[12]),
+                model_of=row[13],
             )
             for row in rows
         )
@@ -243,6 +247,10 @@ class CoordinatorStore:
         """Record whether a plant has a new batch to attest."""
         change = "renews = ?" if renews else "renews = ?, unanswered = 0"
         self._set(plant, change, int(renews))
+
+    def took_model(self, plant: str, round_: int) -> None:
+        """Record that a plant has saved the model after a round."""
+        self._set(plant, "model_of = ?", round_)
 
     def unanswered(self, plant: str) -> None:
         """Count a question for a plant's new batch that it did not answer with a batch."""

@@ -1,6 +1,6 @@
 from .folder import PlantFolder
 from .gain import Gain, Own, measured_gain
-from .model import last_model
+from .model import last_model, shared_detector
 from .participation import node_of, take_part
 from .rehearsal import Rehearsal, rehearse
 
@@ -13,5 +13,6 @@ __all__ = [
     "measured_gain",
     "node_of",
     "rehearse",
+    "shared_detector",
     "take_part",
 ]

@@ -39,6 +39,7 @@ from sluice.network.wire import (
     Ask,
     AskBatch,
     AskLog,
+    AskModel,
     AskToken,
     AskUpdate,
     Batch,
@@ -46,6 +47,7 @@ from sluice.network.wire import (
     Declined,
     LogPage,
     LogSeen,
+    ModelTaken,
     Payload,
     Pledge,
     Question,
@@ -98,6 +100,7 @@ class Agent:
         self._trains_on: tuple[TrainingRows, InProcess] | None = None
         self._log = LogCopy(folder / "log.jsonl", self._registered.key, terms.coordinator)
         self._instance = secrets.token_hex(32)
+        self.over = False  # whether the coordinator has said that the federation is over
         private_folder(folder / "rounds")
 
     def _use(self, registered: Registered) -> None:
@@ -257,6 +260,8 @@ class Agent:
                 return self._reveal(ask)
             case AskLog():
                 return LogSeen()
+            case AskModel():
+                return self._take_model(ask)
 
     def _pledge(self, ask: AskToken) -> Pledge:
         """Train and pledge; for a round that was pledged before, return the saved token."""
@@ -331,6 +336,20 @@ class Agent:
             head=HEADS.write(head),
             renews=self._archive.named(pledged.attestation).share != self._share(),
         )
+
+    def _take_model(self, ask: AskModel) -> ModelTaken:
+        """Save the model after a round, if it is the one that the log names."""
+        parameters = read_parameters(ask.parameters, count=self._terms.weights)
+        rounds, model = self._log.ledger.rounds, model_hash(parameters)
+        if (ask.round, model) != (rounds.last, rounds.model):
+            raise VerificationError(
+                "7",
+                f"the coordinator hands out model {model[:12]}... after round {ask.round}; the log "
+                f"has {(rounds.model or 'none')[:12]}... after round {rounds.last}",
+            )
+        keep_model(self._folder, parameters, round_=ask.round)
+        self.over = ask.over
+        return ModelTaken()
 
     def _forget_before(self, round_: int) -> None:
         """Delete the tokens and updates of rounds that the log has finished."""

@@ -1,13 +1,16 @@
-"""The last model a plant received from the federation, saved for its operators to inspect."""
+"""The last model a plant received from the federation, and the detector that it makes of it."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.detector import Parameters
+from sluice.attestation.log import Ledger
+from sluice.detector import Autoencoder, Detector, Parameters, TrainingSummary, calibrated
 from sluice.files import atomically
-from sluice.network.wire import read_parameters, write_parameters
+from sluice.network.terms import FederationTerms
+from sluice.network.wire import model_hash, read_parameters, write_parameters
+from sluice.telemetry import Record
 
-__all__ = ["SeenModel", "keep_model", "last_model"]
+__all__ = ["SeenModel", "keep_model", "last_model", "shared_detector"]
 
 FILE = "model.weights"
 ROUND_BYTES = 8
@@ -37,3 +40,25 @@ def last_model(folder: Path, *, count: int) -> SeenModel | None:
     if round_ == 0:
         return None  # the initial weights, equal for all plants
     return SeenModel(round=round_, parameters=read_parameters(raw[ROUND_BYTES:], count=count))
+
+
+def shared_detector(
+    terms: FederationTerms, received: SeenModel, ledger: Ledger, clean: Record
+) -> Detector:
+    """Return the federation's model as a detector with a threshold from a plant's own clean rows.
+
+    The plant must not have trained on these rows.
+    """
+    training = TrainingSummary(
+        records=(),  # no plant knows the others' records
+        windows=0,
+        seed=terms.seed,
+        clients=len(ledger.rounds.members),
+        rounds=received.round,
+        rule=terms.rule,
+        descent=terms.descent,
+        federation=terms.federation,
+        model=model_hash(received.parameters),
+    )
+    windows = terms.framing.windows(clean)
+    return calibrated(Autoencoder(received.parameters), terms.framing, windows, training=training)

@@ -11,6 +11,7 @@ That plant reaches the coordinator with the same node, key and certificate as th
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -51,12 +52,19 @@ def node_of(plant: PlantFolder) -> Node:
     )
 
 
-def take_part(node: Node, plant: Answerer, *, seconds: float | None = None) -> None:
-    """Answer questions for so many seconds, or without end.
+def take_part(
+    node: Node,
+    plant: Answerer,
+    *,
+    seconds: float | None = None,
+    over: Callable[[], bool] = lambda: False,
+) -> None:
+    """Answer questions for so many seconds, or until the federation is over.
 
     If the coordinator is unreachable or does not know the node yet, the node tries again.
     """
-    serve(partial(FleetConnection, node), plant, seconds=seconds, connecting=_ClockCheck(node))
+    connect, connecting = partial(FleetConnection, node), _ClockCheck(node)
+    serve(connect, plant, seconds=seconds, connecting=connecting, over=over)
 
 
 class _ClockCheck:

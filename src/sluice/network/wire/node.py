@@ -279,8 +279,9 @@ def serve(
     *,
     seconds: float | None = None,
     connecting: Callable[[], None] = lambda: None,
+    over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Answer questions for so many seconds, or without end.
+    """Answer questions for so many seconds, or until `over` says so after an answer.
 
     A loop that fails or hangs is replaced after a short pause. `connecting` is called before each
     connection. An error of the plant itself is raised.
@@ -289,7 +290,7 @@ def serve(
     trouble = ""
     while until is None or time.monotonic() < until:
         connecting()
-        loop = _Loop(connect(), plant)
+        loop = _Loop(connect(), plant, over)
         try:
             loop.start()
             while not loop.ended(LOOK_S) and (until is None or time.monotonic() < until):
@@ -308,6 +309,8 @@ def serve(
         loop.stop()
         if loop.failure is not None:
             raise loop.failure
+        if over():
+            return
         if loop.loss is not None and _first_line(loop.loss) != trouble:
             trouble = _first_line(loop.loss)
             _log.warning("lost the coordinator (%s); trying again", trouble)
@@ -322,11 +325,11 @@ class _Loop:
     Another thread sends heartbeats, because an answer can take minutes.
     """
 
-    def __init__(self, connection: Connection, plant: Answerer) -> None:
+    def __init__(self, connection: Connection, plant: Answerer, over: Callable[[], bool]) -> None:
         self.loss: Exception | None = None  # of the connection
         self.failure: BaseException | None = None  # of the plant, or a bug
         self.connected = False
-        self._connection, self._plant = connection, plant
+        self._connection, self._plant, self._over = connection, plant, over
         self._stopped = threading.Event()
         self._answering = False
         self._called = time.monotonic()  # when a call of this loop last ended
@@ -365,7 +368,7 @@ class _Loop:
             self.connected = True
             threading.Thread(target=self._beat, daemon=True, name="flower-heartbeat").start()
             pause = ACTIVE_S
-            while not self._stopped.is_set():
+            while not self._stopped.is_set() and not self._over():
                 question = self._persist(self._connection.pull)
                 if question is not None:
                     self._serve(question)

@@ -38,6 +38,7 @@ __all__ = [
     "Ask",
     "AskBatch",
     "AskLog",
+    "AskModel",
     "AskToken",
     "AskUpdate",
     "Batch",
@@ -45,6 +46,7 @@ __all__ = [
     "Declined",
     "LogPage",
     "LogSeen",
+    "ModelTaken",
     "Payload",
     "Pledge",
     "Question",
@@ -102,7 +104,19 @@ class AskLog:
     kind: Literal["log"] = "log"
 
 
-Ask = AskBatch | AskToken | AskUpdate | AskLog
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskModel:
+    """Hands out the model after a round, and says whether the federation is over."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["model"] = "model"
+    round: Count
+    over: bool
+    parameters: Blob = field(repr=False)
+
+
+Ask = AskBatch | AskToken | AskUpdate | AskLog | AskModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +199,16 @@ class LogSeen:
     kind: Literal["log"] = "log"
 
 
-Payload = Batch | CommitOnly | Pledge | Revelation | LogSeen
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTaken:
+    """The plant has saved the model that it was handed."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["model"] = "model"
+
+
+Payload = Batch | CommitOnly | Pledge | Revelation | LogSeen | ModelTaken
 """A plant's answer when it does what it was asked."""
 
 
