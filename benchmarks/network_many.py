@@ -171,6 +171,7 @@ class Case:
 
     def _founded(self) -> CoordinatorFolder:
         plan = FederationPlan(
+            members_min=1,
             federation="many",
             host="127.0.0.1",
             port=18_443,

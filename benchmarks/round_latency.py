@@ -344,6 +344,7 @@ _ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1
 
 def _founded(folder: Path, record: Path, *, system: str) -> CoordinatorFolder:
     plan = FederationPlan(
+        members_min=1,
         federation="latency",
         host="127.0.0.1",
         port=_free_port(),

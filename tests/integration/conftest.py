@@ -73,6 +73,7 @@ class Ground:
         rows_max: int,
     ) -> Draft:
         plan = FederationPlan(
+            members_min=1,  # tests leave out plants on purpose
             federation="water",
             host="127.0.0.1",
             port=free_port(),

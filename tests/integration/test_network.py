@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from flwr.proto.fleet_pb2 import ActivateNodeRequest
 
+from sluice.attestation.log.chain import read_log
+from sluice.detector.modelfile import load_detector
 from sluice.lab.plants.catalogue import simulate
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import FederationPlan, found_federation
@@ -30,6 +32,8 @@ from sluice.network.wire.certificates import Issued, write_certificate
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 
+from .test_docs import exit_code_of
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "federation.md"
 SLUICE = [sys.executable, "-c", "from sluice.cli import main; main()"]
@@ -38,19 +42,24 @@ NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 needs_network = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 
 
-def commands() -> list[list[str]]:
+def commands() -> list[tuple[list[str], int]]:
+    """Return each command of the page with its exit code."""
     text = PAGE.read_text(encoding="utf-8")
     lines = [
         line
         for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
         for line in block.splitlines()
     ]
-    return [shlex.split(line)[1:] for line in lines if line.startswith("sluice ")]
+    return [
+        (shlex.split(line, comments=True)[1:], exit_code_of(line))
+        for line in lines
+        if line.startswith("sluice ")
+    ]
 
 
 def test_the_page_shows_the_whole_way() -> None:
-    typed = [" ".join(command[:2]) for command in commands()]
-    assert typed.count("plant run") == 2
+    typed = [" ".join(command[:2]) for command, _ in commands()]
+    assert typed.count("plant run") == 3
     assert typed.index("coordinator run") > typed.index("coordinator import")
     assert typed[-1] == "audit-log verify"
 
@@ -60,7 +69,7 @@ def test_the_how_to_leads_to_a_model_and_an_unbroken_log(tmp_path: Path) -> None
     plants: list[subprocess.Popen[bytes]] = []
     outputs: dict[str, str] = {}
     try:
-        for command in commands():
+        for command, code in commands():
             if command[:2] == ["plant", "run"]:
                 plants.append(subprocess.Popen([*SLUICE, *command], cwd=tmp_path))
                 continue
@@ -70,19 +79,35 @@ def test_the_how_to_leads_to_a_model_and_an_unbroken_log(tmp_path: Path) -> None
             done = subprocess.run(
                 arguments, cwd=tmp_path, check=False, capture_output=True, text=True
             )
-            assert done.returncode == 0, (command, done.stderr)
+            assert done.returncode == code, (command, done.stderr)
             outputs[" ".join(command[:2])] = done.stdout
+        assert [plant.wait(timeout=60) for plant in plants] == [0, 0, 0]  # it is over for all
     finally:
         for plant in plants:
             plant.terminate()
             plant.wait(timeout=30)
     ran = json.loads(outputs["coordinator run"])
-    assert ran["admitted"] == ["north", "south"]
+    assert ran["admitted"] == ["north", "south", "west"]
     assert ran["rounds"] == 2
     assert (tmp_path / "water" / "model.safetensors").exists()
     verified = json.loads(outputs["audit-log verify"])
     assert verified["rounds"] == 2
-    assert verified["clients"] == ["north", "south"]
+    assert verified["clients"] == ["north", "south", "west"]
+    for name in verified["clients"]:
+        model, scores = tmp_path / f"{name}.model", tmp_path / f"{name}.csv"
+        own = [*SLUICE, "plant", "model", name, "--out", str(model)]
+        subprocess.run(own, cwd=tmp_path, check=True)
+        assert load_detector(model).training.model == ran_model(tmp_path / "water")
+        scoring = [*SLUICE, "score", "line.parquet", "--model", str(model), "--out", str(scores)]
+        subprocess.run(scoring, cwd=tmp_path, check=True)
+        assert len(scores.read_text().splitlines()) > 10_000
+
+
+def ran_model(water: Path) -> str:
+    """Return the hash of the last model in the log."""
+    model = read_log(water / "log.jsonl").rounds.model
+    assert model is not None
+    return model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +133,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     record = folder / "line.csv"
     write(simulate("line", seed=0, days=1), record, FileLayout.CSV)
     plan = FederationPlan(
+        members_min=1,
         federation="water",
         host="127.0.0.1",
         port=18_444,

@@ -121,6 +121,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     record = folder / "line.csv"
     write(simulate("line", seed=0, days=1), record, FileLayout.CSV)
     plan = FederationPlan(
+        members_min=1,
         federation="water",
         host="127.0.0.1",
         port=free_port(),

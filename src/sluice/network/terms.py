@@ -25,6 +25,7 @@ from sluice.telemetry import Scaler
 __all__ = [
     "GRACE_S",
     "KEEP_ROUNDS",
+    "MEMBERS_MIN",
     "QUORUM",
     "ExportedAttestation",
     "FederationTerms",
@@ -39,6 +40,7 @@ __all__ = [
 QUORUM = 0.5
 GRACE_S = 60.0
 KEEP_ROUNDS = 200
+MEMBERS_MIN = 3
 
 Document = TypeVar("Document")
 LARGEST_DOCUMENT = 16 * 1024 * 1024
@@ -89,6 +91,7 @@ class FederationTerms:
     quorum: float = QUORUM  # share of the asked plants; once it has answered, the grace begins
     grace_s: float = GRACE_S  # seconds for the other plants after the quorum has answered
     update_max: float = UPDATE_MAX  # largest absolute value of an update's entry
+    members_min: Count = MEMBERS_MIN  # plants with which a round is aggregated, at least
     keep_rounds: Count = KEEP_ROUNDS  # rounds whose checkpoints and events the coordinator keeps
 
     def __post_init__(self) -> None:

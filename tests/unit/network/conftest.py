@@ -151,6 +151,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
         record, rules = line_files
         keys = tuple(SigningKey.generate() for _ in range(approvers))
         plan = FederationPlan(
+            members_min=1,
             federation="water",
             host="127.0.0.1",
             port=18_443,

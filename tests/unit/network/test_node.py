@@ -143,6 +143,13 @@ def test_each_question_is_answered_once() -> None:
     assert len(coordinator.connections) == 1
 
 
+def test_a_plant_ends_after_its_answer_when_the_federation_is_over() -> None:
+    coordinator = Coordinator(["one", "two"])
+    serve(coordinator.connect, Echo(), seconds=20, over=lambda: bool(coordinator.answers))
+    assert coordinator.answers == [b"an answer to one"]
+    assert coordinator.connections[0].signed_off.is_set()
+
+
 @pytest.mark.parametrize("lost", [httpx.ReadError("the proxy was killed"), refused(404)])
 def test_a_question_whose_confirmation_got_lost_is_answered_and_not_declined(
     lost: BaseException,

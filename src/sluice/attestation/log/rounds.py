@@ -143,6 +143,12 @@ class Rounds:
         return tuple(sorted(current.revealed - set(current.excluded))) if current else ()
 
     @property
+    def pledged(self) -> tuple[str, ...]:
+        """The clients of the last round with a token, less those excluded."""
+        current = self._state.current
+        return tuple(sorted(set(current.pledges) - set(current.excluded))) if current else ()
+
+    @property
     def unseen(self) -> tuple[str, ...]:
         """The members of the last round that have not countersigned the log of the round."""
         current = self._state.current

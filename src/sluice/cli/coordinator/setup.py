@@ -112,6 +112,10 @@ def init(
     update_max: Annotated[
         float, typer.Option(help="Exclude an update with an entry larger than this.")
     ] = 10,
+    members_min: Annotated[
+        int,
+        typer.Option(min=1, help="Plants that a round needs, at least, to be aggregated."),
+    ] = 3,
     keep_rounds: Annotated[
         int, typer.Option(min=2, help="Rounds whose checkpoints and events are kept.")
     ] = 200,
@@ -173,6 +177,7 @@ def init(
         quorum=quorum,
         grace_s=grace,
         update_max=update_max,
+        members_min=members_min,
         keep_rounds=keep_rounds,
     )
     site = found_federation(folder, plan, at=datetime.now(UTC))

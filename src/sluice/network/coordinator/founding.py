@@ -25,6 +25,7 @@ from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.terms import (
     GRACE_S,
     KEEP_ROUNDS,
+    MEMBERS_MIN,
     QUORUM,
     FederationTerms,
     demand_phase_terms,
@@ -64,6 +65,7 @@ class FederationPlan:
     quorum: float = QUORUM
     grace_s: float = GRACE_S
     update_max: float = UPDATE_MAX
+    members_min: int = MEMBERS_MIN
     keep_rounds: int = KEEP_ROUNDS
     filter_port: int | None = None  # default: the port after `link_port`
 
@@ -97,6 +99,8 @@ class FederationPlan:
                 f"{self.batch_deadline_s} s for batches, {self.round_deadline_s} s for rounds and "
                 f"{self.suspend_after} rounds"
             )
+        if self.members_min < 1:
+            raise SettingError(f"members_min is {self.members_min}; a round needs at least 1 plant")
         demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
 
     @property
@@ -138,6 +142,7 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         round_deadline_s=plan.round_deadline_s,
         suspend_after=plan.suspend_after,
         quorum=plan.quorum,
+        members_min=plan.members_min,
         grace_s=plan.grace_s,
         update_max=plan.update_max,
         keep_rounds=plan.keep_rounds,

@@ -5,7 +5,7 @@ round's state in the log, so that it can be called again for a round in which th
 killed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -50,6 +50,8 @@ __all__ = ["LoggedTransport"]
 
 NO_TOKEN = "6.1"  # noqa: S105 - a step
 OTHER_UPDATE = "6.3"
+TOO_FEW = "6.6"
+"""The step of a plant in a round with fewer plants than the terms demand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,22 @@ class LoggedTransport:
         standing = self._standing(train)
         if not standing.closed:
             self._gather(train, members, standing)
-        return self._reveal(train.round, members)
+        if self._too_few(train.round, self.protocol.log.ledger.rounds.pledged):
+            return {}
+        replies = self._reveal(train.round, members)
+        return {} if self._too_few(train.round, tuple(replies)) else replies
+
+    def _too_few(self, round_: int, plants: Sequence[str]) -> bool:
+        """Leave all plants out of a round that too few take part in; return whether this is one.
+
+        With few members, an aggregate shows much of each plant's update.
+        """
+        if len(plants) >= self.terms.members_min:
+            return False
+        revealing = self.protocol.revealing(round_)
+        for plant in plants:
+            self._exclude(revealing, plant, TOO_FEW)
+        return True
 
     def _attestations(self, plants: tuple[str, ...], *, round_: int) -> Mapping[str, Reply]:
         """Ask plants to attest their batch; those that the log excuses may send no proof."""

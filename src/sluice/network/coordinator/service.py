@@ -136,12 +136,13 @@ class CoordinatorService:
         if not self._begun(number):
             self._admit(number)
         current = replace(before, decisions=self.intake.decisions(), excluded={}, unchanged=None)
-        if not current.admitted:
-            raise RefusedError(
-                f"round {number} has no plant with an attestation; see 'sluice coordinator status' "
-                "and run again when plants are online"
-            )
         terms = self.transport.terms
+        if len(current.admitted) < terms.members_min and not self._begun(number):
+            raise RefusedError(
+                f"round {number} has {len(current.admitted)} plants with an attestation; the terms "
+                f"need {terms.members_min}: see 'sluice coordinator status' and run again when "
+                "more plants are online"
+            )
         try:
             after = take_round(
                 current,

@@ -324,6 +324,12 @@ class Agent:
                 f"the log has not closed the pledges of round {ask.round} with this plant's own "
                 "among them",
             )
+        if len(rounds.pledged) < self._terms.members_min:
+            raise VerificationError(
+                "6.6",
+                f"round {ask.round} has {len(rounds.pledged)} plants; this plant's terms need "
+                f"{self._terms.members_min}, so that an aggregate does not show its update",
+            )
         if update_digest(pledged.federation, pledged.client, ask.round, raw) != pledged.update:
             raise SettingError(
                 f"{update} is not the pledged update; the file was changed: restore it from a "

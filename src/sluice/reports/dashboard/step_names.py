@@ -21,6 +21,7 @@ WORDS = {
     "6.3": "its update is not the one it had pledged",
     "6.4": "its update has another size, is not finite, or is out of scale",
     "6.5": "the updates of the round had no finite aggregate",
+    "6.6": "too few plants took part in the round",
     "7": "it has seen a different log",
 }
 
