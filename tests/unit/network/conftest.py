@@ -147,11 +147,12 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
         log: LogTerms | None = None,
         approvers: int = 1,
         keep_rounds: int = 200,
+        members_min: int = 1,
     ) -> Consortium:
         record, rules = line_files
         keys = tuple(SigningKey.generate() for _ in range(approvers))
         plan = FederationPlan(
-            members_min=1,
+            members_min=members_min,
             federation="water",
             host="127.0.0.1",
             port=18_443,
