@@ -143,6 +143,7 @@ Founder = Callable[..., Consortium]
 def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
     def make(
         rule: str = "fedavg",
+        *,
         suspend_after: int = 5,
         log: LogTerms | None = None,
         approvers: int = 1,
