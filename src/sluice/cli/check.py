@@ -14,6 +14,7 @@ from sluice.cli.options import (
     PlantPath,
     PolicyName,
     RecordPath,
+    SelfContained,
     SkipSeconds,
     open_gate,
     open_record,
@@ -37,8 +38,10 @@ def check(
     policy_name: PolicyName = None,
     rows: Annotated[str | None, typer.Option(help="Judge only rows A:B; B is excluded.")] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write an HTML page with the worst rows.")
+        Path | None,
+        typer.Option(help="Write an HTML page: reasons, timeline, worst rows, every rule."),
     ] = None,
+    self_contained: SelfContained = False,
     png: Annotated[Path | None, typer.Option(help="Write a figure of the worst stretches.")] = None,
     prove: Annotated[
         Path | None,
@@ -77,7 +80,7 @@ def check(
     verdict = gate.judge(batch)
     if html:
         with working(f"drawing {html}", quiet=quiet):
-            write_verdict_page(verdict, html)
+            write_verdict_page(verdict, html, self_contained=self_contained)
     if png:
         with working(f"drawing {png}", quiet=quiet):
             write_verdict_figure(verdict, png)

@@ -14,6 +14,7 @@ from sluice.cli.options import (
     FormatName,
     PlantPath,
     RecordPath,
+    SelfContained,
     SkipSeconds,
     open_record,
     refuse_overwriting,
@@ -70,6 +71,7 @@ def inspect(
     html: Annotated[
         Path | None, typer.Option(help="Write an HTML page with a plot of every channel.")
     ] = None,
+    self_contained: SelfContained = False,
     write_plant: Annotated[
         Path | None, typer.Option(help="Write the inferred channels as a plant file to correct.")
     ] = None,
@@ -92,7 +94,7 @@ def inspect(
         summary = summarise(loaded)
     if html:
         with working(f"drawing {html}", quiet=quiet):
-            write_record_page(loaded, summary, html)
+            write_record_page(loaded, summary, html, self_contained=self_contained)
     if write_plant:
         if write_plant.exists():
             raise SettingError(

@@ -25,6 +25,7 @@ __all__ = [
     "PlantPath",
     "PolicyName",
     "RecordPath",
+    "SelfContained",
     "SkipSeconds",
     "declarations",
     "open_gate",
@@ -92,6 +93,13 @@ SkipSeconds = Annotated[
     float,
     typer.Option(
         "--skip-seconds", min=0, help="Seconds to drop from the start (start-up of SWaT: 21600)."
+    ),
+]
+SelfContained = Annotated[
+    bool,
+    typer.Option(
+        "--self-contained",
+        help="Include the drawing script in the page (5 MB), instead of one file beside it.",
     ),
 ]
 Every = Annotated[int, typer.Option(min=1, help="Keep every n-th row (SWaT and WADI: 5).")]

@@ -14,6 +14,7 @@ from sluice.cli.options import (
     FormatName,
     PlantPath,
     RecordPath,
+    SelfContained,
     SkipSeconds,
     open_record,
     refuse_overwriting,
@@ -36,6 +37,7 @@ def score(
     html: Annotated[
         Path | None, typer.Option(help="Write an HTML page that plots score and threshold.")
     ] = None,
+    self_contained: SelfContained = False,
     plant: PlantPath = None,
     format_: FormatName = None,
     fill: FillWith = None,
@@ -72,7 +74,7 @@ def score(
         _write(scored, draft, suffix)
         if html:  # inside, so that no table is written if the page cannot be written
             with working(f"drawing {html}", quiet=quiet):
-                write_score_page(scored, loaded, detector, html)
+                write_score_page(scored, loaded, detector, html, self_contained=self_contained)
     if json:
         emit(_payload(scored))
     else:

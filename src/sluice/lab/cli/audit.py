@@ -20,6 +20,7 @@ from sluice.cli import (
     PolicyName,
     Quiet,
     RecordPath,
+    SelfContained,
     SkipSeconds,
     emit,
     open_gate,
@@ -75,6 +76,7 @@ def separation(
     ] = None,
     rows: RowRange = None,
     figure: FigurePath = None,
+    self_contained: SelfContained = False,
     allow_empty: AllowEmpty = False,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -103,7 +105,7 @@ def separation(
             loaded, gate, batches=batches, size=size, seed=seed, roll_rows=roll, progress=progress
         )
     if figure:
-        write_separation_figure([panel(gate, result)], figure)
+        write_separation_figure([panel(gate, result)], figure, self_contained=self_contained)
     if json:
         emit(separation_payload(result))
     else:
@@ -122,6 +124,7 @@ def coverage(
     policy: PolicyName = None,
     rows: RowRange = None,
     figure: FigurePath = None,
+    self_contained: SelfContained = False,
     allow_empty: AllowEmpty = False,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -154,7 +157,7 @@ def coverage(
         results = [audits.coverage(loaded, gate) for gate in gates]
     if figure:
         names = [path.stem for path in (rules, compare) if path is not None]
-        write_coverage_figure(stems(results), names, figure)
+        write_coverage_figure(stems(results), names, figure, self_contained=self_contained)
     if json:
         compared = {"compared": coverage_payload(results[1])} if compare else {}
         emit({**coverage_payload(results[0]), **compared})
@@ -176,6 +179,7 @@ def ablation(
     seed: Seed = 0,
     rows: RowRange = None,
     figure: FigurePath = None,
+    self_contained: SelfContained = False,
     allow_empty: AllowEmpty = False,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -214,7 +218,9 @@ def ablation(
             progress=progress,
         )
     if figure:
-        write_separation_figure([part_panel(part) for part in result.parts], figure)
+        write_separation_figure(
+            [part_panel(part) for part in result.parts], figure, self_contained=self_contained
+        )
     if json:
         emit(ablation_payload(result))
     else:

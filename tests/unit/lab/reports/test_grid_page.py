@@ -21,7 +21,6 @@ from sluice.lab.reports.tables import (
     Column,
     ReportTable,
     as_csv,
-    as_html,
     as_latex,
     without_empty_columns,
 )
