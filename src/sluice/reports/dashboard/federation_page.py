@@ -234,7 +234,11 @@ def _participation(snapshot: Snapshot) -> go.Figure:
             ),
         ]
     )
-    figure.update_layout(barmode="stack", yaxis={"title": "plants", "rangemode": "tozero"})
+    figure.update_layout(
+        barmode="stack",
+        legend={"traceorder": "normal"},
+        yaxis={"title": "plants", "rangemode": "tozero", "nticks": 6, "tickformat": "d"},
+    )
     return _shaped(figure, rounds)
 
 
@@ -278,7 +282,7 @@ def _detector(snapshot: Snapshot) -> go.Figure:
 def _shaped(figure: go.Figure, rounds: list[int]) -> go.Figure:
     figure.update_layout(
         height=HEIGHT_PX,
-        margin={"l": 50, "r": 40, "t": 40, "b": 42},
+        margin={"l": 50, "r": 40, "t": 40, "b": 46},
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         showlegend=True,
         xaxis={"title": "round", "dtick": 1 if len(rounds) < 15 else None},
