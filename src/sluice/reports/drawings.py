@@ -21,7 +21,7 @@ from sluice.telemetry import Record, Role
 __all__ = [
     "ROLE_COLOURS",
     "Drawing",
-    "attack_shapes",
+    "attack_times",
     "figure_data",
     "stamps",
     "thinned",
@@ -44,6 +44,7 @@ class Drawing:
     tags: tuple[str, ...] = ()  # what a search finds it by
     link: str = ""  # drawings with the same link are zoomed together
     tools: bool = True  # buttons for zooming and saving
+    shaded: bool = False  # whether the times that its page shades are shaded in it
 
 
 def figure_data(figure: go.Figure) -> str:
@@ -102,26 +103,12 @@ def time_axis(times: Times) -> dict[str, object]:
     return {"type": "date", "range": [str(each) for each in stamps(times[[0, -1]])]}
 
 
-def attack_shapes(record: Record) -> list[dict[str, object]]:
-    """Return one rectangle per attack, across all rows of a figure.
-
-    Plotly's own `add_vrect` draws one per row and takes minutes for fifty channels.
-    """
-    return [
-        {
-            "type": "rect",
-            "xref": "x",
-            "yref": "paper",
-            "x0": str(record.times[run.start]),
-            "x1": str(record.times[run.stop - 1]),
-            "y0": 0,
-            "y1": 1,
-            "fillcolor": "var(--attack)",
-            "line": {"width": 0},
-            "layer": "below",
-        }
+def attack_times(record: Record) -> tuple[tuple[str, str], ...]:
+    """Return the first and the last time of each attack, for a page to shade."""
+    return tuple(
+        (str(record.times[run.start]), str(record.times[run.stop - 1]))
         for run in record.attack_segments
-    ]
+    )
 
 
 def thinned(readings: Floats, most: int) -> Ints:

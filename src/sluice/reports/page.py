@@ -174,6 +174,7 @@ class ReportPage:
     sections: tuple[PageSection, ...]
     search: str = ""  # what its search box searches for, such as "tags"; empty: no box
     end: str = ""  # what the reader must not conclude
+    shaded: tuple[tuple[str, str], ...] = ()  # attacks: shaded in drawings that ask for it
 
     @property
     def drawn(self) -> bool:

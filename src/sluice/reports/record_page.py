@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from sluice.reports.drawings import (
     ROLE_COLOURS,
     Drawing,
-    attack_shapes,
+    attack_times,
     stamps,
     thinned,
     time_axis,
@@ -48,6 +48,7 @@ def write_record_page(
         tiles=_tiles(record, summary),
         sections=tuple(section for section in _sections(record, summary) if section.parts),
         search="tags",
+        shaded=attack_times(record),
     )
     write_page(page, path, self_contained=self_contained)
 
@@ -193,8 +194,7 @@ def _plot(record: Record, channel: Channel, most: int) -> Drawing:
         margin={"l": 48, "r": 12, "t": 8, "b": 28},
         xaxis={**time_axis(record.times), "nticks": 6},
         yaxis={"nticks": 5},
-        shapes=attack_shapes(record),
     )
     title = f"{channel.name} ({channel.unit})" if channel.unit else channel.name
     tags = (channel.name, channel.role.value)
-    return Drawing(figure=figure, title=title, tags=tags, link="time", tools=False)
+    return Drawing(figure=figure, title=title, tags=tags, link="time", tools=False, shaded=True)

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from sluice.arrays import Floats, Times
 from sluice.detector import Detector, Scored
-from sluice.reports.drawings import Drawing, attack_shapes, stamps, thinned, time_axis
+from sluice.reports.drawings import Drawing, attack_times, stamps, thinned, time_axis
 from sluice.reports.page import (
     DataColumn,
     DataTable,
@@ -62,6 +62,7 @@ def write_score_page(
         ),
         search="alarms" if stretches > 5 else "",
         end=NOT_ABOUT_PEOPLE,
+        shaded=attack_times(record),
     )
     write_page(page, path, self_contained=self_contained)
 
@@ -152,7 +153,7 @@ def _plot(scored: Scored, record: Record) -> tuple[Part, ...]:
     ]
     if record.attack_segments:
         keys.append(LegendKey(colour="attack", label="labelled attack"))
-    drawing = Drawing(figure=_figure(scored, record), link="time")
+    drawing = Drawing(figure=_figure(scored, record), link="time", shaded=True)
     return Legend(keys=tuple(keys)), drawing
 
 
@@ -184,7 +185,6 @@ def _figure(scored: Scored, record: Record) -> go.Figure:
         showlegend=False,
         xaxis=time_axis(record.times),
         yaxis={"type": "log", "title": "score", "exponentformat": "power"},
-        shapes=attack_shapes(record),
     )
     return figure
 

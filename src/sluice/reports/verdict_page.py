@@ -21,7 +21,7 @@ from sluice.invariants import (
     rule_in_words,
     unit_of,
 )
-from sluice.reports.drawings import Drawing, attack_shapes, stamps, time_axis
+from sluice.reports.drawings import Drawing, attack_times, stamps, time_axis
 from sluice.reports.page import (
     Bullets,
     Cell,
@@ -101,6 +101,7 @@ def write_verdict_page(verdict: Verdict, path: Path, *, self_contained: bool = F
         sections=tuple(section for section in sections if section.parts),
         search="tags and rules",
         end=NOT_ABOUT_PEOPLE,
+        shaded=attack_times(batch),
     )
     write_page(page, path, self_contained=self_contained)
 
@@ -246,7 +247,7 @@ def _timeline(verdict: Verdict, batch: Record) -> tuple[Part, ...]:
         keys.append(LegendKey(colour="attack", label="labelled attack"))
     parts: list[Part] = [
         Legend(keys=tuple(keys)),
-        Drawing(figure=_strips(shown, batch), tags=tuple(shown), link="batch"),
+        Drawing(figure=_strips(shown, batch), tags=tuple(shown), shaded=True),
     ]
     if len(strips) > MOST_STRIPS:
         rest = len(strips) - MOST_STRIPS
@@ -284,7 +285,6 @@ def _strips(strips: dict[str, Bools], batch: Record) -> go.Figure:
         margin={"l": 110, "r": 12, "t": 10, "b": 34},
         xaxis={**time_axis(batch.times), "nticks": 8},
         yaxis={"autorange": "reversed", "type": "category", "showgrid": False},
-        shapes=attack_shapes(batch),
     )
     return figure
 
@@ -311,6 +311,7 @@ def _drawn(panels: tuple[VerdictPanel, ...], batch: Record) -> tuple[Part, ...]:
             title=panel.rule.name,
             note=panel.sentence,
             tags=(panel.rule.name, *(channel.name for channel in panel.channels)),
+            shaded=True,
         )
         for panel in panels
     )
@@ -356,7 +357,7 @@ def _panel_figure(panel: VerdictPanel, batch: Record) -> go.Figure:
     figure.update_layout(
         height=drawn_px + 56,
         margin={"l": 55, "r": 12, "t": 26, "b": 30},
-        shapes=[*attack_shapes(batch), band],
+        shapes=[band],
         showlegend=False,
         hovermode="x",
     )

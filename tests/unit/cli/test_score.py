@@ -13,6 +13,7 @@ from sluice.detector.alone import train
 from sluice.detector.model import DetectorKind
 from sluice.detector.modelfile import save_detector
 from sluice.lab.plants.catalogue import simulate
+from sluice.reports.page import plotly_name
 from sluice.telemetry.record import Label, Record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
@@ -117,7 +118,7 @@ def test_the_page_needs_no_network_and_alone_no_other_file(
     assert "<b>x" not in text
     assert "labelled attack with an alarm" in text
     assert "evidence about telemetry" in text
-    assert '"rect"' in text
+    assert 'id="shaded"' in text
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,13 @@ class Page:
         return [Figure(traces=each["data"], layout=each["layout"]) for each in drawn]
 
     @cached_property
+    def shaded(self) -> list[tuple[np.datetime64, np.datetime64]]:
+        """The times that are shaded in its drawings."""
+        found = re.search(r'id="shaded">(.*?)</script>', self.html)
+        times = json.loads(found[1]) if found else []
+        return [(np.datetime64(start), np.datetime64(end)) for start, end in times]
+
+    @cached_property
     def captions(self) -> list[str]:
         """The titles of the drawings."""
         return [unescape(found) for found in CAPTION.findall(self.markup)]

@@ -104,10 +104,9 @@ def test_exactly_the_scores_above_the_threshold_are_drawn_as_alarms(
     assert np.nanmin(drawn) > scored.threshold.score
 
 
-def test_the_attack_is_shaded(figure: Figure, record: Record) -> None:
-    (shape,) = figure.shapes
-    assert np.datetime64(str(shape["x0"])) == record.times[ATTACKED.start]
-    assert np.datetime64(str(shape["x1"])) == record.times[ATTACKED.stop - 1]
+def test_the_attack_is_shaded(page: Page, record: Record) -> None:
+    assert page.shaded == [(record.times[ATTACKED.start], record.times[ATTACKED.stop - 1])]
+    assert " data-shaded>" in page.markup
 
 
 def test_alarm_stretches_are_listed_longest_first(page: Page, scored: Scored) -> None:

@@ -74,6 +74,14 @@
   const ranges = new Map(); // by link: the range of time that its plots show
   let following = false;
 
+  function shades() { // one rectangle for each attack; they are on the page once
+    const times = document.getElementById("shaded");
+    return times ? JSON.parse(times.textContent).map(([x0, x1]) => ({
+      type: "rect", xref: "x", yref: "paper", x0, x1, y0: 0, y1: 1, fillcolor: colour("--attack"),
+      line: {width: 0}, layer: "below",
+    })) : [];
+  }
+
   function draw(plot, width) {
     styles = getComputedStyle(root);
     const figure = read(JSON.parse(plot.parentNode.querySelector(".figure-data").textContent));
@@ -81,6 +89,7 @@
     if (width) { layout.width = width; layout.autosize = false; }
     const narrow = plot.clientWidth > 0 && plot.clientWidth < 480;
     if (narrow) { shrink(layout); }
+    if ("shaded" in plot.dataset) { layout.shapes = [...(layout.shapes ?? []), ...shades()]; }
     const range = ranges.get(plot.dataset.link);
     if (range) {
       for (const axis of Object.keys(layout).filter((key) => key.startsWith("xaxis"))) {
