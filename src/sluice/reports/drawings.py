@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 ROLE_COLOURS = {role: f"var(--{role.value})" for role in Role}
-TEXTS = frozenset({"name", "text", "hovertext", "ticktext", "x", "y"})
+TEXTS = frozenset({"name", "text", "hovertext", "ticktext", "tickvals", "x", "y"})
 """Keys of a figure whose strings Plotly shows, and in which it would read markup."""
 LARGEST_STEP = np.iinfo(np.uint32).max
 

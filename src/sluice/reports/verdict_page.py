@@ -49,6 +49,7 @@ MOST_CHANNELS = 4
 MOST_STRIPS = 12
 STRIP_BINS = 240
 STRIP_PX = 22
+LONGEST_LABEL = 24
 SPACE_PX = 44  # between two rows of a drawing: tick labels and a title
 TOP_REASONS = 3
 STRETCH_ROWS = 200
@@ -282,11 +283,23 @@ def _strips(strips: dict[str, Bools], batch: Record) -> go.Figure:
     )
     figure.update_layout(
         height=70 + STRIP_PX * max(len(strips), 2),
-        margin={"l": 110, "r": 12, "t": 10, "b": 34},
+        margin={"l": 60, "r": 12, "t": 10, "b": 34},
         xaxis={**time_axis(batch.times), "nticks": 8},
-        yaxis={"autorange": "reversed", "type": "category", "showgrid": False},
+        yaxis={
+            "autorange": "reversed",
+            "type": "category",
+            "showgrid": False,
+            "tickvals": list(strips),
+            "ticktext": [_short(name) for name in strips],
+        },
     )
     return figure
+
+
+def _short(name: str) -> str:
+    """Return a name that leaves room for its strip: paths of historians are long."""
+    half = LONGEST_LABEL // 2
+    return name if len(name) <= LONGEST_LABEL else f"{name[: half - 1]}\u2026{name[-half:]}"
 
 
 # -- the worst stretches ----------------------------------------------------------------------
