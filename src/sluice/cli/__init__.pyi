@@ -15,6 +15,7 @@ from .options import (
     open_record,
     range_of,
     refuse_overwriting,
+    refuse_without_page,
 )
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "out",
     "range_of",
     "refuse_overwriting",
+    "refuse_without_page",
     "run_app",
     "table",
     "warn",

@@ -20,6 +20,7 @@ from sluice.cli.options import (
     open_record,
     range_of,
     refuse_overwriting,
+    refuse_without_page,
 )
 from sluice.errors import SettingError
 
@@ -67,6 +68,7 @@ def check(
     from sluice.reports import write_verdict_figure, write_verdict_page
 
     quiet = quiet or json
+    refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
     for page in (html, png):
         if page:
             _check_page(page, record, rules_path, plant)

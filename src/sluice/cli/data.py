@@ -18,6 +18,7 @@ from sluice.cli.options import (
     SkipSeconds,
     open_record,
     refuse_overwriting,
+    refuse_without_page,
 )
 from sluice.errors import SettingError
 from sluice.plugins import load_all
@@ -85,6 +86,7 @@ def inspect(
     Example: [bold]sluice data inspect BATADAL_dataset04.csv --html page.html[/bold]
     """
     quiet = quiet or json
+    refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
     if html:
         refuse_overwriting(html, record, plant)
     with working(f"reading {record}", quiet=quiet):

@@ -32,6 +32,7 @@ __all__ = [
     "open_record",
     "range_of",
     "refuse_overwriting",
+    "refuse_without_page",
     "slice_of",
 ]
 
@@ -139,6 +140,12 @@ def refuse_overwriting(written: Path, *reads: Path | None) -> None:
         inside = read.is_dir() and written.resolve().is_relative_to(read.resolve())
         if inside or written.samefile(read):
             raise SettingError(f"{written} is an input of this command; write another file")
+
+
+def refuse_without_page(page: Path | None, *, self_contained: bool, option: str) -> None:
+    """Refuse `--self-contained` if no page is written: it would have no effect."""
+    if self_contained and (page is None or page.suffix.lower() == ".png"):
+        raise SettingError(f"--self-contained is about a page, and none is written; give {option}")
 
 
 PolicyName = Annotated[

@@ -18,6 +18,7 @@ from sluice.cli.options import (
     SkipSeconds,
     open_record,
     refuse_overwriting,
+    refuse_without_page,
 )
 from sluice.detector import AlarmStretch, Scored, load_detector
 from sluice.errors import SettingError
@@ -61,6 +62,7 @@ def score(
             f"--out is {out_path.name!r}; scores are a table, so it must end in "
             f"{' or '.join(SUFFIXES)}"
         )
+    refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
     for written in (out_path, html or out_path):
         refuse_overwriting(written, record, model)
     detector = load_detector(model)

@@ -26,6 +26,7 @@ from sluice.cli import (
     open_gate,
     open_record,
     range_of,
+    refuse_without_page,
     working,
 )
 from sluice.lab import audits
@@ -91,6 +92,7 @@ def separation(
     Example: [bold]sluice audit separation clean.csv --rules rules.json --figure sep.png[/bold]
     """
     quiet = quiet or json
+    refuse_without_page(figure, self_contained=self_contained, option="--figure PAGE.html")
     if figure:
         demand_figure_suffix(figure)
     gate = open_gate(rules, policy, allow_empty=allow_empty)
@@ -142,6 +144,7 @@ def coverage(
     Example: [bold]sluice audit coverage attack.csv --rules rules.json --figure cov.html[/bold]
     """
     quiet = quiet or json
+    refuse_without_page(figure, self_contained=self_contained, option="--figure PAGE.html")
     if figure:
         demand_figure_suffix(figure)
     gates = [
@@ -194,6 +197,7 @@ def ablation(
     Example: [bold]sluice audit ablation clean.csv --rules rules.json --labelled bad.csv[/bold]
     """
     quiet = quiet or json
+    refuse_without_page(figure, self_contained=self_contained, option="--figure PAGE.html")
     if figure:
         demand_figure_suffix(figure)
     gate = open_gate(rules, policy, allow_empty=allow_empty)

@@ -78,7 +78,7 @@
     const times = document.getElementById("shaded");
     return times ? JSON.parse(times.textContent).map(([x0, x1]) => ({
       type: "rect", xref: "x", yref: "paper", x0, x1, y0: 0, y1: 1, fillcolor: colour("--attack"),
-      line: {width: 0}, layer: "below",
+      line: {width: 1, color: colour("--attack")}, layer: "below", // an attack of one row has no width
     })) : [];
   }
 
