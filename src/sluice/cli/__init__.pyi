@@ -9,11 +9,13 @@ from .options import (
     PlantPath,
     PolicyName,
     RecordPath,
+    SelfContained,
     SkipSeconds,
     open_gate,
     open_record,
     range_of,
     refuse_overwriting,
+    refuse_without_page,
 )
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "PolicyName",
     "Quiet",
     "RecordPath",
+    "SelfContained",
     "SkipSeconds",
     "app",
     "counted",
@@ -39,6 +42,7 @@ __all__ = [
     "out",
     "range_of",
     "refuse_overwriting",
+    "refuse_without_page",
     "run_app",
     "table",
     "warn",

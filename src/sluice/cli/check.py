@@ -14,11 +14,13 @@ from sluice.cli.options import (
     PlantPath,
     PolicyName,
     RecordPath,
+    SelfContained,
     SkipSeconds,
     open_gate,
     open_record,
     range_of,
     refuse_overwriting,
+    refuse_without_page,
 )
 from sluice.errors import SettingError
 
@@ -37,8 +39,10 @@ def check(
     policy_name: PolicyName = None,
     rows: Annotated[str | None, typer.Option(help="Judge only rows A:B; B is excluded.")] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write an HTML page with the worst rows.")
+        Path | None,
+        typer.Option(help="Write an HTML page: reasons, timeline, worst rows, every rule."),
     ] = None,
+    self_contained: SelfContained = False,
     png: Annotated[Path | None, typer.Option(help="Write a figure of the worst stretches.")] = None,
     prove: Annotated[
         Path | None,
@@ -64,6 +68,7 @@ def check(
     from sluice.reports import write_verdict_figure, write_verdict_page
 
     quiet = quiet or json
+    refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
     for page in (html, png):
         if page:
             _check_page(page, record, rules_path, plant)
@@ -77,7 +82,7 @@ def check(
     verdict = gate.judge(batch)
     if html:
         with working(f"drawing {html}", quiet=quiet):
-            write_verdict_page(verdict, html)
+            write_verdict_page(verdict, html, self_contained=self_contained)
     if png:
         with working(f"drawing {png}", quiet=quiet):
             write_verdict_figure(verdict, png)

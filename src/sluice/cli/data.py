@@ -14,9 +14,11 @@ from sluice.cli.options import (
     FormatName,
     PlantPath,
     RecordPath,
+    SelfContained,
     SkipSeconds,
     open_record,
     refuse_overwriting,
+    refuse_without_page,
 )
 from sluice.errors import SettingError
 from sluice.plugins import load_all
@@ -70,6 +72,7 @@ def inspect(
     html: Annotated[
         Path | None, typer.Option(help="Write an HTML page with a plot of every channel.")
     ] = None,
+    self_contained: SelfContained = False,
     write_plant: Annotated[
         Path | None, typer.Option(help="Write the inferred channels as a plant file to correct.")
     ] = None,
@@ -83,6 +86,7 @@ def inspect(
     Example: [bold]sluice data inspect BATADAL_dataset04.csv --html page.html[/bold]
     """
     quiet = quiet or json
+    refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
     if html:
         refuse_overwriting(html, record, plant)
     with working(f"reading {record}", quiet=quiet):
@@ -92,7 +96,7 @@ def inspect(
         summary = summarise(loaded)
     if html:
         with working(f"drawing {html}", quiet=quiet):
-            write_record_page(loaded, summary, html)
+            write_record_page(loaded, summary, html, self_contained=self_contained)
     if write_plant:
         if write_plant.exists():
             raise SettingError(

@@ -25,12 +25,14 @@ __all__ = [
     "PlantPath",
     "PolicyName",
     "RecordPath",
+    "SelfContained",
     "SkipSeconds",
     "declarations",
     "open_gate",
     "open_record",
     "range_of",
     "refuse_overwriting",
+    "refuse_without_page",
     "slice_of",
 ]
 
@@ -94,6 +96,13 @@ SkipSeconds = Annotated[
         "--skip-seconds", min=0, help="Seconds to drop from the start (start-up of SWaT: 21600)."
     ),
 ]
+SelfContained = Annotated[
+    bool,
+    typer.Option(
+        "--self-contained",
+        help="Include the drawing script in the page (5 MB), instead of one file beside it.",
+    ),
+]
 Every = Annotated[int, typer.Option(min=1, help="Keep every n-th row (SWaT and WADI: 5).")]
 
 
@@ -131,6 +140,12 @@ def refuse_overwriting(written: Path, *reads: Path | None) -> None:
         inside = read.is_dir() and written.resolve().is_relative_to(read.resolve())
         if inside or written.samefile(read):
             raise SettingError(f"{written} is an input of this command; write another file")
+
+
+def refuse_without_page(page: Path | None, *, self_contained: bool, option: str) -> None:
+    """Refuse `--self-contained` if no page is written: it would have no effect."""
+    if self_contained and (page is None or page.suffix.lower() == ".png"):
+        raise SettingError(f"--self-contained is about a page, and none is written; give {option}")
 
 
 PolicyName = Annotated[

@@ -14,9 +14,11 @@ from sluice.cli.options import (
     FormatName,
     PlantPath,
     RecordPath,
+    SelfContained,
     SkipSeconds,
     open_record,
     refuse_overwriting,
+    refuse_without_page,
 )
 from sluice.detector import AlarmStretch, Scored, load_detector
 from sluice.errors import SettingError
@@ -36,6 +38,7 @@ def score(
     html: Annotated[
         Path | None, typer.Option(help="Write an HTML page that plots score and threshold.")
     ] = None,
+    self_contained: SelfContained = False,
     plant: PlantPath = None,
     format_: FormatName = None,
     fill: FillWith = None,
@@ -59,6 +62,7 @@ def score(
             f"--out is {out_path.name!r}; scores are a table, so it must end in "
             f"{' or '.join(SUFFIXES)}"
         )
+    refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
     for written in (out_path, html or out_path):
         refuse_overwriting(written, record, model)
     detector = load_detector(model)
@@ -72,7 +76,7 @@ def score(
         _write(scored, draft, suffix)
         if html:  # inside, so that no table is written if the page cannot be written
             with working(f"drawing {html}", quiet=quiet):
-                write_score_page(scored, loaded, detector, html)
+                write_score_page(scored, loaded, detector, html, self_contained=self_contained)
     if json:
         emit(_payload(scored))
     else:

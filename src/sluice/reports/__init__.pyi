@@ -1,11 +1,46 @@
-from .page import drawing, page
+from .drawings import Drawing
+from .page import (
+    Bullets,
+    Cell,
+    Columns,
+    DataColumn,
+    DataTable,
+    Legend,
+    LegendKey,
+    PageSection,
+    Part,
+    Prose,
+    ReportPage,
+    Tile,
+    Tone,
+    asset,
+    plotly_source,
+    rendered_main,
+    write_page,
+)
 from .record_page import write_record_page
 from .score_page import write_score_page
 from .verdict_page import write_verdict_figure, write_verdict_page
 
 __all__ = [
-    "drawing",
-    "page",
+    "Bullets",
+    "Cell",
+    "Columns",
+    "DataColumn",
+    "DataTable",
+    "Drawing",
+    "Legend",
+    "LegendKey",
+    "PageSection",
+    "Part",
+    "Prose",
+    "ReportPage",
+    "Tile",
+    "Tone",
+    "asset",
+    "plotly_source",
+    "rendered_main",
+    "write_page",
     "write_record_page",
     "write_score_page",
     "write_verdict_figure",

@@ -1,4 +1,4 @@
-"""One self-contained page: a detector's score against its threshold, attacks shaded."""
+"""The page of scores: a detector's score against its threshold, attacks shaded."""
 
 from pathlib import Path
 
@@ -7,8 +7,20 @@ import plotly.graph_objects as go
 
 from sluice.arrays import Floats, Times
 from sluice.detector import Detector, Scored
-from sluice.files import atomically
-from sluice.reports.page import attack_shapes, drawing, page, thinned
+from sluice.reports.drawings import Drawing, attack_times, stamps, thinned, time_axis
+from sluice.reports.page import (
+    DataColumn,
+    DataTable,
+    Legend,
+    LegendKey,
+    PageSection,
+    Part,
+    Prose,
+    ReportPage,
+    Tile,
+    Tone,
+    write_page,
+)
 from sluice.telemetry import Label, Record
 
 __all__ = ["write_score_page"]
@@ -16,68 +28,133 @@ __all__ = ["write_score_page"]
 MOST_POINTS = 6_000
 MOST_STRETCHES = 50
 FLOOR = 1e-12  # a score of 0 has no place on a logarithmic axis
-SCORE_COLOUR = "#066091"
-ALARM_COLOUR = "#e8710a"
-THRESHOLD_COLOUR = "#444444"
-
-BODY = """<p>{facts}</p>
-{figure}
-{stretches}
-<p>This is evidence about telemetry, not about people: a failed sensor, a valve opened by hand and
-an edited record look the same.</p>"""
+NOT_ABOUT_PEOPLE = (
+    "This is evidence about telemetry, not about people: a failed sensor, a valve opened by hand "
+    "and an edited record look the same."
+)
 
 
-def write_score_page(scored: Scored, record: Record, detector: Detector, path: Path) -> None:
+def write_score_page(
+    scored: Scored,
+    record: Record,
+    detector: Detector,
+    path: Path,
+    *,
+    self_contained: bool = False,
+) -> None:
     """Write the page; the line has fewer points than windows but keeps every peak."""
-    body = BODY.format(
-        facts=_facts(scored, record, detector),
-        figure=drawing(_figure(scored, record)),
-        stretches=_stretches(scored),
+    stretches = len(scored.stretches())
+    shown = f"the {MOST_STRETCHES} " if stretches > MOST_STRETCHES else ""
+    page = ReportPage(
+        kind="Scores",
+        title=f"{record.name}: {int(scored.alarms.sum()):,} alarms",
+        lead=_lead(scored, detector),
+        tiles=_tiles(scored, record),
+        sections=(
+            PageSection(title="Score over time", short="Score", parts=_plot(scored, record)),
+            PageSection(
+                title=f"{stretches:,} alarm stretches, {shown}longest first"
+                if stretches
+                else "Alarm stretches",
+                short="Alarms",
+                parts=(_stretches(scored),),
+            ),
+        ),
+        search="alarms" if stretches > 5 else "",
+        end=NOT_ABOUT_PEOPLE,
+        shaded=attack_times(record),
     )
-    title = f"{record.name}: {int(scored.alarms.sum()):,} alarms"
-    with atomically(path) as draft:
-        draft.write_text(page(title, body), encoding="utf-8")
+    write_page(page, path, self_contained=self_contained)
 
 
-def _facts(scored: Scored, record: Record, detector: Detector) -> str:
-    threshold = scored.threshold
-    framing = detector.framing
-    facts = (
+def _lead(scored: Scored, detector: Detector) -> str:
+    threshold, framing = scored.threshold, detector.framing
+    return (
         f"{len(scored):,} windows of {framing.window_rows} rows, each scored at its last row; one "
         f"row every {scored.stride_s:g} s. Model: {detector.model.kind} over "
         f"{len(framing.scaler.names)} channels; an alarm is a score above {threshold.score:.4g}, "
         f"the {threshold.quantile:.1%} quantile of {threshold.clean_windows:,} clean windows."
     )
+
+
+def _tiles(scored: Scored, record: Record) -> tuple[Tile, ...]:
+    stretches, alarms = scored.stretches(), int(scored.alarms.sum())
+    tiles = [
+        Tile(
+            label="alarms",
+            value=f"{alarms:,}",
+            note=f"of {len(scored):,} windows, in {len(stretches):,} "
+            f"stretch{'' if len(stretches) == 1 else 'es'}",
+            tone=Tone.BAD if alarms else Tone.GOOD,
+        ),
+        Tile(
+            label="threshold",
+            value=f"{scored.threshold.score:.4g}",
+            note=f"highest score {scored.scores.max():.4g}" if len(scored) else "",
+        ),
+    ]
     false = scored.false_alarms_per_day()
     if false is not None:
-        facts += f" {false:.2g} false alarms per day on rows labelled normal."
+        tiles.append(
+            Tile(label="false alarms", value=f"{false:.2g} per day", note="on rows labelled normal")
+        )
     if record.attack_segments:
         attacked = scored.labels == Label.ATTACK
         detected = int((scored.alarms & attacked).sum())
-        facts += (
-            f' <span class="key"></span> {len(record.attack_segments)} labelled '
-            f"attack{'' if len(record.attack_segments) == 1 else 's'}; "
-            f"{detected:,} of {int(attacked.sum()):,} windows with attack rows raise an alarm."
+        found = _attacks_found(scored, record)
+        total = len(record.attack_segments)
+        tiles.append(
+            Tile(
+                label=f"labelled attack{'' if total == 1 else 's'} with an alarm",
+                value=f"{found} of {total}",
+                note=f"{detected:,} of {int(attacked.sum()):,} windows with attack rows raise an "
+                "alarm",
+                tone=Tone.GOOD if found == total else Tone.WARN,
+            )
         )
-    return facts
+    return tuple(tiles)
 
 
-def _stretches(scored: Scored) -> str:
+def _attacks_found(scored: Scored, record: Record) -> int:
+    alarmed = np.zeros(len(record), bool)
+    alarmed[scored.last_rows[scored.alarms]] = True
+    return sum(bool(alarmed[run.slice].any()) for run in record.attack_segments)
+
+
+def _stretches(scored: Scored) -> Part:
     stretches = sorted(scored.stretches(), key=lambda stretch: -stretch.rows)
     if not stretches:
-        return "<p>No window raises an alarm.</p>"
-    rows = "\n".join(
-        f"<tr><td>{_clock(stretch.start)}</td><td>{_clock(stretch.end)}</td>"
-        f"<td class=n>{stretch.first_row}-{stretch.last_row}</td>"
-        f"<td class=n>{stretch.rows:,}</td><td class=n>{stretch.peak:.4g}</td></tr>"
+        return Prose(text="No window raises an alarm.")
+    columns = (
+        DataColumn(name="from"),
+        DataColumn(name="to"),
+        DataColumn(name="rows", numeric=True),
+        DataColumn(name="windows", numeric=True),
+        DataColumn(name="peak score", numeric=True),
+    )
+    rows = tuple(
+        (
+            _clock(stretch.start),
+            _clock(stretch.end),
+            f"{stretch.first_row}-{stretch.last_row}",
+            f"{stretch.rows:,}",
+            f"{stretch.peak:.4g}",
+        )
         for stretch in stretches[:MOST_STRETCHES]
     )
-    shown = f"the {MOST_STRETCHES} " if len(stretches) > MOST_STRETCHES else ""
-    return (
-        f"<h2>{len(stretches):,} alarm stretches, {shown}longest first</h2>"
-        '<div class="scroll"><table><tr><th>from</th><th>to</th><th>rows</th><th>windows</th>'
-        f"<th>peak score</th></tr>\n{rows}</table></div>"
-    )
+    return DataTable(columns=columns, rows=rows, key="stretches", searched=True)
+
+
+def _plot(scored: Scored, record: Record) -> tuple[Part, ...]:
+    keys = [
+        LegendKey(colour="score", label="score of a window", shape="line"),
+        LegendKey(colour="alarm", label="score above the threshold: an alarm", shape="line"),
+        LegendKey(colour="limit", label=f"threshold {scored.threshold.score:.4g}", shape="dash"),
+    ]
+    if record.attack_segments:
+        keys.append(LegendKey(colour="attack", label="labelled attack"))
+    drawing = Drawing(figure=_figure(scored, record), link="time", shaded=True)
+    return Legend(keys=tuple(keys)), drawing
 
 
 def _figure(scored: Scored, record: Record) -> go.Figure:
@@ -85,31 +162,29 @@ def _figure(scored: Scored, record: Record) -> go.Figure:
     # A NaN breaks the line where a missing reading or a time jump lies between two windows.
     segment = np.concatenate(([0], np.cumsum(np.diff(scored.last_rows) != 1)))
     breaks = np.flatnonzero(np.diff(segment[points])) + 1
-    stamps = scored.times[points].astype("datetime64[ms]")
-    times = np.insert(stamps, breaks, stamps[breaks])
+    drawn_at = stamps(scored.times[points])
+    times = np.insert(drawn_at, breaks, drawn_at[breaks])
     drawn = np.insert(np.maximum(scored.scores[points], FLOOR), breaks, np.nan)
     figure = go.Figure()
-    figure.add_trace(_line("score", times, drawn, SCORE_COLOUR))
+    figure.add_trace(_line("score", times, drawn, "var(--score)"))
     above = np.where(drawn > scored.threshold.score, drawn, np.nan)
-    figure.add_trace(_line("alarm", times, above, ALARM_COLOUR))
-    ends = scored.times[[0, -1]].astype("datetime64[ms]")
+    figure.add_trace(_line("alarm", times, above, "var(--alarm)"))
     limit = max(scored.threshold.score, FLOOR)
     figure.add_trace(
         go.Scatter(
-            x=ends,
+            x=stamps(scored.times[[0, -1]]),
             y=[limit, limit],
             mode="lines",
-            line={"color": THRESHOLD_COLOUR, "width": 1, "dash": "dash"},
+            line={"color": "var(--limit)", "width": 1.5, "dash": "dash"},
             name=f"threshold {scored.threshold.score:.4g}",
         )
     )
     figure.update_layout(
-        height=460,
-        margin={"l": 60, "r": 10, "t": 40, "b": 30},
-        template="plotly_white",
-        legend={"orientation": "h", "y": 1.08},
+        height=440,
+        margin={"l": 60, "r": 12, "t": 16, "b": 36},
+        showlegend=False,
+        xaxis=time_axis(record.times),
         yaxis={"type": "log", "title": "score", "exponentformat": "power"},
-        shapes=attack_shapes(record),
     )
     return figure
 

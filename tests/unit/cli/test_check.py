@@ -212,6 +212,24 @@ def test_a_page_that_cannot_be_written_leaves_no_other_page(
     assert not page.exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", "clean.parquet", "--rules", "rules.json"),
+        ("data", "inspect", "clean.parquet"),
+        ("score", "clean.parquet", "--model", "m.safetensors", "--out", "scores.csv"),
+        ("audit", "coverage", "clean.parquet", "--rules", "rules.json", "--figure", "c.png"),
+    ],
+)
+def test_self_contained_without_a_page_is_refused(
+    sluice: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(folder)
+    seen = sluice(*command, "--self-contained")
+    assert (seen.code, seen.out) == (2, "")
+    assert "--self-contained is about a page, and none is written; give --" in seen.err
+
+
 def test_a_page_never_replaces_an_input(sluice: Run, tmp_path: Path) -> None:
     for name in ("batch.csv", "rules.json"):
         (tmp_path / name).write_text("kept")

@@ -86,6 +86,8 @@ def test_from_nothing_to_a_plant_that_has_joined(  # noqa: PLR0915 - one story
         {
             "plant": "north",
             "state": "left out at step 4",
+            "word": "waiting",
+            "detail": "its first batch has not arrived",
             "failed": 0,
             "absences": 0,
             "seen": 0,

@@ -13,6 +13,7 @@ from sluice.detector.alone import train
 from sluice.detector.model import DetectorKind
 from sluice.detector.modelfile import save_detector
 from sluice.lab.plants.catalogue import simulate
+from sluice.reports.page import plotly_name
 from sluice.telemetry.record import Label, Record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
@@ -99,18 +100,25 @@ def test_without_labels_no_alarm_is_called_false(sluice: Run, folder: Path, tmp_
     assert "false alarms" not in sluice("score", folder / "unlabelled.parquet", *options).out
 
 
-def test_the_page_is_self_contained(sluice: Run, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_page_needs_no_network_and_alone_no_other_file(
+    sluice: Run, folder: Path, tmp_path: Path, *, alone: bool
+) -> None:
     record, page = tmp_path / "<b>x.parquet", tmp_path / "page.html"
     record.write_bytes((folder / "attacked.parquet").read_bytes())
     options = ("--model", folder / "model.safetensors", "--out", tmp_path / "scores.csv")
+    options += ("--self-contained",) if alone else ()
     seen = sluice("score", record, *options, "--html", page, "--quiet")
     assert (seen.code, seen.err) == (0, "")
+    beside = {path.name for path in tmp_path.glob("*.js")}
+    assert beside == (set() if alone else {plotly_name()})
+    assert (page.stat().st_size < 1_500_000) is not alone
     text = page.read_text(encoding="utf-8")
     assert not re.search(r'<(script|link)[^>]+(src|href)="http', text)
     assert "<b>x" not in text
-    assert "1 labelled attack;" in text
+    assert "labelled attack with an alarm" in text
     assert "evidence about telemetry" in text
-    assert '"rect"' in text
+    assert 'id="shaded"' in text
 
 
 @pytest.mark.parametrize(

@@ -56,24 +56,25 @@ def test_the_page_shows_a_federation_and_follows_it(
         browser.open(address)
         browser.wait("document.getElementById('live').textContent === 'live'")
         assert browser.value("document.getElementById('round').textContent") == "2 of 10"
-        assert "verifies" in browser.value("document.getElementById('log').textContent")
+        assert "verifies" in browser.value("document.getElementById('log-tile').textContent")
         plants = browser.value("document.getElementById('plants').innerText")
-        assert "left out at step 4" in plants
-        assert "it sent no proof" in plants
-        browser.wait("document.querySelectorAll('#chart-members .bars .point').length >= 2")
-        browser.wait("document.querySelectorAll('#chart-quality .scatter').length === 3")
+        assert "left out" in plants
+        assert "it sent no proof (step 4)" in plants
+        browser.value("document.getElementById('section-charts').scrollIntoView()")
+        browser.wait("document.querySelectorAll('#section-charts .bars .point').length >= 2")
+        browser.wait("document.querySelectorAll('#section-charts .scatter').length === 3")
         assert 0.0 < float(browser.value("document.getElementById('auc-pr').textContent")) <= 1.0
         keep(browser.picture, tmp_path / "dashboard-1280.png")
         # On a phone nothing is cut off at the side.
         browser.size(390, 844)
         browser.wait("document.documentElement.scrollWidth <= 390")
-        browser.wait("document.querySelector('#chart-members .main-svg').clientWidth <= 390")
+        browser.wait("document.querySelector('#section-charts .main-svg').clientWidth <= 390")
         keep(browser.picture, tmp_path / "dashboard-390.png")
         # The federation goes on; the page follows without being loaded again.
         browser.value("window.untouched = true")
         ran.run(rounds=3)
         browser.wait("document.getElementById('round').textContent === '3 of 10'")
-        assert browser.value("document.getElementById('taking-part').textContent") == "3 of 3"
+        assert browser.value("document.getElementById('aggregated').textContent") == "3 of 3 plants"
         assert browser.value("window.untouched")
         assert browser.complaints() == []
         assert [url for url in browser.asked_for() if not url.startswith(address)] == []

@@ -100,7 +100,7 @@ def test_in_shadow_the_gate_records_refusals_without_enforcing_them(
     assert [(e.client, e.waiver) for e in ledger.exemptions.excused] == [("south", None)]
     shown = take(spoilt.site.folder)
     assert "in shadow" in shown.gate
-    assert "would have been refused at step 4" in [row.state for row in shown.plants][1]
+    assert "would have been refused at step 4" in [row.state.sentence for row in shown.plants][1]
 
 
 def test_a_shadow_lasts_until_the_gate_is_enforced(spoilt: Consortium) -> None:

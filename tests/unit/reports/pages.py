@@ -5,6 +5,7 @@ import re
 from base64 import b64decode
 from dataclasses import dataclass
 from functools import cached_property
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import cast
@@ -13,8 +14,14 @@ import numpy as np
 
 from sluice.arrays import Floats
 
-FIGURE = re.compile(r'Plotly\.newPlot\(\s*"[^"]*",\s*')
-SCRIPT = re.compile(r"<script.*?</script>", re.DOTALL)
+FIGURE = re.compile(
+    r'<script type="application/json" class="figure-data">(.*?)</script>', re.DOTALL
+)
+SCRIPT = re.compile(r"<script.*?</script>|<style>.*?</style>", re.DOTALL)
+CAPTION = re.compile(r"<figcaption>(.*?)</figcaption>", re.DOTALL)
+TILE = re.compile(
+    r'<span class="label">(.*?)</span><b[^>]*>(.*?)</b>(?:<span class="note">(.*?)</span>)?</div>'
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,11 @@ class _Page(HTMLParser):
         self._in_cell = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.loads += [f"{tag} {key}={value}" for key, value in attrs if key in ("src", "href")]
+        self.loads += [
+            f"{tag} {key}={value}"
+            for key, value in attrs
+            if key in ("src", "href") and not (tag == "a" and str(value).startswith("#"))
+        ]
         if tag == "tr":
             self.rows.append([])
         if tag in ("td", "th"):
@@ -93,14 +104,39 @@ class Page:
     @cached_property
     def figures(self) -> list[Figure]:
         """Every figure, as Plotly draws it."""
-        decoder = json.JSONDecoder()
-        figures = []
-        for match in FIGURE.finditer(self.html):
-            traces, end = decoder.raw_decode(self.html, match.end())
-            start = self.html.index("{", end)
-            layout, _ = decoder.raw_decode(self.html, start)
-            figures.append(Figure(traces=traces, layout=layout))
-        return figures
+        drawn = [json.loads(found) for found in FIGURE.findall(self.html)]
+        return [Figure(traces=each["data"], layout=each["layout"]) for each in drawn]
+
+    @cached_property
+    def shaded(self) -> list[tuple[np.datetime64, np.datetime64]]:
+        """The times that are shaded in its drawings."""
+        found = re.search(r'id="shaded">(.*?)</script>', self.html)
+        times = json.loads(found[1]) if found else []
+        return [(np.datetime64(start), np.datetime64(end)) for start, end in times]
+
+    @cached_property
+    def captions(self) -> list[str]:
+        """The titles of the drawings."""
+        return [unescape(found) for found in CAPTION.findall(self.markup)]
+
+    @cached_property
+    def tiles(self) -> dict[str, tuple[str, str]]:
+        """Value and note of each tile, by its label."""
+        return {
+            unescape(label): (unescape(value), unescape(note))
+            for label, value, note in TILE.findall(self.markup)
+        }
+
+    def section(self, title: str) -> str:
+        """Return the markup of the section with a heading."""
+        found = [part for part in self.markup.split("<section ") if f"<h2>{title}</h2>" in part]
+        assert len(found) == 1, title
+        return found[0].split("</section>")[0]
+
+    @cached_property
+    def headings(self) -> list[str]:
+        """The headings of the sections."""
+        return [unescape(found) for found in re.findall(r"<h2>(.*?)</h2>", self.markup)]
 
 
 def _parsed(html: str) -> _Page:
@@ -112,11 +148,16 @@ def _parsed(html: str) -> _Page:
 def numbers(values: object) -> Floats:
     """Return the numbers of an axis, which Plotly may write as base64; null is NaN."""
     if isinstance(values, dict):
-        return np.frombuffer(b64decode(values["bdata"]), values["dtype"]).astype(np.float64)
+        read = np.frombuffer(b64decode(values["bdata"]), values["dtype"]).astype(np.float64)
+        shape = [int(size) for size in str(values.get("shape", read.size)).split(",")]
+        return read.reshape(shape)
     return np.array(values, dtype=np.float64)
 
 
 def times(values: object) -> list[np.datetime64]:
-    """Return the times of an axis."""
-    assert isinstance(values, list)
-    return [np.datetime64(value, "ms") for value in values]
+    """Return the times of an axis: steps of a unit from the first time."""
+    assert isinstance(values, dict)
+    steps = values.get("steps")
+    if steps is None:
+        steps = np.frombuffer(b64decode(values["packed"]), "<u4").tolist()
+    return [np.datetime64(values["first"] + values["unit"] * step, "ms") for step in steps]

@@ -10,6 +10,7 @@ import pytest
 from sluice.detector import Detector, DetectorKind, Scored, Threshold, train
 from sluice.lab.plants import simulate
 from sluice.reports import write_score_page
+from sluice.reports.page import plotly_name
 from sluice.telemetry import Label, Record
 from tests.unit.reports.pages import Figure, Page, numbers, times
 
@@ -67,21 +68,22 @@ def test_the_title_counts_alarms_and_escapes_the_name(page: Page, scored: Scored
 def test_the_facts_name_model_threshold_and_false_alarms(
     page: Page, scored: Scored, detector: Detector
 ) -> None:
-    facts = page.markup.split("<p>")[1].split("</p>")[0]
+    facts = page.markup.split('<p class="lead">')[1].split("</p>")[0]
     threshold = scored.threshold
     assert f"{len(scored):,} windows of {detector.framing.window_rows} rows" in facts
     assert "one row every 60 s. Model: subspace over 11 channels" in facts
     assert f"an alarm is a score above {threshold.score:.4g}" in facts
     assert f"quantile of {threshold.clean_windows:,} clean windows" in facts
-    assert f"{scored.false_alarms_per_day():.2g} false alarms per day" in facts
+    assert page.tiles["false alarms"][0] == f"{scored.false_alarms_per_day():.2g} per day"
+    assert page.tiles["threshold"][0] == f"{threshold.score:.4g}"
 
 
-def test_the_facts_say_how_much_of_the_attack_raises_an_alarm(page: Page, scored: Scored) -> None:
+def test_a_tile_says_how_much_of_the_attack_raises_an_alarm(page: Page, scored: Scored) -> None:
     attacked = scored.labels == Label.ATTACK
     detected = int((scored.alarms & attacked).sum())
     assert detected > 0
-    stated = f"{detected:,} of {int(attacked.sum()):,} windows with attack rows raise an alarm."
-    assert f'<span class="key"></span> 1 labelled attack; {stated}' in page.markup
+    stated = f"{detected:,} of {int(attacked.sum()):,} windows with attack rows raise an alarm"
+    assert page.tiles["labelled attack with an alarm"] == ("1 of 1", stated)
 
 
 def test_the_score_is_drawn_against_the_threshold(figure: Figure, scored: Scored) -> None:
@@ -102,10 +104,9 @@ def test_exactly_the_scores_above_the_threshold_are_drawn_as_alarms(
     assert np.nanmin(drawn) > scored.threshold.score
 
 
-def test_the_attack_is_shaded(figure: Figure, record: Record) -> None:
-    (shape,) = figure.shapes
-    assert np.datetime64(str(shape["x0"])) == record.times[ATTACKED.start]
-    assert np.datetime64(str(shape["x1"])) == record.times[ATTACKED.stop - 1]
+def test_the_attack_is_shaded(page: Page, record: Record) -> None:
+    assert page.shaded == [(record.times[ATTACKED.start], record.times[ATTACKED.stop - 1])]
+    assert " data-shaded>" in page.markup
 
 
 def test_alarm_stretches_are_listed_longest_first(page: Page, scored: Scored) -> None:
@@ -126,8 +127,8 @@ def test_alarm_stretches_are_listed_longest_first(page: Page, scored: Scored) ->
     ]
 
 
-def test_the_page_loads_nothing(page: Page) -> None:
-    assert page.loads == []
+def test_the_page_loads_the_drawing_script_beside_it_and_nothing_else(page: Page) -> None:
+    assert page.loads == [f"script src={plotly_name()}"]
     assert "not about people" in page.markup
 
 
@@ -142,8 +143,8 @@ def test_without_alarms_the_page_says_so(
     page = Page.at(tmp_path / "score.html")
     assert ": 0 alarms</h1>" in page.markup
     assert "No window raises an alarm." in page.markup
-    assert "<table>" not in page.markup
-    assert '<span class="key">' not in page.markup
+    assert "<table" not in page.markup
+    assert "labelled attack" not in page.markup
     assert page.figures[0].shapes == []
 
 

@@ -3,6 +3,7 @@
 An operator can abandon a round before it is aggregated.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sluice.attestation.log.entries import (
@@ -147,6 +148,12 @@ class Rounds:
         """The clients of the last round with a token, less those excluded."""
         current = self._state.current
         return tuple(sorted(set(current.pledges) - set(current.excluded))) if current else ()
+
+    @property
+    def excluded(self) -> Mapping[str, str]:
+        """The clients that were left out of the last round, each with the step that failed."""
+        current = self._state.current
+        return dict(current.excluded) if current else {}
 
     @property
     def unseen(self) -> tuple[str, ...]:

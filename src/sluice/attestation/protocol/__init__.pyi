@@ -12,6 +12,7 @@ from .coordinator import (
 )
 from .key_folder import KeyFolder, Pinned
 from .plant import Committed, Proven, Registered, Unproven, explanation
+from .step_words import step_in_words
 from .together import Brought, attest_together, verify_together
 from .verifier import NEED_A_LOG, Examined, Verification, Verifier, steps_before
 
@@ -46,6 +47,7 @@ __all__ = [
     "read_approver",
     "read_order",
     "save_approver",
+    "step_in_words",
     "steps_before",
     "verify",
     "verify_together",

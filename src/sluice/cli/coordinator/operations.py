@@ -30,7 +30,9 @@ def status(folder: Folder, json: Json = False) -> None:
         CoordinatorFolder,
         CoordinatorStore,
         ending_certificates,
+        plant_state,
         refused_calls,
+        round_in_words,
     )
 
     site = CoordinatorFolder(folder)
@@ -59,6 +61,8 @@ def status(folder: Folder, json: Json = False) -> None:
                     {
                         "plant": member.name,
                         "state": member.state,
+                        "word": plant_state(member, ledger).word.value,
+                        "detail": plant_state(member, ledger).detail,
                         "failed": member.absences,
                         "absences": member.absences,
                         "seen": member.seen,
@@ -79,6 +83,8 @@ def status(folder: Folder, json: Json = False) -> None:
         f"{ledger.rounds.counted} of {site.terms.rounds} rounds done (the last is round "
         f"{ledger.rounds.last}), {ledger.size} log entries; the gate is {gate}"
     )
+    if standing is not None and standing.aggregated:
+        out.print(round_in_words(ledger, rounds=site.terms.rounds), markup=False)
     if ledger.terms.history:
         out.print("The federation accepts batches of any age (--history).")
     columns = (
@@ -95,7 +101,7 @@ def status(folder: Folder, json: Json = False) -> None:
         calls = sum(refused.get(member.name, {}).values())
         plants.add_row(
             member.name,
-            member.state,
+            plant_state(member, ledger).sentence,
             *(str(count) for count in (member.absences, malformed, calls, member.seen)),
         )
     out.print(plants)

@@ -292,6 +292,7 @@ def run(
         coordinator_service,
         detector,
         hosted,
+        round_in_words,
         wait_for_plants,
     )
 
@@ -309,8 +310,8 @@ def run(
         )
         done = service.run(
             rounds=terms.rounds,
-            on_round=lambda after: report(
-                f"round {after.round} of {terms.rounds}: {', '.join(after.admitted)}"
+            on_round=lambda _: report(
+                round_in_words(service.transport.protocol.log.ledger, rounds=terms.rounds)
             ),
         )
     with working("setting the threshold", quiet=quiet or json):
@@ -319,6 +320,7 @@ def run(
         emit(
             {
                 "rounds": done.round,
+                "rounds_counted": terms.rounds,
                 "admitted": list(done.admitted),
                 "refused": {c: list(done.decisions[c].reasons) for c in done.refused},
                 "unproven": {
@@ -330,7 +332,7 @@ def run(
             }
         )
     else:
-        out.print(f"{folder}: {done.round} rounds done, model.safetensors", markup=False)
+        out.print(f"{folder}: {terms.rounds} rounds done, model.safetensors", markup=False)
     store.close()
 
 

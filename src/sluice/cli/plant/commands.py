@@ -189,6 +189,9 @@ def run(
 ) -> None:
     """Take part in the federation: prove the batch once, then train each round, until stopped.
 
+    The command prints a line for each round: trained, sent, and whether the update was aggregated
+    or the plant was left out, and why.
+
     The plant opens connections to the coordinator; nothing connects to the plant. No code that is
     received over the network is executed.
 
@@ -198,6 +201,8 @@ def run(
 
     signal.signal(signal.SIGTERM, _stop)
     logging.basicConfig(format="sluice: %(message)s", level=logging.WARNING)
+    if not quiet:
+        logging.getLogger("sluice.plant").setLevel(logging.INFO)
     plant = PlantFolder(folder)
     agent, node = plant.agent(reveal_rows=reveal_rows), node_of(plant)
     if not quiet:

@@ -46,12 +46,32 @@ class Coverage:
 
     segments: tuple[Segment, ...]
     honest_share: float | None  # None if no row is labelled normal
-    recovery_rows: int
+    recovery_rows: int  # after each attack
+    honest_rows: int  # normal rows that the share is taken of
+    honest_suspect_rows: int
+    recovering_rows: int  # normal rows left out: they follow an attack too closely
+    unlabelled_rows: int  # left out: nothing is known about them
+    unread: tuple[str, ...]  # channels of the record that no rule reads
 
     @property
     def covered(self) -> int:
         """How many attacks are covered."""
         return sum(segment.covered for segment in self.segments)
+
+    @property
+    def attack_rows(self) -> int:
+        """How many rows the attacks have."""
+        return sum(segment.rows for segment in self.segments)
+
+    @property
+    def suspect_attack_rows(self) -> int:
+        """How many of these rows are suspect."""
+        return sum(segment.violating_rows for segment in self.segments)
+
+    @property
+    def missed(self) -> tuple[int, ...]:
+        """The attacks that are not covered, by index."""
+        return tuple(segment.index for segment in self.segments if not segment.covered)
 
     @property
     def total(self) -> int:
@@ -74,6 +94,7 @@ def coverage(record: Record, gate: Gate, *, recovery_rows: int | None = None) ->
     suspect = gate.judge(record).suspect
     rule_masks = masks(gate, record)
     honest = _honest(record, recovery_rows)
+    read = {name for rule in gate.rules.invariants for name in rule.relation.channels}
     return Coverage(
         segments=tuple(
             _segment(index, run, record, suspect, rule_masks, honest)
@@ -81,6 +102,11 @@ def coverage(record: Record, gate: Gate, *, recovery_rows: int | None = None) ->
         ),
         honest_share=float(suspect[honest].mean()) if honest.any() else None,
         recovery_rows=recovery_rows,
+        honest_rows=int(honest.sum()),
+        honest_suspect_rows=int(suspect[honest].sum()),
+        recovering_rows=int((record.labels == Label.NORMAL).sum() - honest.sum()),
+        unlabelled_rows=int((record.labels == Label.UNLABELLED).sum()),
+        unread=tuple(name for name in record.names if name not in read),
     )
 
 

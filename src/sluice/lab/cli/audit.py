@@ -20,11 +20,13 @@ from sluice.cli import (
     PolicyName,
     Quiet,
     RecordPath,
+    SelfContained,
     SkipSeconds,
     emit,
     open_gate,
     open_record,
     range_of,
+    refuse_without_page,
     working,
 )
 from sluice.lab import audits
@@ -75,6 +77,7 @@ def separation(
     ] = None,
     rows: RowRange = None,
     figure: FigurePath = None,
+    self_contained: SelfContained = False,
     allow_empty: AllowEmpty = False,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -89,6 +92,7 @@ def separation(
     Example: [bold]sluice audit separation clean.csv --rules rules.json --figure sep.png[/bold]
     """
     quiet = quiet or json
+    refuse_without_page(figure, self_contained=self_contained, option="--figure PAGE.html")
     if figure:
         demand_figure_suffix(figure)
     gate = open_gate(rules, policy, allow_empty=allow_empty)
@@ -103,7 +107,7 @@ def separation(
             loaded, gate, batches=batches, size=size, seed=seed, roll_rows=roll, progress=progress
         )
     if figure:
-        write_separation_figure([panel(gate, result)], figure)
+        write_separation_figure([panel(gate, result)], figure, self_contained=self_contained)
     if json:
         emit(separation_payload(result))
     else:
@@ -122,6 +126,7 @@ def coverage(
     policy: PolicyName = None,
     rows: RowRange = None,
     figure: FigurePath = None,
+    self_contained: SelfContained = False,
     allow_empty: AllowEmpty = False,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -139,6 +144,7 @@ def coverage(
     Example: [bold]sluice audit coverage attack.csv --rules rules.json --figure cov.html[/bold]
     """
     quiet = quiet or json
+    refuse_without_page(figure, self_contained=self_contained, option="--figure PAGE.html")
     if figure:
         demand_figure_suffix(figure)
     gates = [
@@ -154,7 +160,7 @@ def coverage(
         results = [audits.coverage(loaded, gate) for gate in gates]
     if figure:
         names = [path.stem for path in (rules, compare) if path is not None]
-        write_coverage_figure(stems(results), names, figure)
+        write_coverage_figure(stems(results), names, figure, self_contained=self_contained)
     if json:
         compared = {"compared": coverage_payload(results[1])} if compare else {}
         emit({**coverage_payload(results[0]), **compared})
@@ -176,6 +182,7 @@ def ablation(
     seed: Seed = 0,
     rows: RowRange = None,
     figure: FigurePath = None,
+    self_contained: SelfContained = False,
     allow_empty: AllowEmpty = False,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -190,6 +197,7 @@ def ablation(
     Example: [bold]sluice audit ablation clean.csv --rules rules.json --labelled bad.csv[/bold]
     """
     quiet = quiet or json
+    refuse_without_page(figure, self_contained=self_contained, option="--figure PAGE.html")
     if figure:
         demand_figure_suffix(figure)
     gate = open_gate(rules, policy, allow_empty=allow_empty)
@@ -214,7 +222,9 @@ def ablation(
             progress=progress,
         )
     if figure:
-        write_separation_figure([part_panel(part) for part in result.parts], figure)
+        write_separation_figure(
+            [part_panel(part) for part in result.parts], figure, self_contained=self_contained
+        )
     if json:
         emit(ablation_payload(result))
     else:

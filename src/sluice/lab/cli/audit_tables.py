@@ -42,6 +42,16 @@ def coverage_payload(result: audits.Coverage) -> dict[str, object]:
         "total": result.total,
         "honest_share": result.honest_share,
         "recovery_rows": result.recovery_rows,
+        "attack_rows": result.attack_rows,
+        "suspect_attack_rows": result.suspect_attack_rows,
+        "missed": list(result.missed),
+        "honest_rows": result.honest_rows,
+        "honest_suspect_rows": result.honest_suspect_rows,
+        "left_out": {
+            "recovering_rows": result.recovering_rows,
+            "unlabelled_rows": result.unlabelled_rows,
+            "channels": list(result.unread),
+        },
     }
 
 
@@ -141,10 +151,24 @@ def show_coverage(gate: Gate, result: audits.Coverage) -> None:
             escape(segment.rule),
         )
     out.print(shown)
+    missed = f" Not covered: {', '.join(map(str, result.missed))}." if result.missed else ""
     out.print(
-        f"{result.covered} of {result.total} attacks are covered. {_share(result.honest_share)} of "
-        f"normal rows are suspect, not counting {result.recovery_rows} rows after each attack."
+        f"{result.covered} of {result.total} attacks are covered, and "
+        f"{result.suspect_attack_rows:,} of {result.attack_rows:,} attack rows are suspect."
+        f"{missed}"
     )
+    out.print(
+        f"{result.honest_suspect_rows:,} of {result.honest_rows:,} normal rows are suspect "
+        f"({_share(result.honest_share)}). Left out of this share: {result.recovering_rows:,} rows "
+        f"that follow an attack within {result.recovery_rows} rows, and "
+        f"{result.unlabelled_rows:,} unlabelled rows."
+    )
+    if result.unread:
+        out.print(
+            f"No rule reads {len(result.unread)} channels, so an attack on them alone cannot be "
+            f"detected: {', '.join(result.unread)}",
+            markup=False,
+        )
 
 
 def show_ablation(result: audits.Ablation) -> None:

@@ -15,7 +15,7 @@ import typer
 
 from sluice.admission import Gate, HardenedPolicy
 from sluice.attestation.systems import circuit_for, find_system
-from sluice.cli import Json, Quiet, counted, emit, working
+from sluice.cli import Json, Quiet, SelfContained, counted, emit, working
 from sluice.detector import Descent
 from sluice.errors import SettingError
 from sluice.federation import Attestor, ProofGate
@@ -80,6 +80,7 @@ def demo(
     seed: Annotated[
         int, typer.Option(min=0, help="Random seed; another seed simulates another plant.")
     ] = 0,
+    self_contained: SelfContained = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -94,7 +95,7 @@ def demo(
     story = _run(FAST if fast else WHOLE, seed=seed, quiet=quiet or json)
     report = out_dir / "report.html"
     with working(f"drawing {report}", quiet=quiet or json):
-        write_page(story, report)
+        write_page(story, report, self_contained=self_contained)
     if json:
         emit(payload(story, report))
     else:

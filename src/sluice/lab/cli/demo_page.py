@@ -36,7 +36,7 @@ class Story:
     modes: Mapping[str, CellResult]
 
 
-def write_page(story: Story, report: Path) -> None:
+def write_page(story: Story, report: Path, *, self_contained: bool = False) -> None:
     """Write the HTML page."""
     from sluice.lab.reports import StoryPage, StoryPlant, Way, write_story_page
 
@@ -69,7 +69,7 @@ def write_page(story: Story, report: Path) -> None:
         rounds=story.shared.setup.rounds,
         seed=story.shared.seed,
     )
-    write_story_page(page, report)
+    write_story_page(page, report, self_contained=self_contained)
 
 
 def _rules_in_words(rules: RuleSet) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli import Json, emit, out
+from sluice.cli import Json, SelfContained, emit, out
 from sluice.lab.cli.grid_words import payload, show_status
 from sluice.lab.results import ResultStore, under_way
 
@@ -64,6 +64,7 @@ def report(
     summary: Annotated[
         Path | None, typer.Option(help="Also write a Markdown page with the same tables.")
     ] = None,
+    self_contained: SelfContained = False,
     json: Json = False,
 ) -> None:
     """Write one HTML page with all tables and figures, next to the paper's.
@@ -75,7 +76,7 @@ def report(
     store = ResultStore(results, read_only=True)
     content = lab_report(store)
     store.close()
-    write_lab_page(content, out_file)
+    write_lab_page(content, out_file, self_contained=self_contained)
     written = write_lab_tables(content, tables) if tables else ()
     if summary:
         write_lab_summary(content, summary)

@@ -1,6 +1,5 @@
-"""The paper's two audit figures, as a PNG or as a self-contained page."""
+"""The paper's two audit figures, as a PNG or as a page."""
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +12,19 @@ from plotly.subplots import make_subplots
 
 from sluice.errors import SettingError
 from sluice.files import atomically
-from sluice.reports import drawing, page
+from sluice.reports import (
+    DataColumn,
+    DataTable,
+    Drawing,
+    Legend,
+    LegendKey,
+    PageSection,
+    Prose,
+    ReportPage,
+    Tile,
+    Tone,
+    write_page,
+)
 
 if TYPE_CHECKING:  # matplotlib is slow to import, and most commands draw no figure
     from matplotlib.axes import Axes
@@ -36,6 +47,12 @@ THRESHOLD = 0.01
 SUFFIXES = (".png", ".html")
 HONEST, FABRICATED, LINE = "#1b9e77", "#d95f02", "#444444"
 SETS = ("#066091", "#d95f02")
+SET_COLOURS = ("var(--level)", "var(--actuator)")
+COVERED = 0.01
+CAUTION = (
+    "A rule set is measured on this record only; another record of the same plant gives other "
+    "figures."
+)
 PANEL_IN = 2.1
 PANEL_PX = 260
 DPI = 160
@@ -75,20 +92,20 @@ def demand_figure_suffix(path: Path) -> None:
         )
 
 
-def write_separation_figure(panels: Sequence[AuditPanel], path: Path) -> None:
+def write_separation_figure(
+    panels: Sequence[AuditPanel], path: Path, *, self_contained: bool = False
+) -> None:
     """Draw the mean violating share of each kind, one panel per rule set, on a log scale."""
     demand_figure_suffix(path)
     if path.suffix.lower() == ".png":
         _save(_drawn_bars(panels), path)
         return
-    caption = (
-        "Mean share of rows that violate at least one rule (log scale; zero drawn at 0.01 %). "
-        "The dashed line marks 1 % of the rows."
-    )
-    _save_page("Honest and fabricated telemetry", separation_figure(panels), caption, path)
+    write_page(_separation_page(panels), path, self_contained=self_contained)
 
 
-def write_coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str], path: Path) -> None:
+def write_coverage_figure(
+    stems: Sequence[Stem], rule_sets: Sequence[str], path: Path, *, self_contained: bool = False
+) -> None:
     """Draw the share of suspect rows of each attack under one or two rule sets, sorted."""
     demand_figure_suffix(path)
     if not stems or not 1 <= len(rule_sets) <= len(SETS):
@@ -100,11 +117,7 @@ def write_coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str], path:
     if path.suffix.lower() == ".png":
         _save(_drawn_stems(ordered, rule_sets), path)
         return
-    caption = (
-        "Share of each attack's rows that are suspect (log scale; zero drawn at 0.01 %), marker "
-        "area by the attack's duration. The dashed line marks 1 %: an attack above it is covered."
-    )
-    _save_page("Attacks that the rules detect", coverage_figure(ordered, rule_sets), caption, path)
+    write_page(_coverage_page(ordered, rule_sets), path, self_contained=self_contained)
 
 
 # -- PNG ------------------------------------------------------------------------------------------
@@ -219,7 +232,7 @@ def separation_figure(panels: Sequence[AuditPanel]) -> go.Figure:
         rows=len(panels),
         cols=1,
         shared_xaxes=True,
-        subplot_titles=[html.escape(panel.title) for panel in panels],
+        subplot_titles=[panel.title for panel in panels],
         vertical_spacing=0.3 / max(len(panels), 2),
     )
     for row, panel in enumerate(panels, start=1):
@@ -228,7 +241,9 @@ def separation_figure(panels: Sequence[AuditPanel]) -> go.Figure:
                 y=[bar.kind for bar in panel.bars],
                 x=[_drawn(bar.share) for bar in panel.bars],
                 orientation="h",
-                marker_color=[_colour(bar.kind) for bar in panel.bars],
+                marker_color=[
+                    "var(--good)" if bar.kind == "honest" else "var(--alarm)" for bar in panel.bars
+                ],
                 text=[f"{bar.share:.2%}, {bar.admitted_share:.0%} admitted" for bar in panel.bars],
                 hovertemplate="%{y}: %{text}<extra></extra>",
                 showlegend=False,
@@ -236,15 +251,15 @@ def separation_figure(panels: Sequence[AuditPanel]) -> go.Figure:
             row=row,
             col=1,
         )
+    figure.update_annotations(font_size=12, xanchor="left", x=0)
     figure.update_xaxes(
         type="log", range=[np.log10(FLOOR / 2), np.log10(TOP)], tickformat="~%", dtick=1
     )
     figure.update_yaxes(autorange="reversed")
-    figure.add_vline(x=THRESHOLD, line_dash="dash", line_color=LINE)
+    figure.add_vline(x=THRESHOLD, line_dash="dash", line_color="var(--limit)")
     figure.update_layout(
         height=PANEL_PX * len(panels) + 80,
-        template="plotly_white",
-        margin={"l": 120, "r": 10, "t": 40, "b": 40},
+        margin={"l": 100, "r": 10, "t": 40, "b": 40},
     )
     return figure
 
@@ -263,7 +278,7 @@ def coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str]) -> go.Figur
                 x1=place,
                 y0=low,
                 y1=high,
-                line_color="#9aa5b1",
+                line_color="var(--neutral)",
                 layer="below",
             )
     for nth, name in enumerate(rule_sets):
@@ -273,10 +288,10 @@ def coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str]) -> go.Figur
                 x=names,
                 y=[_drawn(stem.shares[nth]) for stem in stems],
                 mode="markers",
-                name=html.escape(name),
+                name=name,
                 marker={
                     "size": [(2.2 if ring else 1.5) * float(np.sqrt(area)) for area in areas],
-                    "color": SETS[nth],
+                    "color": SET_COLOURS[nth],
                     "symbol": "circle-open" if ring else "circle",
                     "opacity": 1,
                     "line": {"width": 2 if ring else 0},
@@ -285,7 +300,7 @@ def coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str]) -> go.Figur
                 hovertemplate="attack %{x}: %{text}<extra></extra>",
             )
         )
-    figure.add_hline(y=THRESHOLD, line_dash="dash", line_color=LINE)
+    figure.add_hline(y=THRESHOLD, line_dash="dash", line_color="var(--limit)")
     figure.update_xaxes(type="category", title="attack (index in the record)")
     figure.update_yaxes(
         type="log",
@@ -296,18 +311,132 @@ def coverage_figure(stems: Sequence[Stem], rule_sets: Sequence[str]) -> go.Figur
     )
     figure.update_layout(
         height=480,
-        template="plotly_white",
         showlegend=True,
-        margin={"l": 70, "r": 10, "t": 20},
-        legend={"itemsizing": "constant"},
+        margin={"l": 70, "r": 10, "t": 40, "b": 50},
+        legend={"itemsizing": "constant", "orientation": "h", "y": 1.02, "yanchor": "bottom"},
     )
     return figure
 
 
-def _save_page(title: str, figure: go.Figure, caption: str, path: Path) -> None:
-    body = f"{drawing(figure)}\n<p>{html.escape(caption)}</p>"
-    with atomically(path) as draft:
-        draft.write_text(page(title, body), encoding="utf-8")
+def _separation_page(panels: Sequence[AuditPanel]) -> ReportPage:
+    bars = [bar for panel in panels for bar in panel.bars]
+    honest = [bar.admitted_share for bar in bars if bar.kind == "honest"]
+    passing = sorted({bar.kind for bar in bars if bar.kind != "honest" and bar.admitted_share > 0})
+    columns = (
+        DataColumn(name="rules"),
+        DataColumn(name="telemetry"),
+        DataColumn(name="rows violating", numeric=True),
+        DataColumn(name="batches admitted", numeric=True),
+    )
+    rows = tuple(
+        (panel.title, bar.kind, f"{bar.share:.3%}", f"{bar.admitted_share:.1%}")
+        for panel in panels
+        for bar in panel.bars
+    )
+    keys = (
+        LegendKey(colour="good", label="honest telemetry"),
+        LegendKey(colour="alarm", label="fabricated telemetry"),
+        LegendKey(colour="limit", label="1 % of the rows", shape="dash"),
+    )
+    return ReportPage(
+        kind="Audit: separation",
+        title="Honest and fabricated telemetry",
+        tiles=(
+            Tile(
+                label="honest batches admitted",
+                value=f"{min(honest, default=0.0):.1%}" if honest else "none judged",
+                note="the lowest of all rule sets" if len(panels) > 1 else "",
+                tone=Tone.GOOD if honest and min(honest) == 1 else Tone.WARN,
+            ),
+            Tile(
+                label="fabrications that pass",
+                value=str(len(passing)),
+                note=", ".join(passing) or "none of the kinds that were judged",
+                tone=Tone.WARN if passing else Tone.GOOD,
+            ),
+            Tile(label="rule sets", value=str(len(panels)), note=panels[0].title),
+        ),
+        sections=(
+            PageSection(
+                title="Rows that break a rule",
+                short="Figure",
+                parts=(
+                    Legend(keys=keys),
+                    Drawing(
+                        figure=separation_figure(panels),
+                        note="Mean share of rows that violate at least one rule (log scale; zero "
+                        "drawn at 0.01 %). The dashed line marks 1 % of the rows.",
+                    ),
+                ),
+            ),
+            PageSection(title="Table", parts=(DataTable(columns=columns, rows=rows),)),
+        ),
+        end=CAUTION,
+    )
+
+
+def _coverage_page(stems: Sequence[Stem], rule_sets: Sequence[str]) -> ReportPage:
+    tiles = []
+    for nth, name in enumerate(rule_sets):
+        covered = sum(stem.shares[nth] > COVERED for stem in stems)
+        rows = sum(stem.rows for stem in stems)
+        tiles.append(
+            Tile(
+                label=f"attacks covered by {name}",
+                value=f"{covered} of {len(stems)}",
+                note=f"{rows:,} attack rows in total",
+                tone=Tone.GOOD if covered == len(stems) else Tone.WARN,
+            )
+        )
+    last = len(rule_sets) - 1
+    missed = sorted(stem.index for stem in stems if stem.shares[last] <= COVERED)
+    tiles.append(
+        Tile(
+            label=f"not covered by {rule_sets[last]}",
+            value=str(len(missed)),
+            note=", ".join(str(index) for index in missed) or "every attack is covered",
+            tone=Tone.WARN if missed else Tone.GOOD,
+        )
+    )
+    columns = (
+        DataColumn(name="attack"),
+        DataColumn(name="rows", numeric=True),
+        *(DataColumn(name=f"suspect, {name}", numeric=True) for name in rule_sets),
+    )
+    by_index = sorted(stems, key=lambda stem: stem.index)
+    table = tuple(
+        (str(stem.index), f"{stem.rows:,}", *(f"{share:.2%}" for share in stem.shares))
+        for stem in by_index
+    )
+    return ReportPage(
+        kind="Audit: coverage",
+        title="Attacks that the rules detect",
+        tiles=tuple(tiles),
+        sections=(
+            PageSection(
+                title="Suspect rows of each attack",
+                short="Figure",
+                parts=(
+                    Drawing(
+                        figure=coverage_figure(stems, rule_sets),
+                        note="Share of each attack's rows that are suspect (log scale; zero drawn "
+                        "at 0.01 %), marker area by the attack's duration.",
+                    ),
+                    Prose(
+                        text="The dashed line marks 1 %: an attack above it is covered. For a "
+                        "short attack, one or two suspect rows can be enough.",
+                        small=True,
+                    ),
+                ),
+            ),
+            PageSection(
+                title="Every attack",
+                short="Table",
+                parts=(DataTable(columns=columns, rows=table, searched=True),),
+            ),
+        ),
+        end=CAUTION,
+    )
 
 
 # -- shared ---------------------------------------------------------------------------------------

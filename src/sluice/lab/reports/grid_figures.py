@@ -12,9 +12,13 @@ from sluice.lab.results import StoredCell
 
 __all__ = ["Drawn", "dial_figures", "removal_figures", "sweep_figures"]
 
-BARS = (("naive", "#d95f02"), ("physics-aware", "#e6ab02"), ("gated", "#1b9e77"))
-DIAL = {"paper-narrow": "#7fc4e8", "paper-wide": "#066091", "hardened": "#1b9e77"}
-SEED = "#1c2430"
+BARS = (
+    ("naive", "var(--actuator)"),
+    ("physics-aware", "var(--second)"),
+    ("gated", "var(--flow)"),
+)
+DIAL = {"paper-narrow": "var(--pale)", "paper-wide": "var(--level)", "hardened": "var(--flow)"}
+SEED = "var(--seed)"
 HEIGHT = 380
 
 
@@ -56,7 +60,7 @@ def sweep_figures(sweep: ReportTable) -> list[Drawn]:
                     [_label(lost.get((r, a)), accepted.get((r, a))) for a in attacks] for r in rules
                 ],
                 texttemplate="%{text}",
-                colorscale="OrRd",
+                colorscale=[[0, "var(--heat-low)"], [1, "var(--heat-high)"]],
                 colorbar={"title": "points"},
                 hovertemplate="%{y} under %{x}: %{z:.1f} points<extra></extra>",
             )
@@ -185,8 +189,7 @@ def _label(lost: object, accepted: object) -> str:
 def _shaped(figure: go.Figure, **layout: object) -> None:
     figure.update_layout(
         height=HEIGHT,
-        template="plotly_white",
-        margin={"l": 60, "r": 10, "t": 20, "b": 40},
-        legend={"orientation": "h", "y": 1.12},
+        margin={"l": 60, "r": 10, "t": 40, "b": 40},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         **layout,
     )

@@ -1,24 +1,35 @@
 """The page of the demo: one picture of the result, then its details."""
 
-import html
 from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
 
-from sluice.files import atomically
-from sluice.lab.reports.tables import Column, ReportTable, as_html, without_empty_columns
-from sluice.reports import drawing, page
+from sluice.lab.reports.tables import Column, ReportTable, as_part, without_empty_columns
+from sluice.reports import (
+    Bullets,
+    Columns,
+    Drawing,
+    Legend,
+    LegendKey,
+    PageSection,
+    Part,
+    Prose,
+    ReportPage,
+    Tile,
+    Tone,
+    write_page,
+)
 
 __all__ = ["StoryPage", "StoryPlant", "Way", "write_story_page"]
 
-ADMITTED, REFUSED, UNDETECTED = "#1b9e77", "#c81e1e", "#e6ab02"
+ADMITTED, REFUSED, UNDETECTED = "var(--good)", "var(--bad)", "var(--second)"
 WAYS = {
-    "clean": "#9aa5b1",
-    "honest-only": "#9aa5b1",
-    "naive": "#d95f02",
-    "physics-aware": "#e6ab02",
-    "gated": "#1b9e77",
+    "clean": "var(--neutral)",
+    "honest-only": "var(--neutral)",
+    "naive": "var(--actuator)",
+    "physics-aware": "var(--second)",
+    "gated": "var(--flow)",
 }
 MEANINGS = {
     "clean": "no plant lies",
@@ -29,6 +40,14 @@ MEANINGS = {
 }
 HEIGHT = 340
 LEAST_DAMAGE = 0.01  # one point of recall, the paper's threshold for damage
+RULES_SHOWN = 8
+_KEYS = (
+    LegendKey(colour="good", label="admitted, honest"),
+    LegendKey(colour="bad", label="refused"),
+    LegendKey(colour="second", label="malicious and not refused, or physics-aware"),
+    LegendKey(colour="actuator", label="naive attack, no gate"),
+    LegendKey(colour="flow", label="gated"),
+)
 CAVEAT = "an illustration, not evidence. A verdict is about telemetry, not about people."
 
 
@@ -67,35 +86,91 @@ class StoryPage:
     seed: int
 
 
-def write_story_page(story: StoryPage, path: Path) -> None:
+def write_story_page(story: StoryPage, path: Path, *, self_contained: bool = False) -> None:
     """Write the page."""
     malicious = sum(plant.lies for plant in story.plants)
     refused = sum(plant.lies and not plant.admitted for plant in story.plants)
-    title = (
-        f"{len(story.plants)} plants, {malicious} of them malicious; the gate refuses {refused} of "
-        "these"
+    page = ReportPage(
+        kind="Demonstration",
+        title=f"{len(story.plants)} plants, {malicious} of them malicious; the gate refuses "
+        f"{refused} of these",
+        lead=_sentence(story),
+        tiles=_tiles(story, malicious=malicious, refused=refused),
+        sections=_sections(story),
+        end=f"Seed {story.seed}, {story.rounds} rounds, one simulated plant: {CAVEAT}",
     )
-    body = "\n".join(
-        (
-            f"<p>{html.escape(_sentence(story))}</p>",
-            '<div class="beside">',
-            _shown(
-                "Rows that break a rule; plants with a star lie", _violations(story), first=True
+    write_page(page, path, self_contained=self_contained)
+
+
+def _tiles(story: StoryPage, *, malicious: int, refused: int) -> tuple[Tile, ...]:
+    honest = [plant for plant in story.plants if not plant.lies]
+    admitted = sum(plant.admitted for plant in honest)
+    ways = {way.name: way for way in story.ways}
+    proofs = [plant.proof_bytes for plant in story.plants if plant.proof_bytes is not None]
+    return (
+        Tile(
+            label="malicious plants refused",
+            value=f"{refused} of {malicious}",
+            tone=Tone.GOOD if refused == malicious else Tone.BAD,
+        ),
+        Tile(
+            label="honest plants admitted",
+            value=f"{admitted} of {len(honest)}",
+            tone=Tone.GOOD if admitted == len(honest) else Tone.BAD,
+        ),
+        Tile(
+            label="hidden attacks found without a gate",
+            value=f"{ways['naive'].recall:.0%}",
+            note=f"{ways['clean'].recall:.0%} if no plant lies",
+            tone=Tone.WARN,
+        ),
+        Tile(
+            label="with the gate",
+            value=f"{ways['gated'].recall:.0%}" if "gated" in ways else "not run",
+        ),
+        Tile(
+            label="proofs",
+            value=str(len(proofs)),
+            note=f"{sum(proofs) / len(proofs) / 1000:.0f} kB each" if proofs else "",
+        ),
+    )
+
+
+def _sections(story: StoryPage) -> tuple[PageSection, ...]:
+    pictures = Columns(
+        drawings=(
+            Drawing(
+                figure=_violations(story),
+                title="Rows that break a rule",
+                note="Plants with a star lie.",
+                tools=False,
             ),
-            _shown("Hidden attacks that the detector finds", _recalls(story), first=False),
-            "</div>",
-            "<h2>Decisions of the gate</h2>",
-            as_html(_decisions(story)),
-            _refusals(story),
-            "<h2>Hidden attacks that each mode of training finds</h2>",
-            as_html(without_empty_columns(_ways(story))),
-            f"<h2>{len(story.rules)} rules of physics, mined from clean rows</h2>",
-            "<ul>" + "".join(f"<li>{html.escape(rule)}</li>" for rule in story.rules) + "</ul>",
-            f"<p>Seed {story.seed}, {story.rounds} rounds, one simulated plant: {CAVEAT}</p>",
+            Drawing(
+                figure=_recalls(story),
+                title="Hidden attacks that the detector finds",
+                note="By mode of training.",
+                tools=False,
+            ),
         )
     )
-    with atomically(path) as draft:
-        draft.write_text(page(title, body), encoding="utf-8")
+    return (
+        PageSection(title="The result", short="Result", parts=(Legend(keys=_KEYS), pictures)),
+        PageSection(
+            title="Decisions of the gate",
+            short="Decisions",
+            parts=(as_part(_decisions(story)), *_refusals(story)),
+        ),
+        PageSection(
+            title="Hidden attacks that each mode of training finds",
+            short="Modes",
+            parts=(as_part(without_empty_columns(_ways(story))),),
+        ),
+        PageSection(
+            title=f"{len(story.rules)} rules of physics, mined from clean rows",
+            short="Rules",
+            parts=(Bullets(items=story.rules, shown=RULES_SHOWN),),
+        ),
+    )
 
 
 def _sentence(story: StoryPage) -> str:
@@ -122,11 +197,6 @@ def _sentence(story: StoryPage) -> str:
         "Here every plant must prove in zero knowledge that its batch obeys the plant's physics: "
         f"{proven} of {len(story.plants)} succeed."
     )
-
-
-def _shown(caption: str, figure: go.Figure, *, first: bool) -> str:
-    drawn = drawing(figure, first=first, tools=False)
-    return f"<figure><figcaption>{html.escape(caption)}</figcaption>{drawn}</figure>"
 
 
 def _violations(story: StoryPage) -> go.Figure:
@@ -174,7 +244,6 @@ def _bars(
     figure.update_layout(
         height=HEIGHT,
         showlegend=False,
-        template="plotly_white",
         margin={"l": 45, "r": 5, "t": 25, "b": 45},
     )
     return figure
@@ -218,16 +287,12 @@ def _decisions(story: StoryPage) -> ReportTable:
     )
 
 
-def _refusals(story: StoryPage) -> str:
+def _refusals(story: StoryPage) -> tuple[Part, ...]:
     """List the reasons below the table: they are sentences, too long for a table on a phone."""
-    items = "".join(
-        f"<li><b>{html.escape(plant.name)}</b>: {html.escape(plant.why)}</li>"
-        for plant in story.plants
-        if plant.why
-    )
+    items = tuple(f"{plant.name}: {plant.why}" for plant in story.plants if plant.why)
     if not items:
-        return ""
-    return f"<p>Only the refused plant sees its reasons:</p><ul>{items}</ul>"
+        return ()
+    return Prose(text="Only the refused plant sees its reasons:"), Bullets(items=items)
 
 
 def _ways(story: StoryPage) -> ReportTable:

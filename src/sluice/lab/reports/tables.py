@@ -1,25 +1,25 @@
-"""Tables in four formats: HTML, CSV, LaTeX and Markdown."""
+"""Tables in four formats: a part of a page, CSV, LaTeX and Markdown."""
 
 import csv
-import html
 import io
 from dataclasses import dataclass, replace
 from itertools import compress
+
+from sluice.reports import DataColumn, DataTable
 
 __all__ = [
     "Column",
     "ReportTable",
     "Value",
     "as_csv",
-    "as_html",
     "as_latex",
     "as_markdown",
+    "as_part",
     "without_empty_columns",
 ]
 
 Value = str | float | int | None
 NOTHING = "-"
-SHORT = 16  # letters; a shorter text is not broken into lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,28 +52,20 @@ def without_empty_columns(table: ReportTable) -> ReportTable:
     )
 
 
-def as_html(table: ReportTable) -> str:
-    """Return the table as HTML; figures are rounded and right-aligned."""
-    head = "".join(
-        f"<th{_figures(column)}>{html.escape(column.name)}</th>" for column in table.columns
+def as_part(table: ReportTable) -> DataTable:
+    """Return the table as a part of a page; figures are rounded and right-aligned."""
+    return DataTable(
+        columns=tuple(
+            DataColumn(name=column.name, numeric=column.digits is not None)
+            for column in table.columns
+        ),
+        rows=tuple(
+            tuple(_shown(value, column) for value, column in zip(row, table.columns, strict=True))
+            for row in table.rows
+        ),
+        key=f"table-{table.slug}",
+        searched=True,
     )
-    body = "\n".join(
-        "<tr>"
-        + "".join(_cell(value, column) for value, column in zip(row, table.columns, strict=True))
-        + "</tr>"
-        for row in table.rows
-    )
-    return f'<div class="scroll"><table><tr>{head}</tr>\n{body}</table></div>'
-
-
-def _cell(value: Value, column: Column) -> str:
-    shown = _shown(value, column)
-    short = " class=w" if column.digits is None and len(shown) <= SHORT else ""
-    return f"<td{_figures(column) or short}>{html.escape(shown)}</td>"
-
-
-def _figures(column: Column) -> str:
-    return "" if column.digits is None else " class=n"
 
 
 def as_csv(table: ReportTable) -> str:

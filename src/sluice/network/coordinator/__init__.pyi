@@ -12,6 +12,7 @@ from .rotation import (
     reissue_server,
     retire_authorities,
 )
+from .states import PlantState, PlantWord, plant_state, round_in_words, round_progress
 from .store import CoordinatorStore, Member
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "CoordinatorStore",
     "FederationPlan",
     "Member",
+    "PlantState",
+    "PlantWord",
     "WaivedInterval",
     "abandon",
     "complete_recovery",
@@ -29,12 +32,15 @@ __all__ = [
     "found_federation",
     "go_back",
     "hosted",
+    "plant_state",
     "prepare_recovery",
     "refused_calls",
     "reissue_authority",
     "reissue_plant",
     "reissue_server",
     "retire_authorities",
+    "round_in_words",
+    "round_progress",
     "shadow_order_for",
     "take_in",
     "wait_for_plants",

@@ -15,9 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import final
 
-from sluice.attestation.log import HEADS, Ledger, LogCopy
+from sluice.attestation.log import (
+    ENTRIES,
+    HEADS,
+    ClientExcluded,
+    Ledger,
+    LogCopy,
+    ModelAggregated,
+)
 from sluice.attestation.messages import TOKENS, sign, update_digest
-from sluice.attestation.protocol import KeyFolder, Registered
+from sluice.attestation.protocol import KeyFolder, Registered, step_in_words
 from sluice.errors import (
     DocumentError,
     ProverError,
@@ -64,6 +71,10 @@ __all__ = ["Agent", "pledged_rounds"]
 PLEDGED = "pledged"
 ROUNDS_KEPT = 2
 """Rounds whose token and update stay on disk: the last one and the one before."""
+OUTCOMES = (b'"kind":"aggregated"', b'"kind":"excluded"')
+"""Entries of the log that say what became of a plant's round."""
+OUTCOMES_TOLD = 1_000
+"""New entries in which a plant looks for them: one that was away for long reads no old rounds."""
 _log = logging.getLogger("sluice.plant")
 
 
@@ -231,6 +242,37 @@ class Agent:
                 "recovery ('sluice plant consent')",
             )
         self._log.extend(page.lines[known:], page.head, rotations=page.rotations)
+        for line in page.lines[known:][-OUTCOMES_TOLD:]:
+            if any(kind in line for kind in OUTCOMES):
+                self._tell(ENTRIES.read(line).body)
+
+    def _tell(self, body: object) -> None:
+        """Tell the operator what became of a round, as the log says it."""
+        match body:
+            case ModelAggregated(round=number, clients=clients) if self.name in clients:
+                _log.info("round %d: aggregated, with %d plants", number, len(clients))
+            case ModelAggregated(round=number, clients=clients):
+                _log.info(
+                    "round %d: %d plants were aggregated, without %s",
+                    number,
+                    len(clients),
+                    self.name,
+                )
+            case ClientExcluded(round=number, client=client, step=step) if client == self.name:
+                _log.warning(
+                    "round %d: this plant was left out because %s (step %s)",
+                    number,
+                    step_in_words(step),
+                    step,
+                )
+            case _:
+                pass
+
+    def _round_name(self, number: int) -> str:
+        """Return which of the agreed rounds this is; rounds that were given up do not count."""
+        counted = self._log.ledger.rounds.counted + 1
+        logged = "" if counted == number else f" (number {number} in the log)"
+        return f"round {counted} of {self._terms.rounds}{logged}"
 
     def _followed_head(self) -> bytes | None:
         """Return the head that the coordinator signed for this plant: it cannot deny it."""
@@ -253,7 +295,10 @@ class Agent:
     def _reply(self, ask: Ask) -> Payload:
         match ask:
             case AskBatch(unproven=unproven):
-                return self.attest(unproven=unproven).documents
+                _log.info("attesting the batch of %d rows", len(self.batch))
+                documents = self.attest(unproven=unproven).documents
+                _log.info("the batch is attested; its proof goes to the coordinator")
+                return documents
             case AskToken():
                 return self._pledge(ask)
             case AskUpdate():
@@ -276,6 +321,7 @@ class Agent:
                     "back: ask its operator to which round, then remove the files of later rounds "
                     "in rounds/"
                 )
+            _log.info("%s: trained before; the same pledge is sent", self._round_name(ask.round))
             return Pledge(token=TOKENS.write(saved))
         archived = self._archive.named(ask.attestation)
         keep_model(self._folder, before, round_=ask.round - 1)
@@ -290,6 +336,7 @@ class Agent:
         with atomically(token) as draft:
             draft.write_bytes(TOKENS.write(pledged.message))
         _count_pledge(self._folder)
+        _log.info("%s: trained; the update is pledged", self._round_name(ask.round))
         return Pledge(token=TOKENS.write(pledged.message))
 
     def _demand_opened(self, ask: AskToken, model: str) -> None:
@@ -337,6 +384,7 @@ class Agent:
             )
         head = sign(self._log.ledger.head(self.name), self._registered.key)
         self._forget_before(ask.round)
+        _log.info("%s: the update is sent", self._round_name(ask.round))
         return Revelation(
             update=raw,
             head=HEADS.write(head),

@@ -8,16 +8,15 @@ import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import plotly.offline
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
-from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from sluice.network.coordinator import CoordinatorFolder
+from sluice.reports import asset, plotly_source, rendered_main
+from sluice.reports.dashboard.federation_page import federation_page
 from sluice.reports.dashboard.metrics import exposition
 from sluice.reports.dashboard.quality import ModelEvaluator
 from sluice.reports.dashboard.snapshot import FollowedLog, take
-from sluice.reports.dashboard.step_names import plain
 from sluice.telemetry import Record
 
 __all__ = ["serve"]
@@ -42,22 +41,20 @@ def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
     app = FastAPI(title="Sluice", docs_url=None, redoc_url=None, openapi_url=None)
     site = CoordinatorFolder(folder)
     evaluator, log = ModelEvaluator(site, labelled), FollowedLog(site.log)
-    pages = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape())
-    pages.filters["plain"] = plain
 
     def rendered(template: str) -> Response:
         state = _state(folder, evaluator)
         snapshot = take(folder, evaluator, log)
-        text = pages.get_template(template).render(snapshot=snapshot, state=state)
+        text = rendered_main(federation_page(snapshot), template=template, state=state)
         return HTMLResponse(text, headers=HEADERS)
 
     @app.get("/")
     def page() -> Response:
-        return rendered("federation.html")
+        return rendered("live.html.j2")
 
     @app.get("/now")
     def now() -> Response:
-        return rendered("now.html")
+        return rendered("now.html.j2")
 
     @app.get("/metrics")
     def metrics() -> Response:
@@ -65,7 +62,11 @@ def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
 
     @app.get("/assets/plotly.js")
     def plot() -> Response:
-        return Response(plotly.offline.get_plotlyjs(), media_type="text/javascript")
+        return Response(plotly_source(), media_type="text/javascript")
+
+    @app.get("/assets/page.js")
+    def script() -> Response:
+        return Response(asset("page.js"), media_type="text/javascript")
 
     @app.get("/assets/live.js")
     def live() -> Response:
@@ -75,7 +76,7 @@ def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
 
     @app.get("/assets/page.css")
     def style() -> Response:
-        return Response((HERE / "assets" / "page.css").read_text("utf-8"), media_type="text/css")
+        return Response(asset("page.css"), media_type="text/css")
 
     @app.get("/events")
     async def events() -> Response:

@@ -16,6 +16,11 @@ def exposition(snapshot: Snapshot) -> str:
 def _lines(snapshot: Snapshot) -> Iterator[str]:
     yield from _gauge("sluice_round", "The last round that was opened.", snapshot.round)
     yield from _gauge("sluice_rounds", "Number of rounds in the terms.", snapshot.rounds)
+    yield from _gauge(
+        "sluice_rounds_progress",
+        "Which of these runs, or was the last to end; rounds given up do not count.",
+        snapshot.progress,
+    )
     yield from _gauge("sluice_log_entries", "Number of log entries.", snapshot.entries)
     yield from _gauge("sluice_log_verifies", "1 if the log verifies.", int(not snapshot.fault))
     yield from _gauge(
@@ -30,7 +35,7 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
         yield from _quality(snapshot.quality[-1])
     yield from _by_plant(
         "sluice_plant_takes_part",
-        "1 if a plant is attested and takes part.",
+        "1 if a plant is attested and was not left out of the last round.",
         {plant.name: int(plant.takes_part) for plant in snapshot.plants},
     )
     yield from _by_plant(

@@ -17,9 +17,16 @@ from sluice.attestation.log import (
     lines_of,
 )
 from sluice.errors import SluiceError
-from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore, Member
+from sluice.network.coordinator import (
+    CoordinatorFolder,
+    CoordinatorStore,
+    Member,
+    PlantState,
+    PlantWord,
+    plant_state,
+    round_progress,
+)
 from sluice.reports.dashboard.quality import ModelEvaluator, RoundQuality
-from sluice.reports.dashboard.step_names import plain
 
 __all__ = ["FollowedLog", "PlantRow", "RoundRow", "Snapshot", "take"]
 
@@ -99,8 +106,7 @@ class PlantRow:
     """One plant and its state; for a refusal only the step."""
 
     name: str
-    state: str
-    why: str  # the step in words; empty if it takes part
+    state: PlantState
     takes_part: bool
     absences: int
     malformed: int
@@ -117,8 +123,9 @@ class Snapshot:
     federation: str
     gate: str
     any_age: bool  # batches may be of any time in the past (--history)
-    round: int
-    rounds: int
+    round: int  # the log's number of the last round that was opened
+    progress: int  # which of the agreed rounds this is: rounds that were given up do not count
+    rounds: int  # agreed in the terms
     phase: str
     until: str  # the deadline of the phase; empty if it has none
     entries: int
@@ -140,17 +147,16 @@ def take(
     terms = site.terms
     store = CoordinatorStore(site.base, read_only=True)
     try:
-        plants = tuple(_plant(member, store) for member in store.members())
-    finally:
-        store.close()
-    try:
         ledger, rounds = (log or FollowedLog(site.log)).follow()
+        plants = tuple(_plant(member, store, ledger) for member in store.members())
     except SluiceError as error:
+        plants = tuple(_plant(member, store, None) for member in store.members())
         return Snapshot(
             federation=terms.federation,
             gate=_gate(terms.system, shadow=False),
             any_age=False,
             round=0,
+            progress=0,
             rounds=terms.rounds,
             phase="the log does not verify",
             until="",
@@ -161,14 +167,17 @@ def take(
             history=(),
             quality=(),
         )
-    given_up = ledger.rounds.last - ledger.rounds.counted if ledger.rounds.between else 0
-    phase, until = _phase(ledger.rounds.standing, last=terms.rounds + given_up)
+    finally:
+        store.close()
+    finished = ledger.rounds.counted >= terms.rounds
+    phase, until = _phase(ledger.rounds.standing, finished=finished)
     models = [(row.round, row.model) for row in rounds]
     return Snapshot(
         federation=terms.federation,
         gate=_gate(terms.system, shadow=ledger.exemptions.shadow(at=ledger.time)),
         any_age=ledger.terms.history,
         round=ledger.rounds.last,
+        progress=round_progress(ledger),
         rounds=terms.rounds,
         phase=phase,
         until=until,
@@ -186,23 +195,24 @@ def _gate(system: str, *, shadow: bool) -> str:
     return f"{how} ({system}){', in shadow mode: refusals are only logged' if shadow else ''}"
 
 
-def _phase(standing: Standing | None, *, last: int) -> tuple[str, str]:
+def _phase(standing: Standing | None, *, finished: bool) -> tuple[str, str]:
     if standing is None:
         return "not started", ""
     if standing.ended:
-        return ("finished" if standing.opened.round >= last else "between rounds"), ""
+        return ("finished" if finished else "between rounds"), ""
     if standing.closed:
         return "collecting updates", ""
     return "collecting tokens", standing.opened.deadline
 
 
-def _plant(member: Member, store: CoordinatorStore) -> PlantRow:
-    left_out = member.active and member.attestation is None
+def _plant(member: Member, store: CoordinatorStore, ledger: Ledger | None) -> PlantRow:
+    """Return a plant's row; without a log that verifies, nothing is known about its state."""
+    unknown = PlantState(word=PlantWord.WAITING, detail="the log does not verify")
+    state = plant_state(member, ledger) if ledger else unknown
     return PlantRow(
         name=member.name,
-        state=member.state,
-        why=plain(member.step or "4") if left_out else "",
-        takes_part=member.active and member.attestation is not None,
+        state=state,
+        takes_part=state.takes_part,
         absences=member.absences,
         malformed=store.counts().get((member.name, "malformed"), 0),
         prove_s=store.mean_seconds("answered batch").get(member.name),

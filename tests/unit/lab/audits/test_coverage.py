@@ -116,3 +116,22 @@ def test_without_normal_rows_there_is_nothing_to_compare_with(
 def test_a_record_without_attacks_is_refused(paper: Gate, unseen: Record) -> None:
     with pytest.raises(RecordError, match="no row labelled as attack"):
         coverage(unseen, paper)
+
+
+def test_every_row_is_counted_once_and_what_is_left_out_is_said(
+    gate: Gate, labelled: Record
+) -> None:
+    labels = labelled.labels.copy()
+    labels[-50:] = Label.UNLABELLED
+    found = coverage(replace(labelled, labels=labels), gate)
+    assert found.unlabelled_rows == 50
+    assert found.recovering_rows > 0
+    counted = found.attack_rows + found.honest_rows + found.recovering_rows
+    assert counted + found.unlabelled_rows == len(labelled)
+    assert found.honest_share == found.honest_suspect_rows / found.honest_rows
+    assert len(found.missed) == found.total - found.covered
+
+
+def test_a_channel_that_no_rule_reads_is_named(gate: Gate, labelled: Record) -> None:
+    read = {name for rule in gate.rules.invariants for name in rule.relation.channels}
+    assert set(coverage(labelled, gate).unread) == set(labelled.names) - read

@@ -53,6 +53,11 @@ COVERED = audits.Coverage(
     segments=(SEGMENT, replace(SEGMENT, index=2, covered=False, chance=0.25)),
     honest_share=None,
     recovery_rows=30,
+    honest_rows=0,
+    honest_suspect_rows=0,
+    recovering_rows=60,
+    unlabelled_rows=1_234,
+    unread=("T[3]", "P9"),
 )
 
 
@@ -93,7 +98,14 @@ def test_separation_is_shown_in_percent(capfd: pytest.CaptureFixture[str]) -> No
 
 def test_coverage_counts_the_attacks_that_are_covered() -> None:
     payload = coverage_payload(COVERED)
-    assert list(payload) == ["segments", "covered", "total", "honest_share", "recovery_rows"]
+    assert list(payload)[:5] == ["segments", "covered", "total", "honest_share", "recovery_rows"]
+    assert (payload["attack_rows"], payload["suspect_attack_rows"]) == (400, 6)
+    assert payload["missed"] == [2]
+    assert payload["left_out"] == {
+        "recovering_rows": 60,
+        "unlabelled_rows": 1_234,
+        "channels": ["T[3]", "P9"],
+    }
     assert (payload["covered"], payload["total"]) == (1, 2)
     assert (payload["honest_share"], payload["recovery_rows"]) == (None, 30)
 
@@ -101,7 +113,12 @@ def test_coverage_counts_the_attacks_that_are_covered() -> None:
 def test_coverage_that_is_not_known_is_called_unknown(capfd: pytest.CaptureFixture[str]) -> None:
     show_coverage(GATE, COVERED)
     shown = capfd.readouterr().out
-    assert "1 of 2 attacks are covered. unknown of normal rows are suspect" in shown
+    assert "1 of 2 attacks are covered, and 6 of 400 attack rows are suspect." in shown
+    assert "Not covered: 2." in shown
+    assert "0 of 0 normal rows are suspect (unknown)." in shown
+    assert "60 rows that follow an attack within 30 rows, and 1,234 unlabelled rows." in shown
+    assert "No rule reads 2 channels" in shown
+    assert "T[3], P9" in shown
     first, second = (line for line in shown.splitlines() if "2026-03-01 00:01:00" in line)
     assert first.split()[-3:] == ["yes", "unknown", "P1~F1"]
     assert second.split()[-2:] == ["25.00%", "P1~F1"]

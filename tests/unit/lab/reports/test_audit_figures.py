@@ -23,6 +23,7 @@ from sluice.lab.reports.audit_figures import (
     write_coverage_figure,
     write_separation_figure,
 )
+from tests.unit.reports.pages import Page
 
 WIDE = AuditPanel(
     title="swat, <wide> & narrow",
@@ -69,15 +70,15 @@ def test_a_bar_says_its_true_share_and_how_many_batches_are_admitted() -> None:
 def test_clean_telemetry_has_a_colour_of_its_own() -> None:
     (trace,) = separation_figure([WIDE]).data
     clean, *fabricated = trace.marker.color
-    assert clean == "#1b9e77"
-    assert set(fabricated) == {"#d95f02"}
+    assert clean == "var(--good)"
+    assert set(fabricated) == {"var(--alarm)"}
 
 
-def test_each_rule_set_has_its_own_panel_with_its_title_escaped() -> None:
+def test_each_rule_set_has_its_own_panel_with_its_title() -> None:
     figure = separation_figure([WIDE, NARROW])
     assert len(figure.data) == 2
     titles = [note.text for note in figure.layout.annotations]
-    assert titles == ["swat, &lt;wide&gt; &amp; narrow", "wadi"]
+    assert titles == ["swat, <wide> & narrow", "wadi"]  # escaped when it is written
     assert figure.layout.height == 2 * 260 + 80
     assert {trace.xaxis for trace in figure.data} == {"x", "x2"}
 
@@ -165,9 +166,13 @@ def test_under_one_rule_set_a_stem_stands_on_the_floor() -> None:
     ]
 
 
-def test_the_name_of_a_rule_set_is_escaped() -> None:
-    (trace,) = coverage_figure([Stem(index=4, rows=5, shares=(0.25,))], ["<b>mine</b>"]).data
-    assert trace.name == "&lt;b&gt;mine&lt;/b&gt;"
+def test_the_name_of_a_rule_set_is_escaped(tmp_path: Path) -> None:
+    path = tmp_path / "coverage.html"
+    write_coverage_figure([Stem(index=4, rows=5, shares=(0.25,))], ["<b>mine</b>"], path)
+    page = Page.at(path)
+    assert page.figures[0].traces[0]["name"] == "&lt;b&gt;mine&lt;/b&gt;"
+    assert "<b>mine" not in page.html
+    assert page.tiles["attacks covered by <b>mine</b>"] == ("1 of 1", "5 attack rows in total")
 
 
 def test_a_marker_grows_with_the_duration_but_is_always_visible() -> None:

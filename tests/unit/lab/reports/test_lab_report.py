@@ -21,6 +21,7 @@ from sluice.lab.results.reading import GridState, StoredCell
 from sluice.lab.results.store import ResultStore
 from sluice.lab.results.work import GridFacts, Made, WorkRow
 from tests.unit.lab.reports.stored_cells import ASKED, done, failed, recalling, waiting
+from tests.unit.reports.pages import Page
 
 MAKER = Provenance(version="1.2", commit="c" * 40, code="k" * 32, environment="e" * 32)
 FINISHED = (
@@ -59,10 +60,9 @@ def kept(
 
 
 def page_of(report: LabReport, folder: Path) -> str:
-    """The page without its script of plotly."""
+    """The page without its scripts and styles."""
     write_lab_page(report, folder / "page.html")
-    text = (folder / "page.html").read_text(encoding="utf-8")
-    return text[text.index("<h1>") :]
+    return Page.at(folder / "page.html").markup
 
 
 def summary_of(report: LabReport, folder: Path) -> str:
@@ -76,7 +76,7 @@ def test_a_grid_without_results_still_has_a_page(tmp_path: Path) -> None:
     assert report.figures == ()
     assert report.makers == ()
     page = page_of(report, tmp_path)
-    assert "<p>The page shows 0 of 2 cells on swat, computed from 0 federations:" in page
+    assert '<p class="lead">The page shows 0 of 2 cells on swat, computed from 0 fed' in page
     assert "<h2>" not in page
 
 
@@ -132,14 +132,14 @@ def test_the_name_of_a_grid_and_its_stand_ins_are_escaped(tmp_path: Path) -> Non
     report = kept(tmp_path, FINISHED, name="<i>mine</i>", stand_ins=("a<b STANDS IN for c",))
     page = page_of(report, tmp_path)
     assert "<h1>The grid &lt;i&gt;mine&lt;/i&gt;</h1>" in page
-    assert '<p class="loud">a&lt;b STANDS IN for c.' in page
+    assert '<p class="loud warn">a&lt;b STANDS IN for c.' in page
     assert "<i>mine" not in page
 
 
 def test_each_stand_in_is_said_on_its_own(tmp_path: Path) -> None:
     notes = ("tanks STANDS IN for swat", "line STANDS IN for wadi")
     report = kept(tmp_path, FINISHED, stand_ins=notes)
-    assert page_of(report, tmp_path).count('class="loud"') == 2
+    assert page_of(report, tmp_path).count('class="loud warn"') == 2
     summary = summary_of(report, tmp_path)
     for note in notes:
         assert f"\n\n**{note}.** No published figure is shown beside its cells.\n\n" in summary
@@ -182,18 +182,14 @@ def test_a_figure_whose_table_is_absent_comes_first(tmp_path: Path) -> None:
     report = kept(tmp_path, FINISHED)
     alone = replace(report, tables=tuple(table for table in report.tables if table.slug != "sweep"))
     headings = re.findall(r"<h2>([^<:]+)", page_of(alone, tmp_path))
-    assert headings[:2] == [
-        "Recall lost to each attack under each aggregation rule",
-        "Damage, and damage left with the gate",
-    ]
-    assert len(headings) == len(alone.tables) + len(alone.figures)
+    assert headings[0] == "Recall lost to each attack under each aggregation rule"
+    assert headings[1:] == [table.title for table in alone.tables]
 
 
 def test_every_figure_of_a_page_has_a_name_of_its_own(tmp_path: Path) -> None:
     report = kept(tmp_path, FINISHED)
-    names = re.findall(r'<div id="(figure-\d+)"', page_of(report, tmp_path))
-    assert sorted(names) == [f"figure-{at}" for at in range(len(report.figures))]
-    assert len(names) == 2
+    names = re.findall(r'<div class="plot" id="([^"]+)"', page_of(report, tmp_path))
+    assert len(names) == len(set(names)) == len(report.figures) == 2
 
 
 def test_tables_on_a_page_and_in_the_summary_have_no_empty_column(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The details of the demo's page: decisions, colours, and what is left out."""
 
-import json
+import html
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,8 @@ import pytest
 
 from sluice.lab.reports import story_page
 from sluice.lab.reports.story_page import StoryPage, StoryPlant, Way, write_story_page
+from sluice.reports.page import plotly_name
+from tests.unit.reports.pages import Page
 
 HONEST = StoryPlant(
     name="plant-0",
@@ -58,15 +60,13 @@ def rows(page: str, heading: str) -> list[list[str]]:
     """The cells of the table below a heading."""
     table = page[page.index(f"<h2>{heading}") :]
     table = table[: table.index("</table>")]
-    lines = re.findall(r"<tr>(.*?)</tr>", table)
+    lines = re.findall(r"<tr[^>]*>(.*?)</tr>", table)
     return [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", line) for line in lines]
 
 
 def bars(page: str, nth: int) -> dict[str, Any]:
     """The data of the nth figure."""
-    found = re.findall(r"Plotly\.newPlot\(\s*\"[^\"]+\",\s*(\[.*?\]),\s*\{\"", page, re.DOTALL)
-    (trace,) = json.loads(found[nth])
-    assert isinstance(trace, dict)
+    (trace,) = Page(page).figures[nth].traces
     return trace
 
 
@@ -89,13 +89,13 @@ def test_the_title_counts_malicious_plants_and_those_that_the_gate_refuses(tmp_p
 
 
 def test_the_sentence_says_how_many_plants_prove(tmp_path: Path) -> None:
-    assert "obeys the plant&#x27;s physics: 2 of 3 succeed." in written(STORY, tmp_path)
+    assert "obeys the plant&#39;s physics: 2 of 3 succeed." in written(STORY, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("naive", "sentence"),
     [
-        (0.29, "Without a gate it then finds 29% of those attacks&#x27; windows; without"),
+        (0.29, "Without a gate it then finds 29% of those attacks&#39; windows; without"),
         (0.291, "(recall 0.300 without malicious plants, 0.291 with them)"),
         (0.35, "the average precision on those attacks changes from 0.410 to 0.220."),
     ],
@@ -109,10 +109,8 @@ def test_damage_is_told_from_one_point_of_recall(
 
 def test_a_refused_plant_is_listed_with_its_reasons_escaped(tmp_path: Path) -> None:
     page = written(STORY, tmp_path)
-    assert (
-        "<p>Only the refused plant sees its reasons:</p><ul><li><b>plant-1</b>: "
-        "225 rows &amp; more break &#x27;T&lt;3&#x27;</li></ul>"
-    ) in page
+    assert "<p>Only the refused plant sees its reasons:</p>" in page
+    assert "<li>plant-1: 225 rows &amp; more break &#39;T&lt;3&#39;</li>" in page
 
 
 def test_without_refusals_no_reasons_are_promised(tmp_path: Path) -> None:
@@ -149,7 +147,7 @@ def test_a_bar_is_coloured_by_the_decision_and_a_malicious_plant_has_a_star(
         story_page.REFUSED,
         story_page.UNDETECTED,
     ]
-    assert trace["hovertext"] == ["admitted", REFUSED.why, "admitted"]
+    assert trace["hovertext"] == ["admitted", html.escape(REFUSED.why, quote=False), "admitted"]
 
 
 def test_recalls_are_drawn_in_percent_with_their_meaning(tmp_path: Path) -> None:
@@ -163,12 +161,13 @@ def test_recalls_are_drawn_in_percent_with_their_meaning(tmp_path: Path) -> None
 def test_rules_are_counted_listed_and_escaped(tmp_path: Path) -> None:
     page = written(STORY, tmp_path)
     assert "<h2>2 rules of physics, mined from clean rows</h2>" in page
-    assert "<ul><li>P101 on: FIT201 &gt; 0</li><li>T1 &amp; T2 balance</li></ul>" in page
+    assert "<li>P101 on: FIT201 &gt; 0</li><li>T1 &amp; T2 balance</li>" in page
 
 
 def test_the_page_ends_by_saying_what_it_is_not(tmp_path: Path) -> None:
     assert (
-        "<p>Seed 3, 8 rounds, one simulated plant: an illustration, not evidence. A verdict is "
+        '<p class="small end">Seed 3, 8 rounds, one simulated plant: an illustration, not '
+        "evidence. A verdict is "
         "about telemetry, not about people.</p>"
     ) in written(STORY, tmp_path)
 
@@ -182,4 +181,4 @@ def test_a_page_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     page = written(replace(STORY, seed=9), tmp_path)
     assert "Seed 9," in page
     assert "Seed 3," not in page
-    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", plotly_name()]

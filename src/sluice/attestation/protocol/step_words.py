@@ -1,6 +1,6 @@
 """The steps of the protocol in words that an operator reads."""
 
-__all__ = ["plain"]
+__all__ = ["step_in_words"]
 
 WORDS = {
     "1": "its registration was not accepted",
@@ -10,13 +10,13 @@ WORDS = {
     "5.1": "its proof is not a document of this protocol, or is too large",
     "5.2": "its proof is not signed by it, or is not for its accepted rules",
     "5.3": "its proof is for a commitment that is not in the log",
-    "5.4": "its commitment has another proof already, or a later batch was attested",
+    "5.4": "its attestation has expired, or another proof or a later batch was attested",
     "5.5": "its proof is for another context",
     "5.6": "its proof is for another circuit",
     "5.7": "its proof has the wrong shape",
     "5.8": "its proof does not verify",
-    "6": "it sent no token in time, or an update that it had not pledged",
-    "6.1": "its token is not a signed document of this protocol",
+    "6": "it sent no token or no update in time",
+    "6.1": "it declined to train, or its token is not a signed document of this protocol",
     "6.2": "its token is for another round, model or batch",
     "6.3": "its update is not the one it had pledged",
     "6.4": "its update has another size, is not finite, or is out of scale",
@@ -26,6 +26,6 @@ WORDS = {
 }
 
 
-def plain(step: str) -> str:
+def step_in_words(step: str) -> str:
     """Return what failed at a step in words; why it failed is known only at the plant."""
     return WORDS.get(step, f"step {step} failed")
