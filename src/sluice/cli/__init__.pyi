@@ -15,6 +15,14 @@ from .options import (
     range_of,
     refuse_overwriting,
 )
+from .paths import (
+    PolicyPath,
+    reads_file,
+    reads_folder,
+    reads_record,
+    writes_file,
+    writes_folder,
+)
 
 __all__ = [
     "AllowEmpty",
@@ -26,6 +34,7 @@ __all__ = [
     "Json",
     "PlantPath",
     "PolicyName",
+    "PolicyPath",
     "Quiet",
     "RecordPath",
     "SkipSeconds",
@@ -38,9 +47,14 @@ __all__ = [
     "open_record",
     "out",
     "range_of",
+    "reads_file",
+    "reads_folder",
+    "reads_record",
     "refuse_overwriting",
     "run_app",
     "table",
     "warn",
     "working",
+    "writes_file",
+    "writes_folder",
 ]

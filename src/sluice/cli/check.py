@@ -20,7 +20,8 @@ from sluice.cli.options import (
     range_of,
     refuse_overwriting,
 )
-from sluice.errors import SettingError
+from sluice.cli.paths import reads_file, writes_file, writes_folder
+from sluice.files import demand_room
 
 if TYPE_CHECKING:
     from sluice.admission import Finding, Verdict
@@ -33,17 +34,27 @@ MOST_WORST_ROWS = 8
 
 def check(
     record: RecordPath,
-    rules_path: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
+    rules_path: Annotated[
+        Path,
+        typer.Option(
+            "--rules", help="The plant's rules file.", click_type=reads_file("a rules file")
+        ),
+    ],
     policy_name: PolicyName = None,
     rows: Annotated[str | None, typer.Option(help="Judge only rows A:B; B is excluded.")] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write an HTML page with the worst rows.")
+        Path | None,
+        typer.Option(help="Write an HTML page with the worst rows.", click_type=writes_file()),
     ] = None,
-    png: Annotated[Path | None, typer.Option(help="Write a figure of the worst stretches.")] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option(help="Write a figure of the worst stretches.", click_type=writes_file()),
+    ] = None,
     prove: Annotated[
         Path | None,
         typer.Option(
-            help="If admitted, write keys, commitment, opening and proof into this folder."
+            help="If admitted, write keys, commitment, opening and proof into this folder.",
+            click_type=writes_folder(),
         ),
     ] = None,
     allow_empty: AllowEmpty = False,
@@ -64,10 +75,11 @@ def check(
     from sluice.reports import write_verdict_figure, write_verdict_page
 
     quiet = quiet or json
-    for page in (html, png):
-        if page:
-            _check_page(page, record, rules_path, plant)
+    for page in filter(None, (html, png)):
+        refuse_overwriting(page, record, rules_path, plant)
     gate = open_gate(rules_path, policy_name, allow_empty=allow_empty)
+    if prove:
+        demand_room(prove)
     with working(f"reading {record}", quiet=quiet):
         batch = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
@@ -93,13 +105,6 @@ def check(
         _show(verdict)
     if not verdict.admitted:
         raise typer.Exit(3)
-
-
-def _check_page(page: Path, *inputs: Path | None) -> None:
-    """Refuse a page that cannot be written, or that would replace an input."""
-    if not page.parent.is_dir():
-        raise SettingError(f"cannot write {page}: there is no folder {page.parent}")
-    refuse_overwriting(page, *inputs)
 
 
 def _payload(verdict: "Verdict") -> dict[str, object]:

@@ -18,6 +18,7 @@ from sluice.cli.options import (
     open_record,
     refuse_overwriting,
 )
+from sluice.cli.paths import reads_file, writes_file
 from sluice.detector import AlarmStretch, Scored, load_detector
 from sluice.errors import SettingError
 from sluice.files import atomically
@@ -31,10 +32,25 @@ SUFFIXES = (".csv", ".parquet")
 
 def score(
     record: RecordPath,
-    model: Annotated[Path, typer.Option("--model", help="A trained detector (.safetensors).")],
-    out_path: Annotated[Path, typer.Option("--out", help="The table to write: .csv or .parquet.")],
+    model: Annotated[
+        Path,
+        typer.Option(
+            "--model",
+            help="A trained detector (.safetensors).",
+            click_type=reads_file("a detector's file"),
+        ),
+    ],
+    out_path: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="The table to write: .csv or .parquet.", click_type=writes_file()
+        ),
+    ],
     html: Annotated[
-        Path | None, typer.Option(help="Write an HTML page that plots score and threshold.")
+        Path | None,
+        typer.Option(
+            help="Write an HTML page that plots score and threshold.", click_type=writes_file()
+        ),
     ] = None,
     plant: PlantPath = None,
     format_: FormatName = None,

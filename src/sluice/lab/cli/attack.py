@@ -25,9 +25,12 @@ from sluice.cli import (
     open_gate,
     open_record,
     out,
+    reads_file,
+    reads_record,
     refuse_overwriting,
     table,
     working,
+    writes_file,
 )
 from sluice.errors import SettingError
 from sluice.lab.attacks import DATA_ATTACKS, SHARE, Means, RollLasting
@@ -57,14 +60,24 @@ def attack(
     ],
     record: RecordPath,
     out_path: Annotated[
-        Path, typer.Option("--out", help="The file to write; its suffix selects the format.")
+        Path,
+        typer.Option(
+            "--out",
+            help="The file to write; its suffix selects the format.",
+            click_type=writes_file(),
+        ),
     ],
     rules: Annotated[
-        Path | None, typer.Option(help="Rules to count violating rows with, and to project onto.")
+        Path | None,
+        typer.Option(
+            help="Rules to count violating rows with, and to project onto.",
+            click_type=reads_file("a rules file"),
+        ),
     ] = None,
     policy: PolicyName = None,
     target: Annotated[
-        Path | None, typer.Option(help="A record with labelled attacks, to replay.")
+        Path | None,
+        typer.Option(help="A record with labelled attacks, to replay.", click_type=reads_record()),
     ] = None,
     share: Annotated[
         float | None,
