@@ -57,14 +57,15 @@ class InputPath(TyperPath):
         try:
             mode = os.stat(text).st_mode  # noqa: PTH116 - `Path` would read '' as '.'
         except OSError as error:
-            raise self._refusal(
-                text, error.errno, "does not exist", "check the path", param
-            ) from None
-        if stat.S_ISDIR(mode) and self.kind is PathKind.FILE:
+            gone = error.errno in (errno.ENOENT, errno.ENOTDIR)
+            found = "does not exist" if gone else "cannot be opened"
+            raise self._refusal(text, error.errno, found, "check the path", param) from None
+        folder = stat.S_ISDIR(mode)
+        if folder and self.kind is PathKind.FILE:
             raise self._refusal(text, errno.EISDIR, "is a folder", "name the file", param)
-        if not stat.S_ISDIR(mode) and self.kind is PathKind.FOLDER:
+        if not folder and self.kind is PathKind.FOLDER:
             raise self._refusal(text, errno.ENOTDIR, "is a file", "name the folder", param)
-        if not os.access(text, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):
+        if not _permitted(text, os.R_OK | (os.X_OK if folder else 0)):
             remedy = "ask its owner for permission"
             raise self._refusal(text, errno.EACCES, "is closed to you", remedy, param)
         return super().convert(value, param, ctx)
@@ -72,11 +73,9 @@ class InputPath(TyperPath):
     def _refusal(
         self, path: str, code: int | None, found: str, remedy: str, param: click.Parameter | None
     ) -> SettingError:
-        if code not in (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EACCES):
-            found = "cannot be opened"
         return SettingError(
-            f"{_named(param)}{path} cannot be read: {os.strerror(code or 0)}; it {found}, so it is "
-            f"not {self.noun}; {remedy}"
+            f"{_named(param)}{path or repr(path)} cannot be read: {os.strerror(code or 0)}; it "
+            f"{found}, so it is not {self.noun}; {remedy}"
         )
 
 
@@ -119,7 +118,7 @@ class OutputPath(TyperPath):
         if not folder.is_dir():
             why = f"there is no folder {folder}; make it first, or correct the path"
             raise self._refusal(text, errno.ENOENT, why, param)
-        if not os.access(folder, os.W_OK | os.X_OK):
+        if not _permitted(folder, os.W_OK | os.X_OK):
             why = f"you may not write to the folder {folder}; choose another folder"
             raise self._refusal(text, errno.EACCES, why, param)
         return super().convert(value, param, ctx)
@@ -142,12 +141,17 @@ class PolicyPath(click.types.StringParamType):
         from sluice.admission import BUILT_IN
 
         text = str(value)
-        if text not in BUILT_IN and (Path(text).is_dir() or not os.access(text, os.R_OK)):
+        if text not in BUILT_IN and (Path(text).is_dir() or not _permitted(text, os.R_OK)):
             raise SettingError(
                 f"{_named(param)}{text!r} is neither one of {', '.join(BUILT_IN)} nor a readable "
                 "file; check the path, or write a policy with 'sluice rules policy'"
             )
         return super().convert(text, param, ctx)
+
+
+def _permitted(path: str | Path, mode: int) -> bool:
+    """Whether this process may use a path, as the user that it acts as."""
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _named(param: click.Parameter | None) -> str:

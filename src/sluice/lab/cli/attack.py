@@ -110,10 +110,6 @@ def attack(
     _refuse_unused(name, {"--target": target, "--share": share, "--roll-seconds": roll_seconds})
     layout = layout_for(out_path)
     refuse_overwriting(out_path, record, target, rules, plant, Path(policy) if policy else None)
-    if not out_path.parent.is_dir():
-        raise SettingError(
-            f"cannot write {out_path}: there is no folder {out_path.parent}; create it first"
-        )
     gate = _gate(rules, policy, allow_empty=allow_empty)
     with working(f"reading {record}", quiet=quiet):
         clean = open_record(
