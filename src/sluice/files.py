@@ -5,6 +5,7 @@ file may be, and JSON and TOML text is checked for its nesting before it is pars
 """
 
 import errno
+import fcntl
 import json
 import os
 import re
@@ -19,7 +20,9 @@ from typing import Any
 from sluice.errors import InputError, SettingError
 
 __all__ = [
+    "alone_in",
     "atomically",
+    "demand_room",
     "parse_json",
     "parse_toml",
     "private_file",
@@ -165,6 +168,61 @@ def private_file(path: Path) -> Path:
     except OSError as error:
         raise SettingError(f"cannot write {path}: {error.strerror}") from None
     return path
+
+
+def demand_room(target: Path, room: int = 16 << 20) -> None:
+    """Raise if there is no room for `room` bytes at a file or folder that long work will write.
+
+    The bytes are written and removed again: the free space that the system states ignores quotas,
+    limits on the size of files and network disks.
+    """
+    folder = target if target.is_dir() else target.parent
+    path = folder / f".{secrets.token_hex(8)}.room"
+    try:
+        try:
+            with path.open("xb") as probe:
+                for _ in range(0, room, len(_ZEROS)):
+                    probe.write(_ZEROS)
+                probe.flush()
+                os.fsync(probe.fileno())
+        finally:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise SettingError(
+            f"cannot write to the folder {folder}: {error.strerror}; the command needs "
+            f"{room >> 20} MB there: free some space, or choose a folder on another disk"
+        ) from None
+
+
+_ZEROS = bytes(1 << 20)
+LOCK = "running.lock"
+
+
+@contextmanager
+def alone_in(folder: Path, refusal: str, *, keep: bool = False) -> Iterator[None]:
+    """Lock a folder: a second process is refused with a `SettingError` of this text.
+
+    The system releases the lock when the process ends, however it ends. The lock's file is removed
+    at the end unless `keep`.
+    """
+    path = folder / LOCK
+    try:
+        opened = public_file(path).open("ab")
+    except OSError as error:
+        raise SettingError(f"cannot write {path}: {error.strerror}") from None
+    with opened as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            same = path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat())
+        except OSError:
+            same = False
+        if not same:  # held by another process, or removed by one that has just ended
+            raise SettingError(refusal)
+        try:
+            yield
+        finally:
+            if not keep:
+                path.unlink(missing_ok=True)
 
 
 # -- reading ----------------------------------------------------------------------------------

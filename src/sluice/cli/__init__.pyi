@@ -17,6 +17,14 @@ from .options import (
     refuse_overwriting,
     refuse_without_page,
 )
+from .paths import (
+    PolicyPath,
+    reads_file,
+    reads_folder,
+    reads_record,
+    writes_file,
+    writes_folder,
+)
 
 __all__ = [
     "AllowEmpty",
@@ -28,6 +36,7 @@ __all__ = [
     "Json",
     "PlantPath",
     "PolicyName",
+    "PolicyPath",
     "Quiet",
     "RecordPath",
     "SelfContained",
@@ -41,10 +50,15 @@ __all__ = [
     "open_record",
     "out",
     "range_of",
+    "reads_file",
+    "reads_folder",
+    "reads_record",
     "refuse_overwriting",
     "refuse_without_page",
     "run_app",
     "table",
     "warn",
     "working",
+    "writes_file",
+    "writes_folder",
 ]

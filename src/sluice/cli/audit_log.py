@@ -15,12 +15,15 @@ from sluice.attestation.log import (
 )
 from sluice.cli.console import Json, emit, out
 from sluice.cli.coordinator import removal_payloads, waiver_line, waiver_payloads
+from sluice.cli.paths import reads_file
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Verify the hash-chained log of a federation.")
 
-LogPath = Annotated[Path, typer.Argument(metavar="LOG", help="A log's file.")]
+LogPath = Annotated[
+    Path, typer.Argument(metavar="LOG", help="A log's file.", click_type=reads_file("a log"))
+]
 
 
 @app.command()
@@ -29,7 +32,9 @@ def verify(
     head: Annotated[
         Path | None,
         typer.Option(
-            help="A signed head that the log must contain: a head file, or another copy of the log."
+            help="A signed head that the log must contain: a head file, or another copy of the "
+            "log.",
+            click_type=reads_file("a signed head or a log"),
         ),
     ] = None,
     json: Json = False,

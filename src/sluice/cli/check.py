@@ -22,7 +22,8 @@ from sluice.cli.options import (
     refuse_overwriting,
     refuse_without_page,
 )
-from sluice.errors import SettingError
+from sluice.cli.paths import reads_file, writes_file, writes_folder
+from sluice.files import demand_room
 
 if TYPE_CHECKING:
     from sluice.admission import Finding, Verdict
@@ -35,19 +36,31 @@ MOST_WORST_ROWS = 8
 
 def check(
     record: RecordPath,
-    rules_path: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
+    rules_path: Annotated[
+        Path,
+        typer.Option(
+            "--rules", help="The plant's rules file.", click_type=reads_file("a rules file")
+        ),
+    ],
     policy_name: PolicyName = None,
     rows: Annotated[str | None, typer.Option(help="Judge only rows A:B; B is excluded.")] = None,
     html: Annotated[
         Path | None,
-        typer.Option(help="Write an HTML page: reasons, timeline, worst rows, every rule."),
+        typer.Option(
+            help="Write an HTML page: reasons, timeline, worst rows, every rule.",
+            click_type=writes_file(),
+        ),
     ] = None,
     self_contained: SelfContained = False,
-    png: Annotated[Path | None, typer.Option(help="Write a figure of the worst stretches.")] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option(help="Write a figure of the worst stretches.", click_type=writes_file()),
+    ] = None,
     prove: Annotated[
         Path | None,
         typer.Option(
-            help="If admitted, write keys, commitment, opening and proof into this folder."
+            help="If admitted, write keys, commitment, opening and proof into this folder.",
+            click_type=writes_folder(),
         ),
     ] = None,
     allow_empty: AllowEmpty = False,
@@ -69,10 +82,11 @@ def check(
 
     quiet = quiet or json
     refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
-    for page in (html, png):
-        if page:
-            _check_page(page, record, rules_path, plant)
+    for page in filter(None, (html, png)):
+        refuse_overwriting(page, record, rules_path, plant)
     gate = open_gate(rules_path, policy_name, allow_empty=allow_empty)
+    if prove:
+        demand_room(prove)
     with working(f"reading {record}", quiet=quiet):
         batch = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
@@ -98,13 +112,6 @@ def check(
         _show(verdict)
     if not verdict.admitted:
         raise typer.Exit(3)
-
-
-def _check_page(page: Path, *inputs: Path | None) -> None:
-    """Refuse a page that cannot be written, or that would replace an input."""
-    if not page.parent.is_dir():
-        raise SettingError(f"cannot write {page}: there is no folder {page.parent}")
-    refuse_overwriting(page, *inputs)
 
 
 def _payload(verdict: "Verdict") -> dict[str, object]:

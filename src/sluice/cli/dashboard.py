@@ -6,20 +6,31 @@ from typing import Annotated
 import typer
 
 from sluice.cli.options import open_record
+from sluice.cli.paths import reads_folder, reads_record
 from sluice.errors import SettingError
 
 __all__ = ["dashboard"]
 
 
 def dashboard(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The coordinator's folder.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="The coordinator's folder.",
+            click_type=reads_folder("a coordinator's folder"),
+        ),
+    ],
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen on.")] = 8_080,
     host: Annotated[
         str,
         typer.Option(help="Address to listen on; there is no login, so keep it on loopback."),
     ] = "127.0.0.1",
     labelled: Annotated[
-        Path | None, typer.Option(help="Measure each round's model on this labelled record.")
+        Path | None,
+        typer.Option(
+            help="Measure each round's model on this labelled record.", click_type=reads_record()
+        ),
     ] = None,
 ) -> None:
     """Serve a web page that shows a federation, and Prometheus metrics.
@@ -31,6 +42,7 @@ def dashboard(
     """
     import uvicorn
 
+    from sluice.network import demand_free_port
     from sluice.reports.dashboard import serve
 
     if not (folder / "terms.json").exists():
@@ -38,6 +50,9 @@ def dashboard(
             f"{folder} is not a coordinator's folder: it has no terms.json; make one with "
             "'sluice coordinator init'"
         )
+    demand_free_port(
+        host, port, whose="the dashboard", remedy="give another --port, or end that process"
+    )
     typer.echo(f"sluice: http://{host}:{port}/", err=True)
     record = open_record(labelled, every=1) if labelled else None
     uvicorn.run(serve(folder, record), host=host, port=port, log_level="warning", ws="none")

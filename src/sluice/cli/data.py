@@ -20,6 +20,7 @@ from sluice.cli.options import (
     refuse_overwriting,
     refuse_without_page,
 )
+from sluice.cli.paths import writes_file
 from sluice.errors import SettingError
 from sluice.plugins import load_all
 from sluice.reports import write_record_page
@@ -70,11 +71,17 @@ def inspect(
     skip: SkipSeconds = 0.0,
     every: Every = 1,
     html: Annotated[
-        Path | None, typer.Option(help="Write an HTML page with a plot of every channel.")
+        Path | None,
+        typer.Option(
+            help="Write an HTML page with a plot of every channel.", click_type=writes_file()
+        ),
     ] = None,
     self_contained: SelfContained = False,
     write_plant: Annotated[
-        Path | None, typer.Option(help="Write the inferred channels as a plant file to correct.")
+        Path | None,
+        typer.Option(
+            help="Write the inferred channels as a plant file to correct.", click_type=writes_file()
+        ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -113,7 +120,12 @@ def inspect(
 def convert(
     record: RecordPath,
     out_path: Annotated[
-        Path, typer.Option("--out", help="The file to write; its suffix selects the format.")
+        Path,
+        typer.Option(
+            "--out",
+            help="The file to write; its suffix selects the format.",
+            click_type=writes_file(),
+        ),
     ],
     plant: PlantPath = None,
     format_: FormatName = None,

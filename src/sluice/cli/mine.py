@@ -29,6 +29,7 @@ from sluice.cli.options import (
     refuse_overwriting,
     slice_of,
 )
+from sluice.cli.paths import PolicyPath, reads_file, writes_file
 from sluice.cli.rules import change_payload, refuse_unknown_tags, rule_payload, show_rules
 from sluice.errors import SettingError
 from sluice.invariants import (
@@ -51,7 +52,9 @@ WORTH_SHOWING = 0.01  # smaller changes are counted, not listed
 
 def mine(
     record: RecordPath,
-    out_path: Annotated[Path, typer.Option("--out", help="The rules file to write.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The rules file to write.", click_type=writes_file())
+    ],
     profile: Annotated[
         Profile, typer.Option(help="How rules are mined: hardened, or as the paper did.")
     ] = Profile.HARDENED,
@@ -63,14 +66,20 @@ def mine(
     ] = "0.15",
     update: Annotated[
         Path | None,
-        typer.Option(help="Earlier rules: report what drifted, and loosen no rule."),
+        typer.Option(
+            help="Earlier rules: report what drifted, and loosen no rule.",
+            click_type=reads_file("a rules file"),
+        ),
     ] = None,
     widen: Annotated[
         bool, typer.Option("--widen", help="With --update: allow rules to loosen.")
     ] = False,
     policy: Annotated[
         str | None,
-        typer.Option(help="Also check the rules against this policy: hardened, or a file."),
+        typer.Option(
+            help="Also check the rules against this policy: hardened, or a file.",
+            click_type=PolicyPath(),
+        ),
     ] = None,
     declare: Declare = None,
     strict: Annotated[

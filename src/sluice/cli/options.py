@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.paths import PolicyPath, reads_file, reads_record
 from sluice.errors import SettingError
 from sluice.telemetry import Fill
 
@@ -76,9 +77,17 @@ def range_of(text: str, record: "Record", *, option: str) -> "Run":
     return Run(start, stop)
 
 
-RecordPath = Annotated[Path, typer.Argument(metavar="RECORD", help="A record's file or folder.")]
+RecordPath = Annotated[
+    Path,
+    typer.Argument(metavar="RECORD", help="A record's file or folder.", click_type=reads_record()),
+]
 PlantPath = Annotated[
-    Path | None, typer.Option("--plant", help="Plant file (TOML) that declares channels.")
+    Path | None,
+    typer.Option(
+        "--plant",
+        help="Plant file (TOML) that declares channels.",
+        click_type=reads_file("a plant file"),
+    ),
 ]
 FormatName = Annotated[
     str | None,
@@ -154,6 +163,7 @@ PolicyName = Annotated[
         "--policy",
         help="paper, hardened or a policy file; default: hardened if the rules support it, else "
         "paper.",
+        click_type=PolicyPath(),
     ),
 ]
 AllowEmpty = Annotated[

@@ -29,6 +29,7 @@ from sluice.cli.console import (
     table,
 )
 from sluice.cli.options import Declare, declarations
+from sluice.cli.paths import PolicyPath, reads_file, writes_file
 from sluice.errors import RulesFileError, SettingError
 from sluice.invariants import (
     Change,
@@ -51,7 +52,10 @@ __all__ = ["app", "change_payload", "refuse_unknown_tags", "rule_payload", "show
 
 app = typer.Typer(no_args_is_help=True, help="Show, seal, compare and accept rules files.")
 
-RulesPath = Annotated[Path, typer.Argument(metavar="FILE", help="A rules file.")]
+RulesPath = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A rules file.", click_type=reads_file("a rules file")),
+]
 
 
 class PolicyKind(StrEnum):
@@ -107,9 +111,19 @@ def seal(file: RulesPath, json: Json = False) -> None:
 
 @app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="A", help="The older rules file.")],
+    before: Annotated[
+        Path,
+        typer.Argument(
+            metavar="A", help="The older rules file.", click_type=reads_file("a rules file")
+        ),
+    ],
     after: Annotated[
-        Path, typer.Argument(metavar="B", help="The newer rules file; it may be unsealed.")
+        Path,
+        typer.Argument(
+            metavar="B",
+            help="The newer rules file; it may be unsealed.",
+            click_type=reads_file("a rules file"),
+        ),
     ],
     json: Json = False,
 ) -> None:
@@ -129,9 +143,14 @@ def diff(
 @app.command()
 def accept(
     file: RulesPath,
-    policy: Annotated[str, typer.Option(help="hardened, or a policy file (TOML).")],
+    policy: Annotated[
+        str, typer.Option(help="hardened, or a policy file (TOML).", click_type=PolicyPath())
+    ],
     last: Annotated[
-        Path | None, typer.Option(help="The last accepted rules of this plant.")
+        Path | None,
+        typer.Option(
+            help="The last accepted rules of this plant.", click_type=reads_file("a rules file")
+        ),
     ] = None,
     declare: Declare = None,
     json: Json = False,
@@ -180,7 +199,9 @@ def refuse_unknown_tags(declared: Mapping[str, str], *files: RuleSet) -> None:
 
 @app.command()
 def policy(
-    out_path: Annotated[Path, typer.Option("--out", help="The policy file to write.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The policy file to write.", click_type=writes_file())
+    ],
     kind: Annotated[
         PolicyKind, typer.Option(help="The built-in policy to write.")
     ] = PolicyKind.HARDENED,
@@ -207,7 +228,10 @@ def policy(
 
 @app.command()
 def key(
-    out_path: Annotated[Path, typer.Option("--out", help="The key file to write, mode 0600.")],
+    out_path: Annotated[
+        Path,
+        typer.Option("--out", help="The key file to write, mode 0600.", click_type=writes_file()),
+    ],
     json: Json = False,
 ) -> None:
     """Make an approver's key; give its public half to the coordinator, and keep the key.
@@ -232,10 +256,22 @@ def key(
 @app.command()
 def approve(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A rules file, a waiver or a shadow order.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A rules file, a waiver or a shadow order.",
+            click_type=reads_file("a rules file or an order"),
+        ),
     ],
-    key_path: Annotated[Path, typer.Option("--key", help="The approver's private key.")],
-    out_path: Annotated[Path, typer.Option("--out", help="The approval to write.")],
+    key_path: Annotated[
+        Path,
+        typer.Option(
+            "--key", help="The approver's private key.", click_type=reads_file("an approver's key")
+        ),
+    ],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The approval to write.", click_type=writes_file())
+    ],
     plant: Annotated[
         str | None, typer.Option(help="Approve the rules for this plant only.")
     ] = None,
@@ -245,7 +281,11 @@ def approve(
     ] = False,
     declare: Declare = None,
     policy: Annotated[
-        str, typer.Option(help="The coordinator's policy, to warn of what it will refuse.")
+        str,
+        typer.Option(
+            help="The coordinator's policy, to warn of what it will refuse.",
+            click_type=PolicyPath(),
+        ),
     ] = "hardened",
     json: Json = False,
 ) -> None:

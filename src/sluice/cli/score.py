@@ -20,6 +20,7 @@ from sluice.cli.options import (
     refuse_overwriting,
     refuse_without_page,
 )
+from sluice.cli.paths import reads_file, writes_file
 from sluice.detector import AlarmStretch, Scored, load_detector
 from sluice.errors import SettingError
 from sluice.files import atomically
@@ -33,10 +34,25 @@ SUFFIXES = (".csv", ".parquet")
 
 def score(
     record: RecordPath,
-    model: Annotated[Path, typer.Option("--model", help="A trained detector (.safetensors).")],
-    out_path: Annotated[Path, typer.Option("--out", help="The table to write: .csv or .parquet.")],
+    model: Annotated[
+        Path,
+        typer.Option(
+            "--model",
+            help="A trained detector (.safetensors).",
+            click_type=reads_file("a detector's file"),
+        ),
+    ],
+    out_path: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="The table to write: .csv or .parquet.", click_type=writes_file()
+        ),
+    ],
     html: Annotated[
-        Path | None, typer.Option(help="Write an HTML page that plots score and threshold.")
+        Path | None,
+        typer.Option(
+            help="Write an HTML page that plots score and threshold.", click_type=writes_file()
+        ),
     ] = None,
     self_contained: SelfContained = False,
     plant: PlantPath = None,

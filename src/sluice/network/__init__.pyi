@@ -1,3 +1,4 @@
+from .ports import demand_free_port
 from .terms import (
     ExportedAttestation,
     Invitation,
@@ -14,6 +15,7 @@ __all__ = [
     "JoinRequest",
     "PlantCertificate",
     "TrainingRows",
+    "demand_free_port",
     "read_document",
     "write_document",
 ]

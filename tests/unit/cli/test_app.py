@@ -73,7 +73,7 @@ def test_an_interrupted_command_exits_with_130(
         raise interruption
 
     monkeypatch.setattr(rules, "load_rules", interrupted)
-    seen = sluice("rules", "show", "rules.json", "--json")
+    seen = sluice("rules", "show", __file__, "--json")
     assert (seen.code, seen.out) == (130, "")
     assert seen.err.strip() == "sluice: interrupted"
 

@@ -106,7 +106,7 @@ def test_each_error_has_its_exit_code(
     sluice: Run, monkeypatch: pytest.MonkeyPatch, error: type[SluiceError], code: int
 ) -> None:
     raising(monkeypatch, error("the reason"))
-    seen = sluice("rules", "show", "rules.json", "--json")
+    seen = sluice("rules", "show", __file__, "--json")
     assert (seen.code, seen.err) == (code, "sluice: the reason\n")
     if code == 3:
         assert seen.json == {"refused": True, "reason": "the reason", "step": None}
@@ -121,7 +121,7 @@ def test_a_missing_package_is_told_with_its_extra(
     sluice: Run, monkeypatch: pytest.MonkeyPatch, extra: str, package: str
 ) -> None:
     raising(monkeypatch, ModuleNotFoundError("no", name=f"{package}.inner"))
-    seen = sluice("rules", "show", "rules.json")
+    seen = sluice("rules", "show", __file__)
     assert (seen.code, seen.out) == (2, "")
     assert f"needs the package {package!r}" in seen.err
     assert f"pip install 'sluice-fl[{extra}]'" in seen.err
@@ -141,7 +141,7 @@ def test_a_bug_exits_1_with_one_line(
 ) -> None:
     monkeypatch.delenv("SLUICE_DEBUG", raising=False)
     raising(monkeypatch, error)
-    seen = sluice("rules", "show", "rules.json", "--json")
+    seen = sluice("rules", "show", __file__, "--json")
     assert (seen.code, seen.out, seen.err.count("\n")) == (1, "", 1)
     assert seen.err.startswith(f"sluice: a bug in Sluice: {line}")
 
@@ -149,7 +149,7 @@ def test_a_bug_exits_1_with_one_line(
 def test_a_bug_is_traced_when_asked(sluice: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_DEBUG", "1")
     raising(monkeypatch, KeyError("dL1"))
-    assert "Traceback" in sluice("rules", "show", "rules.json").err
+    assert "Traceback" in sluice("rules", "show", __file__).err
 
 
 @pytest.mark.parametrize(("returned", "code"), [(None, 0), (3, 3), ("done", 0)])

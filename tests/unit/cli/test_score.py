@@ -124,7 +124,7 @@ def test_the_page_needs_no_network_and_alone_no_other_file(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--model", "nowhere.safetensors"), "nowhere.safetensors cannot be used: No such file"),
+        (("--model", "nowhere.safetensors"), "nowhere.safetensors cannot be read: No such file"),
         (("--out", "scores.xlsx"), "--out is 'scores.xlsx'; scores are a table, so it must end in"),
         (("--every", "2"), "the model reads one every 60 s"),
         (("--html", "no/such/folder/x.html"), "cannot write"),

@@ -44,7 +44,9 @@ from sluice.cli.options import (
     open_gate,
     refuse_overwriting,
 )
+from sluice.cli.paths import reads_file, reads_folder, reads_record, writes_file, writes_folder
 from sluice.errors import VerificationError
+from sluice.files import demand_room
 
 __all__ = ["app"]
 
@@ -53,16 +55,38 @@ app = typer.Typer(
     help="Prove that a batch satisfies its plant's rules without showing readings.",
 )
 
-BatchPath = Annotated[Path, typer.Argument(metavar="BATCH", help="The batch's file or folder.")]
-KeysPath = Annotated[Path, typer.Option("--keys", help="The folder written by 'attest setup'.")]
-CommitPath = Annotated[Path, typer.Option("--commit", help="The commitment to the batch.")]
+BatchPath = Annotated[
+    Path,
+    typer.Argument(metavar="BATCH", help="The batch's file or folder.", click_type=reads_record()),
+]
+KeysPath = Annotated[
+    Path,
+    typer.Option(
+        "--keys",
+        help="The folder written by 'attest setup'.",
+        click_type=reads_folder("a key folder"),
+    ),
+]
+CommitPath = Annotated[
+    Path,
+    typer.Option(
+        "--commit", help="The commitment to the batch.", click_type=reads_file("a commitment")
+    ),
+]
 Rows = Annotated[str | None, typer.Option("--rows", help="Use only rows A:B; B is excluded.")]
 
 
 @app.command()
 def setup(
-    rules: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
-    out_path: Annotated[Path, typer.Option("--out", help="The key folder to write.")],
+    rules: Annotated[
+        Path,
+        typer.Option(
+            "--rules", help="The plant's rules file.", click_type=reads_file("a rules file")
+        ),
+    ],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The key folder to write.", click_type=writes_folder())
+    ],
     policy: PolicyName = None,
     system: Annotated[
         SystemName,
@@ -100,6 +124,7 @@ def setup(
     Example: [bold]sluice attest setup --rules rules.json --out keys/[/bold]
     """
     gate = open_gate(rules, policy, allow_empty=False)
+    demand_room(out_path)
     with working("deriving the circuit", quiet=quiet or json):
         if system is SystemName.SAMPLED:
             most = rows or SAMPLED_ROWS
@@ -139,7 +164,9 @@ def setup(
 def commit(
     batch: BatchPath,
     keys: KeysPath,
-    out_path: Annotated[Path, typer.Option("--out", help="The commitment to write.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The commitment to write.", click_type=writes_file())
+    ],
     federation: Annotated[str, typer.Option(help="The federation's id.")] = FEDERATION,
     client: Annotated[str, typer.Option(help="This plant's id in the federation.")] = CLIENT,
     rows: Rows = None,
@@ -189,7 +216,9 @@ def prove(
     batch: BatchPath,
     keys: KeysPath,
     commit: CommitPath,
-    out_path: Annotated[Path, typer.Option("--out", help="The proof to write.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The proof to write.", click_type=writes_file())
+    ],
     challenge: ChallengePath = None,
     rows: Rows = None,
     plant: PlantPath = None,
@@ -207,6 +236,7 @@ def prove(
     """
     folder = open_keys(keys)
     refuse_overwriting(out_path, batch, commit)
+    demand_room(out_path)
     raw_challenge = read_challenge(folder, challenge)
     committed = Committed.load(commit, folder.client_key(), folder.system, folder.circuit)
     loaded = read_batch(
@@ -231,11 +261,15 @@ def prove(
 
 @app.command()
 def verify(
-    proof: Annotated[Path, typer.Argument(metavar="PROOF", help="The proof.")],
+    proof: Annotated[
+        Path, typer.Argument(metavar="PROOF", help="The proof.", click_type=reads_file("a proof"))
+    ],
     keys: KeysPath,
     commit: CommitPath,
     challenge: ChallengePath = None,
-    log: Annotated[Path | None, typer.Option(help="The federation's log.")] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="The federation's log.", click_type=reads_file("a log"))
+    ] = None,
     json: Json = False,
 ) -> None:
     """Verify a proof against its commitment; exit 0 if it is valid, 3 if it is not.

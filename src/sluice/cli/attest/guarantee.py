@@ -25,6 +25,7 @@ from sluice.attestation.systems.sampled import (
     violation_budget,
 )
 from sluice.cli.console import Json, emit, out, table
+from sluice.cli.paths import reads_file
 from sluice.invariants import RuleSet, load_rules
 
 __all__ = ["guarantee_of", "sampling_of", "show_guarantee"]
@@ -60,7 +61,12 @@ def guarantee_of(
         ),
     ] = None,
     rules_path: Annotated[
-        Path | None, typer.Option("--rules", help="Derive rates and budgets from these rules.")
+        Path | None,
+        typer.Option(
+            "--rules",
+            help="Derive rates and budgets from these rules.",
+            click_type=reads_file("a rules file"),
+        ),
     ] = None,
     clean: Annotated[
         float | None,

@@ -21,6 +21,7 @@ from sluice.attestation.systems.sampled import Sampled, SampledClaim, export, wr
 from sluice.cli.attest.proofs import open_keys, read_bounded
 from sluice.cli.console import Json, emit, out
 from sluice.cli.options import refuse_overwriting
+from sluice.cli.paths import reads_file, reads_folder, writes_file, writes_folder
 from sluice.errors import SettingError
 from sluice.files import atomically
 
@@ -32,7 +33,12 @@ __all__ = [
 ]
 
 ChallengePath = Annotated[
-    Path | None, typer.Option("--challenge", help="The coordinator's challenge (sampled only).")
+    Path | None,
+    typer.Option(
+        "--challenge",
+        help="The coordinator's challenge (sampled only).",
+        click_type=reads_file("a challenge"),
+    ),
 ]
 
 
@@ -43,9 +49,23 @@ class ExportFormat(StrEnum):
 
 
 def challenge(
-    commit: Annotated[Path, typer.Argument(metavar="COMMIT", help="The commitment.")],
-    keys: Annotated[Path, typer.Option("--keys", help="The folder written by 'attest setup'.")],
-    out_path: Annotated[Path, typer.Option("--out", help="The challenge to write.")],
+    commit: Annotated[
+        Path,
+        typer.Argument(
+            metavar="COMMIT", help="The commitment.", click_type=reads_file("a commitment")
+        ),
+    ],
+    keys: Annotated[
+        Path,
+        typer.Option(
+            "--keys",
+            help="The folder written by 'attest setup'.",
+            click_type=reads_folder("a key folder"),
+        ),
+    ],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The challenge to write.", click_type=writes_file())
+    ],
     json: Json = False,
 ) -> None:
     """Draw a coordinator's nonce for a commitment; the nonce decides which rows are proven.
@@ -78,11 +98,32 @@ def challenge(
 
 
 def export_proof(
-    proof: Annotated[Path, typer.Argument(metavar="PROOF", help="The proof.")],
-    keys: Annotated[Path, typer.Option("--keys", help="The folder written by 'attest setup'.")],
-    commit: Annotated[Path, typer.Option("--commit", help="The commitment to the batch.")],
-    challenge: Annotated[Path, typer.Option("--challenge", help="The coordinator's challenge.")],
-    out_path: Annotated[Path, typer.Option("--out", help="The folder to write.")],
+    proof: Annotated[
+        Path, typer.Argument(metavar="PROOF", help="The proof.", click_type=reads_file("a proof"))
+    ],
+    keys: Annotated[
+        Path,
+        typer.Option(
+            "--keys",
+            help="The folder written by 'attest setup'.",
+            click_type=reads_folder("a key folder"),
+        ),
+    ],
+    commit: Annotated[
+        Path,
+        typer.Option(
+            "--commit", help="The commitment to the batch.", click_type=reads_file("a commitment")
+        ),
+    ],
+    challenge: Annotated[
+        Path,
+        typer.Option(
+            "--challenge", help="The coordinator's challenge.", click_type=reads_file("a challenge")
+        ),
+    ],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The folder to write.", click_type=writes_folder())
+    ],
     format_: Annotated[
         ExportFormat, typer.Option("--format", help="The format of the exported files.")
     ] = ExportFormat.SNARKJS,

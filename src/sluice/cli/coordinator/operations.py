@@ -11,6 +11,7 @@ from sluice.attestation.messages import instant
 from sluice.cli.console import Json, emit, out, table, warn
 from sluice.cli.coordinator.setup import Folder, app
 from sluice.cli.coordinator.waivers import interval_of, waiver_line, waiver_payloads
+from sluice.cli.paths import reads_file, writes_file
 from sluice.errors import SettingError, VerificationError
 from sluice.files import atomically, read_bounded
 
@@ -193,7 +194,10 @@ def waive(
     reason: Annotated[str, typer.Option(help="Why; every reader of the log can see it.")],
     days: Annotated[float, typer.Option(min=0, help="Days until the waiver expires.")] = 30,
     out_path: Annotated[
-        Path, typer.Option("--out", help="The waiver to write, for approvers to sign.")
+        Path,
+        typer.Option(
+            "--out", help="The waiver to write, for approvers to sign.", click_type=writes_file()
+        ),
     ] = Path("waiver.json"),
     json: Json = False,
 ) -> None:
@@ -229,7 +233,10 @@ def shadow(
     reason: Annotated[str, typer.Option(help="Why; every reader of the log can see it.")],
     days: Annotated[float, typer.Option(min=0, help="Days until the gate is enforced again.")] = 14,
     out_path: Annotated[
-        Path, typer.Option("--out", help="The order to write, for approvers to sign.")
+        Path,
+        typer.Option(
+            "--out", help="The order to write, for approvers to sign.", click_type=writes_file()
+        ),
     ] = Path("shadow.json"),
     json: Json = False,
 ) -> None:
@@ -276,17 +283,31 @@ def recover(
     folder: Folder,
     log: Annotated[
         list[Path] | None,
-        typer.Option(help="A plant's copy of the log ('sluice plant export-log'); repeatable."),
+        typer.Option(
+            help="A plant's copy of the log ('sluice plant export-log'); repeatable.",
+            click_type=reads_file("a log"),
+        ),
     ] = None,
     recovery: Annotated[
-        Path | None, typer.Option(help="The recovery to which plants have consented.")
+        Path | None,
+        typer.Option(
+            help="The recovery to which plants have consented.", click_type=reads_file("a recovery")
+        ),
     ] = None,
     consent: Annotated[
         list[Path] | None,
-        typer.Option(help="A plant's consent ('sluice plant consent'); may be repeated."),
+        typer.Option(
+            help="A plant's consent ('sluice plant consent'); may be repeated.",
+            click_type=reads_file("a consent"),
+        ),
     ] = None,
     out_path: Annotated[
-        Path, typer.Option("--out", help="The recovery to write, for plants to consent to.")
+        Path,
+        typer.Option(
+            "--out",
+            help="The recovery to write, for plants to consent to.",
+            click_type=writes_file(),
+        ),
     ] = Path("recovery.json"),
     json: Json = False,
 ) -> None:
@@ -378,7 +399,10 @@ def rotate(
         str | None, typer.Option(help="Replace this plant's certificate; needs --out.")
     ] = None,
     out_path: Annotated[
-        Path | None, typer.Option("--out", help="The file with the plant's new certificate.")
+        Path | None,
+        typer.Option(
+            "--out", help="The file with the plant's new certificate.", click_type=writes_file()
+        ),
     ] = None,
     revoke: Annotated[
         bool,
@@ -440,7 +464,9 @@ def rotate(
 @app.command(name="export-log")
 def export_log(
     folder: Folder,
-    out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The file to write.", click_type=writes_file())
+    ],
     json: Json = False,
 ) -> None:
     """Verify the whole log and write a copy, with its signed head, that others can verify.

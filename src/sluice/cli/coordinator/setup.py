@@ -12,7 +12,16 @@ from sluice.attestation.systems import SystemName
 from sluice.cli.attest import warn_if_unsafe
 from sluice.cli.console import Json, Quiet, emit, out, working
 from sluice.cli.options import open_record, range_of
+from sluice.cli.paths import (
+    PolicyPath,
+    reads_file,
+    reads_folder,
+    reads_record,
+    writes_file,
+    writes_folder,
+)
 from sluice.errors import SettingError
+from sluice.files import demand_room
 
 __all__ = ["app"]
 
@@ -20,7 +29,18 @@ app = typer.Typer(
     no_args_is_help=True, help="Run a federation between sites: the coordinator's commands."
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The coordinator's folder.")]
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FOLDER",
+        help="The coordinator's folder.",
+        click_type=reads_folder("a coordinator's folder"),
+    ),
+]
+NewFolder = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="The coordinator's folder.", click_type=writes_folder()),
+]
 NoProxy = Annotated[
     bool,
     typer.Option("--no-proxy", help="Do not start nginx; you run it with the files in proxy/."),
@@ -37,10 +57,13 @@ Shadow = Annotated[
 
 @app.command()
 def init(
-    folder: Folder,
+    folder: NewFolder,
     reference: Annotated[
         Path,
-        typer.Option(help="The coordinator's own clean record; it sets scaling and threshold."),
+        typer.Option(
+            help="The coordinator's own clean record; it sets scaling and threshold.",
+            click_type=reads_record(),
+        ),
     ],
     name: Annotated[str, typer.Option(help="The federation's name.")] = "federation",
     rows: Annotated[
@@ -62,7 +85,9 @@ def init(
             help="The filter's port, on loopback; default: the one after --link-port.",
         ),
     ] = None,
-    policy: Annotated[str, typer.Option(help="paper, hardened or a policy file.")] = "hardened",
+    policy: Annotated[
+        str, typer.Option(help="paper, hardened or a policy file.", click_type=PolicyPath())
+    ] = "hardened",
     system: Annotated[
         SystemName,
         typer.Option(help="Proof system; unsafe reveals every row and is for tests only."),
@@ -140,13 +165,14 @@ def init(
     warn_if_unsafe(system)
     if folder.exists() and any(folder.iterdir()):
         raise SettingError(f"{folder} is not empty; name a new folder for the federation")
-    record = open_record(reference, every=every)
-    start, stop = range_of(rows, record, option="--rows") if rows else (0, len(record))
     handed_over = None if approver else folder.with_name(f"{folder.name}.approver.key")
     own = SigningKey.generate()  # used only without --approver
     approvers = [read_approver(each) for each in approver or []] or [own.public]
     if handed_over and handed_over.exists():
         raise SettingError(f"{handed_over} exists and may be in use; choose another folder's name")
+    demand_room(folder)
+    record = open_record(reference, every=every)
+    start, stop = range_of(rows, record, option="--rows") if rows else (0, len(record))
     plan = FederationPlan(
         federation=name,
         host=host,
@@ -210,7 +236,9 @@ def init(
 def invite(
     folder: Folder,
     plant: Annotated[str, typer.Argument(help="The plant's name.")],
-    out_path: Annotated[Path, typer.Option("--out", help="The invitation's file.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The invitation's file.", click_type=writes_file())
+    ],
     days: Annotated[float, typer.Option(min=0, help="Days until the invitation expires.")] = 14,
     json: Json = False,
 ) -> None:
@@ -241,12 +269,16 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            help="A request.json, an exported attestation, a waiver, a shadow order or a new key."
+            help="A request.json, an exported attestation, a waiver, a shadow order or a new key.",
+            click_type=reads_file("a file of the federation"),
         ),
     ],
     approval: Annotated[
         list[Path] | None,
-        typer.Option(help="An approval of the file; may be repeated ('sluice rules approve')."),
+        typer.Option(
+            help="An approval of the file; may be repeated ('sluice rules approve').",
+            click_type=reads_file("an approval"),
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -298,6 +330,7 @@ def run(
 
     signal.signal(signal.SIGTERM, _stop)
     site = CoordinatorFolder(folder)
+    demand_room(folder)
     terms, store = site.terms, CoordinatorStore(site.base)
     report = _Progress(quiet=quiet or json)
     report(f"starting Flower, the filter and the proxy at {terms.host}:{terms.port}")

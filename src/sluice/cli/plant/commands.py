@@ -22,9 +22,16 @@ from sluice.cli.console import (
     working,
 )
 from sluice.cli.options import open_record, range_of
+from sluice.cli.paths import (
+    reads_file,
+    reads_folder,
+    reads_record,
+    writes_file,
+    writes_folder,
+)
 from sluice.cli.plant.gain import clean_rows, gain_of, show_gain, show_simulated
 from sluice.errors import SettingError
-from sluice.files import read_bounded, read_text
+from sluice.files import demand_room, read_bounded, read_text
 from sluice.invariants import LARGEST_RULES, load_rules
 from sluice.plugins import load_one
 
@@ -34,7 +41,12 @@ app = typer.Typer(
     no_args_is_help=True, help="Take part in a federation between sites: a plant's commands."
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The plant's folder.")]
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FOLDER", help="The plant's folder.", click_type=reads_folder("a plant's folder")
+    ),
+]
 RevealRows = Annotated[
     bool,
     typer.Option(
@@ -45,10 +57,26 @@ RevealRows = Annotated[
 
 @app.command()
 def join(
-    invitation: Annotated[Path, typer.Argument(help="The coordinator's invitation.")],
-    record: Annotated[Path, typer.Option(help="The plant's record; it never leaves the plant.")],
-    rules: Annotated[Path, typer.Option(help="The plant's own rules file.")],
-    out_path: Annotated[Path, typer.Option("--out", help="The plant's folder to create.")],
+    invitation: Annotated[
+        Path,
+        typer.Argument(
+            help="The coordinator's invitation.", click_type=reads_file("an invitation")
+        ),
+    ],
+    record: Annotated[
+        Path,
+        typer.Option(
+            help="The plant's record; it never leaves the plant.", click_type=reads_record()
+        ),
+    ],
+    rules: Annotated[
+        Path,
+        typer.Option(help="The plant's own rules file.", click_type=reads_file("a rules file")),
+    ],
+    out_path: Annotated[
+        Path,
+        typer.Option("--out", help="The plant's folder to create.", click_type=writes_folder()),
+    ],
     rows: Annotated[str | None, typer.Option(help="Train only on rows A:B; B is excluded.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Keep every n-th row.")] = 1,
     reveal_rows: RevealRows = False,
@@ -95,11 +123,17 @@ def check(
         ),
     ] = None,
     attacks: Annotated[
-        Path | None, typer.Option(help="A record of this plant with labelled attacks.")
+        Path | None,
+        typer.Option(
+            help="A record of this plant with labelled attacks.", click_type=reads_record()
+        ),
     ] = None,
     approval: Annotated[
         list[Path] | None,
-        typer.Option(help="An approver's approval of the rules (repeatable), to check it too."),
+        typer.Option(
+            help="An approver's approval of the rules (repeatable), to check it too.",
+            click_type=reads_file("an approval"),
+        ),
     ] = None,
     simulate: Annotated[
         bool,
@@ -204,6 +238,7 @@ def run(
     if not quiet:
         logging.getLogger("sluice.plant").setLevel(logging.INFO)
     plant = PlantFolder(folder)
+    demand_room(folder)
     agent, node = plant.agent(reveal_rows=reveal_rows), node_of(plant)
     if not quiet:
         typer.echo(f"sluice: {agent.name} connects to {node.proxy}", err=True)
@@ -219,7 +254,12 @@ def run(
 @app.command()
 def model(
     folder: Folder,
-    out_path: Annotated[Path, typer.Option("--out", help="The detector to write (.safetensors).")],
+    out_path: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="The detector to write (.safetensors).", click_type=writes_file()
+        ),
+    ],
     clean: Annotated[
         str | None,
         typer.Option(
@@ -228,7 +268,10 @@ def model(
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option(help="A record of clean rows of this plant to use in place of its own."),
+        typer.Option(
+            help="A record of clean rows of this plant to use in place of its own.",
+            click_type=reads_record(),
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -288,7 +331,10 @@ def renew(
     folder: Folder,
     rows: Annotated[str, typer.Option(help="The new rows A:B to attest and train on.")],
     record: Annotated[
-        Path | None, typer.Option(help="The record of these rows; default: the current one.")
+        Path | None,
+        typer.Option(
+            help="The record of these rows; default: the current one.", click_type=reads_record()
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -317,7 +363,13 @@ def renew(
 @app.command()
 def rotate(
     folder: Folder,
-    file: Annotated[Path, typer.Argument(help="The coordinator's file with the certificate.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The coordinator's file with the certificate.",
+            click_type=reads_file("a certificate's file"),
+        ),
+    ],
     json: Json = False,
 ) -> None:
     """Install a new certificate that the coordinator has sent; start the plant again after it.
@@ -373,7 +425,9 @@ def status(folder: Folder, json: Json = False) -> None:
 @app.command()
 def export(
     folder: Folder,
-    out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The file to write.", click_type=writes_file())
+    ],
     reveal_rows: RevealRows = False,
     json: Json = False,
 ) -> None:
@@ -402,7 +456,9 @@ def export(
 @app.command(name="export-log")
 def export_log(
     folder: Folder,
-    out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The file to write.", click_type=writes_file())
+    ],
     json: Json = False,
 ) -> None:
     """Write this plant's verified copy of the log, to compare it with another plant's copy.
@@ -425,8 +481,13 @@ def export_log(
 @app.command()
 def consent(
     folder: Folder,
-    recovery: Annotated[Path, typer.Argument(help="The coordinator's recovery.")],
-    out_path: Annotated[Path, typer.Option("--out", help="The consent to write.")],
+    recovery: Annotated[
+        Path,
+        typer.Argument(help="The coordinator's recovery.", click_type=reads_file("a recovery")),
+    ],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The consent to write.", click_type=writes_file())
+    ],
     json: Json = False,
 ) -> None:
     """Consent that a coordinator restored from a backup continues from an earlier model.
@@ -456,7 +517,10 @@ def consent(
 @app.command(name="new-key")
 def new_key(
     folder: Folder,
-    out_path: Annotated[Path, typer.Option("--out", help="The signed replacement to write.")],
+    out_path: Annotated[
+        Path,
+        typer.Option("--out", help="The signed replacement to write.", click_type=writes_file()),
+    ],
     json: Json = False,
 ) -> None:
     """Make a new signing key; the plant uses it once the coordinator has imported the file.

@@ -25,9 +25,12 @@ from sluice.cli import (
     open_gate,
     open_record,
     out,
+    reads_file,
+    reads_record,
     refuse_overwriting,
     table,
     working,
+    writes_file,
 )
 from sluice.errors import SettingError
 from sluice.lab.attacks import DATA_ATTACKS, SHARE, Means, RollLasting
@@ -57,14 +60,24 @@ def attack(
     ],
     record: RecordPath,
     out_path: Annotated[
-        Path, typer.Option("--out", help="The file to write; its suffix selects the format.")
+        Path,
+        typer.Option(
+            "--out",
+            help="The file to write; its suffix selects the format.",
+            click_type=writes_file(),
+        ),
     ],
     rules: Annotated[
-        Path | None, typer.Option(help="Rules to count violating rows with, and to project onto.")
+        Path | None,
+        typer.Option(
+            help="Rules to count violating rows with, and to project onto.",
+            click_type=reads_file("a rules file"),
+        ),
     ] = None,
     policy: PolicyName = None,
     target: Annotated[
-        Path | None, typer.Option(help="A record with labelled attacks, to replay.")
+        Path | None,
+        typer.Option(help="A record with labelled attacks, to replay.", click_type=reads_record()),
     ] = None,
     share: Annotated[
         float | None,
@@ -97,10 +110,6 @@ def attack(
     _refuse_unused(name, {"--target": target, "--share": share, "--roll-seconds": roll_seconds})
     layout = layout_for(out_path)
     refuse_overwriting(out_path, record, target, rules, plant, Path(policy) if policy else None)
-    if not out_path.parent.is_dir():
-        raise SettingError(
-            f"cannot write {out_path}: there is no folder {out_path.parent}; create it first"
-        )
     gate = _gate(rules, policy, allow_empty=allow_empty)
     with working(f"reading {record}", quiet=quiet):
         clean = open_record(

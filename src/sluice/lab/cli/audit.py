@@ -26,8 +26,11 @@ from sluice.cli import (
     open_gate,
     open_record,
     range_of,
+    reads_file,
+    reads_record,
     refuse_without_page,
     working,
+    writes_file,
 )
 from sluice.lab import audits
 from sluice.lab.audits import Progress as AuditProgress
@@ -53,13 +56,19 @@ app = typer.Typer(
     no_args_is_help=True, help="Measure which fabrications and attacks a plant's rules detect."
 )
 
-RulesPath = Annotated[Path, typer.Option("--rules", help="The plant's rules file.")]
+RulesPath = Annotated[
+    Path,
+    typer.Option("--rules", help="The plant's rules file.", click_type=reads_file("a rules file")),
+]
 Batches = Annotated[int, typer.Option(min=1, help="Number of batches of each kind.")]
 Size = Annotated[int, typer.Option(min=12, help="Rows per batch.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 RowRange = Annotated[str | None, typer.Option("--rows", help="Audit only rows A:B; B is excluded.")]
 FigurePath = Annotated[
-    Path | None, typer.Option("--figure", help="Write the table as a figure, .png or .html.")
+    Path | None,
+    typer.Option(
+        "--figure", help="Write the table as a figure, .png or .html.", click_type=writes_file()
+    ),
 ]
 
 
@@ -117,11 +126,18 @@ def separation(
 @app.command()
 def coverage(
     record: Annotated[
-        Path, typer.Argument(metavar="LABELLED", help="A record with labelled attacks.")
+        Path,
+        typer.Argument(
+            metavar="LABELLED", help="A record with labelled attacks.", click_type=reads_record()
+        ),
     ],
     rules: RulesPath,
     compare: Annotated[
-        Path | None, typer.Option(help="A second rules file to compare with the first.")
+        Path | None,
+        typer.Option(
+            help="A second rules file to compare with the first.",
+            click_type=reads_file("a rules file"),
+        ),
     ] = None,
     policy: PolicyName = None,
     rows: RowRange = None,
@@ -174,7 +190,10 @@ def ablation(
     record: RecordPath,
     rules: RulesPath,
     labelled: Annotated[
-        Path | None, typer.Option(help="A record with labelled attacks, to audit coverage too.")
+        Path | None,
+        typer.Option(
+            help="A record with labelled attacks, to audit coverage too.", click_type=reads_record()
+        ),
     ] = None,
     policy: PolicyName = None,
     batches: Batches = 200,

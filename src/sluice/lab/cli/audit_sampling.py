@@ -20,6 +20,8 @@ from sluice.cli import (
     open_gate,
     open_record,
     out,
+    reads_file,
+    reads_record,
     table,
     working,
 )
@@ -32,9 +34,17 @@ __all__ = ["sampling"]
 
 def sampling(
     record: RecordPath,
-    rules: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
+    rules: Annotated[
+        Path,
+        typer.Option(
+            "--rules", help="The plant's rules file.", click_type=reads_file("a rules file")
+        ),
+    ],
     target: Annotated[
-        Path | None, typer.Option(help="A record with labelled attacks, to replay and project.")
+        Path | None,
+        typer.Option(
+            help="A record with labelled attacks, to replay and project.", click_type=reads_record()
+        ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Rows to draw.")] = 32,
     violations: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli import Json, Quiet, emit, out, working
+from sluice.cli import Json, Quiet, emit, out, working, writes_file
 from sluice.lab.plants import simulate
 from sluice.telemetry import FileLayout, layout_for, write
 
@@ -28,7 +28,9 @@ def make(
     plant: Annotated[
         str, typer.Argument(help="line, treatment, or network:NAME (see 'data list').")
     ],
-    out_path: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The file to write.", click_type=writes_file())
+    ],
     days: Annotated[
         float | None, typer.Option(help="Days to simulate; default: see 'data list'.")
     ] = None,

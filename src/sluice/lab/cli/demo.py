@@ -15,10 +15,11 @@ import typer
 
 from sluice.admission import Gate, HardenedPolicy
 from sluice.attestation.systems import circuit_for, find_system
-from sluice.cli import Json, Quiet, SelfContained, counted, emit, working
+from sluice.cli import Json, Quiet, SelfContained, counted, emit, working, writes_folder
 from sluice.detector import Descent
 from sluice.errors import SettingError
 from sluice.federation import Attestor, ProofGate
+from sluice.files import demand_room
 from sluice.invariants import Profile
 from sluice.invariants.mining import mine
 from sluice.lab.cli.demo_page import Attempt, Story, payload, show, write_page
@@ -73,7 +74,9 @@ class FinishedScores:
 
 
 def demo(
-    out_dir: Annotated[Path, typer.Option("--out", help="Folder for the report.")] = Path("demo"),
+    out_dir: Annotated[
+        Path, typer.Option("--out", help="Folder for the report.", click_type=writes_folder())
+    ] = Path("demo"),
     fast: Annotated[
         bool, typer.Option("--fast", help="Use a shorter record and fewer rounds.")
     ] = False,
@@ -92,6 +95,7 @@ def demo(
         out_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(f"cannot make the folder {out_dir}: {error.strerror}") from None
+    demand_room(out_dir)
     story = _run(FAST if fast else WHOLE, seed=seed, quiet=quiet or json)
     report = out_dir / "report.html"
     with working(f"drawing {report}", quiet=quiet or json):

@@ -2,6 +2,8 @@
 
 import hashlib
 import json as jsonlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,12 +16,27 @@ from sluice.admission import Gate, default_policy, read_policy
 from sluice.aggregation import RULES
 from sluice.attestation.systems import find_system
 from sluice.attestation.systems.sampled import Sampling, violation_budget
-from sluice.cli import Json, Quiet, counted, emit, known, open_record, out, table, warn, working
+from sluice.cli import (
+    Json,
+    PolicyPath,
+    Quiet,
+    counted,
+    emit,
+    known,
+    open_record,
+    out,
+    reads_file,
+    reads_record,
+    table,
+    warn,
+    working,
+    writes_folder,
+)
 from sluice.detector import Descent, DetectorKind, detector_names, save_detector
 from sluice.errors import SettingError
 from sluice.evaluation import Unlabelled
 from sluice.federation import CheckpointFile, DrawnRows, Federated, Keyless, Proofs
-from sluice.files import atomically
+from sluice.files import alone_in, atomically, demand_room, public_folder
 from sluice.invariants import Profile, RuleSet, load_rules
 from sluice.invariants.mining import mine
 from sluice.lab.plants import simulate
@@ -64,23 +81,32 @@ def federate(
         str,
         typer.Option("--plant", help="A clean record, or a simulated plant (see 'data list')."),
     ],
-    out_dir: Annotated[Path, typer.Option("--out", help="Folder for model and result.")],
+    out_dir: Annotated[
+        Path, typer.Option("--out", help="Folder for model and result.", click_type=writes_folder())
+    ],
     test: Annotated[
         Path | None,
-        typer.Option(help="The labelled record to measure on; simulated plants need none."),
+        typer.Option(
+            help="The labelled record to measure on; simulated plants need none.",
+            click_type=reads_record(),
+        ),
     ] = None,
     unlabelled: Annotated[
         Unlabelled, typer.Option(help="How unlabelled rows of the test record are counted.")
     ] = Unlabelled.EXCLUDE,
     rules: Annotated[
         Path | None,
-        typer.Option(help="Rules of the gate; default: mined from the record's first part."),
+        typer.Option(
+            help="Rules of the gate; default: mined from the record's first part.",
+            click_type=reads_file("a rules file"),
+        ),
     ] = None,
     policy: Annotated[
         str | None,
         typer.Option(
             help="paper, hardened or a policy file; default: hardened if the rules support it, "
-            "else paper."
+            "else paper.",
+            click_type=PolicyPath(),
         ),
     ] = None,
     rule: Annotated[str, typer.Option(help=f"Aggregation rule: {', '.join(RULES)}.")] = "fedavg",
@@ -145,32 +171,32 @@ def federate(
         detector=detector,
         descent=Descent(epochs=epochs, batch=batch),
     )
-    with working("opening the records", quiet=quiet):
-        records = _open(plant, test, days=days, every=every)
-    shared = scenario(records.clean, records.test, setup=setup, seed=seed)
-    if proof is ProofChoice.SAMPLED and policy is None:
-        policy = "paper"  # the only policy that sampled proofs support
-    gate = _gate(shared, rules, policy, quiet=quiet)
-    own = gate.gate if gate.gate.policy.integers else None
-    trial = Trial(
-        contributions=Contributions(shared, own=own),
-        gate=gate,
-        proofs=_proofs(proof, out_dir, gate.gate, samples=samples),
-    )
-    proving = " and proofs" if trial.proofs and MODES[mode].gated else ""
-    with working(f"preparing the clients' batches{proving}", quiet=quiet):
-        plan = trial.plan(MODES[mode], attack)
-    _make(out_dir)
-    with counted("rounds", rounds * len(plan.groups), quiet=quiet) as tick:
-        finished = trial.run(
-            plan,
-            rule,
-            keeper=lambda at: _keeper(out_dir, at, trial, plan, rule),
-            on_round=lambda checkpoint: tick() if checkpoint.round else None,
+    with _claimed(out_dir):
+        with working("opening the records", quiet=quiet):
+            records = _open(plant, test, days=days, every=every)
+        shared = scenario(records.clean, records.test, setup=setup, seed=seed)
+        if proof is ProofChoice.SAMPLED and policy is None:
+            policy = "paper"  # the only policy that sampled proofs support
+        gate = _gate(shared, rules, policy, quiet=quiet)
+        own = gate.gate if gate.gate.policy.integers else None
+        trial = Trial(
+            contributions=Contributions(shared, own=own),
+            gate=gate,
+            proofs=_proofs(proof, out_dir, gate.gate, samples=samples),
         )
-    score = score_of(finished, trial, unlabelled=unlabelled)
-    result = result_of(trial, plan, rule, score)
-    _write(out_dir, result, finished)
+        proving = " and proofs" if trial.proofs and MODES[mode].gated else ""
+        with working(f"preparing the clients' batches{proving}", quiet=quiet):
+            plan = trial.plan(MODES[mode], attack)
+        with counted("rounds", rounds * len(plan.groups), quiet=quiet) as tick:
+            finished = trial.run(
+                plan,
+                rule,
+                keeper=lambda at: _keeper(out_dir, at, trial, plan, rule),
+                on_round=lambda checkpoint: tick() if checkpoint.round else None,
+            )
+        score = score_of(finished, trial, unlabelled=unlabelled)
+        result = result_of(trial, plan, rule, score)
+        _write(out_dir, result, finished)
     if json:
         emit(_payload(result, out_dir))
     else:
@@ -244,11 +270,20 @@ def _keeper(folder: Path, at: int, trial: Trial, plan: TrialPlan, rule: str) -> 
     return CheckpointFile(path=folder / f"{name}.safetensors", fingerprint=digest)
 
 
-def _make(folder: Path) -> None:
+@contextmanager
+def _claimed(folder: Path) -> Iterator[None]:
+    """Make the folder and lock it; remove it at the end if nothing was written to it."""
+    public_folder(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingError(f"cannot make the folder {folder}: {error.strerror}") from None
+        with alone_in(
+            folder,
+            f"another 'sluice federate' runs in {folder}; wait for it, or give another --out",
+        ):
+            demand_room(folder)
+            yield
+    finally:
+        with suppress(OSError):  # not empty
+            folder.rmdir()
 
 
 def _write(folder: Path, result: CellResult, finished: tuple[Federated, ...]) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli import Json, Quiet, emit, warn
+from sluice.cli import Json, Quiet, emit, reads_folder, warn, writes_folder
+from sluice.files import demand_room
 from sluice.lab.cli import grid_audit as lab_audit
 from sluice.lab.cli import grid_reading as lab_reading
 from sluice.lab.cli.grid_progress import LabView
@@ -30,7 +31,10 @@ GridName = Annotated[
 ]
 Data = Annotated[
     Path | None,
-    typer.Option(help="Folder of the records; default: $SLUICE_DATA, else the grid file's folder."),
+    typer.Option(
+        help="Folder of the records; default: $SLUICE_DATA, else the grid file's folder.",
+        click_type=reads_folder(),
+    ),
 ]
 Only = Annotated[
     list[str] | None, typer.Option(help="Select only cells of this record; may be repeated.")
@@ -62,7 +66,10 @@ def plan(grid: GridName, data: Data = None, only: Only = None, json: Json = Fals
 @app.command()
 def run(
     grid: GridName,
-    out_dir: Annotated[Path, typer.Option("--out", help="The results folder to create.")],
+    out_dir: Annotated[
+        Path,
+        typer.Option("--out", help="The results folder to create.", click_type=writes_folder()),
+    ],
     workers: Workers = None,
     data: Data = None,
     only: Only = None,
@@ -78,6 +85,7 @@ def run(
     Example: [bold]sluice lab run paper --only batadal --data data --out results[/bold]
     """
     planned = _planned(grid, data, only)
+    demand_room(out_dir)
     if not json:
         show_plan(planned)
     with LabView(describe, quiet=quiet or json) as view:
@@ -101,6 +109,7 @@ def resume(
 
     Example: [bold]sluice lab resume results[/bold]
     """
+    demand_room(results)
     with LabView(describe, quiet=quiet or json) as view:
         counts = resume_grid(
             results,

@@ -5,13 +5,18 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli import Json, SelfContained, emit, out
+from sluice.cli import Json, SelfContained, emit, out, reads_folder, writes_file, writes_folder
 from sluice.lab.cli.grid_words import payload, show_status
 from sluice.lab.results import ResultStore, under_way
 
 __all__ = ["Results", "export", "report", "status"]
 
-Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="A results folder.")]
+Results = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RESULTS", help="A results folder.", click_type=reads_folder("a results folder")
+    ),
+]
 
 
 def status(results: Results, json: Json = False) -> None:
@@ -32,7 +37,12 @@ def status(results: Results, json: Json = False) -> None:
 def export(
     results: Results,
     out_dir: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write to; default: the results folder.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Folder to write to; default: the results folder.",
+            click_type=writes_folder(),
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -57,12 +67,21 @@ def export(
 
 def report(
     results: Results,
-    out_file: Annotated[Path, typer.Option("--out", help="The HTML page to write.")],
+    out_file: Annotated[
+        Path, typer.Option("--out", help="The HTML page to write.", click_type=writes_file())
+    ],
     tables: Annotated[
-        Path | None, typer.Option(help="Also write the tables as CSV and LaTeX to this folder.")
+        Path | None,
+        typer.Option(
+            help="Also write the tables as CSV and LaTeX to this folder.",
+            click_type=writes_folder(),
+        ),
     ] = None,
     summary: Annotated[
-        Path | None, typer.Option(help="Also write a Markdown page with the same tables.")
+        Path | None,
+        typer.Option(
+            help="Also write a Markdown page with the same tables.", click_type=writes_file()
+        ),
     ] = None,
     self_contained: SelfContained = False,
     json: Json = False,

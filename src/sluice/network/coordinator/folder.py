@@ -31,7 +31,7 @@ from sluice.attestation.messages import REGISTRATIONS, SigningKey, instant
 from sluice.attestation.protocol import Agreement, ProtocolCoordinator
 from sluice.attestation.systems import circuit_for, find_system
 from sluice.errors import DocumentError, RefusedError, SettingError
-from sluice.files import atomically, private_folder, public_file, public_folder
+from sluice.files import alone_in, atomically, private_folder, public_file, public_folder
 from sluice.invariants import RuleSet, parse_rules
 from sluice.network.coordinator.store import CoordinatorStore, IssuedCertificate, Member
 from sluice.network.terms import (
@@ -207,11 +207,9 @@ class CoordinatorFolder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Lock the folder: no other process can run this federation or remove a plant from it."""
-        with public_file(self.folder / "running.lock").open("ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise SettingError(f"a coordinator runs in {self.folder}; stop it first") from None
+        with alone_in(
+            self.folder, f"a coordinator runs in {self.folder}; stop it first", keep=True
+        ):
             yield
 
     @contextmanager

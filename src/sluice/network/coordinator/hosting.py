@@ -25,6 +25,7 @@ from sluice.errors import SettingError
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.rotation import write_proxy
 from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.ports import demand_free_port
 from sluice.network.wire import (
     FlowerWire,
     Link,
@@ -89,6 +90,8 @@ class Supervisor:
 
 
 START_S = 120.0
+ENDING_S = 10.0
+"""For which the processes of a killed coordinator may still hold its ports."""
 
 
 @contextmanager
@@ -107,6 +110,7 @@ def hosted(
         key=site.certificate_key.resolve(),
         authority=site.authority.resolve(),
     )
+    _demand_free_ports(site, proxy=proxy)
     site.ensure_own_certificate(at=datetime.now(UTC))
     configuration = write_proxy(site)
     with ExitStack() as stack:
@@ -128,6 +132,20 @@ def hosted(
         stack.callback(wire.close)
         wire.enrol({member.name: member.node_key for member in store.members()})
         yield wire
+
+
+def _demand_free_ports(site: CoordinatorFolder, *, proxy: bool) -> None:
+    """Raise if another process uses a port that Flower, the filter or nginx will listen on."""
+    terms, changed = site.terms, "end that process, or write another port to"
+    wanted = [
+        ("Flower", "127.0.0.1", site.link_port, f"{changed} {site.folder / 'link.port'}"),
+        ("the filter", "127.0.0.1", site.filter_port, f"{changed} {site.folder / 'filter.port'}"),
+    ]
+    if proxy:
+        remedy = "end that process, or give --no-proxy if it is your own proxy"
+        wanted.append(("the proxy", terms.host, terms.port, remedy))
+    for whose, host, port, remedy in wanted:
+        demand_free_port(host, port, whose=whose, remedy=remedy, patience_s=ENDING_S)
 
 
 def wait_for_plants(wire: Wire, store: CoordinatorStore, *, seconds: float) -> frozenset[str]:

@@ -199,7 +199,7 @@ def test_bad_input_exits_2_and_writes_nothing(
 @pytest.mark.parametrize("read", ["clean.parquet", "labelled.parquet", "plant.csv"])
 def test_what_is_read_is_not_written_over(sluice: Run, folder: Path, read: str) -> None:
     path = folder / read
-    path.touch()
+    (folder / "plant.csv").touch()
     before = path.read_bytes()
     target = ("--target", folder / "labelled.parquet", "--plant", folder / "plant.csv")
     seen = attack(sluice, folder, "replay", path, *target)
