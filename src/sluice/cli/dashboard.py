@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from sluice.cli.options import open_record
-from sluice.cli.paths import reads_folder, reads_record
-from sluice.errors import SettingError
+from sluice.cli.paths import coordinators_folder, reads_record
 
 __all__ = ["dashboard"]
 
@@ -18,7 +17,7 @@ def dashboard(
         typer.Argument(
             metavar="FOLDER",
             help="The coordinator's folder.",
-            click_type=reads_folder("a coordinator's folder"),
+            click_type=coordinators_folder(),
         ),
     ],
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen on.")] = 8_080,
@@ -45,11 +44,6 @@ def dashboard(
     from sluice.network import demand_free_port
     from sluice.reports.dashboard import serve
 
-    if not (folder / "terms.json").exists():
-        raise SettingError(
-            f"{folder} is not a coordinator's folder: it has no terms.json; make one with "
-            "'sluice coordinator init'"
-        )
     demand_free_port(
         host, port, whose="the dashboard", remedy="give another --port, or end that process"
     )

@@ -21,6 +21,7 @@ __all__ = [
     "OutputPath",
     "PathKind",
     "PolicyPath",
+    "coordinators_folder",
     "reads_file",
     "reads_folder",
     "reads_record",
@@ -41,13 +42,15 @@ class PathKind(StrEnum):
 class InputPath(TyperPath):
     """A file or folder that the command reads: it exists, is of this kind and can be read.
 
-    A device or a pipe counts as a file. `noun` says in errors what the command expects.
+    A device or a pipe counts as a file. `noun` says in errors what the command expects; `holding`
+    is a file by which such a folder is known.
     """
 
-    def __init__(self, kind: PathKind, noun: str) -> None:
+    def __init__(self, kind: PathKind, noun: str, *, holding: str | None = None) -> None:
         super().__init__()
         self.kind = kind
         self.noun = noun
+        self.holding = holding
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -68,6 +71,9 @@ class InputPath(TyperPath):
         if not _permitted(text, os.R_OK | (os.X_OK if folder else 0)):
             remedy = "ask its owner for permission"
             raise self._refusal(text, errno.EACCES, "is closed to you", remedy, param)
+        if self.holding and not Path(text, self.holding).exists():
+            found = f"has no {self.holding}"
+            raise self._refusal(text, errno.ENOENT, found, "name another folder", param)
         return super().convert(value, param, ctx)
 
     def _refusal(
@@ -168,9 +174,14 @@ def reads_file(noun: str = PathKind.FILE.value) -> InputPath:
     return InputPath(PathKind.FILE, noun)
 
 
-def reads_folder(noun: str = PathKind.FOLDER.value) -> InputPath:
+def reads_folder(noun: str = PathKind.FOLDER.value, *, holding: str | None = None) -> InputPath:
     """Return the type of a folder that a command reads, or in which it works."""
-    return InputPath(PathKind.FOLDER, noun)
+    return InputPath(PathKind.FOLDER, noun, holding=holding)
+
+
+def coordinators_folder() -> InputPath:
+    """Return the type of the folder that 'sluice coordinator init' has made."""
+    return reads_folder("a coordinator's folder", holding="terms.json")
 
 
 def reads_record(noun: str = "a record's file or folder") -> InputPath:

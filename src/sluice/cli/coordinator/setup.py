@@ -14,8 +14,8 @@ from sluice.cli.console import Json, Quiet, emit, out, working
 from sluice.cli.options import open_record, range_of
 from sluice.cli.paths import (
     PolicyPath,
+    coordinators_folder,
     reads_file,
-    reads_folder,
     reads_record,
     writes_file,
     writes_folder,
@@ -34,7 +34,7 @@ Folder = Annotated[
     typer.Argument(
         metavar="FOLDER",
         help="The coordinator's folder.",
-        click_type=reads_folder("a coordinator's folder"),
+        click_type=coordinators_folder(),
     ),
 ]
 NewFolder = Annotated[
