@@ -311,7 +311,7 @@ def serve(folders: list[Path]) -> None:
     running: list[Callable[[], None]] = []
     for folder in folders:
         plant = PlantFolder(folder)
-        clocked = Clocked(plant.agent(), folder.with_suffix(".answers"))
+        clocked = Clocked(plant.agent(reveal_rows=True), folder.with_suffix(".answers"))
         running.append(partial(take_part, node_of(plant), clocked))
     threads = [threading.Thread(target=each, daemon=True) for each in running]
     for thread in threads:
@@ -324,7 +324,9 @@ def _spread_over_loopback() -> None:
     connect, addresses = socket.create_connection, cycle(range(2, 250))
     lock = threading.Lock()
 
-    def spread(address: tuple[str, int], timeout: float, **_: object) -> socket.socket:
+    def spread(
+        address: tuple[str, int], timeout: float, *_: object, **__: object
+    ) -> socket.socket:
         with lock:
             source = f"127.0.{os.getpid() % 250}.{next(addresses)}"
         return connect(address, timeout, (source, 0))
