@@ -96,9 +96,11 @@ def attack(plant: PlantFolder, kind: str, other: Path) -> None:
             with suppress(TimeoutError):
                 question = client.await_question(POLL_S)
                 answer = agent.answer(question.content)
-                if isinstance(QUESTIONS.read(question.content).content.ask, AskToken):
+                ask = QUESTIONS.read(question.content).content.ask
+                if isinstance(ask, AskToken):
                     named = int((other / "node.number").read_text(encoding="ascii"))
                     ATTACKS[kind](client, question, answer, named)
+                    sys.stderr.write(f"attacked in round {ask.round}\n")
                 else:
                     client.reply(question, answer)
 

@@ -104,7 +104,7 @@ SOAK_HEAD = """# Soak: many rounds with kills and malicious plants
 Written by `make soak ROUNDS={rounds} SEED={seed}`, in {minutes:.0f} minutes on a machine with
 {cores} cores on which other work ran. Real processes (coordinator, Flower {flower}, filter, nginx,
 plants) communicate over TLS. Five honest plants on `line` hold full proofs of 600 rows each. A
-malicious plant of each kind comes, stays for six rounds, and goes. A phase ends four seconds after
+malicious plant of each kind comes, stays for some rounds, and goes. A phase ends six seconds after
 80 % of the asked plants have answered. The seed draws the schedule.
 
 All {rounds} rounds ended. `sluice audit-log verify` accepts the log of {entries:,} entries from its

@@ -49,22 +49,24 @@ ATTACKS: dict[str, tuple[Path, frozenset[str]]] = {
     "silent": (MALICIOUS, frozenset({"4"})),
     "stale": (MALICIOUS, frozenset({"2", "5.7", "5.8"})),
     "swapped": (MALICIOUS, frozenset({"6.3"})),
-    "flood": (FLEET_ATTACKER, frozenset({"6.1"})),
-    "garbage": (FLEET_ATTACKER, frozenset({"6.1"})),
-    "impersonator": (FLEET_ATTACKER, frozenset({"6.1"})),
-    "large": (FLEET_ATTACKER, frozenset({"6.1"})),
-    "withheld": (FLEET_ATTACKER, frozenset({"6.1"})),
+    "flood": (FLEET_ATTACKER, frozenset({"6"})),
+    "garbage": (FLEET_ATTACKER, frozenset({"6"})),
+    "impersonator": (FLEET_ATTACKER, frozenset({"6"})),
+    "large": (FLEET_ATTACKER, frozenset({"6"})),
+    "withheld": (FLEET_ATTACKER, frozenset({"6"})),
 }
 """The malicious plants: their program, and the steps at which the log leaves them out."""
+AWAY = frozenset({"4", "6"})  # the steps of a plant that is not there, or suspended
 VICTIMS = ("the coordinator", "its SuperLink", "its filter", "its nginx", "a plant")
 CALM = ("its nginx", "a plant")  # killed in the second half too
 ROWS, CALIBRATED = 600, 8_640
 SUSPEND_AFTER = 5
-STAY = 6  # rounds for which a malicious plant stays
+STARTING, STAY = 2, 8  # rounds in which a malicious plant starts, and after which it goes
 STUCK_S = 600.0
 LATEST_S = 3.0  # a kill comes up to so many seconds after the round before it has ended
 RECOVERY = 6  # rounds after a kill in which an honest plant may be missing
 MOST_GROWTH = 8.0  # MB in 100 rounds
+WARM = 20  # rounds before the second half in which a measured process is not killed any more
 LEAST_MEASURED = 100  # rounds; fewer show how a process warms up, not whether it grows
 
 
@@ -81,8 +83,9 @@ class Schedule:
         apart = max(3, min(12, rounds // 6))
         kills = dict(zip(_moments(draw, rounds, apart), _cycled(draw, VICTIMS), strict=False))
         calm = _cycled(draw, CALM)
-        second = {at: next(calm) for at in kills if at > rounds // 2}
-        visits = _moments(draw, rounds - STAY, max(2, min(14, rounds // 8)))
+        second = {at: next(calm) for at in kills if at > rounds // 2 - WARM}
+        visits = _moments(draw, rounds - STAY - SUSPEND_AFTER, max(2, min(14, rounds // 8)))
+        visits = [at + SUSPEND_AFTER for at in visits]  # until then the absent are not suspended
         return cls(
             kills=kills if rounds < 2 * LEAST_MEASURED else kills | second,
             visits=dict(zip(visits, _cycled(draw, tuple(ATTACKS)), strict=False)),
@@ -169,18 +172,22 @@ class Soak:
         if done % 10 == 0 or done == self.rounds:
             now = {what: rows[-1][2] for what, rows in self.memory.items()}
             sizes = ", ".join(f"{what} {mb:.0f} MB" for what, mb in now.items())
-            left_out = ", ".join(f"{name} {step}" for name, step in sorted(excluded.items()))
+            here = {*HONEST, *self._leaves}
+            out = [f"{name} at {step}" for name, step in sorted(excluded.items()) if name in here]
             seconds = time.monotonic() - self.sites.began
             self.tell(
                 f"round {done} after {seconds:.0f} s: members {', '.join(members)}; "
-                f"excluded {left_out or 'none'}; {sizes}"
+                f"excluded {', '.join(out) or 'none of those there'}; {sizes}"
             )
         if done >= self.rounds:
             return
         self._reinstate(*HONEST)
-        for name in [name for name, leaves in self._leaves.items() if leaves <= done]:
-            self._end(name)
-            del self._leaves[name]
+        for name, leaves in list(self._leaves.items()):
+            if done >= leaves:
+                self._end(name)
+                del self._leaves[name]
+            elif done == leaves - STAY + STARTING:
+                self._reinstate(name)
         if attack := self.schedule.visits.get(done):
             self._visit(attack, done)
         if victim := self.schedule.kills.get(done):
@@ -202,7 +209,7 @@ class Soak:
             sites.coordinator.wait()
             sites.start_coordinator(wait=15)
         elif victim == "a plant":
-            spared = {MEASURED} if done > self.rounds // 2 else set()
+            spared = {MEASURED} if done > self.rounds // 2 - WARM else set()
             name = str(self.draw.choice([name for name in HONEST if name not in spared]))
             self._end(name)
             sites.start_plant(name)
@@ -220,7 +227,6 @@ class Soak:
     def _visit(self, attack: str, done: int) -> None:
         if attack in self._leaves:
             return
-        self._reinstate(attack)
         self.visited[attack] = self.visited.get(attack, 0) + 1
         other = str(self.sites.folder / MEASURED)
         self.sites.start_malicious(attack, attack, other, program=ATTACKS[attack][0])
@@ -289,7 +295,7 @@ def soak_draft(tmp_path: Path) -> Draft:
         rows_max=1_024,
         suspend_after=SUSPEND_AFTER,
         quorum=0.8,
-        grace_s=4.0,
+        grace_s=6.0,
     )
     for name in names:
         PlantFolder(draft.folder / name).agent().attest()  # the deadline is for the transfer
@@ -325,8 +331,12 @@ def test_honest_plants_finish_every_round_despite_kills_and_malicious_plants(
         assert ending.model == sites.expected(ending.members)
         assert soak.unexplained() == {}
         for attack in soak.visited:
-            seen = soak.steps.get(attack, set()) - {"4", "6.1"}
-            assert seen <= ATTACKS[attack][1], attack
+            program, steps = ATTACKS[attack]
+            assert soak.steps[attack] <= steps | AWAY, attack
+            assert soak.steps[attack] & steps, attack
+            if program is FLEET_ATTACKER:
+                said = (sites.folder / f"{attack}.err").read_text(encoding="utf-8")
+                assert "attacked in round" in said, attack
         if ROUNDS >= 2 * LEAST_MEASURED:
             for what in set(slopes) - {"its nginx"}:
                 assert lives[what] == 1, f"{what} was restarted"
