@@ -25,27 +25,37 @@ from typing import Any, BinaryIO
 
 from rich.console import Console
 
-from sluice.attestation.log import ENTRIES, HEADS, Head, Ledger, Log, LogOpened, LogTerms
-from sluice.attestation.log.chain import SNAPSHOT_EVERY
-from sluice.attestation.log.entries import (
+from sluice.attestation.log import (
+    COORDINATOR,
+    ENTRIES,
+    HEADS,
+    SNAPSHOT_EVERY,
     BatchAttested,
     BatchCommitted,
     Body,
     ClientRegistered,
     Entry,
+    Head,
     HeadCountersigned,
+    Ledger,
+    LedgerSnapshot,
+    Log,
+    LogOpened,
+    LogTerms,
     ModelAggregated,
     PledgesClosed,
     RoundOpened,
     UpdatePledged,
     UpdateRevealed,
     entry_digest,
+    save_snapshot,
+    snapshot_path,
 )
-from sluice.attestation.log.snapshots import LedgerSnapshot, save_snapshot, snapshot_path
 from sluice.attestation.messages import (
     Commit,
     Interval,
     Registration,
+    RegistrationTerms,
     Signed,
     SigningKey,
     Token,
@@ -53,7 +63,6 @@ from sluice.attestation.messages import (
     instant,
     sign,
 )
-from sluice.attestation.messages.messages import RegistrationTerms
 from sluice.files import atomically
 
 FEDERATION = "many"
@@ -112,6 +121,7 @@ class Written:
         self.add(body, json.loads(line)["body"])
 
     def snapshot(self, path: Path) -> None:
+        """Save the ledger's state, as a coordinator does now and then."""
         snapshot = LedgerSnapshot(
             state=self.ledger.state, length=self.length, last_length=self.last_length
         )
@@ -120,7 +130,7 @@ class Written:
     def end(self) -> None:
         """Write the signed head."""
         head = Head(
-            federation=FEDERATION, signer="coordinator", size=self.ledger.size, last=self.last
+            federation=FEDERATION, signer=COORDINATOR, size=self.ledger.size, last=self.last
         )
         self.file.write(HEADS.write(sign(head, self.coordinator)) + b"\n")
 
@@ -178,9 +188,7 @@ def _registration(name: str, key: SigningKey) -> Registration:
         circuit=_hash("circuit"),
         rules=_hash("rules"),
         policy=_hash("policy"),
-        terms=RegistrationTerms(
-            rows_min=1, rows_max=1_024, stride_us=60_000_000, overlaps=False
-        ),
+        terms=RegistrationTerms(rows_min=1, rows_max=1_024, stride_us=60_000_000, overlaps=False),
     )
 
 
@@ -338,35 +346,40 @@ class Comparison:
         note = "measured" if measured else f"computed from {self.replay_rounds:,} rounds"
         peak = max(each.peak_mb for each in self.opened)
         verdict = "at most" if self.open_s <= LIMIT_S else "MORE THAN"
+        cost = 1e6 * self.replayed.seconds / self.replayed.size
         return f"""# Opening a long log
 
-Written by `python -m benchmarks log-open --rounds {self.rounds} --plants {self.plants}
---replay-rounds {self.replay_rounds} --repeats {len(times)} --out docs/results/log-open.md`, on a
-machine with {os.cpu_count()} cores and a load of {self.load}.
+Written on a machine with {os.cpu_count()} cores and a load of {self.load} by
 
-The log has {self.rounds:,} rounds of {self.plants} plants: {self.entries:,} entries,
-{self.log_mb:,.0f} MB. Every entry is chained and signed as in a real federation, and each plant
-renews its batch every {RENEW_ROUNDS} rounds. The coordinator's signed snapshot is {SNAPSHOT_EVERY - 1:,}
-entries old, the most that it can be, and has {self.snapshot_mb:.1f} MB. A process of its own opens
-the log each time.
+    python -m benchmarks log-open --rounds {self.rounds} --plants {self.plants} \\
+      --replay-rounds {self.replay_rounds} --repeats {len(times)} --out docs/results/log-open.md
 
-| | seconds | least | most | memory before, MB | peak, MB |
+The log has {self.rounds:,} rounds of {self.plants} plants: {self.entries:,} entries, \
+{self.log_mb:,.0f} MB.
+Every entry is chained and signed as in a real federation. Each plant renews its batch every
+{RENEW_ROUNDS} rounds. The coordinator's signed snapshot is {SNAPSHOT_EVERY - 1:,} entries old, the
+most that it can be, and has {self.snapshot_mb:.1f} MB. A process of its own opens the log each \
+time.
+
+| opened | seconds | least | most | memory before, MB | peak, MB |
 |---|---:|---:|---:|---:|---:|
-| from the snapshot, median of {len(times)} | {self.open_s:.2f} | {times[0]:.2f} | {times[-1]:.2f} | \
-{self.opened[0].before_mb:.0f} | {peak:.0f} |
-| the whole log, {note} | {self.replay_s:,.0f} | | | {self.replayed.before_mb:.0f} | \
+| from the snapshot, median of {len(times)} | {self.open_s:.2f} | {times[0]:.2f} | \
+{times[-1]:.2f} | {self.opened[0].before_mb:.0f} | {peak:.0f} |
+| as a whole, {note} | {self.replay_s:,.0f} | | | {self.replayed.before_mb:.0f} | \
 {self.replayed.peak_mb:.0f} |
 
 Ratio: {self.replay_s / self.open_s:,.0f}. Opening takes {verdict} {LIMIT_S:.0f} s.
 
-Verifying the whole log costs {1e6 * self.replayed.seconds / self.replayed.size:.0f} microseconds an
-entry, measured on {self.replayed.size:,} entries ({self.replayed.seconds:.0f} s); its peak memory is
-of that log. `sluice audit-log verify` always verifies every entry. A snapshot that the
-coordinator's own key has not signed is not used.
+Verifying the whole log costs {cost:.0f} microseconds an entry, measured on \
+{self.replayed.size:,} entries in
+{self.replayed.seconds:.0f} s. The peak memory in that row is of that log. `sluice audit-log verify`
+always verifies every entry. A snapshot that the coordinator's own key has not signed is not used.
 """
 
 
-def compare(folder: Path, *, rounds: int, plants: int, replay_rounds: int, repeats: int) -> Comparison:
+def compare(
+    folder: Path, *, rounds: int, plants: int, replay_rounds: int, repeats: int
+) -> Comparison:
     """Write the logs and open them."""
     key, path = SigningKey.generate(), folder / "log.jsonl"
     saved = folder / "coordinator.key"

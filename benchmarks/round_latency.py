@@ -324,9 +324,7 @@ def _spread_over_loopback() -> None:
     connect, addresses = socket.create_connection, cycle(range(2, 250))
     lock = threading.Lock()
 
-    def spread(
-        address: tuple[str, int], timeout: float, *_: object, **__: object
-    ) -> socket.socket:
+    def spread(address: tuple[str, int], timeout: float, *_: object, **__: object) -> socket.socket:
         with lock:
             source = f"127.0.{os.getpid() % 250}.{next(addresses)}"
         return connect(address, timeout, (source, 0))
