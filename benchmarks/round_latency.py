@@ -348,6 +348,7 @@ def _founded(folder: Path, record: Path, *, system: str) -> CoordinatorFolder:
         host="127.0.0.1",
         port=_free_port(),
         link_port=_free_port(),
+        filter_port=_free_port(),
         reference=TrainingRows(record=str(record), start=CLEAN // 2, stop=CLEAN),
         policy='kind = "hardened"\n',
         system=system,

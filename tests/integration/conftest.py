@@ -81,6 +81,7 @@ class Ground:
             host="127.0.0.1",
             port=free_port(),
             link_port=free_port(),
+            filter_port=free_port(),
             reference=self.share(*self.calibration),
             policy=self.policy,
             rows_max=rows_max,
