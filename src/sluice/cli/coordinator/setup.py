@@ -305,7 +305,7 @@ def run(
         done = service.run(
             rounds=terms.rounds,
             on_round=lambda after: report(
-                f"round {after.round} of {terms.rounds}: {', '.join(after.admitted)}"
+                f"round {after.round} of {terms.rounds}: {', '.join(service.members) or 'no update'}"
             ),
         )
     with working("setting the threshold", quiet=quiet or json):

@@ -79,6 +79,11 @@ class CoordinatorService:
     def _store(self) -> CoordinatorStore:
         return self.transport.requests.store
 
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The plants whose updates are in the last round's model, by the log."""
+        return self.transport.protocol.log.ledger.rounds.members
+
     def run(self, *, rounds: int, on_round: Callable[[Checkpoint], None]) -> Checkpoint:
         """Run until the log counts `rounds` rounds, without those given up; report each one."""
         self._compare()
