@@ -305,7 +305,8 @@ def run(
         done = service.run(
             rounds=terms.rounds,
             on_round=lambda after: report(
-                f"round {after.round} of {terms.rounds}: {', '.join(service.members) or 'no update'}"
+                f"round {after.round} of {terms.rounds}: "
+                f"{', '.join(service.members) or 'no update'}"
             ),
         )
     with working("setting the threshold", quiet=quiet or json):
