@@ -350,8 +350,18 @@ def _spent(workers: list[subprocess.Popen[bytes]]) -> Times:
         elif process == os.getpid():
             spent["processors: coordinator"] += used
         elif os.getpid() in line:
-            spent["processors: Flower and proxy"] += used
+            spent[f"processors: {_program(process)}"] += used
     return dict(spent)
+
+
+def _program(process: int) -> str:
+    """Return which of the coordinator's other processes this is."""
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        command = b""
+    names = {b"flower-superlink": "Flower", b"filter_process": "filter", b"nginx": "nginx"}
+    return next((name for part, name in names.items() if part in command), "others")
 
 
 def _ancestors(process: int, parents: Mapping[int, int]) -> set[int]:
