@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from sluice.network.wire.superlink import (
     MOST_ASKS,
     RETRY_S,
     PendingRequests,
+    environment,
 )
 from sluice.network.wire.wire import Direct
 
@@ -165,3 +167,8 @@ def test_refused_answers_do_not_make_up_a_quorum() -> None:
     plants = {"east": Named(b""), "north": Named(b""), "south": Named(b"x"), "west": Named(b"x")}
     answers = list(Direct(plants).ask(dict.fromkeys(plants, b"?"), seconds=60, quorum=1))
     assert [name for name, _ in answers] == ["east", "north", "south"]
+
+
+def test_flower_does_not_keep_memory_for_threads_that_have_ended(tmp_path: Path) -> None:
+    """Its worker threads come and go, and each new one got an arena of glibc of its own."""
+    assert environment(tmp_path)["MALLOC_ARENA_MAX"] == "2"

@@ -145,11 +145,16 @@ def _bundle() -> bytes:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return the environment of a Flower process: its own home, no telemetry, no update check."""
+    """Return the environment of a Flower process: its own home, no telemetry, no update check.
+
+    Its worker threads come and go. glibc would give each new one an arena of its own, and keep what
+    the earlier ones had.
+    """
     quiet = {
         "FLWR_HOME": str(home),
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "MALLOC_ARENA_MAX": "2",
     }
     return {**os.environ, **quiet}
 
