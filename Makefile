@@ -77,11 +77,18 @@ test: setup lint tools ## everything that must hold: lint, types, imports, tests
 	cargo test --locked --quiet
 
 .PHONY: test-network
-test-network: setup ## federations of real Flower processes over TLS through nginx: attacks, kills, faults (50 minutes)
+test-network: setup ## federations of real Flower processes over TLS through nginx: attacks, kills, faults (55 minutes)
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
 	SLUICE_NETWORK=1 SLUICE_NETWORK_PAGE=1 $(BIN)/python -m pytest tests/integration/test_network.py \
 	  tests/integration/test_network_malicious.py tests/integration/test_network_operators.py \
-	  tests/integration/test_network_faults.py
+	  tests/integration/test_network_faults.py tests/integration/test_soak.py
+
+ROUNDS ?= 500
+
+.PHONY: soak
+soak: setup ## ROUNDS (500) rounds of real processes with kills and malicious plants drawn by SEED (0), into docs/results (40 minutes)
+	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
+	SLUICE_SOAK=$(ROUNDS) SLUICE_SOAK_SEED=$(SEED) SLUICE_SOAK_PAGE=1 $(BIN)/python -m pytest -q tests/integration/test_soak.py
 
 .PHONY: many
 many: setup ## what 10, 20 and 50 plants cost their coordinator, into docs/results (2 minutes)

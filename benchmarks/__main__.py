@@ -3,6 +3,7 @@
 Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup
 Pages of docs/results:  evaluation, exactness, evidence, red-team, sampling, parameters, many
 Latency of a federation: round-latency
+Opening a long log:     log-open
 Crash test of the lab:  kills
 
 `python -m benchmarks NAME --help` lists the options of one benchmark.
@@ -21,6 +22,7 @@ MODULES = {
     "evidence": "benchmarks.evidence.run",
     "exactness": "benchmarks.exactness.run",
     "kills": "benchmarks.lab_kills",
+    "log-open": "benchmarks.log_open",
     "many": "benchmarks.network_many",
     "parameters": "benchmarks.attest.parameters",
     "reading": "benchmarks.speed.reading",

@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
 from itertools import cycle, pairwise
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from sluice.admission import HardenedPolicy, judge
 from sluice.attestation.log import Log, LogTerms
 from sluice.attestation.messages import APPROVALS, SigningKey, approve
 from sluice.detector import Descent
+from sluice.files import atomically
 from sluice.invariants import Profile, RuleSet, load_rules, rules_hash, save_rules
 from sluice.invariants.mining import mine
 from sluice.lab.plants import simulate
@@ -56,6 +58,23 @@ from sluice.telemetry.writers import FileLayout, write
 
 CLEAN, ROWS, DAY_ROWS = 8_640, 256, 1_440
 APPROVER = SigningKey.generate()
+LIMITS_S = {5: 3.0, 50: 20.0}  # plants -> seconds that a round may take
+HEAD = """# Latency of a round
+
+Written on a machine with {cores} cores by
+
+    python -m benchmarks round-latency --plants {plants} --rounds {rounds} \\
+      --processes {processes} --system {system} --out docs/results/latency.md
+
+The coordinator, Flower {flower}, the filter and nginx are real processes. The plants run in
+{processes} other processes, one thread each, and reach the coordinator over TLS through nginx. Each
+plant trains one epoch on {rows} rows of `line` (seed 0). No plant is slow. The first round is left
+out, because it includes admission and compilation.
+
+A round has two phases: in the first, plants train and send tokens; in the second, they send their
+updates. The rows of each phase add up to its time in the wire. Times of the plants overlap with the
+wire's: the table shows the slowest plant. Processor times are sums over all threads.
+"""
 PHASES = {"batch": "admission", "token": "tokens", "update": "updates"}
 console = Console(highlight=False)
 
@@ -140,6 +159,40 @@ class Measured:
     rounds: list[Times] = field(default_factory=list)
     plants: int
     weights: int
+    load: str  # before and after
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts of a round, in order."""
+        return sorted({what for each in self.rounds for what in each}, key=_order)
+
+    def numbers(self, what: str) -> tuple[float, float, float, float]:
+        """Return the mean, the standard deviation, the least and the most seconds of a part."""
+        values = [each.get(what, 0.0) for each in self.rounds]
+        spread = statistics.stdev(values) if len(values) > 1 else 0.0
+        return statistics.fmean(values), spread, min(values), max(values)
+
+    def markdown(self) -> str:
+        """Return the table for a page."""
+        head = (
+            f"## {self.plants} plants\n\n{len(self.rounds)} rounds, {self.weights:,} weights; load "
+            f"average {self.load}. {self.verdict}\n\n"
+            "| part of a round | mean s | sd s | least s | most s |\n|---|---:|---:|---:|---:|\n"
+        )
+        rows = (
+            f"| {what} | {' | '.join(f'{number:.2f}' for number in self.numbers(what))} |\n"
+            for what in self.parts
+        )
+        return head + "".join(rows)
+
+    @property
+    def verdict(self) -> str:
+        """Whether a round takes as long as it may."""
+        limit = LIMITS_S.get(self.plants)
+        if limit is None:
+            return ""
+        met = "met" if self.numbers("round")[0] <= limit else "MISSED"
+        return f"Target: at most {limit:.0f} s a round: {met}."
 
     def table(self) -> Table:
         """Return a table with the mean, the spread and the share of each part."""
@@ -148,11 +201,8 @@ class Measured:
         )
         for name in ("part of a round", "mean s", "sd s", "least s", "most s"):
             table.add_column(name, justify="left" if name.startswith("part") else "right")
-        for what in sorted({what for each in self.rounds for what in each}, key=_order):
-            values = [each.get(what, 0.0) for each in self.rounds]
-            spread = statistics.stdev(values) if len(values) > 1 else 0.0
-            numbers = (statistics.fmean(values), spread, min(values), max(values))
-            table.add_row(what, *(f"{number:.2f}" for number in numbers))
+        for what in self.parts:
+            table.add_row(what, *(f"{number:.2f}" for number in self.numbers(what)))
         return table
 
 
@@ -174,30 +224,46 @@ def _order(what: str) -> tuple[int, str]:
 def main() -> None:
     """Run one federation and print its table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plants", type=int, default=5)
+    parser.add_argument("--plants", type=int, nargs="+", default=[5])
     parser.add_argument("--rounds", type=int, default=10, help="rounds that are measured")
     parser.add_argument("--processes", type=int, default=2, help="processes of the plants")
     parser.add_argument("--system", default="unsafe", help="proof system of the admission")
+    parser.add_argument("--out", type=Path, help="the page to write")
     parser.add_argument("--serve", type=Path, nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
         serve(arguments.serve)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        console.print(f"load average {_load()}", style="dim")
-        measured = measure(
-            Path(folder),
-            plants=arguments.plants,
+    tables = []
+    for plants in arguments.plants:
+        with tempfile.TemporaryDirectory() as folder:
+            measured = measure(
+                Path(folder),
+                plants=plants,
+                rounds=arguments.rounds,
+                processes=arguments.processes,
+                system=arguments.system,
+            )
+        console.print(measured.table())
+        console.print(f"load average {measured.load}. {measured.verdict}", style="dim")
+        tables.append(measured.markdown())
+    if arguments.out:
+        head = HEAD.format(
+            plants=" ".join(map(str, arguments.plants)),
             rounds=arguments.rounds,
             processes=arguments.processes,
             system=arguments.system,
+            cores=os.cpu_count(),
+            flower=version("flwr"),
+            rows=ROWS,
         )
-    console.print(measured.table())
-    console.print(f"load average {_load()}", style="dim")
+        with atomically(arguments.out) as draft:
+            draft.write_text(head + "\n" + "\n".join(tables), encoding="utf-8")
 
 
 def measure(folder: Path, *, plants: int, rounds: int, processes: int, system: str) -> Measured:
     """Found a federation, run it, and return the times of its rounds."""
+    load = _load()
     record, rules, starts = _files(folder, most=plants)
     site = _founded(folder / "coordinator", record, system=system)
     names = [f"plant-{at:02d}" for at in range(plants)]
@@ -241,7 +307,12 @@ def measure(folder: Path, *, plants: int, rounds: int, processes: int, system: s
         _round(before, after, training[number])
         for number, (before, after) in enumerate(pairwise(marks), start=2)
     ]
-    return Measured(rounds=each, plants=plants, weights=site.terms.weights)
+    return Measured(
+        rounds=each,
+        plants=plants,
+        weights=site.terms.weights,
+        load=f"{load} before and {_load()} after",
+    )
 
 
 def _round(before: tuple[float, Times], after: tuple[float, Times], plants: Times) -> Times:
@@ -279,8 +350,18 @@ def _spent(workers: list[subprocess.Popen[bytes]]) -> Times:
         elif process == os.getpid():
             spent["processors: coordinator"] += used
         elif os.getpid() in line:
-            spent["processors: Flower and proxy"] += used
+            spent[f"processors: {_program(process)}"] += used
     return dict(spent)
+
+
+def _program(process: int) -> str:
+    """Return which of the coordinator's other processes this is."""
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        command = b""
+    names = {b"flower-superlink": "Flower", b"filter_process": "filter", b"nginx": "nginx"}
+    return next((name for part, name in names.items() if part in command), "others")
 
 
 def _ancestors(process: int, parents: Mapping[int, int]) -> set[int]:
@@ -311,7 +392,7 @@ def serve(folders: list[Path]) -> None:
     running: list[Callable[[], None]] = []
     for folder in folders:
         plant = PlantFolder(folder)
-        clocked = Clocked(plant.agent(), folder.with_suffix(".answers"))
+        clocked = Clocked(plant.agent(reveal_rows=True), folder.with_suffix(".answers"))
         running.append(partial(take_part, node_of(plant), clocked))
     threads = [threading.Thread(target=each, daemon=True) for each in running]
     for thread in threads:
@@ -324,7 +405,7 @@ def _spread_over_loopback() -> None:
     connect, addresses = socket.create_connection, cycle(range(2, 250))
     lock = threading.Lock()
 
-    def spread(address: tuple[str, int], timeout: float, **_: object) -> socket.socket:
+    def spread(address: tuple[str, int], timeout: float, *_: object, **__: object) -> socket.socket:
         with lock:
             source = f"127.0.{os.getpid() % 250}.{next(addresses)}"
         return connect(address, timeout, (source, 0))
@@ -349,6 +430,7 @@ def _founded(folder: Path, record: Path, *, system: str) -> CoordinatorFolder:
         host="127.0.0.1",
         port=_free_port(),
         link_port=_free_port(),
+        filter_port=_free_port(),
         reference=TrainingRows(record=str(record), start=CLEAN // 2, stop=CLEAN),
         policy='kind = "hardened"\n',
         system=system,

@@ -14,6 +14,7 @@ from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.invariants.rulesfile import save_rules
 from sluice.lab.plants.catalogue import simulate
 from sluice.network.coordinator.founding import FederationPlan
+from sluice.network.terms import GRACE_S
 from sluice.network.training_rows import TrainingRows
 from sluice.telemetry.record import Record
 from sluice.telemetry.writers.layout import FileLayout
@@ -71,6 +72,9 @@ class Ground:
         deadline_s: float,
         batch_deadline_s: float | None = None,
         rows_max: int,
+        suspend_after: int = 50,
+        quorum: float = 1.0,  # plants that are killed and started again are waited for
+        grace_s: float = GRACE_S,
     ) -> Draft:
         plan = FederationPlan(
             members_min=1,  # tests leave out plants on purpose
@@ -78,6 +82,7 @@ class Ground:
             host="127.0.0.1",
             port=free_port(),
             link_port=free_port(),
+            filter_port=free_port(),
             reference=self.share(*self.calibration),
             policy=self.policy,
             rows_max=rows_max,
@@ -85,10 +90,11 @@ class Ground:
             descent=Descent(epochs=1, batch=256),
             batch_deadline_s=batch_deadline_s or deadline_s,
             round_deadline_s=deadline_s,
-            suspend_after=50,
+            suspend_after=suspend_after,
             log=LogTerms(history=True),
             approvers=(APPROVER.public,),
-            quorum=1.0,  # plants that are killed and started again are waited for
+            quorum=quorum,
+            grace_s=grace_s,
         )
         return Draft.make(folder, plan, self.rules, self.rules_file, shares)
 

@@ -97,3 +97,84 @@ def _rows() -> list[tuple[str, str]]:
     matches = [(re.match(r"\| (.*?) \|", line), line) for line in lines]
     skipped = {"what happened", "---"}
     return [(m.group(1), line) for m, line in matches if m and m.group(1) not in skipped]
+
+
+SOAK_HEAD = """# Soak: many rounds with kills and malicious plants
+
+Written by `make soak ROUNDS={rounds} SEED={seed}`, in {minutes:.0f} minutes on a machine with
+{cores} cores on which other work ran. Real processes (coordinator, Flower {flower}, filter, nginx,
+plants) communicate over TLS. Five honest plants on `line` hold full proofs of 600 rows each. A
+malicious plant of each kind comes, stays for some rounds, and goes. A phase ends six seconds after
+80 % of the asked plants have answered. The seed draws the schedule.
+
+All {rounds} rounds ended. `sluice audit-log verify` accepts the log of {entries:,} entries from its
+first entry. No malicious plant is a member of any round. The model's hash is that of a federation
+in one process with the same members in each round.
+
+Honest plants took part {taken:,} times of {possible:,} possible ones. They missed the other
+{missing} because they, or a process between them and the coordinator, had just been killed. An
+operator ended {reinstated} suspensions of honest plants.
+
+| kill -9 of | times |
+|---|---|
+"""
+SOAK_VISITS = """
+| malicious plant | visits |
+|---|---|
+"""
+SOAK_MEMORY = """
+Memory (resident set) at the end, and its slope over the second half of the rounds by linear
+regression. The measured processes are killed only in the first half, so that the second half is one
+life of each; nginx and the other plants are also killed in the second half. The test fails if a
+slope is {bound:g} MB in 100 rounds or more.
+
+| process | MB at the end | MB in 100 rounds |
+|---|---|---|
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoakPage:
+    """The outcome of a soak."""
+
+    rounds: int
+    seed: int
+    entries: int
+    seconds: float
+    kills: dict[str, int]
+    visits: dict[str, int]
+    missing: int
+    possible: int
+    reinstated: int
+    slopes: dict[str, float]
+    memory: dict[str, float]
+    bound: float
+
+    def __str__(self) -> str:
+        head = SOAK_HEAD.format(
+            rounds=self.rounds,
+            seed=self.seed,
+            minutes=self.seconds / 60,
+            cores=os.cpu_count(),
+            flower=version("flwr"),
+            entries=self.entries,
+            taken=self.possible - self.missing,
+            possible=self.possible,
+            missing=self.missing,
+            reinstated=self.reinstated,
+        )
+        kills = "".join(f"| {what} | {count} |\n" for what, count in sorted(self.kills.items()))
+        visits = "".join(f"| {what} | {count} |\n" for what, count in sorted(self.visits.items()))
+        memory = "".join(
+            f"| {what} | {mb:.0f} | {self.slopes[what]:+.2f} |\n"
+            for what, mb in self.memory.items()
+            if what != "its nginx"
+        )
+        return f"{head}{kills}{SOAK_VISITS}{visits}{SOAK_MEMORY.format(bound=self.bound)}{memory}"
+
+
+def note_soak(page: SoakPage) -> None:
+    """Write the page of a soak."""
+    if "SLUICE_SOAK_PAGE" in os.environ:
+        with atomically(PAGE.with_name("soak.md")) as draft:
+            draft.write_text(str(page), encoding="utf-8")

@@ -38,10 +38,12 @@ from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.questions import model_hash
 from sluice.network.wire.superlink import bound_to_us
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
 SLUICE = (sys.executable, "-c", "from sluice.cli import main; main()")
 MALICIOUS = Path(__file__).parents[1] / "unit" / "network" / "malicious_plant.py"
 CLOCK = Path(__file__).with_name("shifted_clock.c")
+FLEET_ATTACKER = Path(__file__).with_name("fleet_attacker.py")
 LONGEST_S = 600.0
 APPROVER = SigningKey.generate()
 
@@ -131,14 +133,16 @@ class Sites:
         command = (*SLUICE, "plant", "run", str(self.folder / name))
         self.plants[name] = self._start(command, self.folder / f"{name}.err", shift_s)
 
-    def start_malicious(self, name: str, attack: str, *more: str) -> None:
-        command = (sys.executable, str(MALICIOUS), str(self.folder / name), attack, *more)
+    def start_malicious(
+        self, name: str, attack: str, *more: str, program: Path = MALICIOUS
+    ) -> None:
+        command = (sys.executable, str(program), str(self.folder / name), attack, *more)
         self.plants[name] = self._start(command, self.folder / f"{name}.err", 0)
 
     def _start(self, command: tuple[str, ...], said: Path, shift_s: int) -> subprocess.Popen[bytes]:
         environment = {
             **os.environ,
-            "PYTHONPATH": str(SOURCE),
+            "PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}",
             "JAX_COMPILATION_CACHE_DIR": str(self.cache),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "OMP_NUM_THREADS": "1",
@@ -196,17 +200,20 @@ class Sites:
                 process.kill()
                 process.wait()
 
-    def memory_mb(self, plant: str) -> dict[str, float]:
-        """Return the peak memory of each kind of process so far."""
+    def processes(self, plant: str) -> dict[str, int]:
+        """Return the process id of each kind of process."""
         assert self.coordinator is not None
-        pids = {
+        return {
             "the coordinator": self.coordinator.pid,
             "its SuperLink": self.superlink,
             "its filter": self.filter,
             "its nginx": self.nginx,
             "a plant": self.plants[plant].pid,
         }
-        return {name: _peak_mb(pid) for name, pid in pids.items()}
+
+    def memory_mb(self, plant: str) -> dict[str, float]:
+        """Return the peak memory of each kind of process so far."""
+        return {name: memory_of(pid, "VmHWM") for name, pid in self.processes(plant).items()}
 
     def agree(self, *, rounds: int, deadline_s: float | None = None) -> None:
         """Set another number of rounds, while the coordinator does not run."""
@@ -343,9 +350,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _peak_mb(pid: int) -> float:
+def memory_of(pid: int, what: str) -> float:
+    """Return a process's memory in MB: `VmRSS` is what it has now, `VmHWM` the most it had."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line) / 1024
+    return next(int(line.split()[1]) for line in status.splitlines() if what in line) / 1024
 
 
 def _pids() -> list[int]:

@@ -4,10 +4,12 @@ FOLDER was created by `sluice plant join`. The malicious plant has the plant's c
 and signing key, and sends wrong answers under its own name. OTHER is the folder of the plant it
 copies.
 
-    silent   takes every question and answers none                        left out at step 4
-    forged   its own commitment, a proof with one byte changed            5.7 or 5.8
-    copied   its own commitment, another plant's proof signed as its own  5.8
-    stale    a second commitment to rows that it has committed to         2
+    silent    takes every question and answers none                        left out at step 4
+    forged    its own commitment, a proof with one byte changed            5.7 or 5.8
+    copied    its own commitment, another plant's proof signed as its own  5.8
+    stale     a second commitment to rows that it has committed to         2
+    overflow  pledges and reveals the largest numbers of float32           6.4
+    swapped   reveals another update than it has pledged                   6.3
 """
 
 import sys
@@ -15,6 +17,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from sluice.attestation.messages.messages import COMMITS, PROOFS
 from sluice.attestation.messages.signing import sign
@@ -30,6 +34,7 @@ from sluice.network.wire.questions import (
     AskToken,
     Batch,
     Pledge,
+    Revelation,
 )
 from sluice.network.wire.wire import Answerer
 
@@ -72,6 +77,25 @@ class Falsified:
         update.write_bytes(raw)  # the agent reveals what these files hold
         token.write_bytes(TOKENS.write(pledged))
         return answering(answer, Pledge(token=TOKENS.write(pledged)))
+
+
+class Swapped:
+    """Pledges what it trained, and reveals other bytes."""
+
+    def __init__(self, plant: PlantFolder) -> None:
+        self.agent: Agent = plant.agent(reveal_rows=True)
+
+    def answer(self, question: bytes) -> bytes:
+        answer = ANSWERS.read(self.agent.answer(question))
+        if isinstance(answer.answer, Revelation):
+            update = bytes(len(answer.answer.update))
+            answer = replace(answer, answer=replace(answer.answer, update=update))
+        return ANSWERS.write(answer)
+
+
+def largest(raw: bytes) -> bytes:
+    """Replace every weight of an update by the largest number of float32."""
+    return np.full(len(raw) // 4, np.finfo(np.float32).max, "<f4").tobytes()
 
 
 def answering(honest: bytes, payload: Batch | Pledge) -> bytes:
@@ -146,6 +170,8 @@ def main(folder: Path, attack: str, other: Path | None) -> None:
         "forged": forged,
         "copied": lambda plant: copied(plant, other or folder),
         "stale": stale,
+        "overflow": lambda plant: Falsified(plant, largest),
+        "swapped": Swapped,
     }
     take_part(node_of(plant), attacks[attack](plant))
 

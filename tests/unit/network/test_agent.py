@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from sluice.attestation.log.chain import LogCopy, read_log
+from sluice.attestation.log.entries import Entry
 from sluice.attestation.log.heads import HEADS
+from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.messages.tokens import TOKENS
 from sluice.network.plant.agent import Agent
+from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import (
     ANSWERS,
     AskBatch,
@@ -18,7 +22,7 @@ from sluice.network.wire.questions import (
 )
 
 from .asking import Driven
-from .conftest import Founder
+from .conftest import Consortium, Founder
 
 Pair = tuple[Driven, Agent]
 
@@ -100,3 +104,29 @@ def test_an_update_that_was_changed_on_disk_is_not_sent(
     driven.take(pledged)
     driven.close()
     assert isinstance(driven.ask(agent, driven.update()), Declined)
+
+
+def test_a_plant_reads_its_long_log_from_its_own_snapshot_and_from_no_others(
+    consortium: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consortium.run(rounds=2)
+    plant, checked = PlantFolder(consortium.folder / "north"), list[int]()
+    whole = read_log(plant.log)
+    check = Ledger.check
+
+    def counted(self: Ledger, entry: Entry) -> None:
+        checked.append(entry.index)
+        check(self, entry)
+
+    def snapshot(key: SigningKey) -> None:
+        LogCopy(plant.log, key, consortium.site.terms.coordinator).snapshot()
+
+    monkeypatch.setattr(Ledger, "check", counted)
+    snapshot(plant.keys.client_key())
+    checked.clear()
+    assert plant.ledger().state == whole.state
+    assert checked == []
+    snapshot(SigningKey.generate())
+    checked.clear()
+    assert plant.ledger().state == whole.state
+    assert checked == list(range(whole.size))

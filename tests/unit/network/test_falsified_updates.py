@@ -14,10 +14,11 @@ from sluice.attestation.log.chain import Log, read_log
 from sluice.attestation.log.entries import Body, ModelAggregated
 from sluice.errors import SettingError
 from sluice.network.coordinator import service
+from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import ANSWERS, Payload, Pledge, Revelation
-from sluice.network.wire.wire import LARGEST_MESSAGE, Answerer
+from sluice.network.wire.wire import LARGEST_MESSAGE, Answerer, Direct
 
 from .conftest import Consortium, Founder
 from .malicious_plant import Falsified
@@ -82,6 +83,22 @@ def test_two_plants_send_the_largest_float32_and_the_honest_plants_finish_the_ro
     again = consortium.run(rounds=2)
     assert again.round == 2
     assert not np.array_equal(first.parameters, again.parameters)
+
+
+def test_a_plant_whose_update_was_refused_is_not_reported_as_part_of_the_round(
+    consortium: Consortium,
+) -> None:
+    falsify(consortium, "south", filled(float(FLOAT32_MAX)))
+    store, reported = CoordinatorStore(consortium.site.base), list[tuple[str, ...]]()
+    try:
+        made = coordinator_service(
+            consortium.site, store, Direct(consortium.plants), clock=consortium.clock
+        )
+        rounds = made.transport.protocol.log.ledger.rounds
+        made.run(rounds=2, on_round=lambda _: reported.append(rounds.members))
+    finally:
+        store.close()
+    assert reported == [("north", "west")] * 2
 
 
 @pytest.mark.parametrize(

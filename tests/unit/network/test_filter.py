@@ -41,7 +41,7 @@ from sluice.network.wire.proxy import LARGEST_CALL, LARGEST_OBJECT_CALL
 from sluice.network.wire.questions import ANSWERS, Answer, Pledge
 from sluice.network.wire.refusals import RefusalCounts, read_refusals
 
-from .filtered_node import ANSWER, Answered, Bench, Node, Reply, digest, flower_object
+from .filtered_node import ANSWER, Answered, Bench, Node, Reply, digest, flower_object, ids_of
 
 Limited = Callable[..., Bench]
 
@@ -107,6 +107,17 @@ def test_a_node_answers_a_question(bench: Bench) -> None:
     assert {each.session_id for each in stored} == {"flower"}
     assert north.call("deactivate-node", DeactivateNodeRequest(node_id=north.node)).status == 200
     assert bench.refused() == {}
+
+
+def test_flower_gets_the_bytes_of_a_reply_last(bench: Bench) -> None:
+    """The coordinator deletes a reply as soon as it has the bytes; an object that comes later is
+    an error in Flower, which then keeps a record of the incomplete reply."""
+    north = bench.north
+    reply = north.reply(north.asked())
+    assert north.send(reply).status == 200
+    pushed = [PushObjectRequest.FromString(each) for each in bench.link.seen("push-object")]
+    leaf_first = ids_of(reply.request.message_object_trees[0])
+    assert [each.object_id for each in pushed] == leaf_first[::-1]
 
 
 def test_a_reply_that_flowers_own_code_makes_passes(bench: Bench) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from sluice.network.wire.superlink import (
     MOST_ASKS,
     RETRY_S,
     PendingRequests,
+    environment,
 )
 from sluice.network.wire.wire import Direct
 
@@ -165,3 +167,10 @@ def test_refused_answers_do_not_make_up_a_quorum() -> None:
     plants = {"east": Named(b""), "north": Named(b""), "south": Named(b"x"), "west": Named(b"x")}
     answers = list(Direct(plants).ask(dict.fromkeys(plants, b"?"), seconds=60, quorum=1))
     assert [name for name, _ in answers] == ["east", "north", "south"]
+
+
+def test_flower_gives_the_memory_of_messages_back_to_the_system(tmp_path: Path) -> None:
+    """It grew by tens of megabytes in a hundred rounds: see glibc's mallopt(3)."""
+    settings = environment(tmp_path)
+    assert settings["MALLOC_ARENA_MAX"] == "2"
+    assert int(settings["MALLOC_MMAP_THRESHOLD_"]) <= 128 * 1024

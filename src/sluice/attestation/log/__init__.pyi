@@ -1,4 +1,5 @@
 from .chain import (
+    SNAPSHOT_EVERY,
     Log,
     LogCopy,
     LogReader,
@@ -17,6 +18,7 @@ from .entries import (
     BatchChallenged,
     BatchCommitted,
     BatchExcused,
+    Body,
     ClientExcluded,
     ClientRegistered,
     ClientRemoved,
@@ -41,17 +43,19 @@ from .exemptions import Exemptions
 from .heads import COORDINATOR, HEADS, Head, refuse_fork
 from .ledger import CHALLENGED, Ledger
 from .rounds import Standing
-from .snapshots import load_snapshot
+from .snapshots import LedgerSnapshot, load_snapshot, save_snapshot, snapshot_path
 
 __all__ = [
     "CHALLENGED",
     "COORDINATOR",
     "ENTRIES",
     "HEADS",
+    "SNAPSHOT_EVERY",
     "BatchAttested",
     "BatchChallenged",
     "BatchCommitted",
     "BatchExcused",
+    "Body",
     "ClientExcluded",
     "ClientRegistered",
     "ClientRemoved",
@@ -63,6 +67,7 @@ __all__ = [
     "HeadCountersigned",
     "KeyRotated",
     "Ledger",
+    "LedgerSnapshot",
     "Log",
     "LogCopy",
     "LogOpened",
@@ -87,5 +92,7 @@ __all__ = [
     "read_head",
     "read_log",
     "refuse_fork",
+    "save_snapshot",
+    "snapshot_path",
     "unproven_id",
 ]

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
@@ -74,8 +75,19 @@ def _fresh(
     return fresh
 
 
+def _spare_searches() -> None:
+    """Let an import of `sniffio` fail at once if it is not installed.
+
+    httpcore imports it several times in every call, and Python does not remember that a module is
+    missing: it would search all folders each time.
+    """
+    if find_spec("sniffio") is None:
+        sys.modules["sniffio"] = None  # type: ignore[assignment]  # then an import raises
+
+
 def main(folder: Path) -> None:
     """Serve until the process is stopped."""
+    _spare_searches()
     site = CoordinatorFolder(folder)
     store = CoordinatorStore(site.base, read_only=True)
     uvicorn.run(

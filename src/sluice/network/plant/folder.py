@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from sluice.admission import parse_policy
-from sluice.attestation.log import COORDINATOR, Ledger, LogReader
+from sluice.attestation.log import COORDINATOR, Ledger, LogReader, load_snapshot, snapshot_path
 from sluice.attestation.messages import (
     REGISTRATIONS,
     Consent,
@@ -208,8 +208,17 @@ class PlantFolder:
         return self.folder / "log.jsonl"
 
     def ledger(self) -> Ledger:
-        """Return what the log says, as far as this plant has seen it."""
-        return LogReader(self.log).catch_up(unsigned=True) if self.log.exists() else Ledger()
+        """Return what the log says, as far as this plant has seen it.
+
+        Only the entries since the plant's own snapshot are verified again.
+        """
+        if not self.log.exists():
+            return Ledger()
+        snapshot = None
+        if snapshot_path(self.log).exists():
+            key = KeyFolder.open(self.folder / "keys").client_key()
+            snapshot = load_snapshot(self.log, key.public)
+        return LogReader(self.log, snapshot=snapshot).catch_up(unsigned=True)
 
     def rounds_pledged(self) -> int:
         """Return the number of rounds in which this plant has pledged."""

@@ -440,9 +440,13 @@ class FleetFilter:
         if head.status_code != httpx.codes.OK:
             return False
         awaited = PushMessagesResponse.FromString(head.content)
-        for object_id in awaited.objects_to_push:
-            if object_id not in reply.contents:
-                return False
+        missing = set(awaited.objects_to_push)
+        if not missing <= set(reply.contents):
+            return False
+        # The coordinator deletes the reply as soon as it has the bytes, so these are sent last.
+        for object_id in reversed(announced.objects):
+            if object_id not in missing:
+                continue
             part = PushObjectRequest(
                 node=announced.request.node,
                 run_id=run,

@@ -147,11 +147,18 @@ def _bundle() -> bytes:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return the environment of a Flower process: its own home, no telemetry, no update check."""
+    """Return the environment of a Flower process: its own home, no telemetry, no update check.
+
+    Its worker threads come and go, and hold messages for a moment. glibc would give each new thread
+    an arena of its own, and after the first large message it would keep the memory of all others:
+    two arenas, and a fixed size from which memory goes back to the system.
+    """
     quiet = {
         "FLWR_HOME": str(home),
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "MALLOC_ARENA_MAX": "2",
+        "MALLOC_MMAP_THRESHOLD_": "65536",
     }
     return {**os.environ, **quiet}
 
