@@ -222,9 +222,9 @@ def test_budgets_may_grow_by_the_share_that_the_policy_leaves() -> None:
 
 
 def test_the_room_that_a_policy_leaves_is_rounded_down_to_whole_rows() -> None:
-    room, counts = Acceptance(looser_than_last=1.1), {"rows_min": 200, "rows_max": 200}
-    more = claiming(stating("envelope", 0.005))
-    (one,) = objections(more, room, last=EVERY_RULE, **counts)  # 1.1 times 2 rows are 2 rows
+    room, more = Acceptance(looser_than_last=1.1), claiming(stating("envelope", 0.005))
+    # 1.1 times 2 rows are 2 rows
+    (one,) = objections(more, room, last=EVERY_RULE, rows_min=200, rows_max=200)
     assert (one.kind, one.found, one.allowed) == (Kind.MORE_TRANSITIONS, "3 of 200", "2")
 
 

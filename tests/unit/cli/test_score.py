@@ -94,7 +94,8 @@ def test_the_attack_alarms_and_is_told(sluice: Run, folder: Path, tmp_path: Path
 
 
 def test_without_labels_no_alarm_is_called_false(sluice: Run, folder: Path, tmp_path: Path) -> None:
-    options = ("--model", folder / "model.safetensors", "--out", tmp_path / "scores.csv")
+    options: tuple[object, ...] = ("--model", folder / "model.safetensors")
+    options += ("--out", tmp_path / "scores.csv")
     seen = sluice("score", folder / "unlabelled.parquet", *options, "--json")
     assert (seen.code, seen.json["false_alarms_per_day"]) == (0, None)
     assert "false alarms" not in sluice("score", folder / "unlabelled.parquet", *options).out
@@ -106,7 +107,8 @@ def test_the_page_needs_no_network_and_alone_no_other_file(
 ) -> None:
     record, page = tmp_path / "<b>x.parquet", tmp_path / "page.html"
     record.write_bytes((folder / "attacked.parquet").read_bytes())
-    options = ("--model", folder / "model.safetensors", "--out", tmp_path / "scores.csv")
+    options: tuple[object, ...] = ("--model", folder / "model.safetensors")
+    options += ("--out", tmp_path / "scores.csv")
     options += ("--self-contained",) if alone else ()
     seen = sluice("score", record, *options, "--html", page, "--quiet")
     assert (seen.code, seen.err) == (0, "")
