@@ -4,7 +4,9 @@ import pytest
 
 from sluice.attestation.log.entries import ENTRIES, Body, ClientExcluded, UpdateRevealed
 from sluice.errors import RefusedError, SettingError
+from sluice.network.coordinator import service
 from sluice.network.coordinator.founding import FederationPlan
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.agent import Agent
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.questions import AskUpdate, Declined, model_hash
@@ -43,6 +45,24 @@ def test_two_plants_do_not_begin_a_round_that_needs_three(founder: Founder) -> N
     with pytest.raises(RefusedError, match=r"round 1 has 2 plants .* the terms need 3"):
         made.run(rounds=1)
     assert made.site.protocol().log.ledger.rounds.last == 0
+
+
+def test_plants_that_are_all_offline_cost_no_round_and_are_not_absent(
+    founder: Founder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "LOOK_S", 0.0)
+    made = three(founder)
+    made.run(rounds=1)
+    gone = dict(made.plants)
+    made.plants.clear()
+    with pytest.raises(RefusedError, match=r"round 2 has 3 plants .*, 0 of them online"):
+        made.run(rounds=2)
+    assert made.site.protocol().log.ledger.rounds.last == 1
+    made.plants.update(gone)
+    assert made.run(rounds=2).round == 2
+    store = CoordinatorStore(made.site.base, read_only=True)
+    assert {member.absences for member in store.members()} == {0}
+    store.close()
 
 
 def test_a_round_in_which_one_of_three_does_not_pledge_reveals_nothing(founder: Founder) -> None:

@@ -6,9 +6,11 @@ it saves the checkpoint first and logs the model second. If it is killed in betw
 model when it resumes.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from sluice.aggregation import RULES, Aggregate, RootUpdate, Rule, State, Update
 from sluice.attestation.log import RoundAbandoned
@@ -22,6 +24,8 @@ from sluice.network.wire import AskModel, ModelTaken, Payload, model_hash, write
 
 __all__ = ["ABANDONED", "CoordinatorService"]
 
+LOOK_S = 0.5
+"""Seconds between two looks at which plants are online, while a round waits for them."""
 ABANDONED = "abandoned"
 """Why a checkpoint has the weights that its round was opened with: an operator ended the round."""
 
@@ -137,12 +141,8 @@ class CoordinatorService:
             self._admit(number)
         current = replace(before, decisions=self.intake.decisions(), excluded={}, unchanged=None)
         terms = self.transport.terms
-        if len(current.admitted) < terms.members_min and not self._begun(number):
-            raise RefusedError(
-                f"round {number} has {len(current.admitted)} plants with an attestation; the terms "
-                f"need {terms.members_min}: see 'sluice coordinator status' and run again when "
-                "more plants are online"
-            )
+        if not self._begun(number):
+            self._demand_members(number, current.admitted)
         try:
             after = take_round(
                 current,
@@ -158,6 +158,24 @@ class CoordinatorService:
         self._keep(after)
         self._close(after)
         return after
+
+    def _demand_members(self, number: int, admitted: Sequence[str]) -> None:
+        """Wait until enough admitted plants are online; raise after the time of a round.
+
+        A round without them would have no aggregate, and would count as their absence.
+        """
+        requests, terms = self.transport.requests, self.transport.terms
+        until = requests.clock() + timedelta(seconds=terms.round_deadline_s)
+        online = set(admitted) & requests.wire.present()
+        while len(online) < terms.members_min:
+            if len(admitted) < terms.members_min or requests.clock() > until:
+                raise RefusedError(
+                    f"round {number} has {len(admitted)} plants with an attestation, "
+                    f"{len(online)} of them online; the terms need {terms.members_min}: see "
+                    "'sluice coordinator status' and run again when more plants are online"
+                )
+            time.sleep(LOOK_S)
+            online = set(admitted) & requests.wire.present()
 
     def _begun(self, number: int) -> bool:
         standing = self.transport.protocol.log.ledger.rounds.standing
