@@ -355,7 +355,7 @@ def _map(notes: Iterable[Sequence[str]], places: Sequence[tuple[str, int]]) -> M
             if not where:  # a plugin or a conftest that is loaded before the tests
                 tests.update(seconds)
             elif phase == "(call)":
-                tests.add(test)
+                tests.update({test} & seconds.keys())  # others ran in a pytest that a test started
             else:  # what a fixture or an import made serves every test of its file
                 tests.update(by_file[(test or where).partition("::")[0]])
         runs[place] = tuple(sorted(tests))

@@ -225,6 +225,7 @@ def test_self_contained_without_a_page_is_refused(
     sluice: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(folder)
+    Path("m.safetensors").touch()  # it is not read
     seen = sluice(*command, "--self-contained")
     assert (seen.code, seen.out) == (2, "")
     assert "--self-contained is about a page, and none is written; give --" in seen.err

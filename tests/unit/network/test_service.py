@@ -165,7 +165,7 @@ def test_nonsense_is_counted_and_changes_nothing(consortium: Consortium) -> None
     consortium.plants["west"] = Babbling()
     assert consortium.run(rounds=1).admitted == ("north", "south")
     store = CoordinatorStore(consortium.site.base)
-    assert store.counts()["west", "malformed"] == 2  # at the start, and in round 1
+    assert store.counts()["west", "malformed"] == 3  # at the start, in round 1, at the end
     store.close()
 
 

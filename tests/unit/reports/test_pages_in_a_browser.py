@@ -104,7 +104,7 @@ def test_the_theme_follows_the_system_until_the_reader_chooses_one(
     assert browser.value(ground) == "rgb(255, 255, 255)"
     browser.wait(f"{ink} !== {dark_ink!r}")  # the drawing follows
     browser.open((folder / "score.html").as_uri())  # remembered, although the system is dark
-    assert browser.value(ground) == "rgb(255, 255, 255)"
+    browser.wait(f"{ground} === 'rgb(255, 255, 255)'")
     browser.value("localStorage.clear()")
 
 

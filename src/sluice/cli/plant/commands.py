@@ -157,7 +157,7 @@ def check(
     from sluice.admission import judge
     from sluice.attestation.messages import APPROVALS
     from sluice.attestation.protocol import explanation
-    from sluice.network.plant import PlantFolder, rehearse
+    from sluice.network.plant import PlantFolder, preview_import
 
     plant = PlantFolder(folder)
     keys, batch = plant.keys, plant.share.read()
@@ -165,7 +165,7 @@ def check(
         read_bounded(path, "approval", largest=APPROVALS.largest) for path in approval or ()
     ]
     verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
-    rehearsal = rehearse(plant, batch, approvals=approvals, at=datetime.now(UTC))
+    preview = preview_import(plant, batch, approvals=approvals, at=datetime.now(UTC))
     rules = folder / "keys" / "rules.json"
     windows = len(plant.invitation.terms.framing.windows(batch))
     gain = gain_of(plant, clean=clean, attacks=attacks, quiet=quiet or json)
@@ -176,14 +176,14 @@ def check(
     if json:
         emit(
             {
-                "admitted": verdict.admitted and rehearsal.passes,
+                "admitted": verdict.admitted and preview.passes,
                 "rows": len(batch),
                 "windows": windows,
                 "reasons": [reason_payload(reason) for reason in verdict.reasons],
-                "registered": rehearsal.registered,
-                "objections": objection_payloads(rehearsal.objections, rules=rules),
-                "approvals_missing": rehearsal.approvals_missing,
-                "refused": rehearsal.refused or None,
+                "registered": preview.registered,
+                "objections": objection_payloads(preview.objections, rules=rules),
+                "approvals_missing": preview.approvals_missing,
+                "refused": preview.refused or None,
                 "gain": asdict(gain),
                 "simulated": simulated
                 and {"local-only": simulated.alone, "clean": simulated.federation},
@@ -192,23 +192,23 @@ def check(
     else:
         if not verdict.admitted:
             out.print(f"refused: {explanation(verdict)}", markup=False)
-        elif rehearsal.refused:
-            out.print(f"refused: {rehearsal.refused}", markup=False)
+        elif preview.refused:
+            out.print(f"refused: {preview.refused}", markup=False)
         else:
             out.print(f"admitted: {len(batch):,} rows, {windows:,} windows to train on")
-        if rehearsal.objections:
-            found = len(rehearsal.objections)
+        if preview.objections:
+            found = len(preview.objections)
             out.print(f"the policy of the federation refuses the rules: {found} objections")
-            show_objections(rehearsal.objections, rules=rules)
-        if rehearsal.approvals_missing:
+            show_objections(preview.objections, rules=rules)
+        if preview.approvals_missing:
             out.print(
-                f"to join, the rules need {rehearsal.approvals_missing} more approvals of the "
+                f"to join, the rules need {preview.approvals_missing} more approvals of the "
                 "federation's approvers ('sluice rules approve')"
             )
         show_gain(gain)
         if simulated is not None:
             show_simulated(simulated)
-    if not (verdict.admitted and rehearsal.passes):
+    if not (verdict.admitted and preview.passes):
         raise typer.Exit(3)
 
 

@@ -1,18 +1,18 @@
 from .folder import PlantFolder
 from .gain import Gain, Own, measured_gain
+from .import_preview import ImportPreview, preview_import
 from .model import last_model, shared_detector
 from .participation import node_of, take_part
-from .rehearsal import Rehearsal, rehearse
 
 __all__ = [
     "Gain",
+    "ImportPreview",
     "Own",
     "PlantFolder",
-    "Rehearsal",
     "last_model",
     "measured_gain",
     "node_of",
-    "rehearse",
+    "preview_import",
     "shared_detector",
     "take_part",
 ]

@@ -106,7 +106,7 @@ class AskLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskModel:
-    """Hands out the model after a round, and says whether the federation is over."""
+    """Sends the model after a round, and says whether the federation is over."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 

@@ -1,4 +1,4 @@
-"""A rehearsal: what the coordinator will ask when it imports this plant's request and batch.
+"""A preview: what the coordinator will ask when it imports this plant's request and batch.
 
 The plant opens a log of its own in a temporary folder, under the terms and the approvers that its
 invitation names, and registers and commits there. So the same code asks the same questions. Nothing
@@ -28,11 +28,11 @@ from sluice.network.plant.folder import PlantFolder
 from sluice.network.terms import Invitation
 from sluice.telemetry import Record
 
-__all__ = ["Rehearsal", "rehearse"]
+__all__ = ["ImportPreview", "preview_import"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
+class ImportPreview:
     """What the coordinator would answer, before it sees a proof."""
 
     registered: bool  # under these rules, in the log that this plant has seen
@@ -46,9 +46,9 @@ class Rehearsal:
         return not self.objections and not self.refused
 
 
-def rehearse(
+def preview_import(
     plant: PlantFolder, batch: Record, *, approvals: Sequence[bytes] = (), at: datetime
-) -> Rehearsal:
+) -> ImportPreview:
     """Return what the coordinator would object to, with these approvals."""
     registered, invitation = plant.registered(), plant.invitation
     registration, ledger = registered.registration(), plant.ledger()
@@ -56,7 +56,7 @@ def rehearse(
         commit = registered.commit(batch).message
         if ledger.size and ledger.registration_logged(registration.content):
             _commit_to(ledger, commit, at=at)
-            return Rehearsal(registered=True)
+            return ImportPreview(registered=True)
         given = tuple(APPROVALS.read(each) for each in approvals)
         objections = accept(
             registered.circuit.rules,
@@ -68,8 +68,8 @@ def rehearse(
         if not objections and not missing:
             _join(registered, invitation, approvals, commit, at=at)
     except (RecordError, RefusedError) as error:
-        return Rehearsal(registered=False, refused=str(error))
-    return Rehearsal(registered=False, objections=objections, approvals_missing=missing)
+        return ImportPreview(registered=False, refused=str(error))
+    return ImportPreview(registered=False, objections=objections, approvals_missing=missing)
 
 
 def _commit_to(ledger: Ledger, commit: Signed[Commit], *, at: datetime) -> None:

@@ -11,15 +11,15 @@ from sluice.attestation.messages.signing import SigningKey
 from sluice.errors import RefusedError
 from sluice.invariants.rulesfile import load_rules, save_rules
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.plant.rehearsal import Rehearsal, rehearse
+from sluice.network.plant.import_preview import ImportPreview, preview_import
 from sluice.network.terms import JoinRequest
 
 from .conftest import Consortium, Founder
 
 
-def rehearsed(consortium: Consortium, name: str, *approvals: bytes) -> Rehearsal:
+def previewed(consortium: Consortium, name: str, *approvals: bytes) -> ImportPreview:
     plant = PlantFolder(consortium.folder / name)
-    return rehearse(plant, plant.share.read(), approvals=approvals, at=consortium.clock())
+    return preview_import(plant, plant.share.read(), approvals=approvals, at=consortium.clock())
 
 
 def imported(consortium: Consortium, request: JoinRequest, *approvals: bytes) -> str:
@@ -31,30 +31,30 @@ def imported(consortium: Consortium, request: JoinRequest, *approvals: bytes) ->
     return ""
 
 
-def test_a_request_that_passes_the_rehearsal_is_imported(founder: Founder) -> None:
+def test_a_request_that_passes_the_preview_is_imported(founder: Founder) -> None:
     consortium = founder()
     request = consortium.request("north", 0)
     approval = consortium.approval(request)
-    before = rehearsed(consortium, "north")
+    before = previewed(consortium, "north")
     assert (before.passes, before.approvals_missing, before.registered) == (True, 1, False)
-    after = rehearsed(consortium, "north", approval)
+    after = previewed(consortium, "north", approval)
     assert (after.passes, after.approvals_missing) == (True, 0)
     assert imported(consortium, request, approval) == ""
 
 
-def test_an_approval_by_a_stranger_is_missing_in_the_rehearsal_too(founder: Founder) -> None:
+def test_an_approval_by_a_stranger_is_missing_in_the_preview_too(founder: Founder) -> None:
     consortium = founder()
     request = consortium.request("north", 0)
     forged = consortium.approval(request, SigningKey.generate())
-    assert rehearsed(consortium, "north", forged).approvals_missing == 1
+    assert previewed(consortium, "north", forged).approvals_missing == 1
     assert "approvals" in imported(consortium, request, forged)
 
 
-def test_an_approval_of_other_rules_is_refused_in_the_rehearsal_too(founder: Founder) -> None:
+def test_an_approval_of_other_rules_is_refused_in_the_preview_too(founder: Founder) -> None:
     consortium = founder()
     request = consortium.request("north", 0)
     other = APPROVALS.write(approve("ab" * 32, consortium.approver))
-    refused = rehearsed(consortium, "north", other).refused
+    refused = previewed(consortium, "north", other).refused
     assert refused
     assert refused == imported(consortium, request, other)
 
@@ -76,7 +76,7 @@ def test_rules_that_the_policy_refuses_are_refused_with_every_objection(
     save_rules(replace(rules, invariants=kept, clean=clean), consortium.rules)
     request = consortium.request("north", 0)
     approval = consortium.approval(request)
-    found = rehearsed(consortium, "north", approval)
+    found = previewed(consortium, "north", approval)
     assert not found.passes
     assert len(found.objections) >= 2
     refused = imported(consortium, request, approval)
@@ -88,7 +88,7 @@ def test_a_batch_that_is_too_old_for_the_log_is_refused_before_it_is_sent(
 ) -> None:
     consortium = founder(log=LogTerms())
     request = consortium.request("north", 0)
-    found = rehearsed(consortium, "north", consortium.approval(request))
+    found = previewed(consortium, "north", consortium.approval(request))
     assert "more than 30 days before" in found.refused
     assert not found.passes
 
@@ -97,18 +97,18 @@ def test_a_plant_that_takes_part_is_checked_against_its_copy_of_the_log(
     consortium: Consortium,
 ) -> None:
     consortium.run(rounds=1)
-    found = rehearsed(consortium, "north")
+    found = previewed(consortium, "north")
     assert (found.registered, found.passes) == (True, True)
     north = PlantFolder(consortium.folder / "north")
     earlier = replace(north.share, start=north.share.start - 600, stop=north.share.stop - 600)
-    refused = rehearse(north, earlier.read(), at=consortium.clock()).refused
+    refused = preview_import(north, earlier.read(), at=consortium.clock()).refused
     assert "already committed" in refused
 
 
 @pytest.mark.parametrize("needed", [1, 2])
-def test_the_rehearsal_counts_approvals_as_the_log_does(founder: Founder, needed: int) -> None:
+def test_the_preview_counts_approvals_as_the_log_does(founder: Founder, needed: int) -> None:
     consortium = founder(log=LogTerms(history=True, approvals=needed), approvers=2)
     request = consortium.request("north", 0)
     twice = [consortium.approval(request)] * 2
-    assert rehearsed(consortium, "north", *twice).approvals_missing == needed - 1
+    assert previewed(consortium, "north", *twice).approvals_missing == needed - 1
     assert (imported(consortium, request, *twice) == "") == (needed == 1)
