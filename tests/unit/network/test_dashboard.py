@@ -200,8 +200,9 @@ def test_what_becomes_of_a_round_is_said_at_the_plant(
     with caplog.at_level(logging.INFO, logger="sluice.plant"):
         ran.run(rounds=3)
     said = [record.getMessage() for record in caplog.records]
-    assert "attesting the batch of 600 rows" in said
+    assert "proving the batch of 600 rows" in said
+    assert "the commitment to the batch is sent, with its proof" in said
     assert "round 2 of 10: trained; the update is pledged" in said
     assert "round 2 of 10: the update is sent" in said
-    assert "round 2: aggregated, with 3 plants" in said
+    assert "round 2: aggregated, one of 3 plants" in said
     assert "round 1: this plant was left out because it sent no proof (step 4)" in said

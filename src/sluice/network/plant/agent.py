@@ -250,7 +250,7 @@ class Agent:
         """Tell the operator what became of a round, as the log says it."""
         match body:
             case ModelAggregated(round=number, clients=clients) if self.name in clients:
-                _log.info("round %d: aggregated, with %d plants", number, len(clients))
+                _log.info("round %d: aggregated, one of %d plants", number, len(clients))
             case ModelAggregated(round=number, clients=clients):
                 _log.info(
                     "round %d: %d plants were aggregated, without %s",
@@ -295,9 +295,10 @@ class Agent:
     def _reply(self, ask: Ask) -> Payload:
         match ask:
             case AskBatch(unproven=unproven):
-                _log.info("attesting the batch of %d rows", len(self.batch))
+                _log.info("proving the batch of %d rows", len(self.batch))
                 documents = self.attest(unproven=unproven).documents
-                _log.info("the batch is attested; its proof goes to the coordinator")
+                proof = "without a proof" if isinstance(documents, CommitOnly) else "with its proof"
+                _log.info("the commitment to the batch is sent, %s", proof)
                 return documents
             case AskToken():
                 return self._pledge(ask)
