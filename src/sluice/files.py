@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sluice.errors import InputError, SettingError
+from sluice.errors import InputError, SettingError, SluiceError
 
 __all__ = [
     "alone_in",
@@ -59,8 +59,19 @@ def atomically(path: Path, *, private: bool = False) -> Iterator[Path]:
         sync_folder(path.parent)
     except OSError as error:
         raise SettingError(f"cannot write {path}: {error.strerror or error}") from None
+    except SluiceError:
+        raise
+    except Exception as error:
+        failed = _RUST_ERROR.search(str(error))
+        if failed is None:
+            raise
+        raise SettingError(f"cannot write {path}: {os.strerror(int(failed[1]))}") from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+_RUST_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How a library in Rust, such as the writer of Parquet files, says that the system failed it."""
 
 
 def _draft(path: Path, *, private: bool) -> tuple[Path, int]:
