@@ -472,6 +472,7 @@ def test_a_disk_that_becomes_full_while_a_file_is_written(
     assert (done.returncode, done.stdout) == (2, ""), done
     sentence = done.stderr.splitlines()[-1]
     assert sentence.startswith("sluice: cannot write made.")
+    assert "File too large; free some space" in sentence
     assert "Traceback" not in done.stderr
     assert list(tmp_path.rglob("*made*")) == []
 

@@ -333,7 +333,7 @@ def test_a_library_that_cannot_write_the_draft_is_no_bug(tmp_path: Path) -> None
             raise ValueError("parquet: underlying IO error: No space left (os error 28)")
 
     with pytest.raises(
-        SettingError, match=r"cannot write .*table.parquet: No space left on device"
+        SettingError, match=r"cannot write .*table.parquet: No space left on device; free"
     ):
         fail()
     assert list(tmp_path.iterdir()) == []
