@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sluice.errors import InputError, SettingError
+from sluice.errors import InputError, SettingError, SluiceError
 
 __all__ = [
     "alone_in",
@@ -49,7 +49,7 @@ def atomically(path: Path, *, private: bool = False) -> Iterator[Path]:
     try:
         draft, mode = _draft(path, private=private)
     except OSError as error:
-        raise SettingError(f"cannot write {path}: {error.strerror}") from None
+        raise _unwritable(path, error) from None
     try:
         yield draft
         with draft.open("rb") as written:
@@ -58,9 +58,27 @@ def atomically(path: Path, *, private: bool = False) -> Iterator[Path]:
         os.replace(draft, path)  # noqa: PTH105 - the tests record the calls to `os`
         sync_folder(path.parent)
     except OSError as error:
-        raise SettingError(f"cannot write {path}: {error.strerror or error}") from None
+        raise _unwritable(path, error) from None
+    except SluiceError:
+        raise
+    except Exception as error:
+        failed = _RUST_ERROR.search(str(error))
+        if failed is None:
+            raise
+        code = int(failed[1])
+        raise _unwritable(path, OSError(code, os.strerror(code))) from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+_RUST_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How a library in Rust, such as the writer of Parquet files, says that the system failed it."""
+
+
+def _unwritable(path: Path, error: OSError) -> SettingError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    remedy = "; free some space, or choose a folder on another disk" if full else ""
+    return SettingError(f"cannot write {path}: {error.strerror or error}{remedy}")
 
 
 def _draft(path: Path, *, private: bool) -> tuple[Path, int]:
@@ -166,7 +184,7 @@ def private_file(path: Path) -> Path:
         finally:
             os.close(handle)
     except OSError as error:
-        raise SettingError(f"cannot write {path}: {error.strerror}") from None
+        raise _unwritable(path, error) from None
     return path
 
 
@@ -209,7 +227,7 @@ def alone_in(folder: Path, refusal: str, *, keep: bool = False) -> Iterator[None
     try:
         opened = public_file(path).open("ab")
     except OSError as error:
-        raise SettingError(f"cannot write {path}: {error.strerror}") from None
+        raise _unwritable(path, error) from None
     with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,13 +1,20 @@
-"""No path makes a command start its work in vain, write anything, or blame Sluice.
+"""No path, full disk or used port makes a command start its work in vain, or blame Sluice.
 
 Every command is walked, and every parameter of it that is a path. A parameter with a plain `Path`,
 an input of a new kind, and a text parameter that nobody has classified fail here, so that a new
 command cannot forget the check.
 """
 
+import os
+import resource
 import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -18,9 +25,11 @@ from sluice.cli.paths import InputPath, OutputPath, PathKind, PolicyPath
 from sluice.detector.alone import train
 from sluice.detector.model import DetectorKind
 from sluice.detector.modelfile import save_detector
+from sluice.files import LOCK, alone_in
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.rulesfile import save_rules
 from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator import hosting
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.cli.test_app import EVERY_COMMAND
@@ -367,3 +376,185 @@ def test_an_empty_file_or_folder_is_no_bug(
     assert "Traceback" not in seen.err
     with suppress(NotADirectoryError):
         assert list(hollow.iterdir()) == []
+
+
+# -- a full disk ------------------------------------------------------------------------------
+
+MUCH = (
+    # Commands that work for long or write much, with the path that they write to.
+    ("federate --plant line --days 4 --out made", "made"),
+    ("demo --fast --out made", "made"),
+    ("lab run paper --only batadal --data {}/records --out made", "."),
+    ("lab resume {}/results", "{}/results"),
+    ("attest setup --rules {}/rules.json --system unsafe --out made", "."),
+    (
+        (
+            "attest prove {}/batch.parquet --keys {}/keys --commit {}/commit.json "
+            "--out {}/proof.json"
+        ),
+        "{}",
+    ),
+    ("check {}/batch.parquet --rules {}/rules.json --prove made", "."),
+    ("coordinator init made --reference {}/batch.parquet", "."),
+    ("coordinator run {}/water", "{}/water"),
+    ("coordinator resume {}/water", "{}/water"),
+    ("plant run {}/north --reveal-rows", "{}/north"),
+)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """No file may grow past this size; a full disk stops a write in the same way."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Long-running commands handle SIGTERM; the tests do not."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize(
+    ("command", "folder"), MUCH, ids=[" ".join(one[0].split()[:2]) for one in MUCH]
+)
+def test_a_disk_that_is_full_before_the_work(
+    sluice: Callable[..., Outcome], site: Path, command: str, folder: str
+) -> None:
+    before = list(files(site))
+    with files_of_at_most(1 << 20):
+        seen = sluice(*command.replace("{}", str(site)).split())
+    assert (seen.code, seen.out) == (2, ""), seen
+    sentence = seen.err.splitlines()[-1]
+    where = folder.replace("{}", str(site))
+    assert sentence.startswith(f"sluice: cannot write to the folder {where}: File too large; ")
+    assert "needs 16 MB there: free some space" in sentence
+    assert list(files(site)) == before
+    assert list(Path("made").rglob("*") if Path("made").exists() else ()) == []
+
+
+WRITING = (
+    # Commands that write one file, found while they write it.
+    "data make line --days 1 --out made.csv",
+    "data convert {}/batch.parquet --out made.parquet",
+    "data inspect {}/batch.parquet --html made.html",
+    "mine {}/batch.parquet --out made.json --fit 0.4 --calibrate 0.4",
+    "check {}/batch.parquet --rules {}/rules.json --html made.html",
+    "check {}/batch.parquet --rules {}/rules.json --png made.png",
+    "score {}/batch.parquet --model {}/model.safetensors --out made.csv",
+    "rules policy --out made.toml",
+    "coordinator export-log {}/water --out made.jsonl",
+)
+
+
+@pytest.mark.parametrize("command", WRITING, ids=lambda command: command.split(" {")[0])
+def test_a_disk_that_becomes_full_while_a_file_is_written(
+    site: Path, tmp_path: Path, command: str
+) -> None:
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); "
+    start = "from sluice.cli import main; import sys; main(sys.argv[1:])"
+    words = command.replace("{}", str(site)).split()
+    done = subprocess.run(
+        [sys.executable, "-c", limit + start, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SLUICE_CACHE": str(tmp_path / "cache")},
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, ""), done
+    sentence = done.stderr.splitlines()[-1]
+    assert sentence.startswith("sluice: cannot write made.")
+    assert "File too large; free some space" in sentence
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.rglob("*made*")) == []
+
+
+# -- a port in use ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def used() -> Iterator[int]:
+    """A port on which another process listens."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize(
+    ("option", "whose", "remedy"),
+    [
+        ("--port", "the proxy", "give --no-proxy if it is your own proxy"),
+        ("--link-port", "Flower", "write another port to made/link.port"),
+        ("--filter-port", "the filter", "write another port to made/filter.port"),
+    ],
+    ids=["the proxy", "Flower", "the filter"],
+)
+def test_a_coordinator_whose_port_another_process_uses(  # noqa: PLR0917 - fixtures
+    sluice: Callable[..., Outcome],
+    site: Path,
+    used: int,
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+    whose: str,
+    remedy: str,
+) -> None:
+    monkeypatch.setattr(hosting, "ENDING_S", 0.5)
+    ports = {"--port": 48_443, "--link-port": 48_000, "--filter-port": 48_001, option: used}
+    options = [word for pair in ports.items() for word in pair]
+    reference = ("--reference", site / "batch.parquet", "--system", "unsafe")
+    assert sluice("coordinator", "init", "made", *reference, *options).code == 0
+    seen = sluice("coordinator", "run", "made", "--quiet", "--json")
+    assert (seen.code, seen.out) == (2, "")
+    assert seen.err == (
+        f"sluice: {whose} cannot listen on port {used} at 127.0.0.1: another process uses it; end "
+        f"that process, or {remedy}\n"
+    )
+    assert not Path("made", "flower").exists()  # nothing was started
+    assert not Path("made", "proxy", "filter.log").exists()
+
+
+def test_a_dashboard_whose_port_another_process_uses(
+    sluice: Callable[..., Outcome], site: Path, used: int
+) -> None:
+    seen = sluice("dashboard", site / "water", "--port", used)
+    assert (seen.code, seen.out) == (2, "")
+    assert seen.err == (
+        f"sluice: the dashboard cannot listen on port {used} at 127.0.0.1: another process uses "
+        "it; give another --port, or end that process\n"
+    )
+
+
+# -- a folder in use --------------------------------------------------------------------------
+
+
+def test_two_federations_in_one_folder(sluice: Callable[..., Outcome], tmp_path: Path) -> None:
+    command = ("federate", "--plant", "line", "--days", "4", "--rounds", "500", "--out", "made")
+    first = subprocess.Popen(
+        [sys.executable, "-m", "sluice", *command, "--quiet"], stdout=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not Path("made", LOCK).exists():
+            assert first.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(0.2)  # between the file and its lock
+        second = sluice(*command, "--json")
+        assert first.poll() is None
+    finally:
+        first.kill()
+        first.wait()
+    assert (second.code, second.out) == (2, "")
+    assert second.err == (
+        "sluice: another 'sluice federate' runs in made; wait for it, or give another --out\n"
+    )
+    with alone_in(tmp_path / "work" / "made", "a killed federation still holds the folder"):
+        pass

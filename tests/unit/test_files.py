@@ -1,6 +1,7 @@
 """Files are written whole or not at all, secrets are private, and reading stays within limits."""
 
 import os
+import resource
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -10,9 +11,12 @@ import pytest
 
 from sluice.errors import RecordError, RulesFileError, SettingError
 from sluice.files import (
+    LOCK,
     MOST_LEVELS,
     MOST_TOML_LEVELS,
+    alone_in,
     atomically,
+    demand_room,
     parse_json,
     parse_toml,
     private_file,
@@ -318,3 +322,70 @@ def test_brackets_and_dots_in_strings_do_not_nest() -> None:
     assert document["a"] == brackets
     assert document["b"] == [1.5] * 100
     assert document["c." * 100] == brackets
+
+
+# -- room and locks ---------------------------------------------------------------------------
+
+
+def test_a_library_that_cannot_write_the_draft_is_no_bug(tmp_path: Path) -> None:
+    def fail() -> None:
+        with atomically(tmp_path / "table.parquet"):
+            raise ValueError("parquet: underlying IO error: No space left (os error 28)")
+
+    with pytest.raises(
+        SettingError, match=r"cannot write .*table.parquet: No space left on device; free"
+    ):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_error_of_the_writer_stays_what_it_is(tmp_path: Path) -> None:
+    def fail() -> None:
+        with atomically(tmp_path / "table.parquet"):
+            raise ValueError("columns differ")
+
+    with pytest.raises(ValueError, match="columns differ"):
+        fail()
+
+
+def test_room_is_asked_for_and_nothing_stays(tmp_path: Path) -> None:
+    demand_room(tmp_path, 3 << 20)
+    demand_room(tmp_path / "not yet there", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_room_is_refused_and_nothing_stays(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, before[1]))
+    try:
+        with pytest.raises(SettingError, match="File too large; the command needs 3 MB there"):
+            demand_room(tmp_path, 3 << 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_locked_until_the_work_ends(tmp_path: Path) -> None:
+    with alone_in(tmp_path, "taken"):
+        assert (tmp_path / LOCK).exists()
+        with pytest.raises(SettingError, match="^taken$"), alone_in(tmp_path, "taken"):
+            pass
+        with pytest.raises(SettingError, match="^taken$"), alone_in(tmp_path, "taken"):
+            pass  # the refused one has not removed the other's lock
+    assert not (tmp_path / LOCK).exists()
+    with alone_in(tmp_path, "taken", keep=True):
+        pass
+    assert (tmp_path / LOCK).exists()
+    with alone_in(tmp_path, "taken"):
+        pass
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(handle: object, how: int) -> None:
+        (tmp_path / LOCK).unlink()  # the process that held it ends just now
+
+    monkeypatch.setattr("sluice.files.fcntl.flock", late)
+    with pytest.raises(SettingError, match="^taken$"), alone_in(tmp_path, "taken"):
+        pass

@@ -147,7 +147,7 @@ class PolicyPath(click.types.StringParamType):
         from sluice.admission import BUILT_IN
 
         text = str(value)
-        if text not in BUILT_IN and (Path(text).is_dir() or not _permitted(text, os.R_OK)):
+        if text not in BUILT_IN and (os.path.isdir(text) or not _permitted(text, os.R_OK)):  # noqa: PTH112
             raise SettingError(
                 f"{_named(param)}{text!r} is neither one of {', '.join(BUILT_IN)} nor a readable "
                 "file; check the path, or write a policy with 'sluice rules policy'"

@@ -255,6 +255,7 @@ def test_a_folder_that_is_not_there_exits_2_and_is_not_made(
 def test_a_waiver_needs_a_window_on_the_plants_clock(
     sluice: Run, tmp_path: Path, start: str, end: str, message: str
 ) -> None:
+    (tmp_path / "terms.json").touch()  # by which a coordinator's folder is known
     seen = sluice(
         "coordinator", "waive", tmp_path, "north", "--from", start, "--to", end,
         "--reason", "paint", "--json",

@@ -139,7 +139,8 @@ class CoordinatorStore:
             self._add_columns()
         except (OSError, sqlite3.Error) as error:
             raise SettingError(
-                f"the store {path} cannot be opened ({error}); check its path and permissions"
+                f"the store {path} cannot be opened ({error}); check its path and permissions, and "
+                "free disk space if the disk is full"
             ) from None
 
     def close(self) -> None:
