@@ -176,13 +176,19 @@ def public_file(path: Path, *, new: bool = False) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """Create an empty file with mode 0600 if there is none; close an existing one to others."""
+    """Create an empty file with mode 0600 if there is none; close an existing one to others.
+
+    An existing file is not opened: closing it again would end the locks that this process holds on
+    it through SQLite.
+    """
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.fchmod(handle, 0o600)
-        finally:
-            os.close(handle)
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            os.close(os.open(path, flags, 0o600))
+        except FileExistsError:
+            if path.is_dir():
+                raise
+        path.chmod(0o600)
     except OSError as error:
         raise _unwritable(path, error) from None
     return path

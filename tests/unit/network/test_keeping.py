@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sluice.network.coordinator.hosting import Supervisor
+from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire.superlink import (
     ASK_AGAIN_S,
     GRACE_S,
@@ -174,3 +175,17 @@ def test_flower_gives_the_memory_of_messages_back_to_the_system(tmp_path: Path) 
     settings = environment(tmp_path)
     assert settings["MALLOC_ARENA_MAX"] == "2"
     assert int(settings["MALLOC_MMAP_THRESHOLD_"]) <= 128 * 1024
+
+def test_a_second_store_of_one_process_does_not_end_the_locks_of_the_first(tmp_path: Path) -> None:
+    """Without its lock, another process that closes the store would delete the log beside it."""
+    path = tmp_path / "store.sqlite"
+    first = CoordinatorStore(path)
+    first.absent("north", 1)
+    CoordinatorStore(path).close()
+    other = (
+        "import sqlite3, sys; base = sqlite3.connect(sys.argv[1]); "
+        "base.execute('SELECT COUNT(*) FROM absences').fetchall(); base.close()"
+    )
+    subprocess.run((sys.executable, "-c", other, str(path)), check=True)
+    assert path.with_name("store.sqlite-wal").exists()
+    first.close()
