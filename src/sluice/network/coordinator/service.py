@@ -6,9 +6,11 @@ it saves the checkpoint first and logs the model second. If it is killed in betw
 model when it resumes.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from sluice.aggregation import RULES, Aggregate, RootUpdate, Rule, State, Update
 from sluice.attestation.log import RoundAbandoned
@@ -22,6 +24,7 @@ from sluice.network.wire import model_hash
 
 __all__ = ["ABANDONED", "CoordinatorService"]
 
+LOOK_S = 0.5
 ABANDONED = "abandoned"
 """Why a checkpoint has the weights that its round was opened with: an operator ended the round."""
 
@@ -126,6 +129,7 @@ class CoordinatorService:
                 f"round {number} has no plant with an attestation; see 'sluice coordinator status' "
                 "and run again when plants are online"
             )
+        self._await_one_of(set(current.admitted), number)
         terms = self.transport.terms
         try:
             after = take_round(
@@ -142,6 +146,21 @@ class CoordinatorService:
         self._keep(after)
         self._close(after)
         return after
+
+    def _await_one_of(self, plants: set[str], number: int) -> None:
+        """Wait until a plant that can take part is online, for the time of a round at most.
+
+        A round without any plant would only count absences, and a few of them suspend every plant.
+        """
+        requests = self.transport.requests
+        until = requests.clock() + timedelta(seconds=self.transport.terms.round_deadline_s)
+        while not plants & requests.wire.present():
+            if requests.clock() > until:
+                raise RefusedError(
+                    f"no plant with an attestation is online for round {number}; check the proxy "
+                    "and the network, then run 'sluice coordinator resume'"
+                )
+            time.sleep(LOOK_S)
 
     def _begun(self, number: int) -> bool:
         standing = self.transport.protocol.log.ledger.rounds.standing

@@ -115,6 +115,8 @@ SENT_AT_ONCE = 8
 """Questions that are sent before replies are pulled again."""
 SENT_IN_A_RUN = 64 * 1024 * 1024
 """Bytes after which a new run begins: Flower deletes what plants have not fetched with its run."""
+COME_BACK_S = 20.0
+"""Seconds for which plants are awaited that were online before Flower was restarted."""
 RETURN_S = 120.0
 """Seconds Flower may be unreachable before the coordinator stops; it is restarted meanwhile."""
 
@@ -225,6 +227,8 @@ class FlowerWire:
         self._arriving: dict[ReplyHead, _Sent] = {}  # replies whose content has not arrived
         self._alone: set[str] = set()  # plants that have sent a head that is too long
         self._suspects: set[str] = set()  # plants of which one has
+        self._up = frozenset[str]()  # plants that were online when Flower was last asked
+        self._returning = 0.0  # until when plants are awaited that a restart of Flower cut off
 
     def enrol(self, keys: Mapping[str, bytes]) -> None:
         """Register each plant's node by its public key, unless it is registered already."""
@@ -239,11 +243,19 @@ class FlowerWire:
                 self._nodes[plant] = node_ids[key]
 
     def present(self) -> frozenset[str]:
-        """Return the plants whose nodes Flower reports as online."""
+        """Return the plants whose nodes Flower reports as online.
+
+        A Flower that was restarted knows no node. The nodes are then registered again, and plants
+        that were online before get a little time to come back.
+        """
         deadline = time.monotonic() + RETURN_S
         while True:
             try:
-                return self._online()
+                online = self._online()
+                if self._up <= online or time.monotonic() > self._returning:
+                    self._up = online
+                    return online
+                time.sleep(POLL_S)
             except LOST:
                 if time.monotonic() > deadline:
                     raise SettingError(
@@ -398,12 +410,15 @@ class FlowerWire:
     def _online(self) -> frozenset[str]:
         with self._control() as control:
             nodes = control.ListNodes(ListNodesRequest()).nodes_info
+        if not set(self._nodes.values()) <= {node.node_id for node in nodes}:
+            self._returning = time.monotonic() + COME_BACK_S
+            self.enrol(self._keys)
         up = {node.node_id for node in nodes if node.status == "online"}
         return frozenset(plant for plant, node in self._nodes.items() if node in up)
 
     def _running(self) -> FlowerRun:
         if self._run is None:
-            self.enrol(self._keys)  # a SuperLink that was restarted knows no node
+            self._online()  # a SuperLink that was restarted knows no node
             self._run = FlowerRun(self._link, self._begin())
         elif self._run.lost:
             raise ConnectionError("Flower has ended the run")
