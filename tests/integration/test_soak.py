@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
     reason="make soak and make test-network run it",
 )
 
-ROUNDS = int(os.environ.get("SLUICE_SOAK", "20"))
+ROUNDS = int(os.environ.get("SLUICE_SOAK", "30"))
 SEED = int(os.environ.get("SLUICE_SOAK_SEED", "0"))
 HONEST = ("east", "middle", "north", "south", "west")
 MEASURED = "north"  # the plant whose memory is measured
@@ -61,7 +61,8 @@ VICTIMS = ("the coordinator", "its SuperLink", "its filter", "its nginx", "a pla
 CALM = ("its nginx", "a plant")  # killed in the second half too
 ROWS, CALIBRATED = 600, 8_640
 SUSPEND_AFTER = 5
-STARTING, STAY = 2, 8  # rounds in which a malicious plant starts, and after which it goes
+STARTING_S = 12.0  # a malicious plant starts before an operator ends its suspension
+STAY = 6  # rounds for which it then stays
 STUCK_S = 600.0
 LATEST_S = 3.0  # a kill comes up to so many seconds after the round before it has ended
 RECOVERY = 6  # rounds after a kill in which an honest plant may be missing
@@ -84,7 +85,7 @@ class Schedule:
         kills = dict(zip(_moments(draw, rounds, apart), _cycled(draw, VICTIMS), strict=False))
         calm = _cycled(draw, CALM)
         second = {at: next(calm) for at in kills if at > rounds // 2 - WARM}
-        visits = _moments(draw, rounds - STAY - SUSPEND_AFTER, max(2, min(14, rounds // 8)))
+        visits = _moments(draw, rounds - 2 * STAY - SUSPEND_AFTER, max(2, min(14, rounds // 8)))
         visits = [at + SUSPEND_AFTER for at in visits]  # until then the absent are not suspended
         return cls(
             kills=kills if rounds < 2 * LEAST_MEASURED else kills | second,
@@ -139,6 +140,8 @@ class Soak:
     disturbed: set[int] = field(default_factory=set)  # rounds in which a process was killed
     steps: dict[str, set[str]] = field(default_factory=dict)  # malicious plant -> steps
     reinstated: int = 0  # honest plants
+    stayed: set[str] = field(default_factory=set)  # malicious plants that came and went
+    _starting: dict[str, float] = field(default_factory=dict)  # malicious plant -> since when
     _leaves: dict[str, int] = field(default_factory=dict)  # malicious plant -> round
 
     def run(self) -> None:
@@ -182,12 +185,15 @@ class Soak:
         if done >= self.rounds:
             return
         self._reinstate(*HONEST)
-        for name, leaves in list(self._leaves.items()):
-            if done >= leaves:
-                self._end(name)
-                del self._leaves[name]
-            elif done == leaves - STAY + STARTING:
+        for name in [name for name, leaves in self._leaves.items() if leaves <= done]:
+            self._end(name)
+            del self._leaves[name]
+            self.stayed.add(name)
+        for name, started in list(self._starting.items()):
+            if time.monotonic() - started > STARTING_S:
                 self._reinstate(name)
+                del self._starting[name]
+                self._leaves[name] = done + STAY
         if attack := self.schedule.visits.get(done):
             self._visit(attack, done)
         if victim := self.schedule.kills.get(done):
@@ -225,12 +231,12 @@ class Soak:
         return victim
 
     def _visit(self, attack: str, done: int) -> None:
-        if attack in self._leaves:
+        if attack in self._leaves or attack in self._starting:
             return
         self.visited[attack] = self.visited.get(attack, 0) + 1
         other = str(self.sites.folder / MEASURED)
         self.sites.start_malicious(attack, attack, other, program=ATTACKS[attack][0])
-        self._leaves[attack] = done + STAY
+        self._starting[attack] = time.monotonic()
         self.tell(f"after round {done}: the malicious plant {attack!r} comes")
 
     def _end(self, name: str) -> None:
@@ -330,9 +336,11 @@ def test_honest_plants_finish_every_round_despite_kills_and_malicious_plants(
         assert all(members and set(members) <= set(HONEST) for members in ending.members)
         assert ending.model == sites.expected(ending.members)
         assert soak.unexplained() == {}
+        assert soak.stayed
         for attack in soak.visited:
+            assert soak.steps[attack] <= ATTACKS[attack][1] | AWAY, attack
+        for attack in soak.stayed:
             program, steps = ATTACKS[attack]
-            assert soak.steps[attack] <= steps | AWAY, attack
             assert soak.steps[attack] & steps, attack
             if program is FLEET_ATTACKER:
                 said = (sites.folder / f"{attack}.err").read_text(encoding="utf-8")

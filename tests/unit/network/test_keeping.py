@@ -5,9 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import pytest
+from flwr.proto.control_pb2 import (
+    ListNodesResponse,
+    RegisterNodeRequest,
+    RegisterNodeResponse,
+)
+from flwr.proto.node_pb2 import NodeInfo
 
 from sluice.network.coordinator.hosting import Supervisor
 from sluice.network.coordinator.store import CoordinatorStore
@@ -16,6 +24,8 @@ from sluice.network.wire.superlink import (
     GRACE_S,
     MOST_ASKS,
     RETRY_S,
+    FlowerWire,
+    Link,
     PendingRequests,
     environment,
 )
@@ -176,6 +186,7 @@ def test_flower_gives_the_memory_of_messages_back_to_the_system(tmp_path: Path) 
     assert settings["MALLOC_ARENA_MAX"] == "2"
     assert int(settings["MALLOC_MMAP_THRESHOLD_"]) <= 128 * 1024
 
+
 def test_a_second_store_of_one_process_does_not_end_the_locks_of_the_first(tmp_path: Path) -> None:
     """Without its lock, another process that closes the store would delete the log beside it."""
     path = tmp_path / "store.sqlite"
@@ -189,3 +200,53 @@ def test_a_second_store_of_one_process_does_not_end_the_locks_of_the_first(tmp_p
     subprocess.run((sys.executable, "-c", other, str(path)), check=True)
     assert path.with_name("store.sqlite-wal").exists()
     first.close()
+
+
+@dataclass
+class Restarted:
+    """Flower's control interface after a restart: it knows no node until one is registered.
+
+    A node that is registered comes online after it was listed a few times.
+    """
+
+    nodes: dict[bytes, int] = field(default_factory=dict)
+    listed: int = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def ListNodes(self, _: object) -> ListNodesResponse:  # noqa: N802 - Flower's name
+        self.listed += 1
+        return ListNodesResponse(
+            nodes_info=[
+                NodeInfo(
+                    public_key=key,
+                    node_id=node,
+                    status="online" if self.listed > 3 + 2 * at else "offline",
+                )
+                for at, (key, node) in enumerate(self.nodes.items())
+            ]
+        )
+
+    def RegisterNode(self, request: RegisterNodeRequest) -> RegisterNodeResponse:  # noqa: N802
+        self.nodes[request.public_key] = 1_000 + len(self.nodes)
+        return RegisterNodeResponse(node_id=self.nodes[request.public_key])
+
+
+def test_a_superlink_killed_between_two_questions_does_not_leave_the_plants_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eleven rounds without any plant took three seconds, and every plant was suspended."""
+    authority = tmp_path / "authority.pem"
+    authority.write_bytes(b"")
+    link = Link(port=1, folder=tmp_path, certificate=authority, key=authority, authority=authority)
+    wire, flower = FlowerWire(link), Restarted(listed=100)
+    monkeypatch.setattr(wire, "_control", lambda: flower)
+    wire.enrol({"north": b"n", "south": b"s"})
+    assert wire.present() == {"north", "south"}
+    flower = Restarted()  # killed, and started again
+    assert wire.present() == {"north", "south"}
+    assert set(flower.nodes) == {b"n", b"s"}

@@ -12,6 +12,7 @@ from sluice.errors import CheckpointError, RefusedError, SettingError
 from sluice.federation.admission_check import Decision
 from sluice.federation.rounds import begin, take_round
 from sluice.federation.transport import InProcess
+from sluice.network.coordinator import service
 from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.operations import go_back
 from sluice.network.coordinator.store import CoordinatorStore
@@ -228,3 +229,48 @@ def test_going_back_is_refused_while_a_coordinator_runs(consortium: Consortium) 
         pytest.raises(SettingError, match="a coordinator runs"),
     ):
         go_back(consortium.site.folder, "west", before=1, at=consortium.clock())
+
+
+class Away(Direct):
+    """A wire on which all plants are offline for a while."""
+
+    def __init__(self, plants: Mapping[str, Answerer], looks: int) -> None:
+        super().__init__(plants)
+        self.looks = looks  # until they are back
+
+    def present(self) -> frozenset[str]:
+        self.looks -= 1
+        return super().present() if self.looks < 0 else frozenset()
+
+
+def run_with(consortium: Consortium, wire: Direct, rounds: int) -> None:
+    store = CoordinatorStore(consortium.site.base)
+    try:
+        made = coordinator_service(consortium.site, store, wire, clock=consortium.clock)
+        made.run(rounds=rounds, on_round=lambda _: None)
+    finally:
+        store.close()
+
+
+def test_a_network_that_fails_for_a_moment_suspends_no_plant(
+    consortium: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds without any plant took no time, and every plant was suspended after five of them."""
+    monkeypatch.setattr(service, "LOOK_S", 0.0)
+    consortium.run(rounds=1)
+    run_with(consortium, Away(consortium.plants, looks=20), rounds=2)
+    ledger = read_log(consortium.site.log)
+    assert (ledger.rounds.last, ledger.rounds.members) == (2, ("north", "south", "west"))
+    store = CoordinatorStore(consortium.site.base)
+    assert not any(member.absences or member.suspended for member in store.members())
+    store.close()
+
+
+def test_a_coordinator_that_no_plant_reaches_stops_before_it_opens_a_round(
+    consortium: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "LOOK_S", 0.0)
+    consortium.run(rounds=1)
+    with pytest.raises(RefusedError, match="round 2 has 3 plants with an attestation, 0 of them online"):
+        run_with(consortium, Away(consortium.plants, looks=1_000_000), rounds=2)
+    assert read_log(consortium.site.log).rounds.last == 1
