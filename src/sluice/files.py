@@ -57,16 +57,12 @@ def atomically(path: Path, *, private: bool = False) -> Iterator[Path]:
             os.fsync(written.fileno())
         os.replace(draft, path)  # noqa: PTH105 - the tests record the calls to `os`
         sync_folder(path.parent)
-    except OSError as error:
-        raise _unwritable(path, error) from None
     except SluiceError:
         raise
     except Exception as error:
-        failed = _RUST_ERROR.search(str(error))
-        if failed is None:
+        if not isinstance(error, OSError) and _RUST_ERROR.search(str(error)) is None:
             raise
-        code = int(failed[1])
-        raise _unwritable(path, OSError(code, os.strerror(code))) from None
+        raise _unwritable(path, error) from None
     finally:
         draft.unlink(missing_ok=True)
 
@@ -75,10 +71,14 @@ _RUST_ERROR = re.compile(r"\(os error (\d+)\)")
 """How a library in Rust, such as the writer of Parquet files, says that the system failed it."""
 
 
-def _unwritable(path: Path, error: OSError) -> SettingError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+def _unwritable(path: Path, error: Exception) -> SettingError:
+    """Return the refusal of a file that the system, or a library in Rust, could not write."""
+    code, stated = getattr(error, "errno", None), _RUST_ERROR.search(str(error))
+    if code is None and stated is not None:
+        code = int(stated[1])
+    full = code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     remedy = "; free some space, or choose a folder on another disk" if full else ""
-    return SettingError(f"cannot write {path}: {error.strerror or error}{remedy}")
+    return SettingError(f"cannot write {path}: {os.strerror(code) if code else error}{remedy}")
 
 
 def _draft(path: Path, *, private: bool) -> tuple[Path, int]:

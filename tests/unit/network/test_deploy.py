@@ -12,13 +12,14 @@ import yaml  # type: ignore[import-untyped]
 
 from sluice.cli.app import app
 from sluice.cli.commands import Deferred
+from sluice.cli.paths import InputPath
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
 
 
 def demand_command(words: list[str]) -> None:
-    """Parse a command line without running the command."""
+    """Parse a command line without running the command; its folders are on another machine."""
     command: click.Command = typer.main.get_command(app)
     context = click.Context(command, info_name="sluice")
     while isinstance(command, click.Group):
@@ -28,7 +29,9 @@ def demand_command(words: list[str]) -> None:
         if isinstance(child, Deferred):
             child = child.load()
         command, context = child, click.Context(child, parent=context, info_name=name)
-    command.parse_args(context, list(words))
+    with pytest.MonkeyPatch.context() as elsewhere:
+        elsewhere.setattr(InputPath, "convert", lambda *given: given[1])
+        command.parse_args(context, list(words))
 
 
 def unit(path: Path) -> configparser.ConfigParser:
