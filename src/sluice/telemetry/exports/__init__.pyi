@@ -1,0 +1,24 @@
+from .dialect import PROBED_LINES, best_delimiter
+from .numbers import Readings, readings
+from .opening import Opened, open_table
+from .resampling import Rows, in_order, merged_rows, resampled, usual_stride_s
+from .shape import Shaped, shaped
+from .words import LABEL_NAMES, plain_word
+
+__all__ = [
+    "LABEL_NAMES",
+    "PROBED_LINES",
+    "Opened",
+    "Readings",
+    "Rows",
+    "Shaped",
+    "best_delimiter",
+    "in_order",
+    "merged_rows",
+    "open_table",
+    "plain_word",
+    "readings",
+    "resampled",
+    "shaped",
+    "usual_stride_s",
+]

@@ -1,0 +1,377 @@
+"""Cells to numbers: decimal marks, thousands marks, states, status words and units.
+
+A table has one decimal mark. It is decided from all its cells together: `0,5` and `1,25` can only
+have a decimal comma, `1,234` can be two numbers. If no cell decides, the table is refused.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from sluice.errors import Choice, RecordError, UnclearRecordError
+from sluice.telemetry.channel import Codes, Role
+from sluice.telemetry.exports.words import (
+    MISSING_MARKS,
+    STATES,
+    TRUTH,
+    UNITS,
+    is_status,
+    plain_word,
+    spelt_unit,
+)
+from sluice.telemetry.plantfile import Declaration, PlantFile
+from sluice.telemetry.record import Note
+
+__all__ = ["BAD_CELL", "Readings", "decimal_is_clear", "readings"]
+
+BAD_CELL = "\x1fbad"
+"""Written over a cell whose quality is bad, so that it stays an event without a reading."""
+
+MOST_WORDS = 200
+"""Distinct words of one column; a column with more is not a column of states."""
+
+BLANKS = " \t\r\n\u00a0\u202f\ufeff"
+GROUPS = "['\u2019\u00a0\u202f ]"
+UNIT = r"(?:\s*[^\d\s.,+\-][^\s]{0,11})?"
+
+
+def _proofs(mark: str, other: str) -> tuple[str, str, str]:
+    """Return patterns: `mark` is certainly the decimal mark, certainly not, or it can be both."""
+    m, o = re.escape(mark), re.escape(other)
+    sure = (
+        rf"^[+-]?(?:\d*{m}\d{{1,2}}|\d*{m}\d{{4,}}|0\d*{m}\d+|\d{{4,}}{m}\d*|{m}\d+|\d+{m}"
+        rf"|\d{{1,3}}(?:{o}\d{{3}})+{m}\d*|\d{{1,3}}(?:{GROUPS}\d{{3}})+{m}\d*"
+        rf"|\d+{m}\d+[eE][+-]?\d+){UNIT}$"
+    )
+    never = rf"^[+-]?\d{{1,3}}(?:{m}\d{{3}}){{2,}}{UNIT}$"
+    either = rf"^[+-]?[1-9]\d{{0,2}}{m}\d{{3}}{UNIT}$"
+    return sure, never, either
+
+
+COMMA_SURE, COMMA_NEVER, COMMA_EITHER = _proofs(",", ".")
+DOT_SURE, DOT_NEVER, DOT_EITHER = _proofs(".", ",")
+DOT_PROOF = re.compile(DOT_SURE)
+
+
+def decimal_is_clear(cells: Collection[str]) -> bool:
+    """Return whether one of the cells proves a decimal point, so that all can be read at once."""
+    return any(DOT_PROOF.match(cell) for cell in cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Columns as numbers: null where there is no cell, NaN where a cell has no reading."""
+
+    frame: pl.DataFrame
+    notes: tuple[Note, ...]
+    declared: Mapping[str, Declaration]  # states and units, as the cells show them
+    decimal: str  # empty if no cell needs it
+    status: tuple[str, ...]  # status words that were read as missing
+    words: Mapping[str, float]  # states that were read as numbers
+
+
+def readings(
+    frame: pl.DataFrame, *, name: str, plant: PlantFile, dot: bool, dates: bool
+) -> Readings:
+    """Convert all columns to Float64.
+
+    `dot` says that a point in a number can only be the decimal mark, because commas separate the
+    cells; `dates` says that dates are written 31.12.2024, which no country does that separates
+    thousands by commas.
+    """
+    texts = {
+        column: _stripped(frame[column])
+        for column in frame.columns
+        if frame[column].dtype == pl.String
+    }
+    decimal = _decimal(texts, name=name, plant=plant, dot=dot, dates=dates)
+    notes: list[Note] = []
+    declared: dict[str, Declaration] = {}
+    status: dict[str, None] = {}
+    words: dict[str, float] = {}
+    columns = []
+    for column in frame.columns:
+        if column not in texts:
+            columns.append(frame[column].cast(pl.Float64))
+            continue
+        read = _Column(texts[column], name=name, plant=plant, decimal=decimal or ".")
+        columns.append(read.numbers)
+        notes.extend(read.notes)
+        status.update(dict.fromkeys(read.status))
+        words.update(read.states)
+        if read.declared is not None:
+            declared[column] = read.declared
+    return Readings(
+        frame=pl.DataFrame(columns) if columns else frame,
+        notes=tuple(notes),
+        declared=declared,
+        decimal=decimal,
+        status=tuple(status),
+        words=words,
+    )
+
+
+def _stripped(column: pl.Series) -> pl.Series:
+    stripped = column.str.strip_chars(BLANKS)
+    return stripped.set(stripped.is_in(MISSING_MARKS), None)
+
+
+# -- the decimal mark -------------------------------------------------------------------------
+
+
+def _decimal(
+    texts: Mapping[str, pl.Series], *, name: str, plant: PlantFile, dot: bool, dates: bool
+) -> str:
+    """Return the decimal mark that all cells together prove; empty if there is no mark."""
+    if plant.decimal:
+        return plant.decimal
+    comma = _first(texts, COMMA_SURE) or _first(texts, DOT_NEVER)
+    point = _first(texts, DOT_SURE) or _first(texts, COMMA_NEVER)
+    if comma and point:
+        raise RecordError(
+            f"{name} has cells with a decimal comma ({comma[1]!r} in {comma[0]!r}) and cells with "
+            f"a decimal point ({point[1]!r} in {point[0]!r}); export it with one decimal mark"
+        )
+    if comma or point:
+        return "," if comma else "."
+    with_comma, with_point = _first(texts, COMMA_EITHER), _first(texts, DOT_EITHER)
+    if with_comma and not with_point and dates:
+        return ","
+    if with_point and not with_comma and dot:
+        return "."
+    unclear = with_comma or with_point
+    if unclear is None:
+        return ""
+    column, cell = unclear
+    mark = "," if with_comma else "."
+    other = "." if with_comma else ","
+    proposals = (mark, other) if with_comma else (".", ",")
+    number = re.sub(r"[^\d.,+-]", "", cell)
+    raise UnclearRecordError(
+        f"{cell!r} in column {column!r} can be {number.replace(mark, '.')} or "
+        f"{number.replace(mark, '')}",
+        file=name,
+        cure='[record] decimal = "," or decimal = "."',
+        choices=tuple(
+            Choice(
+                setting="decimal",
+                value=each,
+                meaning=f"{cell!r} is {number.replace(mark, '.' if each == mark else '')}",
+            )
+            for each in proposals
+        ),
+    )
+
+
+def _first(texts: Mapping[str, pl.Series], pattern: str) -> tuple[str, str] | None:
+    """Return the first cell that matches, with its column."""
+    for column, cells in texts.items():
+        found = cells.str.contains(pattern).fill_null(value=False)
+        if found.any():
+            return column, str(cells[int(found.arg_max() or 0)])
+    return None
+
+
+# -- one column -------------------------------------------------------------------------------
+
+
+class _Column:
+    """One column of texts, converted."""
+
+    def __init__(self, texts: pl.Series, *, name: str, plant: PlantFile, decimal: str) -> None:
+        self._texts = texts
+        self._name = name
+        self._plant = plant
+        self._decimal = decimal
+        self.notes: list[Note] = []
+        self.status: list[str] = []
+        self.states: dict[str, float] = {}
+        self.declared: Declaration | None = None
+        self.numbers = _numbers(texts, decimal)
+        left = self.numbers.is_null() & texts.is_not_null()
+        if left.any():
+            self._read_words(texts.filter(left).unique(maintain_order=True).to_list())
+
+    def _read_words(self, words: list[str]) -> None:
+        if len(words) > MOST_WORDS:
+            words = self._read_units(words)
+        declared = {plain_word(word): value for word, value in self._plant.words.items()}
+        missing = {plain_word(word) for word in self._plant.missing}
+        values: dict[str, float] = {}
+        rest = []
+        for word in words:
+            plain = plain_word(word)
+            if word == BAD_CELL:
+                values[word] = float("nan")
+            elif plain in missing or word in self._plant.missing:
+                self._note_status(word)
+                values[word] = float("nan")
+            elif plain in declared:
+                values[word] = declared[plain]
+            elif word.lower() in TRUTH:
+                values[word] = TRUTH[word.lower()]
+            else:
+                rest.append(word)
+        states = {word: STATES[plain_word(word)] for word in rest if plain_word(word) in STATES}
+        for word in rest:
+            if word not in states and is_status(word, among_numbers=not states):
+                self._note_status(word)
+                values[word] = float("nan")
+        rest = [word for word in rest if word not in states and word not in values]
+        if states:
+            self._read_states(states, values, rest)
+            rest = []
+        elif rest:
+            rest = self._read_units(rest)
+        if rest:
+            raise self._unreadable(rest[0])
+        if values:
+            read = self._texts.replace_strict(
+                list(values), list(values.values()), default=None, return_dtype=pl.Float64
+            )
+            self.numbers = self.numbers.zip_with(self.numbers.is_not_null(), read)
+
+    def _note_status(self, word: str) -> None:
+        found = self._texts == word
+        self.status.append(word)
+        self.notes.append(
+            Note(
+                what=f"status {word!r} read as missing",
+                channel=self._texts.name,
+                rows=int(found.sum()),
+                first_row=int(found.arg_max() or 0),
+            )
+        )
+
+    def _read_states(
+        self, states: dict[str, int], values: dict[str, float], rest: list[str]
+    ) -> None:
+        if rest:
+            raise self._unreadable(rest[0])
+        present = self.numbers.drop_nulls().drop_nans()
+        if len(present):
+            first = next(iter(states))
+            raise RecordError(
+                f"{self._name}: channel {self._texts.name!r} holds both {first!r} and numbers "
+                f"({present[0]:g}); give numbers to its words in the plant file, [record.words] "
+                f"{first} = {states[first]}"
+            )
+        values.update({word: float(code) for word, code in states.items()})
+        self.states.update({word: float(code) for word, code in states.items()})
+        moving = (2,) if 2 in states.values() else ()
+        self.declared = Declaration(role=Role.ACTUATOR, codes=Codes(off=0, on=(1,), moving=moving))
+
+    def _read_units(self, words: list[str]) -> list[str]:
+        """Read cells such as `0.5 m`; return the words that are none."""
+        cells = self._texts.filter(self._texts.is_in(words) & self.numbers.is_null())
+        parts = cells.str.extract_groups(
+            rf"^([+-]?[\d.,'\u2019\u00a0\u202f ]*\d)\s*([^\d\s.,+\-].{{0,11}})$"
+        )
+        split = parts.struct.unnest()
+        split.columns = ["number", "unit"]
+        numbers = _numbers(split["number"].str.strip_chars(BLANKS), self._decimal)
+        spelt = {
+            unit: spelt_unit(unit)
+            for unit in split["unit"].drop_nulls().unique(maintain_order=True).to_list()
+        }
+        known = {unit: UNITS[ours] for unit, ours in spelt.items() if ours in UNITS}
+        if not known:
+            return words
+        readable = numbers.is_not_null() & split["unit"].is_in(list(known))
+        target = self._target_unit({spelt[unit] for unit in known})
+        base, size = UNITS[target]
+        for unit in known:
+            if known[unit][0] != base:
+                raise RecordError(
+                    f"{self._name}: channel {self._texts.name!r} holds readings in {target!r} and "
+                    f"in {unit!r}, which is no multiple of it; export it in one unit"
+                )
+        factor = split["unit"].replace_strict(
+            list(known),
+            [known[unit][1] / size for unit in known],
+            default=None,
+            return_dtype=pl.Float64,
+        )
+        scaled = numbers * factor
+        exact = factor == 1.0
+        scaled = numbers.zip_with(exact.fill_null(value=False), scaled)
+        where = (self._texts.is_in(words) & self.numbers.is_null()).fill_null(value=False)
+        if len(self.numbers.drop_nulls()) and any(known[unit][1] != size for unit in known):
+            raise RecordError(
+                f"{self._name}: channel {self._texts.name!r} holds readings with and without a "
+                f"unit; export it in {target!r} alone"
+            )
+        positions = where.arg_true().filter(readable)
+        self.numbers = self.numbers.clone().scatter(positions, scaled.filter(readable))
+        self.declared = Declaration(unit=target)
+        if len(known) > 1:
+            self.notes.append(
+                Note(
+                    what=f"units {', '.join(known)} converted to {target}",
+                    channel=self._texts.name,
+                    rows=int(readable.sum()),
+                )
+            )
+        return cells.filter(~readable).unique(maintain_order=True).to_list()
+
+    def _target_unit(self, units: set[str]) -> str:
+        declared = self._plant.declaration(self._texts.name)
+        if declared is not None and declared.unit and spelt_unit(declared.unit) in UNITS:
+            return spelt_unit(declared.unit)
+        if len(units) == 1:
+            return next(iter(units))
+        shown = ", ".join(sorted(units))
+        raise RecordError(
+            f"{self._name}: channel {self._texts.name!r} holds readings in {shown}; name the unit "
+            f"to convert to in the plant file, [channels.{self._texts.name!r}] unit = "
+            f'"{min(units)}"'
+        )
+
+    def _unreadable(self, word: str) -> UnclearRecordError:
+        found = self._texts == word
+        row = int(found.arg_max() or 0)
+        unreadable = self.numbers.is_null() & self._texts.is_not_null()
+        shown = word if len(word) <= 40 else f"{word[:40]}..."
+        cell = f"{shown!r} at row {row} ({int(unreadable.sum())} such cells)"
+        quoted = '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return UnclearRecordError(
+            f"channel {self._texts.name!r} holds {cell}; expected a number or nothing",
+            file=self._name,
+            cure=f"[record] missing = [{quoted[:60]}] or [record.words] {quoted[:60]} = 0",
+            choices=(
+                Choice(setting="missing", value=(word,), meaning="no reading"),
+                Choice(setting="words", value={word: 0.0}, meaning="the number 0 (off, closed)"),
+                Choice(setting="words", value={word: 1.0}, meaning="the number 1 (on, open)"),
+            ),
+        )
+
+
+def _numbers(texts: pl.Series, decimal: str) -> pl.Series:
+    """Convert texts that are numbers with this decimal mark; others become null."""
+    other = "," if decimal == "." else "."
+    m, o = re.escape(decimal), re.escape(other)
+    texts = texts.str.replace("\u2212", "-", literal=True)
+    if decimal == ".":
+        numbers = texts.cast(pl.Float64, strict=False)
+    else:
+        simple = texts.str.contains(
+            rf"^[+-]?(?:\d+(?:{m}\d*)?|{m}\d+)(?:[eE][+-]?\d+)?$|^[+-]?inf$"
+        )
+        plain = texts.set(~simple, None).str.replace(decimal, ".", literal=True)
+        numbers = plain.cast(pl.Float64, strict=False)
+    left = numbers.is_null() & texts.is_not_null()
+    if not left.any():
+        return numbers
+    grouped = texts.str.contains(
+        rf"^[+-]?\d{{1,3}}(?:(?:{o}\d{{3}})+|(?:{GROUPS}\d{{3}})+)(?:{m}\d*)?$"
+    ).fill_null(value=False)
+    if not (left & grouped).any():
+        return numbers
+    bare = (
+        texts.str.replace_all(rf"[{o}'\u2019\u00a0\u202f ]", "")
+        .str.replace(decimal, ".", literal=True)
+        .cast(pl.Float64, strict=False)
+    )
+    return bare.zip_with(left & grouped, numbers)
