@@ -20,6 +20,7 @@ from sluice.telemetry.cache import cached_load
 from sluice.telemetry.channel import Channel
 from sluice.telemetry.exports import (
     Rows,
+    demand_order,
     in_order,
     merged_rows,
     plain_word,
@@ -92,7 +93,7 @@ def read_with_settings(
     name = _record_name(paths, files)
     limits = ReadLimits(name=name, size=sum(each.size for each in loaded))
     try:
-        whole = loaded[0] if len(loaded) == 1 else _joined(loaded, name, limits)
+        whole = loaded[0] if len(loaded) == 1 else _joined(loaded, name, plant=plant, limits=limits)
         whole = replace(whole, table=_regular(whole.table, name, plant, limits))
     except RecordError as error:
         if len(paths) == 1 and len(files) > 1:
@@ -180,7 +181,9 @@ def _record_name(paths: Sequence[Path], files: Sequence[Path]) -> str:
 # -- several files ----------------------------------------------------------------------------
 
 
-def _joined(loaded: Sequence[_Loaded], name: str, limits: ReadLimits) -> _Loaded:
+def _joined(
+    loaded: Sequence[_Loaded], name: str, *, plant: PlantFile, limits: ReadLimits
+) -> _Loaded:
     """Join files into one record: rows of the same time become one row."""
     first = loaded[0]
     other = next((each for each in loaded if each.format.name != first.format.name), None)
@@ -203,6 +206,9 @@ def _joined(loaded: Sequence[_Loaded], name: str, limits: ReadLimits) -> _Loaded
         times=np.concatenate([table.times.astype("datetime64[us]") for table in tables]),
         labels=np.concatenate([table.labels for table in tables]),
     )
+    for table in tables:
+        demand_order(table.times, name=name, plant=plant)
+    rows = rows.take(np.argsort(rows.times.astype(np.int64), kind="stable"))
     if any(set(table.frame.columns) != columns for table in tables):
         rows = merged_rows(rows, name)
     declared = {key: each for table in reversed(tables) for key, each in table.declared.items()}

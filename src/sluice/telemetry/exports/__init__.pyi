@@ -1,7 +1,7 @@
 from .dialect import PROBED_LINES, best_delimiter
 from .numbers import Readings, readings
 from .opening import Opened, open_table
-from .resampling import Rows, in_order, merged_rows, resampled, usual_stride_s
+from .resampling import Rows, demand_order, in_order, merged_rows, resampled, usual_stride_s
 from .shape import Shaped, shaped
 from .words import LABEL_NAMES, plain_word
 
@@ -13,6 +13,7 @@ __all__ = [
     "Rows",
     "Shaped",
     "best_delimiter",
+    "demand_order",
     "in_order",
     "merged_rows",
     "open_table",

@@ -13,7 +13,7 @@ from sluice.telemetry.limits import ReadLimits
 from sluice.telemetry.plantfile import Duplicates, PlantFile, Resample, Unsorted
 from sluice.telemetry.record import Label, Note
 
-__all__ = ["Rows", "in_order", "merged_rows", "resampled", "usual_stride_s"]
+__all__ = ["Rows", "demand_order", "in_order", "merged_rows", "resampled", "usual_stride_s"]
 
 MOST_STATES = 6
 LARGEST_CODE = 9
@@ -45,7 +45,7 @@ def merged_rows(rows: Rows, name: str) -> Rows:
     time, label = "\x1ftime", "\x1flabel"
     frame = rows.frame.with_columns(pl.Series(time, rows.times), pl.Series(label, rows.labels))
     if not frame[time].is_duplicated().any():
-        return rows.take(np.argsort(rows.times.astype(np.int64), kind="stable"))
+        return rows
     readings = rows.frame.columns
     counts = frame.group_by(time).agg(pl.col(readings).count())
     twice = [column for column in readings if cast("int", counts[column].max()) > 1]
@@ -95,9 +95,8 @@ def in_order(rows: Rows, *, name: str, plant: PlantFile) -> Rows:
     steps = np.diff(us)
     if not (steps <= 0).any():
         return rows
+    demand_order(rows.times, name=name, plant=plant)
     if (steps < 0).any():
-        if plant.unsorted != Unsorted.SORT:
-            raise _backward(rows.times, steps, name)
         order = np.argsort(us, kind="stable")
         moved = int((order != np.arange(len(order))).sum())
         rows = rows.take(order, Note(what="rows sorted by time", rows=moved))
@@ -117,6 +116,13 @@ def in_order(rows: Rows, *, name: str, plant: PlantFile) -> Rows:
         first_row=int(repeats[0]),
     )
     return rows.take(np.flatnonzero(kept), note)
+
+
+def demand_order(times: Times, *, name: str, plant: PlantFile) -> None:
+    """Raise an error if times step back, unless the plant file allows to sort them."""
+    steps = np.diff(times.astype(np.int64))
+    if plant.unsorted != Unsorted.SORT and (steps < 0).any():
+        raise _backward(times, steps, name)
 
 
 def _backward(times: Times, steps: Ints, name: str) -> UnclearRecordError:

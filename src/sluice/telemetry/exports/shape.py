@@ -37,7 +37,7 @@ QUALITY_ORDER = ("opcquality", "qualitydetail", "qualitycode", "dataintegrity", 
 """Of several quality columns, the first of these decides; `Quality` alone has many meanings."""
 PROBED_ROWS = 50
 EVENTS_SHARE = 0.5
-"""If fewer cells of a widened table are filled, its tags have times of their own."""
+"""If no more cells of a widened table are filled, its tags have times of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,7 +366,7 @@ def _long(
     if ignored:
         notes.append(Note(what=f"columns without readings dropped: {', '.join(ignored[:12])}"))
     filled = sum(wide[column].count() for column in wide.columns[1:])
-    events = filled < EVENTS_SHARE * count * len(names) and count > 2
+    events = filled <= EVENTS_SHARE * count * len(names) and count > 2
     return Shaped(
         frame=wide.drop(TIME),
         times=wide[TIME].to_numpy(),
