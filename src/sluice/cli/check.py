@@ -13,9 +13,10 @@ from sluice.cli.options import (
     FormatName,
     PlantPath,
     PolicyName,
-    RecordPath,
+    RecordPaths,
     SkipSeconds,
     open_gate,
+    listed,
     open_record,
     range_of,
     refuse_overwriting,
@@ -32,7 +33,7 @@ MOST_WORST_ROWS = 8
 
 
 def check(
-    record: RecordPath,
+    record: RecordPaths,
     rules_path: Annotated[Path, typer.Option("--rules", help="The plant's rules file.")],
     policy_name: PolicyName = None,
     rows: Annotated[str | None, typer.Option(help="Judge only rows A:B; B is excluded.")] = None,
@@ -66,9 +67,9 @@ def check(
     quiet = quiet or json
     for page in (html, png):
         if page:
-            _check_page(page, record, rules_path, plant)
+            _check_page(page, *record, rules_path, plant)
     gate = open_gate(rules_path, policy_name, allow_empty=allow_empty)
-    with working(f"reading {record}", quiet=quiet):
+    with working(f"reading {listed(record)}", quiet=quiet):
         batch = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )

@@ -13,8 +13,9 @@ from sluice.cli.options import (
     FillWith,
     FormatName,
     PlantPath,
-    RecordPath,
+    RecordPaths,
     SkipSeconds,
+    listed,
     open_record,
     refuse_overwriting,
 )
@@ -30,7 +31,7 @@ SUFFIXES = (".csv", ".parquet")
 
 
 def score(
-    record: RecordPath,
+    record: RecordPaths,
     model: Annotated[Path, typer.Option("--model", help="A trained detector (.safetensors).")],
     out_path: Annotated[Path, typer.Option("--out", help="The table to write: .csv or .parquet.")],
     html: Annotated[
@@ -60,9 +61,9 @@ def score(
             f"{' or '.join(SUFFIXES)}"
         )
     for written in (out_path, html or out_path):
-        refuse_overwriting(written, record, model)
+        refuse_overwriting(written, *record, model)
     detector = load_detector(model)
-    with working(f"reading {record}", quiet=quiet):
+    with working(f"reading {listed(record)}", quiet=quiet):
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )

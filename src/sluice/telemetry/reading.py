@@ -222,7 +222,7 @@ def _joined(
             labels=rows.labels,
             notes=(*notes, *rows.notes),
             declared=declared,
-            settings=tuple(choice for table in tables for choice in table.settings),
+            settings=_shared(tables),
             utc=first.table.utc,
             events=any(table.events for table in tables),
         ),
@@ -231,10 +231,30 @@ def _joined(
     )
 
 
+def _shared(tables: Sequence[Table]) -> tuple[Choice, ...]:
+    """Return the settings that are right for every file: words of all, and what is the same."""
+    return tuple(
+        choice
+        for table in tables
+        for choice in table.settings
+        if isinstance(choice.value, tuple | dict)
+        or all(choice in other.settings for other in tables)
+    )
+
+
 def _regular(table: Table, name: str, plant: PlantFile, limits: ReadLimits) -> Table:
     """Return the table with rows in order of time, resampled if the plant file asks for it."""
     rows = Rows(frame=table.frame, times=table.times, labels=table.labels, notes=table.notes)
     rows = in_order(rows, name=name, plant=plant)
+    if plant.resample and not plant.stride_s:
+        stride = usual_stride_s(rows)
+        raise UnclearRecordError(
+            f"record {name!r} is to be resampled, but the time between two rows is not given",
+            file=name,
+            cure=f"[record] stride_s = {stride:g}",
+            choices=(Choice(setting="stride_s", value=stride, meaning=f"a row every {stride:g} s"),),
+            free=True,
+        )
     if plant.resample:
         rows = resampled(rows, plant=plant, limits=limits)
     elif table.events:

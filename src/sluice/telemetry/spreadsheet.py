@@ -123,7 +123,7 @@ def sheet_heads(source: Source, count: int) -> dict[str, list[tuple[str, ...]]]:
         heads = {}
         for name in book.sheet_names[:MOST_SHEETS]:
             frame = book.load_sheet(
-                name, header_row=None, n_rows=count, dtypes="string"
+                name, header_row=None, skip_rows=0, n_rows=count, dtypes="string"
             ).to_polars()
             heads[name] = [tuple((cell or "").strip() for cell in row) for row in frame.iter_rows()]
     except (*UNREADABLE, fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
