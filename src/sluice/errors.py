@@ -93,6 +93,7 @@ class UnclearRecordError(RecordError):
             "ask and write it"
         )
         self.what = what
+        self.cure = cure
         self.choices = choices
         self.free = free
 

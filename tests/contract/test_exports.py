@@ -18,7 +18,14 @@ import pytest
 import xlsxwriter
 
 from sluice.errors import InputError, UnclearRecordError
-from sluice.telemetry import Role, read_plant_file, read_record
+from sluice.telemetry import (
+    Record,
+    Role,
+    read_plant_file,
+    read_record,
+    read_with_settings,
+    write_plant_file,
+)
 
 NAN = float("nan")
 Cell = str | float | datetime | None
@@ -1283,3 +1290,50 @@ def test_an_unclear_export_is_refused_with_its_cure(export: Export, tmp_path: Pa
     if isinstance(refused.value, UnclearRecordError):
         assert "sluice data inspect --fix" in sentence
         assert refused.value.choices
+
+
+def same(one: Record, other: Record) -> None:
+    """Assert that two records are equal, apart from notes and reasons."""
+    assert one.names == other.names
+    assert one.times.tolist() == other.times.tolist()
+    np.testing.assert_array_equal(one.values, other.values)
+    assert one.labels.tolist() == other.labels.tolist()
+    facts = [[(c.role, c.unit, c.codes, c.span) for c in each.channels] for each in (one, other)]
+    assert facts[0] == facts[1]
+
+
+@pytest.mark.parametrize("export", [e for e in EXPORTS if not e.sentence], ids=ids)
+def test_a_written_plant_file_keeps_everything_that_was_read(
+    export: Export, tmp_path: Path
+) -> None:
+    path = put(export, tmp_path)
+    plant = tmp_path / "plant.toml"
+    plant.write_text(export.plant, encoding="utf-8")
+    first = read_with_settings(path, plant=read_plant_file(plant))
+    write_plant_file(first.record, tmp_path / "written.toml", plant=first.plant)
+    again = read_with_settings(path, plant=read_plant_file(tmp_path / "written.toml"))
+    same(first.record, again.record)
+    assert dict(again.plant.settings) == dict(first.plant.settings)
+
+
+@pytest.mark.parametrize(
+    "export", [e for e in EXPORTS if e.sentence and "decimal mark" not in e.cure], ids=ids
+)
+def test_every_proposed_answer_is_a_setting(export: Export, tmp_path: Path) -> None:
+    path = put(export, tmp_path)
+    plant = tmp_path / "plant.toml"
+    plant.write_text(export.plant, encoding="utf-8")
+    declared = read_plant_file(plant)
+    try:
+        read_record(path, plant=declared)
+    except UnclearRecordError as unclear:
+        for choice in unclear.choices:
+            answered = declared.having(choice)
+            try:
+                read_record(path, plant=answered)
+            except UnclearRecordError as further:
+                assert further.what != unclear.what, choice
+            except InputError:
+                pass
+    except InputError:
+        pass

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from sluice.errors import Choice, RecordError, SettingError, UnclearRecordError
+from sluice.errors import Choice, SettingError, UnclearRecordError
 from sluice.telemetry import Channel, Fill, PlantFile, ReadRecord, Role, read_with_settings
 
 __all__ = ["ask_until_clear"]
@@ -35,11 +35,6 @@ def ask_until_clear(
             last = (unclear.what, plant)
             plant = plant.having(_answer(unclear))
             continue
-        except RecordError:
-            if last is None:
-                raise
-            typer.echo("sluice: the last answer does not fit the record", err=True)
-            raise
         return _with_roles(found)
 
 

@@ -97,16 +97,23 @@ def read_with_settings(
         whole = replace(whole, table=_regular(whole.table, name, plant, limits))
     except RecordError as error:
         if len(paths) == 1 and len(files) > 1:
-            listed = ", ".join(str(file.relative_to(paths[0])) for file in files[:6])
-            raise RecordError(
-                f"{paths[0]} holds {len(files)} records ({listed}); name one of them, for together "
-                f"they are no record: {error}"
-            ) from None
+            raise _several(paths[0], files, error) from None
         raise
     record = _assembled(
         whole.table, whole.format, name, plant=plant, fill=fill or whole.format.fill
     )
     return ReadRecord(record=record, plant=_with_detected(plant, whole.table.settings))
+
+
+def _several(folder: Path, files: Sequence[Path], error: RecordError) -> RecordError:
+    """Return the error of a folder whose files cannot be read as one record."""
+    listed = ", ".join(str(file.relative_to(folder)) for file in files[:6])
+    what = f"{folder} holds {len(files)} records ({listed}); name one of them, or make them one"
+    if not isinstance(error, UnclearRecordError):
+        return RecordError(f"{what}: {error}")
+    return UnclearRecordError(
+        error.what, file=what, cure=error.cure, choices=error.choices, free=error.free
+    )
 
 
 def _with_detected(plant: PlantFile, settings: tuple[Choice, ...]) -> PlantFile:

@@ -158,10 +158,13 @@ class Source:
             raise UnknownFormatError(
                 f"{self.path.name} is neither text, .xlsx nor Parquet; give a plant record"
             )
-        if opening.isascii() or _is_utf8(opening):
+        if opening.isascii():
             return "utf-8"
         runs = HIGH_BYTES.findall(opening)
         chinese = all(len(run) % 2 == 0 and min(run) >= 0xA1 for run in runs)
+        if _is_utf8(opening):
+            # Few Chinese words are also valid UTF-8, as letters of several alphabets in one word.
+            return "gb18030" if chinese and any(map(_mixes_alphabets, runs)) else "utf-8"
         return "gb18030" if chinese and max(map(len, runs)) >= 4 else "cp1252"
 
     def _decoded(self, data: bytes, *, errors: str) -> bytes:
@@ -219,6 +222,13 @@ def cut(line: str, delimiter: str) -> tuple[str, ...]:
         with suppress(csv.Error):
             cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), cells)
     return tuple(cell.strip().strip('"').strip() for cell in cells)
+
+
+def _mixes_alphabets(run: bytes) -> bool:
+    letters = run.decode("utf-8", errors="ignore")
+    return len({ord(letter) >> 8 for letter in letters if ord(letter) < 0x800}) > 1 and all(
+        0x250 <= ord(letter) < 0x800 for letter in letters
+    )
 
 
 def _is_utf8(opening: bytes) -> bool:

@@ -191,9 +191,13 @@ def _is_epoch(cell: str) -> bool:
 
 
 def _first_reading(rows: Sequence[tuple[str, ...]], width: int, times: tuple[int, ...]) -> int:
+    named = False
     for number, row in enumerate(rows):
         if len(row) != width:
             continue
+        if named and any(map(is_number, row)):
+            return number
+        named = named or (not times and any(plain_word(cell) in TIME_NAMES for cell in row))
         if times:
             # The clock is the column that is a time in most rows; a preamble's date is elsewhere.
             if is_time(row[times[0]]) or _is_epoch(row[times[0]]):
