@@ -59,18 +59,18 @@ def _answer(unclear: UnclearRecordError) -> Choice:
 
 def _chosen(text: str, unclear: UnclearRecordError) -> Choice | None:
     choices = unclear.choices
-    if not text:
-        return choices[0]
-    if text.isdecimal() and 1 <= int(text) <= len(choices) and not isinstance(
-        choices[0].value, float
-    ):
-        return choices[int(text) - 1]
-    for choice in choices:
-        if text in (str(choice.value), _shown(choice.value)):
-            return choice
-    if not unclear.free:
-        return None
-    proposal = choices[0]
+    by_text = {_shown(choice.value): choice for choice in reversed(choices)}
+    by_text |= {str(choice.value): choice for choice in reversed(choices)}
+    if not isinstance(choices[0].value, float):  # such an answer is a number itself
+        by_text |= {str(number): choice for number, choice in enumerate(choices, 1)}
+    by_text[""] = choices[0]
+    if text in by_text or not unclear.free:
+        return by_text.get(text)
+    return _free(text, choices[0])
+
+
+def _free(text: str, proposal: Choice) -> Choice | None:
+    """Return an answer of the operator's own."""
     if isinstance(proposal.value, tuple):
         return replace(proposal, value=(text,))
     if not isinstance(proposal.value, int | float):
@@ -88,7 +88,8 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_shown, value))}]"
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_shown(word)} = {number:g}' for word, number in value.items())} }}"
+        words = ", ".join(f"{_shown(word)} = {number:g}" for word, number in value.items())
+        return f"{{ {words} }}"
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 

@@ -259,7 +259,9 @@ def _regular(table: Table, name: str, plant: PlantFile, limits: ReadLimits) -> T
             f"record {name!r} is to be resampled, but the time between two rows is not given",
             file=name,
             cure=f"[record] stride_s = {stride:g}",
-            choices=(Choice(setting="stride_s", value=stride, meaning=f"a row every {stride:g} s"),),
+            choices=(
+                Choice(setting="stride_s", value=stride, meaning=f"a row every {stride:g} s"),
+            ),
             free=True,
         )
     if plant.resample:

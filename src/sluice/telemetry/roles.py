@@ -95,7 +95,22 @@ ISA_ROLES = {
     "D": Role.OTHER,
 }
 """The first letter of ISA-5.1: what an instrument measures. Temperature has no role of its own."""
-ISA_VALVES = ("V", "MV", "SV", "XV", "HV", "UV", "MOV", "SOV", "AOV", "BV", "GV", "XCV", "ZV", "HCV")
+ISA_VALVES = (
+    "V",
+    "MV",
+    "SV",
+    "XV",
+    "HV",
+    "UV",
+    "MOV",
+    "SOV",
+    "AOV",
+    "BV",
+    "GV",
+    "XCV",
+    "ZV",
+    "HCV",
+)
 ISA_POSITIONS = re.compile(r"[FLPTAM]C?V")
 ISA_MEASURES = re.compile(r"([LFPASZTWD])([DQF]?)(?:[ITECRXYGK]+|[HL]{1,2})")
 ISA_MACHINES = ("P", "PU", "PMP", "M", "B", "BL", "C", "K", "MX", "AG", "UV")
@@ -162,7 +177,9 @@ FOREIGN = {
 }
 """Words of German, French, Spanish, Dutch and Chinese names."""
 FOREIGN_WORDS = {role: re.compile(words, re.IGNORECASE) for role, words in FOREIGN.items()}
-VESSELS = re.compile(r"behälter|becken|bâche|reservorio|tanque|depósito|réservoir|水池|水箱", re.IGNORECASE)
+VESSELS = re.compile(
+    r"behälter|becken|bâche|reservorio|tanque|depósito|réservoir|水池|水箱", re.IGNORECASE
+)
 
 
 def _foreign(name: str) -> Convention | None:

@@ -2,7 +2,7 @@
 
 import io
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from sluice.telemetry.source import Source, cut
 
 __all__ = [
     "FURTHEST_S",
+    "CellLayout",
     "Table",
     "clock",
     "delimited",
@@ -65,44 +66,50 @@ def delimited(source: Source, *, header_line: int, text: Collection[str]) -> pl.
     frame, _ = parse_cells(
         source,
         body,
-        names=names,
-        delimiter=source.delimiter,
-        first_line=header_line + 1,
-        text=text,
+        CellLayout(
+            names=tuple(names),
+            delimiter=source.delimiter,
+            first_line=header_line + 1,
+            text=frozenset(text),
+            missing=MISSING_MARKERS,
+        ),
         numbers=True,
-        missing=MISSING_MARKERS,
     )
     return numeric(frame, name=source.path.name, text=text)
 
 
-def parse_cells(
-    source: Source,
-    body: bytes,
-    *,
-    names: Sequence[str],
-    delimiter: str,
-    first_line: int,
-    text: Collection[str],
-    numbers: bool,
-    missing: Collection[str],
-) -> tuple[pl.DataFrame, bool]:
-    """Parse the lines of `body` from `first_line` on; return whether its numbers were parsed too.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellLayout:
+    """Where the cells of a text stand, and which of them are no numbers."""
 
-    With `numbers`, the columns that are not in `text` become numbers if all their cells are plain
-    numbers. Otherwise all columns are texts.
+    names: tuple[str, ...]
+    delimiter: str
+    first_line: int  # counted from 0
+    text: frozenset[str]  # columns that are never numbers
+    missing: tuple[str, ...]  # marks of an empty cell
+
+
+def parse_cells(
+    source: Source, body: bytes, layout: CellLayout, *, numbers: bool
+) -> tuple[pl.DataFrame, bool]:
+    """Parse the lines of a text; return also whether its numbers were parsed.
+
+    With `numbers`, columns become numbers if all their cells are plain numbers. Otherwise, all
+    columns are texts.
     """
+    names, delimiter, first_line = layout.names, layout.delimiter, layout.first_line
     source.limits.demand_cells(body.count(LINE_FEED), len(names))
     _refuse_ragged(source, body, first_line - 1, len(names), delimiter)
-    typed = {name: pl.String if name in text else pl.Float64 for name in names}
+    typed = {name: pl.String if name in layout.text else pl.Float64 for name in names}
     strings = dict.fromkeys(names, pl.String)
     frame, parsed = None, False
     if numbers:
         with suppress(pl.exceptions.PolarsError):
-            frame, parsed = _parse(body, delimiter, first_line, typed, missing), True
+            frame, parsed = _parse(body, layout, typed), True
     if frame is None:
         # Some cell is not a plain number: read all cells as strings and convert them one by one.
         try:
-            frame = _parse(body, delimiter, first_line, strings, missing)
+            frame = _parse(body, layout, strings)
         except pl.exceptions.PolarsError as error:
             raise RecordError(
                 f"{source.path.name} is not readable as text separated by {delimiter!r}: "
@@ -210,19 +217,15 @@ def _refuse_ragged(source: Source, body: bytes, header_line: int, columns: int, 
 
 
 def _parse(
-    body: bytes,
-    delimiter: str,
-    first_line: int,
-    schema: Mapping[str, type[pl.DataType]],
-    missing: Collection[str],
+    body: bytes, layout: CellLayout, schema: Mapping[str, type[pl.DataType]]
 ) -> pl.DataFrame:
     return pl.read_csv(
         io.BytesIO(body),
         has_header=False,
-        separator=delimiter,
-        skip_lines=first_line,
+        separator=layout.delimiter,
+        skip_lines=layout.first_line,
         schema=schema,
-        null_values=list(missing),
+        null_values=list(layout.missing),
         encoding="utf8-lossy",
         raise_if_empty=False,
     )

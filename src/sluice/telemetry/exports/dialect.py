@@ -37,7 +37,8 @@ NUMBER = re.compile(
     re.IGNORECASE,
 )
 DATE = re.compile(
-    r"(?:\w{2,9}[.,]? )?(?:\d{4}[-/.年]\s?\d{1,2}[-/.月]\s?\d{1,2}日?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    r"(?:\w{2,9}[.,]? )?(?:\d{4}[-/.年]\s?\d{1,2}[-/.月]\s?\d{1,2}日?"
+    r"|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
     r"|\d{1,2}[-/. ]{1,2}[^\W\d_]{3,10}\.?[-/., ]{1,2}\d{2,4}|[^\W\d_]{3,10}\.? \d{1,2},? \d{4})"
     r"(?:[T ,]\s*[^;|\t]*)?"
 )
@@ -137,7 +138,8 @@ def find_layout(
         header = header_line - 1
         first = max(first, header + 1)
     else:
-        header = _header(rows, first, width, times, name=name, time=time)
+        whole = [at for at in range(first) if len(rows[at]) == width and any(rows[at])]
+        header = _header(rows, whole, times, name=name, time=time)
     between = rows[header + 1 : first]
     if header_line == 0 and any(any(map(is_number, row)) for row in between):
         first, between = header + 1, ()  # a reading without a time is not a line to skip
@@ -209,16 +211,15 @@ def _first_reading(rows: Sequence[tuple[str, ...]], width: int, times: tuple[int
 
 def _header(
     rows: Sequence[tuple[str, ...]],
-    first: int,
-    width: int,
+    above: Sequence[int],
     times: tuple[int, ...],
     *,
     name: str,
     time: str,
 ) -> int:
-    above = [at for at in range(first) if len(rows[at]) == width and any(rows[at])]
+    """Return the header among the lines above the readings that have a cell for every column."""
     if not above:
-        if first == 0 and rows and any(map(is_number, rows[0])):
+        if rows and any(map(is_number, rows[0])):
             raise RecordError(
                 f"{name} has no header: its first line holds readings ({', '.join(rows[0][:3])}); "
                 "export it again with a line of names"
@@ -230,7 +231,7 @@ def _header(
         if (time and time in rows[at]) or any(word in TIME_NAMES for word in names):
             return at
     named = [at for at in above if not _is_units(rows[at])]
-    named = [at for at in named if _complete(rows[at], times)] or named or above
+    named = [at for at in named if _complete(rows[at], times)] or named or list(above)
     if len(named) > 1:
         raise UnclearRecordError(
             f"lines {', '.join(str(at + 1) for at in named[:4])} can all be the header",

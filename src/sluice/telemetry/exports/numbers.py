@@ -197,41 +197,44 @@ class _Column:
     def _read_words(self, words: list[str]) -> None:
         if len(words) > MOST_WORDS:
             words = self._read_units(words)
-        declared = {plain_word(word): value for word, value in self._plant.words.items()}
-        missing = {plain_word(word) for word in self._plant.missing}
-        values: dict[str, float] = {}
-        rest = []
-        for word in words:
-            plain = plain_word(word)
-            if word == BAD_CELL:
-                values[word] = float("nan")
-            elif plain in missing or word in self._plant.missing:
-                self._note_status(word)
-                values[word] = float("nan")
-            elif plain in declared:
-                values[word] = declared[plain]
-            elif word.lower() in TRUTH:
-                values[word] = TRUTH[word.lower()]
-            else:
-                rest.append(word)
+        values, rest = self._declared_words(words)
         states = {word: STATES[plain_word(word)] for word in rest if plain_word(word) in STATES}
         for word in rest:
             if word not in states and is_status(word, among_numbers=not states):
                 self._note_status(word)
                 values[word] = float("nan")
         rest = [word for word in rest if word not in states and word not in values]
-        if states:
-            self._read_states(states, values, rest)
-            rest = []
-        elif rest:
+        if rest and not states:
             rest = self._read_units(rest)
         if rest:
             raise self._unreadable(rest[0])
+        if states:
+            values.update(self._read_states(states))
         if values:
             read = self._texts.replace_strict(
                 list(values), list(values.values()), default=None, return_dtype=pl.Float64
             )
             self.numbers = self.numbers.zip_with(self.numbers.is_not_null(), read)
+
+    def _declared_words(self, words: list[str]) -> tuple[dict[str, float], list[str]]:
+        """Return the words that the plant file or everyone knows, and the rest."""
+        numbers = {plain_word(word): value for word, value in self._plant.words.items()}
+        missing = {plain_word(word) for word in self._plant.missing}
+        values: dict[str, float] = {}
+        rest = []
+        for word in words:
+            plain = plain_word(word)
+            if plain in missing:
+                self._note_status(word)
+            if word == BAD_CELL or plain in missing:
+                values[word] = float("nan")
+            elif plain in numbers:
+                values[word] = numbers[plain]
+            elif word.lower() in TRUTH:
+                values[word] = TRUTH[word.lower()]
+            else:
+                rest.append(word)
+        return values, rest
 
     def _note_status(self, word: str) -> None:
         found = self._texts == word
@@ -245,11 +248,7 @@ class _Column:
             )
         )
 
-    def _read_states(
-        self, states: dict[str, int], values: dict[str, float], rest: list[str]
-    ) -> None:
-        if rest:
-            raise self._unreadable(rest[0])
+    def _read_states(self, states: dict[str, int]) -> dict[str, float]:
         present = self.numbers.drop_nulls().drop_nans()
         if len(present):
             first = next(iter(states))
@@ -258,16 +257,16 @@ class _Column:
                 f"({present[0]:g}); give numbers to its words in the plant file, [record.words] "
                 f"{first} = {states[first]}"
             )
-        values.update({word: float(code) for word, code in states.items()})
-        self.states.update({word: float(code) for word, code in states.items()})
         moving = (2,) if 2 in states.values() else ()
         self.declared = Declaration(role=Role.ACTUATOR, codes=Codes(off=0, on=(1,), moving=moving))
+        self.states = {word: float(code) for word, code in states.items()}
+        return self.states
 
     def _read_units(self, words: list[str]) -> list[str]:
         """Read cells such as `0.5 m`; return the words that are none."""
         cells = self._texts.filter(self._texts.is_in(words) & self.numbers.is_null())
         parts = cells.str.extract_groups(
-            rf"^([+-]?[\d.,'\u2019\u00a0\u202f ]*\d)\s*([^\d\s.,+\-].{{0,11}})$"
+            r"^([+-]?[\d.,'\u2019\u00a0\u202f ]*\d)\s*([^\d\s.,+\-].{0,11})$"
         )
         split = parts.struct.unnest()
         split.columns = ["number", "unit"]

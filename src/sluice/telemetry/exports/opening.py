@@ -35,7 +35,7 @@ from sluice.telemetry.plantfile import PlantFile
 from sluice.telemetry.record import Note
 from sluice.telemetry.source import Container, Source, cut
 from sluice.telemetry.spreadsheet import read_rows, sheet_heads
-from sluice.telemetry.table import parse_cells
+from sluice.telemetry.table import CellLayout, parse_cells
 
 __all__ = ["PAIR_TIME", "Opened", "open_table"]
 
@@ -106,12 +106,14 @@ def _from_text(source: Source, plant: PlantFile) -> Opened:
     frame, typed = parse_cells(
         source,
         body,
-        names=names,
-        delimiter=delimiter,
-        first_line=layout.first,
-        text=text,
+        CellLayout(
+            names=tuple(names),
+            delimiter=delimiter,
+            first_line=layout.first,
+            text=frozenset(text),
+            missing=MISSING_MARKS,
+        ),
         numbers=quick,
-        missing=MISSING_MARKS,
     )
     notes = list(_layout_notes(layout))
     if not typed:

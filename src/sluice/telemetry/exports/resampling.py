@@ -120,7 +120,8 @@ def in_order(rows: Rows, *, name: str, plant: PlantFile) -> Rows:
 
 def demand_order(times: Times, *, name: str, plant: PlantFile) -> None:
     """Raise an error if times step back, unless the plant file allows to sort them."""
-    steps = np.diff(times.astype(np.int64))
+    us: Ints = times.astype(np.int64)
+    steps: Ints = np.diff(us)
     if plant.unsorted != Unsorted.SORT and (steps < 0).any():
         raise _backward(times, steps, name)
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from sluice.arrays import Times
 from sluice.errors import Choice, RecordError, UnclearRecordError
-from sluice.telemetry.exports.clock import Clock, read_clock
+from sluice.telemetry.exports.clock import read_clock
 from sluice.telemetry.exports.dialect import is_time, is_time_of_day
 from sluice.telemetry.exports.opening import PAIR_TIME, Opened
 from sluice.telemetry.exports.quality import good_rows, mask_by_quality, masked
@@ -26,6 +26,7 @@ from sluice.telemetry.exports.words import (
     plain_word,
     spelt_unit,
 )
+from sluice.telemetry.exports.zones import Clock, ClockContext
 from sluice.telemetry.limits import ReadLimits
 from sluice.telemetry.plantfile import Declaration, Duplicates, PlantFile, Unsorted
 from sluice.telemetry.record import Note
@@ -60,21 +61,32 @@ class Shaped:
         return replace(self, frame=self.frame.rename(dict(names)), declared=declared)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongColumns:
+    """The columns of a long table."""
+
+    time: str
+    tag: str
+    value: str
+    quality: str | None = None
+
+
 def shaped(
     opened: Opened, *, name: str, plant: PlantFile, limits: ReadLimits, labels: tuple[str, ...]
 ) -> Shaped:
     """Find the clock and the shape of a table; `labels` are columns that are no readings."""
     frame = opened.frame
     if any(column.startswith(PAIR_TIME) for column in frame.columns):
-        frame = _unpaired(frame)
-        return _long(frame, (TAG, VALUE), None, TIME, name=name, plant=plant, limits=limits)
+        pairs = LongColumns(time=TIME, tag=TAG, value=VALUE)
+        return _long(_unpaired(frame), pairs, name=name, plant=plant, limits=limits)
     frame, time, joined = _one_clock(frame, plant)
     keys, frame = _influx_keys(frame)
-    tag, value = _long_columns(frame, plant, keys)
+    tag, value = _long_columns(frame, plant, keys=keys)
     time = time or _time_column(frame, plant, name, exclude=(tag, value))
     if tag and value and time:
         quality = _long_quality(frame, plant)
-        found = _long(frame, (tag, value), quality, time, name=name, plant=plant, limits=limits)
+        columns = LongColumns(time=time, tag=tag, value=value, quality=quality)
+        found = _long(frame, columns, name=name, plant=plant, limits=limits)
         extra = [_setting("tag", tag), _setting("value", value)] if tag != TAG else []
         if quality:
             extra.append(_setting("quality", quality))
@@ -213,7 +225,7 @@ def _wide(
         times = np.datetime64(0, "us") + steps.astype("timedelta64[us]")
         clock = Clock(times=times, utc=False)
     else:
-        clock = read_clock(frame[time], name=name, plant=plant)
+        clock = read_clock(frame[time], ClockContext(name=name, plant=plant))
         frame = frame.drop(time)
     frame, counters = _without_counters(frame)
     others = [label for label in labels if label in frame.columns]
@@ -288,7 +300,7 @@ def _influx_keys(frame: pl.DataFrame) -> tuple[bool, pl.DataFrame]:
 
 
 def _long_columns(
-    frame: pl.DataFrame, plant: PlantFile, keys: bool
+    frame: pl.DataFrame, plant: PlantFile, *, keys: bool
 ) -> tuple[str | None, str | None]:
     """Return the tag and value columns of a long table."""
     words = {plain_word(column): column for column in reversed(frame.columns)}
@@ -326,20 +338,18 @@ def _long_quality(frame: pl.DataFrame, plant: PlantFile) -> str | None:
 
 def _long(
     frame: pl.DataFrame,
-    columns: tuple[str, str],
-    quality: str | None,
-    time: str,
+    columns: LongColumns,
     *,
     name: str,
     plant: PlantFile,
     limits: ReadLimits,
 ) -> Shaped:
-    tag, value = columns
+    time, tag, value, quality = columns.time, columns.tag, columns.value, columns.quality
     tags = frame[tag].cast(pl.String).str.strip_chars()
     if tags.null_count():
         row = int(tags.is_null().arg_max() or 0)
         raise RecordError(f"{name}: row {row} has no name in column {tag!r}; correct the export")
-    clock = read_clock(frame[time], name=name, plant=plant, groups=tags)
+    clock = read_clock(frame[time], ClockContext(name=name, plant=plant, groups=tags))
     notes = [Note(what=each) for each in clock.notes]
     readings = _values(frame, value)
     if quality:
@@ -383,7 +393,7 @@ def _values(frame: pl.DataFrame, value: str) -> pl.Series:
     words = {plain_word(column): column for column in frame.columns}
     if plain_word(value) == "floatvalue" and "intvalue" in words:
         floats, whole = frame[value], frame[words["intvalue"]]
-        if floats.dtype == pl.String or whole.dtype == pl.String:
+        if pl.String in (floats.dtype, whole.dtype):
             floats, whole = floats.cast(pl.String), whole.cast(pl.String)
         return floats.zip_with(floats.is_not_null(), whole.cast(floats.dtype))
     return frame[value]

@@ -8,9 +8,9 @@ import unicodedata
 from typing import Final
 
 __all__ = [
+    "BAD_WORDS",
     "DATE_NAMES",
     "GOOD_WORDS",
-    "BAD_WORDS",
     "KEY_NAMES",
     "LABEL_NAMES",
     "META_NAMES",
