@@ -29,6 +29,9 @@ __all__ = ["BAD_CELL", "Readings", "decimal_is_clear", "readings"]
 BAD_CELL = "\x1fbad"
 """Written over a cell whose quality is bad, so that it stays an event without a reading."""
 
+HEAD_ROWS = 1_000
+"""Rows that are searched first, because most files decide early."""
+
 MOST_WORDS = 200
 """Distinct words of one column; a column with more is not a column of states."""
 
@@ -127,8 +130,12 @@ def _decimal(
     """Return the decimal mark that all cells together prove; empty if there is no mark."""
     if plant.decimal:
         return plant.decimal
-    comma = _first(texts, COMMA_SURE) or _first(texts, DOT_NEVER)
-    point = _first(texts, DOT_SURE) or _first(texts, COMMA_NEVER)
+    pointed = {column: cells for column, cells in texts.items() if _has(cells, ".")}
+    with_commas = {column: cells for column, cells in texts.items() if _has(cells, ",")}
+    comma = _first(with_commas, COMMA_SURE) or _first(pointed, DOT_NEVER)
+    # A cell with several commas is no number with a decimal comma.
+    doubled = {c: cells for c, cells in with_commas.items() if _swapped(cells) is None}
+    point = _first(pointed, DOT_SURE) or _first(doubled, COMMA_NEVER)
     if comma and point:
         raise RecordError(
             f"{name} has cells with a decimal comma ({comma[1]!r} in {comma[0]!r}) and cells with "
@@ -136,7 +143,7 @@ def _decimal(
         )
     if comma or point:
         return "," if comma else "."
-    with_comma, with_point = _first(texts, COMMA_EITHER), _first(texts, DOT_EITHER)
+    with_comma, with_point = _first(with_commas, COMMA_EITHER), _first(pointed, DOT_EITHER)
     if with_comma and not with_point and dates:
         return ","
     if with_point and not with_comma and dot:
@@ -165,10 +172,23 @@ def _decimal(
     )
 
 
+def _has(cells: pl.Series, mark: str) -> bool:
+    return bool(cells.str.contains(mark, literal=True).any())
+
+
+def _swapped(texts: pl.Series) -> pl.Series | None:
+    """Return texts as numbers with a decimal comma, if all of them are; else None."""
+    numbers = texts.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+    return numbers if numbers.null_count() == texts.null_count() else None
+
+
 def _first(texts: Mapping[str, pl.Series], pattern: str) -> tuple[str, str] | None:
     """Return the first cell that matches, with its column."""
     for column, cells in texts.items():
-        found = cells.str.contains(pattern).fill_null(value=False)
+        start = cells.head(HEAD_ROWS)
+        found = start.str.contains(pattern).fill_null(value=False)
+        if not found.any() and len(cells) > HEAD_ROWS:
+            found = cells.str.contains(pattern).fill_null(value=False)
         if found.any():
             return column, str(cells[int(found.arg_max() or 0)])
     return None
@@ -354,6 +374,8 @@ def _numbers(texts: pl.Series, decimal: str) -> pl.Series:
     texts = texts.str.replace("\u2212", "-", literal=True)
     if decimal == ".":
         numbers = texts.cast(pl.Float64, strict=False)
+    elif not _has(texts, ".") and (swapped := _swapped(texts)) is not None:
+        return swapped
     else:
         simple = texts.str.contains(
             rf"^[+-]?(?:\d+(?:{m}\d*)?|{m}\d+)(?:[eE][+-]?\d+)?$|^[+-]?inf$"
