@@ -70,6 +70,9 @@ class UnknownFormatError(RecordError):
     """No loader recognises the file or folder."""
 
 
+LONGEST_WHAT = 500
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """One way to read a record: a setting of the plant file's [record] table, and what it means."""
@@ -88,6 +91,8 @@ class UnclearRecordError(RecordError):
     def __init__(
         self, what: str, *, file: str, cure: str, choices: tuple[Choice, ...], free: bool = False
     ) -> None:
+        if len(what) > LONGEST_WHAT:
+            what = f"{what[:LONGEST_WHAT]}..."
         super().__init__(
             f"{file}: {what}; set {cure} in the plant file, or let 'sluice data inspect --fix' "
             "ask and write it"

@@ -62,6 +62,7 @@ __all__ = [
 Toml = Mapping[str, object]
 LARGEST = 1 << 20  # bytes
 MOST_WORDS = 10_000
+SHORTEST_S = 1e-6
 
 
 class DateOrder(StrEnum):
@@ -319,7 +320,7 @@ def _seconds(table: Toml, key: str, *, where: str) -> float:
     value = table[key]
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value)
-        if math.isfinite(seconds) and seconds >= 0:
+        if math.isfinite(seconds) and (seconds == 0 or seconds >= SHORTEST_S):
             return seconds
     raise PlantFileError(f"{where}: {key} must be a positive number, got {value!r}")
 

@@ -156,7 +156,9 @@ def _loaded(source: Source, *, plant: PlantFile, format_name: str | None) -> _Lo
         try:
             table = _table(fallback, source)
         except UnclearRecordError as unclear:
-            raise unclear from None
+            # Without a header and a clock, it is not a table at all.
+            table_found = unclear.choices[0].setting not in ("header_line", "time")
+            raise (unclear if table_found else refused) from None
         except RecordError:
             raise refused from None
         if not (np.diff(table.times.astype(np.int64)) > 0).all() and not _reorders(plant):

@@ -77,7 +77,7 @@ CONVENTIONS = (
 
 
 PATH_MARKS = re.compile(r"[^\w%]+")
-UNIT_BEHIND = re.compile(r"\s*[\[(][^\[\]()]{1,12}[\])]\s*$")
+UNIT_BEHIND = re.compile(r"[\[(][^\[\]()]{1,12}[\])]\s*$")
 ISA_TAG = re.compile(r"(?:\d+[A-Z]?)?([A-Z]{1,5})_?(\d{1,6})([A-Z]?)", re.IGNORECASE)
 MEASURED_PARTS = ("pv", "meas", "value", "val", "measurement", "ist", "istwert", "mw")
 SET_PARTS = ("sp", "setpoint", "soll", "sollwert", "consigne", "consigna", "hh", "ll", "hi", "lo")
@@ -209,7 +209,7 @@ def _foreign(name: str) -> Convention | None:
 
 def _convention_of(name: str) -> Convention | None:
     """Return the first convention that a name follows: as it is, then as a path, then by words."""
-    plain = UNIT_BEHIND.sub("", name)
+    plain = UNIT_BEHIND.sub("", name).rstrip()
     tags = [each for each in CONVENTIONS if not each.description.startswith("name says")]
     words = [each for each in CONVENTIONS if each.description.startswith("name says")]
     for convention in tags:

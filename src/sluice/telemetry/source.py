@@ -22,6 +22,8 @@ __all__ = ["Container", "Source", "cut", "find_record_file", "find_record_files"
 
 HEAD_LINES = 8
 OPENING_BYTES = 1 << 18
+LONG_OPENING_BYTES = 4 << 20
+FEWEST_LINES = 4
 READ_BYTES = 1 << 20
 LARGEST_COMPANION = 16 << 20
 MOST_FILES = 4_096
@@ -134,7 +136,12 @@ class Source:
     def lines(self) -> tuple[str, ...]:
         """The lines at the start, to detect the dialect."""
         lines = self._decoded(self.opening, errors="ignore").splitlines()
-        if len(lines) > 1 and len(self.opening) == OPENING_BYTES:
+        whole = len(self.opening) < OPENING_BYTES
+        if not whole and len(lines) < FEWEST_LINES:  # the header has thousands of long names
+            longer = self._decompressed(LONG_OPENING_BYTES)
+            lines = self._decoded(longer, errors="ignore").splitlines()
+            whole = len(longer) < LONG_OPENING_BYTES
+        if len(lines) > 1 and not whole:
             lines.pop()  # it may be incomplete
         return tuple(line.decode("utf-8", errors="replace") for line in lines[:PROBED_LINES])
 

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 PROBED_LINES = 60
+LONGEST_CELL = 64
 PROBED_CELLS = 64
 """Cells of a line that are looked at; a line can have thousands."""
 
@@ -49,12 +50,12 @@ EPOCH = re.compile(r"\d{9,19}(?:[.,]\d*)?")
 
 def is_number(cell: str) -> bool:
     """Return whether a cell looks like a number in some country."""
-    return NUMBER.fullmatch(cell) is not None
+    return len(cell) <= LONGEST_CELL and NUMBER.fullmatch(cell) is not None
 
 
 def is_time(cell: str) -> bool:
     """Return whether a cell looks like a date, with or without a time."""
-    return len(cell) < 64 and DATE.fullmatch(cell) is not None
+    return len(cell) <= LONGEST_CELL and DATE.fullmatch(cell) is not None
 
 
 def is_time_of_day(cell: str) -> bool:
@@ -76,7 +77,7 @@ def _typed(cell: str) -> bool:
 
 
 def _has_unit(cell: str) -> bool:
-    match = re.match(r"[+-]?[\d.,]+ ?", cell)
+    match = re.match(r"[+-]?[\d.,]+ ?", cell) if len(cell) <= LONGEST_CELL else None
     return match is not None and is_unit(cell[match.end() :])
 
 

@@ -32,6 +32,7 @@ BAD_CELL = "\x1fbad"
 HEAD_ROWS = 1_000
 """Rows that are searched first, because most files decide early."""
 
+LONGEST_SHOWN = 80
 MOST_WORDS = 200
 """Distinct words of one column; a column with more is not a column of states."""
 
@@ -151,13 +152,13 @@ def _decimal(
     unclear = with_comma or with_point
     if unclear is None:
         return ""
-    column, cell = unclear
+    column, cell = unclear[0], unclear[1][:LONGEST_SHOWN]
     mark = "," if with_comma else "."
     other = "." if with_comma else ","
     proposals = (mark, other) if with_comma else (".", ",")
     number = re.sub(r"[^\d.,+-]", "", cell)
     raise UnclearRecordError(
-        f"{cell!r} in column {column!r} can be {number.replace(mark, '.')} or "
+        f"{_shown(cell)} in column {_shown(column)} can be {number.replace(mark, '.')} or "
         f"{number.replace(mark, '')}",
         file=name,
         cure='[record] decimal = "," or decimal = "."',
@@ -165,11 +166,15 @@ def _decimal(
             Choice(
                 setting="decimal",
                 value=each,
-                meaning=f"{cell!r} is {number.replace(mark, '.' if each == mark else '')}",
+                meaning=f"{_shown(cell)} is {number.replace(mark, '.' if each == mark else '')}",
             )
             for each in proposals
         ),
     )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
 
 
 def _has(cells: pl.Series, mark: str) -> bool:
@@ -197,6 +202,10 @@ def _first(texts: Mapping[str, pl.Series], pattern: str) -> tuple[str, str] | No
 # -- one column -------------------------------------------------------------------------------
 
 
+def _is_unknown(word: str) -> bool:
+    return plain_word(word) not in STATES and not is_status(word, among_numbers=True)
+
+
 class _Column:
     """One column of texts, converted."""
 
@@ -217,6 +226,8 @@ class _Column:
     def _read_words(self, words: list[str]) -> None:
         if len(words) > MOST_WORDS:
             words = self._read_units(words)
+        if len(words) > MOST_WORDS:
+            raise self._unreadable(next(filter(_is_unknown, words), words[0]))
         values, rest = self._declared_words(words)
         states = {word: STATES[plain_word(word)] for word in rest if plain_word(word) in STATES}
         for word in rest:
@@ -352,11 +363,10 @@ class _Column:
         found = self._texts == word
         row = int(found.arg_max() or 0)
         unreadable = self.numbers.is_null() & self._texts.is_not_null()
-        shown = word if len(word) <= 40 else f"{word[:40]}..."
-        cell = f"{shown!r} at row {row} ({int(unreadable.sum())} such cells)"
+        cell = f"{_shown(word)} at row {row} ({int(unreadable.sum())} such cells)"
         quoted = '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
         return UnclearRecordError(
-            f"channel {self._texts.name!r} holds {cell}; expected a number or nothing",
+            f"channel {_shown(self._texts.name)} holds {cell}; expected a number or nothing",
             file=self._name,
             cure=f"[record] missing = [{quoted[:60]}] or [record.words] {quoted[:60]} = 0",
             choices=(

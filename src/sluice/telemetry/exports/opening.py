@@ -41,8 +41,11 @@ __all__ = ["PAIR_TIME", "Opened", "open_table"]
 
 ANNOTATIONS = re.compile(rb"^#[^\n]*\n", re.MULTILINE)
 ANNOTATED = (b"#datatype", b"#group", b"#default")
-PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 UNIT_IN_NAME = re.compile(r"[\[(]([^\[\]()]{1,12})[\])]\s*$")
+LONGEST_NAME = 1_000
+LONGEST_NUMBER = 64
+"""Characters; a pattern would search a longer cell for long."""
 UNNAMED = "unnamed "
 PAIR_TIME = "\x1ftime of "
 """Begins the name of a time column that belongs to the one tag at its right."""
@@ -96,6 +99,7 @@ def _from_text(source: Source, plant: PlantFile) -> Opened:
         lines = [line for line in lines if not line.startswith("#")]
     delimiter = plant.delimiter or source.delimiter
     rows = [cut(line, delimiter) for line in lines]
+    source.limits.demand_cells(len(rows), max(map(len, rows), default=0))
     layout = find_layout(
         rows, name=source.path.name, time=plant.time, header_line=plant.header_line
     )
@@ -154,6 +158,12 @@ def _names(layout: Layout, file: str) -> list[str]:
             "tab, semicolon or bar"
         )
     names = list(_paired(layout) or quality_of_left(layout.names))
+    longest = max(names, key=len)
+    if len(longest) > LONGEST_NAME:
+        raise RecordError(
+            f"{file} has a name of {len(longest):,} characters in its header; expected at most "
+            f"{LONGEST_NAME:,}: check that it is the right file"
+        )
     # A trailing delimiter makes one unnamed last column.
     repeated = sorted(name for name, count in Counter(names).items() if name and count > 1)
     if repeated:
@@ -202,6 +212,10 @@ def _text_columns(names: Sequence[str], layout: Layout, plant: PlantFile) -> set
     return text
 
 
+def _is_plain(cell: str) -> bool:
+    return len(cell) <= LONGEST_NUMBER and PLAIN_NUMBER.fullmatch(cell) is not None
+
+
 def _is_quick(
     names: Sequence[str],
     rows: Sequence[tuple[str, ...]],
@@ -216,7 +230,7 @@ def _is_quick(
         for name, cell in zip(names, row, strict=True)
         if name not in text and cell not in MISSING_MARKS
     ]
-    if plant.decimal == "," or not all(PLAIN_NUMBER.fullmatch(cell) for cell in cells):
+    if plant.decimal == "," or not all(map(_is_plain, cells)):
         return False
     return delimiter == "," or plant.decimal == "." or decimal_is_clear(cells)
 

@@ -4,7 +4,7 @@ import re
 
 import polars as pl
 
-from sluice.errors import Choice, UnclearRecordError
+from sluice.errors import Choice, RecordError, UnclearRecordError
 from sluice.telemetry.exports.numbers import BAD_CELL
 from sluice.telemetry.exports.words import (
     BAD_WORDS,
@@ -21,6 +21,7 @@ __all__ = ["good_rows", "mask_by_quality", "masked", "quality_columns"]
 SEPARATED = re.compile(r"^(.*?)[._\s\-/:|]+\(?([^._\s\-/:|()]+)\)?$")
 STATE_LIKE = ("status", "estado", "statut", "状态")
 """Such a column can also hold the state of a pump; its words decide."""
+MOST_WORDS = 1_000
 OPC_GOOD = 192
 OPC_CODES = 64
 """OPC's codes below are bad, up to 191 uncertain, and from 192 good."""
@@ -82,6 +83,11 @@ def good_rows(column: pl.Series, *, name: str, plant: PlantFile) -> pl.Series:
     if plant.good_quality:
         allowed = {word.casefold().removesuffix(".0") for word in plant.good_quality}
         return texts.is_in([word for word in distinct if word.casefold() in allowed])
+    if len(distinct) > MOST_WORDS:
+        raise RecordError(
+            f"{name}: quality column {column.name!r} holds {len(distinct):,} different words; "
+            "expected a few: name the words that mean good in the plant file, [record] good_quality"
+        )
     known = _codes(column.name, distinct)
     if known is None:
         known = {word: _meaning(word) for word in distinct if word}

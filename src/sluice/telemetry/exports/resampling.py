@@ -170,7 +170,7 @@ def resampled(rows: Rows, *, plant: PlantFile, limits: ReadLimits) -> Rows:
     Null is no reading at this time, so an earlier one holds. NaN is a reading that the historian
     marks as bad, which ends an earlier one.
     """
-    stride = round(plant.stride_s * 1e6)
+    stride = max(round(plant.stride_s * 1e6), 1)
     us = rows.times.astype(np.int64)
     start, stop = -(-int(us[0]) // stride), -(-int(us[-1]) // stride)
     limits.demand_cells(stop - start + 1, max(rows.frame.width, 1))

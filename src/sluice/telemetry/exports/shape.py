@@ -242,7 +242,7 @@ def _wide(
 def _no_clock(frame: pl.DataFrame, plant: PlantFile, name: str) -> UnclearRecordError:
     looked = plant.time or "time, timestamp, datetime, date, Zeit, Datum, horodatage, fecha, ..."
     return UnclearRecordError(
-        f"the file has no time column (looked for {looked})",
+        f"the file has no time column; expected one such as {looked}",
         file=name,
         cure="[record] time = ... to its name, or stride_s to the seconds between two rows,",
         choices=tuple(

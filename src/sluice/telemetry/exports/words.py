@@ -32,12 +32,16 @@ __all__ = [
     "spelt_unit",
 ]
 
+LONGEST_WORD = 200
+"""Longer texts are no words; a pattern would search them for long."""
 BRACKETED = re.compile(r"[\[(].*?[\])]")
 PUNCTUATION = re.compile(r"[\s_\-./\\:#*'\"]+")
 
 
 def plain_word(text: str) -> str:
     """Return a word for comparison: `Date/Time [UTC]` and `date_time` are both `datetime`."""
+    if len(text) > LONGEST_WORD:
+        return text
     shorter = BRACKETED.sub("", text) or text
     return PUNCTUATION.sub("", unicodedata.normalize("NFKC", shorter)).casefold()
 

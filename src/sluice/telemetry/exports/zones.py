@@ -17,6 +17,7 @@ ZONES_BY_LETTERS = {
     "eet": 2, "eest": 3, "hnec": 1, "heec": 2,
 }  # fmt: skip
 """Hours ahead of UTC. Letters with several meanings, such as EST or CST, are not here."""
+LONGEST_SHOWN = 80
 OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
 
 
@@ -41,14 +42,15 @@ class ClockContext:
 
 def unreadable_stamp(texts: pl.Series, row: int, name: str) -> RecordError:
     """Return the error of a time stamp that cannot be read, or not like the others."""
+    first, here = (str(texts[at])[:LONGEST_SHOWN] for at in (0, row))
     if row == 0:
         return RecordError(
-            f"{name}: cannot read the time stamp {texts[0]!r}; set [record] time_format in the "
-            'plant file, such as "%d.%m.%Y %H:%M:%S"'
+            f"{name}: cannot read the time stamp {first!r}; set [record] time_format in the plant "
+            'file, such as "%d.%m.%Y %H:%M:%S"'
         )
     return RecordError(
-        f"{name}: row {row} has the time stamp {texts[row]!r}, the first row {texts[0]!r}; "
-        "every row needs the same format"
+        f"{name}: row {row} has the time stamp {here!r}, the first row {first!r}; every row needs "
+        "the same format"
     )
 
 
