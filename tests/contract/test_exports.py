@@ -1414,3 +1414,21 @@ def test_every_proposed_answer_settles_its_question(export: Export, tmp_path: Pa
         for choice in refused.choices:
             further = complaint(path, declared.having(choice))
             assert further is None or str(further) != str(refused), choice
+
+
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "read-an-export.md"
+
+
+def test_every_plant_file_of_the_how_to_is_valid(tmp_path: Path) -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) >= 4
+    for block in blocks:
+        path = tmp_path / "plant.toml"
+        path.write_text(block, encoding="utf-8")
+        assert read_plant_file(path) != PlantFile()
+
+
+def test_the_reference_lists_every_setting() -> None:
+    page = (HOW_TO.parents[1] / "reference" / "records.md").read_text(encoding="utf-8")
+    for name, _ in PlantFile().settings:
+        assert f"`{name}`" in page, name

@@ -286,7 +286,7 @@ class _Column:
             raise RecordError(
                 f"{self._name}: channel {self._texts.name!r} holds both {first!r} and numbers "
                 f"({present[0]:g}); give numbers to its words in the plant file, [record.words] "
-                f"{first} = {states[first]}"
+                f'"{first}" = {states[first]}'
             )
         moving = (2,) if 2 in states.values() else ()
         self.declared = Declaration(role=Role.ACTUATOR, codes=Codes(off=0, on=(1,), moving=moving))
