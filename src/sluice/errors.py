@@ -29,7 +29,6 @@ from typing import ClassVar
 
 __all__ = [
     "CheckpointError",
-    "Choice",
     "EmptyRulesError",
     "GridError",
     "InputError",
@@ -41,6 +40,7 @@ __all__ = [
     "RefusedError",
     "ResultsError",
     "RulesFileError",
+    "SettingChoice",
     "SettingError",
     "SluiceError",
     "SolverError",
@@ -74,7 +74,7 @@ LONGEST_WHAT = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class SettingChoice:
     """One way to read a record: a setting of the plant file's [record] table, and what it means."""
 
     setting: str
@@ -89,7 +89,13 @@ class UnclearRecordError(RecordError):
     """
 
     def __init__(
-        self, what: str, *, file: str, cure: str, choices: tuple[Choice, ...], free: bool = False
+        self,
+        what: str,
+        *,
+        file: str,
+        cure: str,
+        choices: tuple[SettingChoice, ...],
+        free: bool = False,
     ) -> None:
         if len(what) > LONGEST_WHAT:
             what = f"{what[:LONGEST_WHAT]}..."

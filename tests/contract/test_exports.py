@@ -1211,7 +1211,8 @@ TAGS = (
         name="roles of German, French, Spanish, Dutch and Chinese names",
         content="time,Füllstand Behälter 1,Durchfluss Zulauf,Druck Netz,Drehzahl P1,"
         "Pumpe 1 Betrieb,Niveau bâche,Débit entrée,Pression réseau,Vanne V1,Nivel tanque,"
-        "Caudal entrada,Presión red,Bomba 1,Waterstand,Debiet inlaat,Toerental,Pomp 2,液位1,流量1,压力1,泵1\n"
+        "Caudal entrada,Presión red,Bomba 1,Waterstand,Debiet inlaat,Toerental,Pomp 2,"
+        "液位1,流量1,压力1,泵1\n"
         + "".join(
             f"{time},{row}.1,{row}.2,{row}.3,{row}.4,{row % 2},{row}.1,{row}.2,{row}.3,{row % 2},"
             f"{row}.1,{row}.2,{row}.3,{row % 2},{row}.1,{row}.2,{row}.3,{row % 2},"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from sluice.errors import Choice, SettingError, UnclearRecordError
+from sluice.errors import SettingChoice, SettingError, UnclearRecordError
 from sluice.telemetry import Channel, Fill, PlantFile, ReadRecord, Role, read_with_settings
 
 __all__ = ["ask_until_clear"]
@@ -38,7 +38,7 @@ def ask_until_clear(
         return _with_roles(found)
 
 
-def _answer(unclear: UnclearRecordError) -> Choice:
+def _answer(unclear: UnclearRecordError) -> SettingChoice:
     """Ask one question; return the chosen setting."""
     typer.echo(f"\n{unclear.what}.", err=True)
     for number, choice in enumerate(unclear.choices, 1):
@@ -57,7 +57,7 @@ def _answer(unclear: UnclearRecordError) -> Choice:
         typer.echo(f"{text!r} is none of the answers", err=True)
 
 
-def _chosen(text: str, unclear: UnclearRecordError) -> Choice | None:
+def _chosen(text: str, unclear: UnclearRecordError) -> SettingChoice | None:
     choices = unclear.choices
     by_text = {_shown(choice.value): choice for choice in reversed(choices)}
     by_text |= {str(choice.value): choice for choice in reversed(choices)}
@@ -69,7 +69,7 @@ def _chosen(text: str, unclear: UnclearRecordError) -> Choice | None:
     return _free(text, choices[0])
 
 
-def _free(text: str, proposal: Choice) -> Choice | None:
+def _free(text: str, proposal: SettingChoice) -> SettingChoice | None:
     """Return an answer of the operator's own."""
     if isinstance(proposal.value, tuple):
         return replace(proposal, value=(text,))

@@ -12,7 +12,7 @@ import polars as pl
 from platformdirs import user_cache_path
 from pydantic import TypeAdapter
 
-from sluice.errors import Choice, SettingError
+from sluice.errors import SettingChoice, SettingError
 from sluice.files import atomically, private_folder
 from sluice.telemetry.formats import Format
 from sluice.telemetry.plantfile import Declaration
@@ -34,7 +34,7 @@ class _Reading:
 
     notes: tuple[Note, ...]
     declared: dict[str, Declaration]
-    settings: tuple[Choice, ...]
+    settings: tuple[SettingChoice, ...]
     utc: bool
     events: bool
 

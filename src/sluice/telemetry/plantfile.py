@@ -38,7 +38,7 @@ from pathlib import Path
 
 import tomli_w
 
-from sluice.errors import Choice, PlantFileError
+from sluice.errors import PlantFileError, SettingChoice
 from sluice.files import atomically, parse_toml, read_text
 from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.record import Record
@@ -209,7 +209,7 @@ class PlantFile:
         """Return whether a column is no channel; a declaration by name counts more."""
         return name not in self.channels and any(matches(name, each) for each in self.ignored)
 
-    def having(self, choice: Choice) -> "PlantFile":
+    def having(self, choice: SettingChoice) -> "PlantFile":
         """Return these declarations with an answer added."""
         value = choice.value
         if isinstance(value, tuple):

@@ -10,9 +10,9 @@ import polars as pl
 
 from sluice.arrays import Bools, Floats, Ints
 from sluice.errors import (
-    Choice,
     PlantFileError,
     RecordError,
+    SettingChoice,
     SettingError,
     UnclearRecordError,
 )
@@ -116,7 +116,7 @@ def _several(folder: Path, files: Sequence[Path], error: RecordError) -> RecordE
     )
 
 
-def _with_detected(plant: PlantFile, settings: tuple[Choice, ...]) -> PlantFile:
+def _with_detected(plant: PlantFile, settings: tuple[SettingChoice, ...]) -> PlantFile:
     """Add what was detected to what is declared; a declaration stays."""
     unset = dict(PlantFile().settings)
     for choice in settings:
@@ -240,7 +240,7 @@ def _joined(
     )
 
 
-def _shared(tables: Sequence[Table]) -> tuple[Choice, ...]:
+def _shared(tables: Sequence[Table]) -> tuple[SettingChoice, ...]:
     """Return the settings that are right for every file: words of all, and what is the same."""
     return tuple(
         choice
@@ -262,7 +262,9 @@ def _regular(table: Table, name: str, plant: PlantFile, limits: ReadLimits) -> T
             file=name,
             cure=f"[record] stride_s = {stride:g}",
             choices=(
-                Choice(setting="stride_s", value=stride, meaning=f"a row every {stride:g} s"),
+                SettingChoice(
+                    setting="stride_s", value=stride, meaning=f"a row every {stride:g} s"
+                ),
             ),
             free=True,
         )
@@ -275,8 +277,10 @@ def _regular(table: Table, name: str, plant: PlantFile, limits: ReadLimits) -> T
             file=name,
             cure=f'[record] resample = "last" or "mean" with stride_s = {stride:g}',
             choices=(
-                Choice(setting="resample", value="last", meaning="the last value of each tag"),
-                Choice(setting="resample", value="mean", meaning="the mean of each stride"),
+                SettingChoice(
+                    setting="resample", value="last", meaning="the last value of each tag"
+                ),
+                SettingChoice(setting="resample", value="mean", meaning="the mean of each stride"),
             ),
         )
     return replace(table, frame=rows.frame, times=rows.times, labels=rows.labels, notes=rows.notes)

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sluice.arrays import Times
-from sluice.errors import Choice, RecordError
+from sluice.errors import RecordError, SettingChoice
 from sluice.telemetry.plantfile import Declaration
 from sluice.telemetry.record import Label, Note
 from sluice.telemetry.source import Source, cut
@@ -50,7 +50,7 @@ class Table:
     labels: NDArray[np.int8]
     notes: tuple[Note, ...] = ()
     declared: Mapping[str, Declaration] = field(default_factory=dict)  # by the file itself
-    settings: tuple[Choice, ...] = ()  # what the loader decided, as a plant file declares it
+    settings: tuple[SettingChoice, ...] = ()  # what the loader decided, as a plant file declares it
     utc: bool = False  # times were converted to UTC
     events: bool = False  # the tags have times of their own, so most cells are empty
 

@@ -1,4 +1,4 @@
-"""`sluice data inspect --fix`: questions on stderr, answers from a pipe, a plant file at the end."""
+"""`sluice data inspect --fix`: questions on stderr, answers from a pipe, then a plant file."""
 
 import io
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 from .dialect import PROBED_LINES, best_delimiter
 from .numbers import Readings, readings
-from .opening import Opened, open_table
+from .opening import CellTable, open_table
 from .resampling import Rows, demand_order, in_order, merged_rows, resampled, usual_stride_s
 from .shape import Shaped, shaped
 from .words import LABEL_NAMES, plain_word
@@ -8,7 +8,7 @@ from .words import LABEL_NAMES, plain_word
 __all__ = [
     "LABEL_NAMES",
     "PROBED_LINES",
-    "Opened",
+    "CellTable",
     "Readings",
     "Rows",
     "Shaped",

@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sluice.arrays import Times
-from sluice.errors import Choice, RecordError, UnclearRecordError
-from sluice.telemetry.exports.stamps import Moments, read_layout, read_stamps
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
+from sluice.telemetry.exports.stamps import StampParts, read_layout, read_stamps
 from sluice.telemetry.exports.zones import Clock, ClockContext, from_temporal, zoned
 from sluice.telemetry.plantfile import Epoch
 
@@ -115,8 +115,8 @@ def _not_a_time(written: pl.Series, row: int, context: ClockContext) -> RecordEr
     )
 
 
-def _epoch_choice(unit: Epoch) -> Choice:
-    return Choice(setting="epoch", value=unit.value, meaning=UNITS[unit])
+def _epoch_choice(unit: Epoch) -> SettingChoice:
+    return SettingChoice(setting="epoch", value=unit.value, meaning=UNITS[unit])
 
 
 def _epoch_unit(floats: pl.Series, written: pl.Series, context: ClockContext) -> Epoch:
@@ -159,7 +159,7 @@ def _compact(column: pl.Series, context: ClockContext) -> Times | None:
         texts.str.slice(at, size).cast(pl.Int32) if digits > at else nothing
         for at, size in ((0, 4), (4, 2), (6, 2), (8, 2), (10, 2), (12, 2))
     ]
-    moments = Moments.of(*parts, nothing)
+    moments = StampParts.of(*parts, nothing)
     if moments.wrong.any():
         return None
     if digits == 10:  # yyyymmddhh has as many digits as seconds since 1970
@@ -170,7 +170,9 @@ def _compact(column: pl.Series, context: ClockContext) -> Times | None:
             cure='[record] epoch = "s" or time_format = "%Y%m%d%H"',
             choices=(
                 _epoch_choice(Epoch.S),
-                Choice(setting="time_format", value="%Y%m%d%H", meaning="year, month, day, hour"),
+                SettingChoice(
+                    setting="time_format", value="%Y%m%d%H", meaning="year, month, day, hour"
+                ),
             ),
         )
     return moments.times

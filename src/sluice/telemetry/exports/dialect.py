@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sluice.errors import Choice, RecordError, UnclearRecordError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
 from sluice.telemetry.exports.words import (
     MISSING_MARKS,
     QUALITY_NAMES,
@@ -239,7 +239,7 @@ def _header(
             file=name,
             cure=f"[record] header_line = {named[-1] + 1}",
             choices=tuple(
-                Choice(
+                SettingChoice(
                     setting="header_line",
                     value=at + 1,
                     meaning=f"line {at + 1}: {', '.join(rows[at][:4])} ...",

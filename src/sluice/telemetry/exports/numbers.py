@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sluice.errors import Choice, RecordError, UnclearRecordError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
 from sluice.telemetry.channel import Codes, Role
 from sluice.telemetry.exports.words import (
     MISSING_MARKS,
@@ -163,7 +163,7 @@ def _decimal(
         file=name,
         cure='[record] decimal = "," or decimal = "."',
         choices=tuple(
-            Choice(
+            SettingChoice(
                 setting="decimal",
                 value=each,
                 meaning=f"{_shown(cell)} is {number.replace(mark, '.' if each == mark else '')}",
@@ -370,9 +370,13 @@ class _Column:
             file=self._name,
             cure=f"[record] missing = [{quoted[:60]}] or [record.words] {quoted[:60]} = 0",
             choices=(
-                Choice(setting="missing", value=(word,), meaning="no reading"),
-                Choice(setting="words", value={word: 0.0}, meaning="the number 0 (off, closed)"),
-                Choice(setting="words", value={word: 1.0}, meaning="the number 1 (on, open)"),
+                SettingChoice(setting="missing", value=(word,), meaning="no reading"),
+                SettingChoice(
+                    setting="words", value={word: 0.0}, meaning="the number 0 (off, closed)"
+                ),
+                SettingChoice(
+                    setting="words", value={word: 1.0}, meaning="the number 1 (on, open)"
+                ),
             ),
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from sluice.errors import Choice, RecordError, UnclearRecordError, UnknownFormatError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError, UnknownFormatError
 from sluice.telemetry.exports.dialect import (
     PROBED_LINES,
     Layout,
@@ -37,7 +37,7 @@ from sluice.telemetry.source import Container, Source, cut
 from sluice.telemetry.spreadsheet import read_rows, sheet_heads
 from sluice.telemetry.table import CellLayout, parse_cells
 
-__all__ = ["PAIR_TIME", "Opened", "open_table"]
+__all__ = ["PAIR_TIME", "CellTable", "open_table"]
 
 ANNOTATIONS = re.compile(rb"^#[^\n]*\n", re.MULTILINE)
 ANNOTATED = (b"#datatype", b"#group", b"#default")
@@ -52,7 +52,7 @@ PAIR_TIME = "\x1ftime of "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class CellTable:
     """A table of cells, some of them texts, and what was noticed on the way."""
 
     frame: pl.DataFrame
@@ -60,14 +60,14 @@ class Opened:
     dates: bool = False  # dates are written 31.12.2024
     units: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-    settings: tuple[Choice, ...] = ()
+    settings: tuple[SettingChoice, ...] = ()
 
-    def without(self, columns: Sequence[str]) -> "Opened":
+    def without(self, columns: Sequence[str]) -> "CellTable":
         """Return the table without some columns."""
         return replace(self, frame=self.frame.drop(columns)) if columns else self
 
 
-def open_table(source: Source, plant: PlantFile) -> Opened:
+def open_table(source: Source, plant: PlantFile) -> CellTable:
     """Open a file; cells stay texts where they are not all plain numbers."""
     if source.container is Container.PARQUET:
         return _from_parquet(source)
@@ -76,7 +76,7 @@ def open_table(source: Source, plant: PlantFile) -> Opened:
     return _from_text(source, plant)
 
 
-def _from_parquet(source: Source) -> Opened:
+def _from_parquet(source: Source) -> CellTable:
     frame = read_parquet(source)
     if frame.is_empty():
         raise RecordError(f"{source.path.name} has columns but no rows")
@@ -85,13 +85,13 @@ def _from_parquet(source: Source) -> Opened:
         for name, kind in frame.schema.items()
         if isinstance(kind, pl.Categorical | pl.Enum)
     ]
-    return Opened(frame=frame.with_columns(texts), units=_units_in(frame.columns))
+    return CellTable(frame=frame.with_columns(texts), units=_units_in(frame.columns))
 
 
 # -- text -------------------------------------------------------------------------------------
 
 
-def _from_text(source: Source, plant: PlantFile) -> Opened:
+def _from_text(source: Source, plant: PlantFile) -> CellTable:
     body, lines = source.text, list(source.lines)
     annotated = any(mark in source.opening for mark in ANNOTATED)
     if annotated:
@@ -136,7 +136,7 @@ def _from_text(source: Source, plant: PlantFile) -> Opened:
         settings.append(_setting("encoding", encoding))
     if layout.header and not annotated:
         settings.append(_setting("header_line", layout.header + 1))
-    return Opened(
+    return CellTable(
         frame=frame,
         dot=delimiter == ",",
         dates=layout.dotted_dates,
@@ -146,8 +146,8 @@ def _from_text(source: Source, plant: PlantFile) -> Opened:
     )
 
 
-def _setting(name: str, value: str | float) -> Choice:
-    return Choice(setting=name, value=value, meaning="")
+def _setting(name: str, value: str | float) -> SettingChoice:
+    return SettingChoice(setting=name, value=value, meaning="")
 
 
 def _names(layout: Layout, file: str) -> list[str]:
@@ -287,7 +287,7 @@ def _units_in(names: Sequence[str]) -> dict[str, str]:
 # -- workbooks --------------------------------------------------------------------------------
 
 
-def _from_workbook(source: Source, plant: PlantFile) -> Opened:
+def _from_workbook(source: Source, plant: PlantFile) -> CellTable:
     heads = sheet_heads(source, PROBED_LINES)
     chosen = _sheet(heads, source.path.name, plant)
     layout = find_layout(
@@ -309,7 +309,7 @@ def _from_workbook(source: Source, plant: PlantFile) -> Opened:
         settings.append(_setting("sheet", chosen))
     if layout.header:
         settings.append(_setting("header_line", layout.header + 1))
-    return Opened(
+    return CellTable(
         frame=frame,
         dot=True,
         dates=layout.dotted_dates,
@@ -341,7 +341,8 @@ def _sheet(heads: Mapping[str, Sequence[tuple[str, ...]]], file: str, plant: Pla
             file=file,
             cure=f'[record] sheet = "{found[0]}"',
             choices=tuple(
-                Choice(setting="sheet", value=name, meaning=f"sheet {name!r}") for name in found[:9]
+                SettingChoice(setting="sheet", value=name, meaning=f"sheet {name!r}")
+                for name in found[:9]
             ),
         )
     return found[0]

@@ -4,7 +4,7 @@ import re
 
 import polars as pl
 
-from sluice.errors import Choice, RecordError, UnclearRecordError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
 from sluice.telemetry.exports.numbers import BAD_CELL
 from sluice.telemetry.exports.words import (
     BAD_WORDS,
@@ -138,7 +138,7 @@ def _unclear(
         file=name,
         cure=f'[record] good_quality = ["{word}"] (all words and codes that mean good)',
         choices=tuple(
-            Choice(
+            SettingChoice(
                 setting="good_quality",
                 value=(*good, each),
                 meaning=f"{each or 'an empty cell'} means good, all others bad",

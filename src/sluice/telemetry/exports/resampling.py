@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sluice.arrays import Floats, Ints, Times
-from sluice.errors import Choice, RecordError, UnclearRecordError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
 from sluice.telemetry.limits import ReadLimits
 from sluice.telemetry.plantfile import Duplicates, PlantFile, Resample, Unsorted
 from sluice.telemetry.record import Label, Note
@@ -129,12 +129,14 @@ def demand_order(times: Times, *, name: str, plant: PlantFile) -> None:
 def _backward(times: Times, steps: Ints, name: str) -> UnclearRecordError:
     back = np.flatnonzero(steps <= 0)
     row = int(back[0])
-    zone = Choice(
+    zone = SettingChoice(
         setting="time_zone",
         value="Europe/Berlin",
         meaning="the clock follows this zone, and daylight saving time ends there",
     )
-    ordered = Choice(setting="unsorted", value="sort", meaning="put the rows in order of time")
+    ordered = SettingChoice(
+        setting="unsorted", value="sort", meaning="put the rows in order of time"
+    )
     folded = len(back) == 1 and -HOUR_US <= steps[row] < 0
     return UnclearRecordError(
         f"record {name!r}: the clock {'goes backward' if steps[row] < 0 else 'repeats'} at row "
@@ -155,8 +157,8 @@ def _repeated(times: Times, repeats: Ints, name: str) -> UnclearRecordError:
         file=name,
         cure='[record] duplicates = "keep-last" or duplicates = "keep-first"',
         choices=(
-            Choice(setting="duplicates", value="keep-last", meaning="the last row counts"),
-            Choice(setting="duplicates", value="keep-first", meaning="the first row counts"),
+            SettingChoice(setting="duplicates", value="keep-last", meaning="the last row counts"),
+            SettingChoice(setting="duplicates", value="keep-first", meaning="the first row counts"),
         ),
     )
 

@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 
 from sluice.arrays import Times
-from sluice.errors import Choice, RecordError, UnclearRecordError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
 from sluice.telemetry.exports.clock import read_clock
 from sluice.telemetry.exports.dialect import is_time, is_time_of_day
-from sluice.telemetry.exports.opening import PAIR_TIME, Opened
+from sluice.telemetry.exports.opening import PAIR_TIME, CellTable
 from sluice.telemetry.exports.quality import good_rows, mask_by_quality, masked
 from sluice.telemetry.exports.words import (
     DATE_NAMES,
@@ -51,7 +51,7 @@ class Shaped:
     events: bool = False
     declared: Mapping[str, Declaration] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-    settings: tuple[Choice, ...] = ()
+    settings: tuple[SettingChoice, ...] = ()
 
     def renamed(self, names: Mapping[str, str]) -> "Shaped":
         """Return the table with other names of tags."""
@@ -72,7 +72,7 @@ class LongColumns:
 
 
 def shaped(
-    opened: Opened, *, name: str, plant: PlantFile, limits: ReadLimits, labels: tuple[str, ...]
+    opened: CellTable, *, name: str, plant: PlantFile, limits: ReadLimits, labels: tuple[str, ...]
 ) -> Shaped:
     """Find the clock and the shape of a table; `labels` are columns that are no readings."""
     frame = opened.frame
@@ -97,15 +97,15 @@ def shaped(
     )
 
 
-def _setting(name: str, value: str) -> Choice:
-    return Choice(setting=name, value=value, meaning="")
+def _setting(name: str, value: str) -> SettingChoice:
+    return SettingChoice(setting=name, value=value, meaning="")
 
 
-def _time_setting(time: str | None, joined: tuple[Choice, ...]) -> tuple[Choice, ...]:
+def _time_setting(time: str | None, joined: tuple[SettingChoice, ...]) -> tuple[SettingChoice, ...]:
     return () if time is None or joined else (_setting("time", time),)
 
 
-def _with_settings(found: Shaped, settings: tuple[Choice, ...]) -> Shaped:
+def _with_settings(found: Shaped, settings: tuple[SettingChoice, ...]) -> Shaped:
     return replace(found, settings=(*settings, *found.settings))
 
 
@@ -120,7 +120,7 @@ def _all(column: pl.Series, looks_like: object) -> bool:
 
 def _one_clock(
     frame: pl.DataFrame, plant: PlantFile
-) -> tuple[pl.DataFrame, str | None, tuple[Choice, ...]]:
+) -> tuple[pl.DataFrame, str | None, tuple[SettingChoice, ...]]:
     """Join a column of dates and a column of times of day into one."""
     if plant.time and plant.time_of_day:
         wanted = (plant.time, plant.time_of_day)
@@ -205,7 +205,7 @@ def _time_column(
             file=name,
             cure=f'[record] time = "{named[0]}"',
             choices=tuple(
-                Choice(setting="time", value=column, meaning=f"the clock is {column!r}")
+                SettingChoice(setting="time", value=column, meaning=f"the clock is {column!r}")
                 for column in named[:9]
             ),
         )
@@ -246,7 +246,7 @@ def _no_clock(frame: pl.DataFrame, plant: PlantFile, name: str) -> UnclearRecord
         file=name,
         cure="[record] time = ... to its name, or stride_s to the seconds between two rows,",
         choices=tuple(
-            Choice(setting="time", value=column, meaning=f"the clock is {column!r}")
+            SettingChoice(setting="time", value=column, meaning=f"the clock is {column!r}")
             for column in frame.columns[:4]
         ),
         free=True,
@@ -412,8 +412,12 @@ def _one_value_each(
             file=name,
             cure='[record] duplicates = "keep-last" or duplicates = "keep-first"',
             choices=(
-                Choice(setting="duplicates", value="keep-last", meaning="the last value counts"),
-                Choice(setting="duplicates", value="keep-first", meaning="the first value counts"),
+                SettingChoice(
+                    setting="duplicates", value="keep-last", meaning="the last value counts"
+                ),
+                SettingChoice(
+                    setting="duplicates", value="keep-first", meaning="the first value counts"
+                ),
             ),
         )
     keep = "last" if plant.duplicates == Duplicates.LAST else "first"
@@ -433,8 +437,12 @@ def _refuse_unsorted(long: pl.DataFrame, *, name: str, plant: PlantFile) -> None
             file=name,
             cure='[record] unsorted = "sort", or time_zone if daylight saving time ends there,',
             choices=(
-                Choice(setting="unsorted", value="sort", meaning="put the rows in order of time"),
-                Choice(setting="time_zone", value="Europe/Berlin", meaning="daylight saving time"),
+                SettingChoice(
+                    setting="unsorted", value="sort", meaning="put the rows in order of time"
+                ),
+                SettingChoice(
+                    setting="time_zone", value="Europe/Berlin", meaning="daylight saving time"
+                ),
             ),
         )
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sluice.arrays import Bools, Ints, Times
-from sluice.errors import Choice, RecordError, UnclearRecordError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
 from sluice.telemetry.exports.words import MONTHS, plain_word
 from sluice.telemetry.exports.zones import (
     Clock,
@@ -24,7 +24,7 @@ from sluice.telemetry.exports.zones import (
 )
 from sluice.telemetry.plantfile import DateOrder
 
-__all__ = ["Moments", "read_layout", "read_stamps"]
+__all__ = ["StampParts", "read_layout", "read_stamps"]
 
 DAY_US = 86_400_000_000
 FIRST_YEAR, LAST_YEAR = 1_900, 2_200
@@ -114,7 +114,7 @@ def _from_parts(texts: pl.Series, context: ClockContext) -> Clock:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
+class StampParts:
     """The parts of times as whole numbers, one of each per row."""
 
     year: pl.Series
@@ -126,7 +126,7 @@ class Moments:
     microsecond: pl.Series
 
     @classmethod
-    def of(cls, *parts: pl.Series) -> "Moments":
+    def of(cls, *parts: pl.Series) -> "StampParts":
         """Return the times of seven parts, from years to microseconds."""
         year, month, day, hour, minute, second, microsecond = parts
         return cls(
@@ -180,11 +180,11 @@ class Moments:
 
 def _moments(
     family: str, parts: Sequence[pl.Series], texts: pl.Series, context: ClockContext
-) -> dict[DateOrder, Moments]:
+) -> dict[DateOrder, StampParts]:
     """Return the times in every order of day, month and year that gives one for each row."""
     clock = _time_of_day(parts[3:8], texts, context.name)
     found = {
-        order: Moments.of(
+        order: StampParts.of(
             *(part.cast(pl.Int32, strict=False).fill_null(0) for part in date), *clock
         )
         for order, date in _dates(family, parts[:3], context.plant.date_order).items()
@@ -248,17 +248,17 @@ def _month(part: pl.Series) -> pl.Series:
 # -- the order of day and month ---------------------------------------------------------------
 
 
-def _order_choice(order: DateOrder) -> Choice:
+def _order_choice(order: DateOrder) -> SettingChoice:
     meanings = {
         DateOrder.DMY: "day, month, year",
         DateOrder.MDY: "month, day, year",
         DateOrder.YMD: "year, month, day",
     }
-    return Choice(setting="date_order", value=order.value, meaning=meanings[order])
+    return SettingChoice(setting="date_order", value=order.value, meaning=meanings[order])
 
 
 def _decided(
-    family: str, moments: dict[DateOrder, Moments], texts: pl.Series, context: ClockContext
+    family: str, moments: dict[DateOrder, StampParts], texts: pl.Series, context: ClockContext
 ) -> DateOrder:
     """Return the only order that fits; if several do, the one whose days follow each other."""
     orders = list(moments)

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from sluice.arrays import Bools, Ints, Times
-from sluice.errors import Choice, RecordError, UnclearRecordError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
 from sluice.telemetry.plantfile import Fold, PlantFile
 
 __all__ = ["Clock", "ClockContext", "from_temporal", "unreadable_stamp", "with_offsets", "zoned"]
@@ -27,7 +27,7 @@ class Clock:
 
     times: Times
     utc: bool  # converted to UTC
-    settings: tuple[Choice, ...] = ()  # what was decided, as a plant file declares it
+    settings: tuple[SettingChoice, ...] = ()  # what was decided, as a plant file declares it
     notes: tuple[str, ...] = ()
 
 
@@ -108,7 +108,9 @@ def with_offsets(
         file=context.name,
         cure='[record] time_zone = "America/New_York" (or another zone)',
         choices=(
-            Choice(setting="time_zone", value="America/New_York", meaning="the plant's zone"),
+            SettingChoice(
+                setting="time_zone", value="America/New_York", meaning="the plant's zone"
+            ),
         ),
         free=True,
     )
@@ -221,12 +223,12 @@ def _second_pass(times: Times, twice: Bools, zone: str, context: ClockContext) -
                 file=context.name,
                 cure='[record] fold = "first" or fold = "second"',
                 choices=(
-                    Choice(
+                    SettingChoice(
                         setting="fold",
                         value=Fold.FIRST.value,
                         meaning="the first time, in daylight saving time",
                     ),
-                    Choice(
+                    SettingChoice(
                         setting="fold",
                         value=Fold.SECOND.value,
                         meaning="the second time, in standard time",

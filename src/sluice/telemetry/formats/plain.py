@@ -7,11 +7,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sluice.errors import Choice, RecordError, UnclearRecordError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
 from sluice.telemetry.channel import CHANNELS, CHANNELS_KEY
 from sluice.telemetry.exports import (
     LABEL_NAMES,
-    Opened,
+    CellTable,
     Readings,
     Shaped,
     open_table,
@@ -91,7 +91,7 @@ def _names(columns: list[str], plant: PlantFile, file: str) -> dict[str, str]:
 
 
 def _declared(
-    opened: Opened, found: Shaped, numbers: Readings, plant: PlantFile
+    opened: CellTable, found: Shaped, numbers: Readings, plant: PlantFile
 ) -> dict[str, Declaration]:
     """Return the units and states that the file shows."""
     declared: dict[str, Declaration] = {}
@@ -121,16 +121,18 @@ def _declared_in(source: Source) -> dict[str, Declaration]:
     }
 
 
-def _settings(opened: Opened, found: Shaped, numbers: Readings, label: str) -> tuple[Choice, ...]:
+def _settings(
+    opened: CellTable, found: Shaped, numbers: Readings, label: str
+) -> tuple[SettingChoice, ...]:
     settings = [*opened.settings, *found.settings]
     if numbers.decimal == ",":
-        settings.append(Choice(setting="decimal", value=",", meaning=""))
+        settings.append(SettingChoice(setting="decimal", value=",", meaning=""))
     if numbers.status:
-        settings.append(Choice(setting="missing", value=numbers.status, meaning=""))
+        settings.append(SettingChoice(setting="missing", value=numbers.status, meaning=""))
     if numbers.words:
-        settings.append(Choice(setting="words", value=dict(numbers.words), meaning=""))
+        settings.append(SettingChoice(setting="words", value=dict(numbers.words), meaning=""))
     if label:
-        settings.append(Choice(setting="label", value=label, meaning=""))
+        settings.append(SettingChoice(setting="label", value=label, meaning=""))
     return tuple(settings)
 
 
@@ -178,7 +180,7 @@ def _refuse_label_like(frame: pl.DataFrame, file: str, plant: PlantFile) -> None
             file=file,
             cure=f'[record] label = "{like[0]}" (or [channels."{like[0]}"] ignore = true)',
             choices=(
-                Choice(setting="label", value=like[0], meaning="it labels attacks"),
-                Choice(setting="ignored", value=(like[0],), meaning="ignore it"),
+                SettingChoice(setting="label", value=like[0], meaning="it labels attacks"),
+                SettingChoice(setting="ignored", value=(like[0],), meaning="ignore it"),
             ),
         )
