@@ -19,6 +19,7 @@ import xlsxwriter  # type: ignore[import-untyped]
 
 from sluice.errors import InputError, UnclearRecordError
 from sluice.telemetry import (
+    Label,
     PlantFile,
     Record,
     Role,
@@ -45,6 +46,7 @@ class Export:
     roles: Mapping[str, Role] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()  # patterns
+    attacks: int = 0  # rows
     sentence: str = ""  # pattern of the refusal
     cure: str = ""  # the setting that the refusal names
 
@@ -305,6 +307,9 @@ CLOCKS = (
             "ISO with a short offset": [f"{time.replace('T10', 'T12')}+02" for time in THREE],
             "ISO with a fraction and offset": [
                 f"{t.replace('T10', 'T05')}.000-0500" for t in THREE
+            ],
+            "ISO with an offset and a zone": [
+                f"{time.replace('T10', 'T11')}+01:00[Europe/Berlin]" for time in THREE
             ],
             "ISO with UTC": [f"{time} UTC" for time in THREE],
             "ISO with CET": [f"{time.replace('T10', ' 11')} CET" for time in THREE],
@@ -627,6 +632,13 @@ VALUES = (
             roles={"XS7": Role.ACTUATOR},
         )
         for on, off in STATE_PAIRS
+    ),
+    Export(
+        name="a tag without a single good reading",
+        content="time,LIT101,PIT7\n" + "".join(f"{time},1.5,Pt Created\n" for time in THREE),
+        times=THREE,
+        readings={"LIT101": (1.5, 1.5, 1.5)},
+        notes=("dropped: no reading at all",),
     ),
     Export(
         name="a valve that moves",
@@ -991,6 +1003,34 @@ SHAPES = (
         readings={"P101": (0.5, 1.5, 2.5), "P101 Status": (0, 1, 1)},
     ),
     Export(
+        name="a flow called Q is no quality",
+        content="time,FIT101,FIT101_Q\n" + "".join(f"{time},1.5,80.5\n" for time in THREE),
+        sentence="quality column 'FIT101_Q' holds '80.5', which means neither good nor bad",
+        cure="[record] good_quality",
+    ),
+    Export(
+        name="a column of remarks, ignored",
+        content="time,LIT101,Remark\n" + "".join(f"{time},1.5,all is well\n" for time in THREE),
+        plant="[channels.Remark]\nignore = true",
+        times=THREE,
+        readings={"LIT101": (1.5, 1.5, 1.5)},
+    ),
+    Export(
+        name="a column of remarks",
+        content="time,LIT101,Remark\n" + "".join(f"{time},1.5,all is well\n" for time in THREE),
+        sentence="channel 'Remark' holds 'all is well' at row 0",
+        cure='[channels."Remark"] ignore = true',
+    ),
+    Export(
+        name="an attack between two rows is kept when events are resampled",
+        content="time,LIT101,label\n"
+        + "".join(f"{time},{row},{row % 2}\n" for row, time in enumerate(THREE)),
+        plant='[record]\nresample = "last"\nstride_s = 10',
+        times=(THREE[0], THREE[2]),
+        readings={"LIT101": (0, 2)},
+        attacks=1,
+    ),
+    Export(
         name="one status for the row",
         content="time,LIT101,FIT101,Status\n"
         + "".join(f"{time},1.5,2.5,{'Bad' if row else 'Good'}\n" for row, time in enumerate(THREE)),
@@ -1353,6 +1393,8 @@ def test_an_export_is_read_as_it_is_meant(export: Export, tmp_path: Path) -> Non
         np.testing.assert_array_equal(record.column(name), np.array(values, np.float64), name)
     assert {name: record.channel(name).role for name in export.roles} == dict(export.roles)
     assert {name: record.channel(name).unit for name in export.units} == dict(export.units)
+    if export.attacks:
+        assert (record.labels == Label.ATTACK).sum() == export.attacks
     for pattern in export.notes:
         assert any(re.search(pattern, note.what) for note in record.notes), record.notes
 

@@ -349,7 +349,7 @@ def _declares_unit(plant: PlantFile, name: str) -> bool:
 
 
 def _without_empty(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    empty = [column for column in frame.columns if frame[column].null_count() == len(frame)]
+    empty = [column for column in frame.columns if not frame[column].is_not_nan().any()]
     unnamed = [column for column in empty if column.startswith(MARKER_COLUMN)]
     return frame.drop(empty), tuple(column for column in empty if column not in unnamed)
 

@@ -364,11 +364,12 @@ class _Column:
         row = int(found.arg_max() or 0)
         unreadable = self.numbers.is_null() & self._texts.is_not_null()
         cell = f"{_shown(word)} at row {row} ({int(unreadable.sum())} such cells)"
-        quoted = '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        tag = _toml(self._texts.name)
         return UnclearRecordError(
             f"channel {_shown(self._texts.name)} holds {cell}; expected a number or nothing",
             file=self._name,
-            cure=f"[record] missing = [{quoted[:60]}] or [record.words] {quoted[:60]} = 0",
+            cure=f"[record] missing = [{_toml(word)}] or [record.words] {_toml(word)} = 0 or "
+            f"[channels.{tag}] ignore = true",
             choices=(
                 SettingChoice(setting="missing", value=(word,), meaning="no reading"),
                 SettingChoice(
@@ -377,8 +378,17 @@ class _Column:
                 SettingChoice(
                     setting="words", value={word: 1.0}, meaning="the number 1 (on, open)"
                 ),
+                SettingChoice(
+                    setting="ignored", value=(self._texts.name,), meaning="ignore the column"
+                ),
             ),
         )
+
+
+def _toml(text: str) -> str:
+    """Return a text as a key or string of a plant file, shortened if it is long."""
+    escaped = text[:LONGEST_SHOWN].replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _numbers(texts: pl.Series, decimal: str) -> pl.Series:

@@ -22,6 +22,8 @@ SEPARATED = re.compile(r"^(.*?)[._\s\-/:|]+\(?([^._\s\-/:|()]+)\)?$")
 STATE_LIKE = ("status", "estado", "statut", "状态")
 """Such a column can also hold the state of a pump; its words decide."""
 MOST_WORDS = 1_000
+MOST_CODE, MOST_CODES = 1_023, 32
+"""OPC's codes; a column with other or more numbers holds readings, not qualities."""
 OPC_GOOD = 192
 OPC_CODES = 64
 """OPC's codes below are bad, up to 191 uncertain, and from 192 good."""
@@ -116,7 +118,7 @@ def _codes(column: str, distinct: list[str]) -> dict[str, bool | None] | None:
     known: dict[str, bool | None]
     if highest >= UA_BAD:
         known = {word: code < UA_BAD for word, code in codes.items()}
-    elif highest >= OPC_CODES:
+    elif OPC_CODES <= highest <= MOST_CODE and len(codes) <= MOST_CODES:
         known = {word: code >= OPC_GOOD for word, code in codes.items()}
     elif highest <= 1 and plain.endswith((*TRUE_IS_GOOD, *TRUE_IS_BAD)):
         good = 1 if plain.endswith(TRUE_IS_GOOD) else 0

@@ -238,8 +238,12 @@ def _mean(us: Ints, column: pl.Series, grid: Ints, stride: int) -> Floats:
 
 
 def _labels(us: Ints, labels: NDArray[np.int8], grid: Ints) -> NDArray[np.int8]:
-    """Give each row the label of the last one before it."""
+    """Give each row the label of the last one before it, and every attack to a row."""
     before = np.maximum(np.searchsorted(us, grid, side="right") - 1, 0)
     taken = labels[before]
     taken[grid < us[0]] = Label.UNLABELLED
+    # An attack that is over at the time of the row was still an attack.
+    attacks = us[labels == Label.ATTACK]
+    rows = np.searchsorted(grid, attacks, side="left")
+    taken[rows[rows < len(grid)]] = Label.ATTACK
     return taken

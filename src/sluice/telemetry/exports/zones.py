@@ -17,6 +17,8 @@ ZONES_BY_LETTERS = {
     "eet": 2, "eest": 3, "hnec": 1, "heec": 2,
 }  # fmt: skip
 """Hours ahead of UTC. Letters with several meanings, such as EST or CST, are not here."""
+BRACKETED_ZONE = re.compile(r"(?<=\d)\[[^\[\]]*\]$")
+"""A zone behind an offset, as in `+01:00[Europe/Berlin]`, adds nothing to it."""
 LONGEST_SHOWN = 80
 OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
 
@@ -118,7 +120,7 @@ def with_offsets(
 
 def _ahead_us(name: str) -> int | None:
     """Return how far an offset or a zone of one meaning is ahead of UTC."""
-    offset = OFFSET.fullmatch(name)
+    offset = OFFSET.fullmatch(BRACKETED_ZONE.sub("", name))
     if offset:
         size = (int(offset[2]) * 60 + int(offset[3] or 0)) * 60_000_000
         return -size if offset[1] == "-" else size
