@@ -78,7 +78,7 @@ class SettingChoice:
     """One way to read a record: a setting of the plant file's [record] table, and what it means."""
 
     setting: str
-    value: str | float | tuple[str, ...] | dict[str, float]
+    value: str | float | tuple[str, ...] | dict[str, float] | dict[str, str]
     meaning: str
 
 

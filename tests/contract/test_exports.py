@@ -713,7 +713,7 @@ VALUES = (
         name="two units in one column",
         content=cells("0.5 m", "750 mm", "1.25 m"),
         sentence="channel 'LIT101' holds readings in m, mm",
-        cure="unit =",
+        cure='[channels."LIT101"] unit =',
     ),
     Export(
         name="two units in one column, converted",
@@ -1036,6 +1036,18 @@ SHAPES = (
         + "".join(f"{time},1.5,2.5,{'Bad' if row else 'Good'}\n" for row, time in enumerate(THREE)),
         times=THREE[:3],
         readings={"LIT101": (1.5, NAN, NAN), "FIT101": (2.5, NAN, NAN)},
+    ),
+    Export(
+        name="a label of unknown meaning",
+        content="time,LIT101,label\n" + "".join(f"{time},1.5,quiet\n" for time in THREE),
+        sentence="label column 'label' holds 'quiet', which means neither normal nor attack here",
+        cure='[record] normal_labels = ["quiet"]',
+    ),
+    Export(
+        name="a clock of an unknown form",
+        content="time,LIT101\n" + "".join(f"day {row} of 9,1.5\n" for row in range(3)),
+        sentence="cannot read the time stamp 'day 0 of 9'",
+        cure="[record] time_format",
     ),
     Export(
         name="a label that could become a channel",

@@ -133,6 +133,10 @@ STAMPS = {
 }
 
 
+SPACED = ("iso", "dotted", "dotted short", "named", "us", "uk", "short uk", "dashes")
+"""Styles with a blank between date and time."""
+
+
 def local(zone: str, truth: Truth) -> Stamp:
     """Return local time of a zone without any sign of it; the fold is given if it is needed."""
     there = [time.astimezone(ZoneInfo(zone)) for time in truth.times]
@@ -208,7 +212,13 @@ def texts(draw: st.DrawFn) -> tuple[Truth, Written]:
     for _ in range(draw(st.integers(0, 2))):
         lines.writerow(["Export of the plant"])
     if draw(st.booleans()):
-        _wide(lines, truth, stamp, header, cell, repeat=draw(st.booleans()))
+        head, two = [header], style in SPACED and not zone and draw(st.booleans())
+        if two:
+            head = draw(
+                st.sampled_from([["Datum", "Uhrzeit"], ["Date", "Time"], ["Fecha", "Hora"]])
+            )
+        units = draw(st.booleans()) and not truth.states
+        _wide(lines, truth, stamp, head, cell, repeat=draw(st.booleans()), units=units)
     else:
         nothing = nothing if nothing not in ("", "NaN") else "No Data"
         _long(lines, truth, stamp, header, cell, by_tag=draw(st.booleans()))
@@ -235,17 +245,22 @@ def _wide(
     lines: Lines,
     truth: Truth,
     stamp: Stamp,
-    header: str,
+    head: list[str],
     cell: Callable[[str, float | None], str],
     *,
     repeat: bool,
+    units: bool,
 ) -> None:
+    """Write a column per tag; two names of the clock are a date and a time of day."""
     names = list(truth.columns)
-    lines.writerow([header, *names])
+    lines.writerow([*head, *names])
+    if units:
+        lines.writerow([*[""] * len(head), *["m3/h"] * len(names)])
     for row, time in enumerate(truth.times):
         if repeat and row == len(truth.times) // 2:
-            lines.writerow([header, *names])
-        lines.writerow([stamp.write(time), *(cell(n, truth.columns[n][row]) for n in names)])
+            lines.writerow([*head, *names])
+        clock = stamp.write(time).split(" ", len(head) - 1)
+        lines.writerow([*clock, *(cell(n, truth.columns[n][row]) for n in names)])
 
 
 def _long(

@@ -211,7 +211,12 @@ class PlantFile:
 
     def having(self, choice: SettingChoice) -> "PlantFile":
         """Return these declarations with an answer added."""
-        value = choice.value
+        value: object = choice.value
+        if choice.setting == "unit" and isinstance(value, dict):
+            units = {name: Declaration(unit=str(unit)) for name, unit in value.items()}
+            earlier = {name: self.declaration(name) or Declaration() for name in units}
+            channels = {name: units[name].over(earlier[name]) for name in units}
+            return replace(self, channels={**self.channels, **channels})
         if isinstance(value, tuple):
             value = (*getattr(self, choice.setting), *value)
         elif isinstance(value, dict):

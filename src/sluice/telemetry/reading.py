@@ -126,7 +126,8 @@ def _with_detected(plant: PlantFile, settings: tuple[SettingChoice, ...]) -> Pla
             words = tuple(word for word in choice.value if plain_word(word) not in known)
             plant = plant.having(replace(choice, value=words))
         elif isinstance(choice.value, dict):
-            plant = replace(plant, words={**choice.value, **plant.words})
+            words_read = {word: float(number) for word, number in choice.value.items()}
+            plant = replace(plant, words={**words_read, **plant.words})
         elif now == unset[choice.setting]:
             plant = plant.having(choice)
     return plant
@@ -157,7 +158,7 @@ def _loaded(source: Source, *, plant: PlantFile, format_name: str | None) -> _Lo
             table = _table(fallback, source)
         except UnclearRecordError as unclear:
             # Without a header and a clock, it is not a table at all.
-            table_found = unclear.choices[0].setting not in ("header_line", "time")
+            table_found = unclear.choices[0].setting not in ("header_line", "time", "time_format")
             raise (unclear if table_found else refused) from None
         except RecordError:
             raise refused from None

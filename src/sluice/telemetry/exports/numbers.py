@@ -283,10 +283,17 @@ class _Column:
         present = self.numbers.drop_nulls().drop_nans()
         if len(present):
             first = next(iter(states))
-            raise RecordError(
-                f"{self._name}: channel {self._texts.name!r} holds both {first!r} and numbers "
-                f"({present[0]:g}); give numbers to its words in the plant file, [record.words] "
-                f'"{first}" = {states[first]}'
+            codes = {word: float(code) for word, code in states.items()}
+            shown = ", ".join(f"{_toml(word)} = {code:g}" for word, code in codes.items())
+            raise UnclearRecordError(
+                f"channel {_shown(self._texts.name)} holds both {_shown(first)} and numbers "
+                f"({present[0]:g})",
+                file=self._name,
+                cure=f"[record.words] {shown}",
+                choices=(
+                    SettingChoice(setting="words", value=codes, meaning="words are these numbers"),
+                    SettingChoice(setting="missing", value=tuple(codes), meaning="no readings"),
+                ),
             )
         moving = (2,) if 2 in states.values() else ()
         self.declared = Declaration(role=Role.ACTUATOR, codes=Codes(off=0, on=(1,), moving=moving))
@@ -352,11 +359,16 @@ class _Column:
             return spelt_unit(declared.unit)
         if len(units) == 1:
             return next(iter(units))
-        shown = ", ".join(sorted(units))
-        raise RecordError(
-            f"{self._name}: channel {self._texts.name!r} holds readings in {shown}; name the unit "
-            f"to convert to in the plant file, [channels.{self._texts.name!r}] unit = "
-            f'"{min(units)}"'
+        raise UnclearRecordError(
+            f"channel {_shown(self._texts.name)} holds readings in {', '.join(sorted(units))}",
+            file=self._name,
+            cure=f"[channels.{_toml(self._texts.name)}] unit = ... to the unit to convert to",
+            choices=tuple(
+                SettingChoice(
+                    setting="unit", value={self._texts.name: unit}, meaning=f"convert to {unit}"
+                )
+                for unit in sorted(units, key=lambda each: -UNITS[each][1])
+            ),
         )
 
     def _unreadable(self, word: str) -> UnclearRecordError:

@@ -46,9 +46,18 @@ def unreadable_stamp(texts: pl.Series, row: int, name: str) -> RecordError:
     """Return the error of a time stamp that cannot be read, or not like the others."""
     first, here = (str(texts[at])[:LONGEST_SHOWN] for at in (0, row))
     if row == 0:
-        return RecordError(
-            f"{name}: cannot read the time stamp {first!r}; set [record] time_format in the plant "
-            'file, such as "%d.%m.%Y %H:%M:%S"'
+        return UnclearRecordError(
+            f"cannot read the time stamp {first!r}",
+            file=name,
+            cure='[record] time_format, such as "%d.%m.%Y %H:%M:%S",',
+            choices=(
+                SettingChoice(
+                    setting="time_format",
+                    value="%d.%m.%Y %H:%M:%S",
+                    meaning="day, month, year and time, with dots and colons",
+                ),
+            ),
+            free=True,
         )
     return RecordError(
         f"{name}: row {row} has the time stamp {here!r}, the first row {first!r}; every row needs "
@@ -175,22 +184,44 @@ def _candidates(times: Times, zone: str, name: str) -> tuple[Ints, Ints]:
             for which in ("earliest", "latest")
         ]
     except pl.exceptions.PolarsError:
-        raise RecordError(
-            f"{name}: the time zone {zone!r} is unknown; give one such as 'Europe/Berlin', 'UTC' "
-            "or '+01:00' in the plant file, [record] time_zone"
+        raise UnclearRecordError(
+            f"the time zone {zone!r} is unknown",
+            file=name,
+            cure="[record] time_zone to a name such as 'Europe/Berlin' or an offset such as "
+            "'+01:00'",
+            choices=_zone_choices("+01:00"),
+            free=True,
         ) from None
     if both[0].null_count():
         row = int(both[0].is_null().arg_max() or 0)
-        raise RecordError(
-            f"{name}: row {row} has the local time {times[row]}, which {zone} skips when daylight "
-            "saving time begins; the clock does not follow it: set [record] time_zone to a fixed "
-            "offset such as '+01:00' in the plant file"
+        raise UnclearRecordError(
+            f"row {row} has the local time {times[row]}, which {zone} skips when daylight saving "
+            "time begins, so the clock does not follow it",
+            file=name,
+            cure="[record] time_zone to a fixed offset such as '+01:00'",
+            choices=_zone_choices(_standard_offset(times[row], zone)),
+            free=True,
         )
     early, late = (
         each.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy().astype(np.int64)
         for each in both
     )
     return early, late
+
+
+def _zone_choices(offset: str) -> tuple[SettingChoice, ...]:
+    return (
+        SettingChoice(setting="time_zone", value=offset, meaning="this offset all year"),
+        SettingChoice(setting="time_zone", value="UTC", meaning="times are UTC"),
+    )
+
+
+def _standard_offset(time: np.datetime64, zone: str) -> str:
+    """Return the offset that a zone has a day before a time, such as `+01:00`."""
+    day_before = np.array([time - np.timedelta64(1, "D")], "datetime64[us]")
+    local = pl.Series(day_before)
+    aware = local.dt.replace_time_zone(zone, ambiguous="latest", non_existent="null")
+    return str(aware.dt.strftime("%:z")[0] or "+00:00")
 
 
 def _second_pass(times: Times, twice: Bools, zone: str, context: ClockContext) -> Bools:

@@ -30,6 +30,7 @@ VERSION = 2
 NORMAL_WORDS = ("normal", "benign", "0", "0.0", "false", "ok")
 ATTACK_WORDS = ("attack", "anomaly", "malicious", "1", "1.0", "true")
 UNLABELLED_WORDS = ("unlabelled", "unlabeled", "unknown", "-999", "-999.0", "")
+MOST_LABELS = 1_000
 LABEL_LIKE = re.compile(r"\b(attacks?|lab[el]{2}s?|normal/attack|anomal(y|ies))\b", re.IGNORECASE)
 """Such a column can tell attacks; it must not become a channel."""
 
@@ -163,7 +164,31 @@ def _labels(
                 return label
         return None
 
+    for value in frame[column].unique(maintain_order=True).drop_nulls().to_list()[:MOST_LABELS]:
+        if known(value) is None:
+            raise _unknown_label(column, str(value), file, plant)
     return labels_from(frame[column], known, name=file), frame.drop(column)
+
+
+def _unknown_label(column: str, word: str, file: str, plant: PlantFile) -> UnclearRecordError:
+    shown = word[:40]
+    return UnclearRecordError(
+        f"label column {column!r} holds {shown!r}, which means neither normal nor attack here",
+        file=file,
+        cure=f'[record] normal_labels = ["{shown}"] or attack_labels = ["{shown}"]',
+        choices=(
+            SettingChoice(
+                setting="normal_labels",
+                value=(word,) if plant.normal_labels else (*NORMAL_WORDS, word),
+                meaning="normal operation",
+            ),
+            SettingChoice(
+                setting="attack_labels",
+                value=(word,) if plant.attack_labels else (*ATTACK_WORDS, word),
+                meaning="an attack",
+            ),
+        ),
+    )
 
 
 def _refuse_label_like(frame: pl.DataFrame, file: str, plant: PlantFile) -> None:
