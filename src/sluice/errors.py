@@ -4,6 +4,7 @@
     ├── InputError                2   an argument or input file cannot be used
     │   ├── RecordError               a plant record is damaged, inconsistent or unreadable
     │   │   ├── UnknownFormatError    no loader recognises it
+    │   │   ├── UnclearRecordError    it can be read in several ways, and a setting decides
     │   │   └── MissingChannelError   a requested channel is not in the record
     │   ├── PlantFileError            a plant file contradicts itself or the record
     │   ├── RulesFileError            a rules or policy file is damaged, edited or of another schema
@@ -23,6 +24,7 @@ Each message says who, what was expected, what was found, and what to do next. A
 is not a `SluiceError` is a bug in Sluice; its exit code is 1.
 """
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 __all__ = [
@@ -38,9 +40,11 @@ __all__ = [
     "RefusedError",
     "ResultsError",
     "RulesFileError",
+    "SettingChoice",
     "SettingError",
     "SluiceError",
     "SolverError",
+    "UnclearRecordError",
     "UnknownFormatError",
     "VerificationError",
 ]
@@ -64,6 +68,45 @@ class RecordError(InputError):
 
 class UnknownFormatError(RecordError):
     """No loader recognises the file or folder."""
+
+
+LONGEST_WHAT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingChoice:
+    """One way to read a record: a setting of the plant file's [record] table, and what it means."""
+
+    setting: str
+    value: str | float | tuple[str, ...] | dict[str, float] | dict[str, str]
+    meaning: str
+
+
+class UnclearRecordError(RecordError):
+    """A record can be read in more than one way; a setting of the plant file decides.
+
+    The first choice is the proposal. With `free`, any other value of its setting is allowed too.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        file: str,
+        cure: str,
+        choices: tuple[SettingChoice, ...],
+        free: bool = False,
+    ) -> None:
+        if len(what) > LONGEST_WHAT:
+            what = f"{what[:LONGEST_WHAT]}..."
+        super().__init__(
+            f"{file}: {what}; set {cure} in the plant file, or let 'sluice data inspect --fix' "
+            "ask and write it"
+        )
+        self.what = what
+        self.cure = cure
+        self.choices = choices
+        self.free = free
 
 
 class MissingChannelError(RecordError):

@@ -13,9 +13,10 @@ from sluice.cli.options import (
     FormatName,
     PlantPath,
     PolicyName,
-    RecordPath,
+    RecordPaths,
     SelfContained,
     SkipSeconds,
+    listed,
     open_gate,
     open_record,
     range_of,
@@ -35,7 +36,7 @@ MOST_WORST_ROWS = 8
 
 
 def check(
-    record: RecordPath,
+    record: RecordPaths,
     rules_path: Annotated[
         Path,
         typer.Option(
@@ -83,11 +84,11 @@ def check(
     quiet = quiet or json
     refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
     for page in filter(None, (html, png)):
-        refuse_overwriting(page, record, rules_path, plant)
+        refuse_overwriting(page, *record, rules_path, plant)
     gate = open_gate(rules_path, policy_name, allow_empty=allow_empty)
     if prove:
         demand_room(prove)
-    with working(f"reading {record}", quiet=quiet):
+    with working(f"reading {listed(record)}", quiet=quiet):
         batch = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )

@@ -13,18 +13,28 @@ from sluice.cli.options import (
     FillWith,
     FormatName,
     PlantPath,
-    RecordPath,
+    RecordPaths,
     SelfContained,
     SkipSeconds,
+    listed,
     open_record,
     refuse_overwriting,
     refuse_without_page,
+    thinned,
 )
 from sluice.cli.paths import writes_file
+from sluice.cli.questions import ask_until_clear
 from sluice.errors import SettingError
 from sluice.plugins import load_all
 from sluice.reports import write_record_page
-from sluice.telemetry import Summary, summarise, write_plant_file
+from sluice.telemetry import (
+    PlantFile,
+    Summary,
+    read_plant_file,
+    read_with_settings,
+    summarise,
+    write_plant_file,
+)
 from sluice.telemetry.formats import FORMATS
 from sluice.telemetry.writers import layout_for, write
 
@@ -58,13 +68,13 @@ def list_plants(json: Json = False) -> None:
     formats = table("Record formats (detected; --format overrides)", "name", "description")
     for format_ in FORMATS.values():
         formats.add_row(format_.name, format_.title)
-    formats.add_row("plain", "any CSV or Parquet with a time column, wide or long")
+    formats.add_row("plain", "any CSV, workbook or Parquet with a time column, wide or long")
     out.print(formats)
 
 
 @app.command()
 def inspect(
-    record: RecordPath,
+    record: RecordPaths,
     plant: PlantPath = None,
     format_: FormatName = None,
     fill: FillWith = None,
@@ -80,9 +90,18 @@ def inspect(
     write_plant: Annotated[
         Path | None,
         typer.Option(
-            help="Write the inferred channels as a plant file to correct.", click_type=writes_file()
+            help="Write how the record was read, and its channels, as a plant file.",
+            click_type=writes_file(),
         ),
     ] = None,
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix",
+            help="Ask about everything that is unclear, then write the answers as a plant file "
+            "(--write-plant; default: plant.toml).",
+        ),
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -90,26 +109,37 @@ def inspect(
 
     Rows are counted from 0; a stretch includes its first and its last row.
 
+    If a record can be read in more than one way, it is refused, and the message names the setting
+    of the plant file that decides. --fix asks instead; it also reads its answers from a pipe.
+
     Example: [bold]sluice data inspect BATADAL_dataset04.csv --html page.html[/bold]
     """
     quiet = quiet or json
     refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
+    if fix and write_plant is None:
+        write_plant = Path("plant.toml")
     if html:
-        refuse_overwriting(html, record, plant)
-    with working(f"reading {record}", quiet=quiet):
-        loaded = open_record(
-            record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
+        refuse_overwriting(html, *record, plant)
+    if write_plant and write_plant.exists():
+        raise SettingError(
+            f"{write_plant} exists and may contain corrections; name another file with "
+            "--write-plant"
         )
-        summary = summarise(loaded)
+    declared = read_plant_file(plant) if plant else PlantFile()
+    if fix:
+        found = ask_until_clear(record, plant=declared, format_name=format_, fill=fill)
+    else:
+        with working(f"reading {listed(record)}", quiet=quiet):
+            found = read_with_settings(record, plant=declared, format_name=format_, fill=fill)
+    loaded = thinned(found.record, skip_s=skip, every=every)
+    summary = summarise(loaded)
     if html:
         with working(f"drawing {html}", quiet=quiet):
             write_record_page(loaded, summary, html, self_contained=self_contained)
     if write_plant:
-        if write_plant.exists():
-            raise SettingError(
-                f"{write_plant} exists and may contain corrections; name another file"
-            )
-        write_plant_file(loaded, write_plant)
+        write_plant_file(loaded, write_plant, plant=found.plant)
+        if fix:
+            typer.echo(f"{write_plant} written; use it with --plant {write_plant}", err=True)
     if json:
         emit(_payload(summary))
     else:
@@ -118,7 +148,7 @@ def inspect(
 
 @app.command()
 def convert(
-    record: RecordPath,
+    record: RecordPaths,
     out_path: Annotated[
         Path,
         typer.Option(
@@ -140,11 +170,11 @@ def convert(
     Example: [bold]sluice data convert WADI_14days_new.csv --out wadi.parquet[/bold]
     """
     layout = layout_for(out_path)
-    with working(f"converting {record}", quiet=quiet or json):
+    with working(f"converting {listed(record)}", quiet=quiet or json):
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )
-        if out_path.exists() and out_path.samefile(record):
+        if out_path.exists() and any(out_path.samefile(each) for each in record):
             raise SettingError(f"{out_path} is the record itself; write another file")
         write(loaded, out_path, layout)
     if json:

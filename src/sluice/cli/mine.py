@@ -22,9 +22,10 @@ from sluice.cli.options import (
     FillWith,
     FormatName,
     PlantPath,
-    RecordPath,
+    RecordPaths,
     SkipSeconds,
     declarations,
+    listed,
     open_record,
     refuse_overwriting,
     slice_of,
@@ -51,7 +52,7 @@ WORTH_SHOWING = 0.01  # smaller changes are counted, not listed
 
 
 def mine(
-    record: RecordPath,
+    record: RecordPaths,
     out_path: Annotated[
         Path, typer.Option("--out", help="The rules file to write.", click_type=writes_file())
     ],
@@ -102,12 +103,12 @@ def mine(
     Example: [bold]sluice mine march.csv --out rules.json --fit 0.4 --calibrate 0.4[/bold]
     """
     quiet = quiet or json
-    refuse_overwriting(out_path, record, plant)
+    refuse_overwriting(out_path, *record, plant)
     required = _required(policy, needed=strict or bool(declare))
     if widen and not update:
         raise SettingError("--widen allows rules looser than those of --update; give --update too")
     old, declared = load_rules(update) if update else None, declarations(declare)
-    with working(f"reading {record}", quiet=quiet):
+    with working(f"reading {listed(record)}", quiet=quiet):
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )

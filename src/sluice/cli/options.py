@@ -13,6 +13,8 @@ from sluice.errors import SettingError
 from sluice.telemetry import Fill
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.admission import Gate
     from sluice.arrays import Run
     from sluice.telemetry import Record
@@ -26,15 +28,18 @@ __all__ = [
     "PlantPath",
     "PolicyName",
     "RecordPath",
+    "RecordPaths",
     "SelfContained",
     "SkipSeconds",
     "declarations",
+    "listed",
     "open_gate",
     "open_record",
     "range_of",
     "refuse_overwriting",
     "refuse_without_page",
     "slice_of",
+    "thinned",
 ]
 
 RANGE = re.compile(r"(\d*):(\d*)")
@@ -81,6 +86,14 @@ RecordPath = Annotated[
     Path,
     typer.Argument(metavar="RECORD", help="A record's file or folder.", click_type=reads_record()),
 ]
+RecordPaths = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RECORD...",
+        help="A record's file or folder, or several: one record.",
+        click_type=reads_record(),
+    ),
+]
 PlantPath = Annotated[
     Path | None,
     typer.Option(
@@ -115,8 +128,14 @@ SelfContained = Annotated[
 Every = Annotated[int, typer.Option(min=1, help="Keep every n-th row (SWaT and WADI: 5).")]
 
 
+def listed(paths: "Sequence[Path]") -> str:
+    """Return paths as one text, shortened if there are many."""
+    shown = ", ".join(map(str, paths[:3]))
+    return shown if len(paths) <= 3 else f"{shown} and {len(paths) - 3} more"
+
+
 def open_record(
-    path: Path,
+    path: "Path | Sequence[Path]",
     *,
     plant: Path | None = None,
     format_name: str | None = None,
@@ -129,10 +148,16 @@ def open_record(
 
     declared = read_plant_file(plant) if plant else None
     record = read_record(path, plant=declared, format_name=format_name, fill=fill)
+    return thinned(record, skip_s=skip_s, every=every)
+
+
+def thinned(record: "Record", *, skip_s: float, every: int) -> "Record":
+    """Drop the start of a record, and keep every n-th row."""
     if not math.isfinite(skip_s) or skip_s >= len(record) * record.stride_s:
         lasts = f"{len(record) * record.stride_s:g} s"
         raise SettingError(
-            f"--skip-seconds {skip_s:g} drops all of {path}, which lasts {lasts}; give less"
+            f"--skip-seconds {skip_s:g} drops all of record {record.name!r}, which lasts {lasts}; "
+            "give less"
         )
     if skip_s:
         record = record.without_first(skip_s)

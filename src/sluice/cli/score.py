@@ -13,9 +13,10 @@ from sluice.cli.options import (
     FillWith,
     FormatName,
     PlantPath,
-    RecordPath,
+    RecordPaths,
     SelfContained,
     SkipSeconds,
+    listed,
     open_record,
     refuse_overwriting,
     refuse_without_page,
@@ -33,7 +34,7 @@ SUFFIXES = (".csv", ".parquet")
 
 
 def score(
-    record: RecordPath,
+    record: RecordPaths,
     model: Annotated[
         Path,
         typer.Option(
@@ -80,9 +81,9 @@ def score(
         )
     refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
     for written in (out_path, html or out_path):
-        refuse_overwriting(written, record, model)
+        refuse_overwriting(written, *record, model)
     detector = load_detector(model)
-    with working(f"reading {record}", quiet=quiet):
+    with working(f"reading {listed(record)}", quiet=quiet):
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )

@@ -2,7 +2,7 @@ from .channel import CHANNELS, Channel, Codes, Role, Span
 from .filling import Fill
 from .formats import FORMATS, Format
 from .plantfile import Declaration, PlantFile, read_plant_file, write_plant_file
-from .reading import read_record
+from .reading import ReadRecord, read_record, read_with_settings
 from .record import Gap, Label, Note, Record
 from .source import Source, find_record_file
 from .split import Shares, Split, shards, split
@@ -25,6 +25,7 @@ __all__ = [
     "Label",
     "Note",
     "PlantFile",
+    "ReadRecord",
     "Record",
     "Role",
     "Scaler",
@@ -39,6 +40,7 @@ __all__ = [
     "layout_for",
     "read_plant_file",
     "read_record",
+    "read_with_settings",
     "shards",
     "split",
     "summarise",

@@ -3,18 +3,19 @@
 import contextlib
 import hashlib
 import io
-import json
 import os
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from platformdirs import user_cache_path
+from pydantic import TypeAdapter
 
-from sluice.errors import SettingError
+from sluice.errors import SettingChoice, SettingError
 from sluice.files import atomically, private_folder
 from sluice.telemetry.formats import Format
+from sluice.telemetry.plantfile import Declaration
 from sluice.telemetry.record import Note
 from sluice.telemetry.source import Container, Source
 from sluice.telemetry.table import Table
@@ -22,9 +23,23 @@ from sluice.telemetry.table import Table
 __all__ = ["cached_load"]
 
 WORTH_CACHING_BYTES = 16 << 20
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 TIME, LABEL = "\x1ftime", "\x1flabel"  # no channel has such a name
-NOTES = "sluice.notes"
+READING = "sluice.reading"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """What a table has beside its cells."""
+
+    notes: tuple[Note, ...]
+    declared: dict[str, Declaration]
+    settings: tuple[SettingChoice, ...]
+    utc: bool
+    events: bool
+
+
+_READINGS = TypeAdapter(_Reading)
 
 
 def cached_load(format_: Format, source: Source) -> Table:
@@ -57,13 +72,17 @@ def _key(format_: Format, source: Source) -> str:
 def _read(cached: Path, format_: Format) -> Table:
     data = cached.read_bytes()
     frame = pl.read_parquet(io.BytesIO(data))
-    notes = json.loads(pl.read_parquet_metadata(io.BytesIO(data))[NOTES])
+    reading = _READINGS.validate_json(pl.read_parquet_metadata(io.BytesIO(data))[READING])
     return Table(
         format=format_.name,
         frame=frame.drop(TIME, LABEL),
         times=frame[TIME].to_numpy(),
         labels=frame[LABEL].to_numpy(),
-        notes=tuple(Note(**note) for note in notes),
+        notes=reading.notes,
+        declared=reading.declared,
+        settings=reading.settings,
+        utc=reading.utc,
+        events=reading.events,
     )
 
 
@@ -72,7 +91,15 @@ def _write(cached: Path, table: Table) -> None:
         pl.Series(TIME, table.times.astype("datetime64[us]")),
         pl.Series(LABEL, table.labels.astype(np.int8)),
     )
-    notes = json.dumps([asdict(note) for note in table.notes])
+    reading = _Reading(
+        notes=table.notes,
+        declared=dict(table.declared),
+        settings=table.settings,
+        utc=table.utc,
+        events=table.events,
+    )
     private_folder(cached.parent)
     with atomically(cached, private=True) as draft:
-        frame.write_parquet(draft, compression="lz4", metadata={NOTES: notes})
+        frame.write_parquet(
+            draft, compression="lz4", metadata={READING: _READINGS.dump_json(reading).decode()}
+        )

@@ -1,17 +1,25 @@
-"""Plant files: TOML in which an engineer declares or corrects the channels of a record.
+"""Plant files: TOML in which an engineer declares how a record is read and corrects its channels.
 
 [record]
 time = "Timestamp"                 # column name and format, if not detected
 time_format = "%d.%m.%Y %H:%M:%S"
-stride_s = 5                       # for a file without a clock
+time_zone = "Europe/Berlin"        # of times without an offset
+stride_s = 5                       # for a file without a clock, and for resampling
 label = "state"
 normal_labels = ["ok"]
 attack_labels = ["incident"]
+
+[record.words]
+Ein = 1
+Aus = 0
 
 [channels.FIT101]
 role = "flow"
 unit = "m3/h"
 span = [0, 5]
+
+[channels."WW0?/*/PV"]             # * and ? match parts of names
+unit = "m"
 
 [channels.MV101]
 role = "actuator"
@@ -22,21 +30,86 @@ ignore = true
 """
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from pathlib import Path
 
 import tomli_w
 
-from sluice.errors import PlantFileError
+from sluice.errors import PlantFileError, SettingChoice
 from sluice.files import atomically, parse_toml, read_text
 from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.record import Record
 
-__all__ = ["Declaration", "PlantFile", "read_plant_file", "write_plant_file"]
+__all__ = [
+    "DateOrder",
+    "Declaration",
+    "Duplicates",
+    "Epoch",
+    "Fold",
+    "PlantFile",
+    "Resample",
+    "Unsorted",
+    "is_glob",
+    "matches",
+    "read_plant_file",
+    "unmatched",
+    "write_plant_file",
+]
 
 Toml = Mapping[str, object]
 LARGEST = 1 << 20  # bytes
+MOST_WORDS = 10_000
+SHORTEST_S = 1e-6
+
+
+class DateOrder(StrEnum):
+    """The order of day, month and year in a date of numbers."""
+
+    DMY = "dmy"
+    MDY = "mdy"
+    YMD = "ymd"
+
+
+class Epoch(StrEnum):
+    """The unit of times that are numbers: since 1970, or Excel's days since 1900."""
+
+    S = "s"
+    MS = "ms"
+    US = "us"
+    NS = "ns"
+    EXCEL = "excel"
+
+
+class Fold(StrEnum):
+    """Which of two equal local times is meant, if only one of them is in the record."""
+
+    FIRST = "first"  # daylight saving time
+    SECOND = "second"  # standard time
+
+
+class Duplicates(StrEnum):
+    """What to do with several rows of the same time."""
+
+    REFUSE = "refuse"
+    FIRST = "keep-first"
+    LAST = "keep-last"
+
+
+class Unsorted(StrEnum):
+    """What to do with rows that are not in the order of time."""
+
+    REFUSE = "refuse"
+    SORT = "sort"
+
+
+class Resample(StrEnum):
+    """How readings at irregular times become readings at a constant stride."""
+
+    LAST = "last"  # the last reading, if it is not older than the maximum age
+    MEAN = "mean"  # of the readings since the row before; states keep their last value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +137,135 @@ class Declaration:
         except PlantFileError as error:
             raise PlantFileError(f"plant file, [channels.{inferred.name}]: {error}") from None
 
+    def over(self, other: "Declaration") -> "Declaration":
+        """Return this declaration, with the values of another one where this one has none."""
+        return Declaration(
+            role=self.role or other.role,
+            unit=other.unit if self.unit is None else self.unit,
+            codes=self.codes or (None if self.role else other.codes),
+            span=self.span or other.span,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantFile:
     """An engineer's declarations about a record; a field that is not declared is empty."""
 
+    # The text or the workbook.
+    encoding: str = ""
+    delimiter: str = ""
+    decimal: str = ""
+    header_line: int = 0  # counted from 1
+    sheet: str = ""
+    # The clock.
     time: str = ""
+    time_of_day: str = ""  # the column beside `time`, if that holds dates only
     time_format: str = ""
+    date_order: str = ""
+    epoch: str = ""
+    time_zone: str = ""
+    fold: str = ""
+    unsorted: str = Unsorted.REFUSE
+    duplicates: str = Duplicates.REFUSE
+    # Readings in long form, and at irregular times.
+    tag: str = ""
+    value: str = ""
     stride_s: float = 0.0
+    resample: str = ""
+    max_age_s: float = 0.0
+    # Cells.
+    missing: tuple[str, ...] = ()
+    words: Mapping[str, float] = field(default_factory=dict)
+    quality: str = ""
+    good_quality: tuple[str, ...] = ()
+    # Labels.
     label: str = ""
     normal_labels: tuple[str, ...] = ()
     attack_labels: tuple[str, ...] = ()
+    # Channels.
+    prefix: str = ""
     channels: Mapping[str, Declaration] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> tuple[tuple[str, object], ...]:
+        """What is declared about the record, without its channels: names and values in order."""
+        return tuple(
+            (each.name, getattr(self, each.name))
+            for each in fields(self)
+            if each.name not in ("channels", "ignored")
+        )
+
+    def declaration(self, name: str) -> Declaration | None:
+        """Return what is declared about a channel: by its name, else by the first pattern."""
+        if name in self.channels:
+            return self.channels[name]
+        for pattern, declared in self.channels.items():
+            if is_glob(pattern) and matches(name, pattern):
+                return declared
+        return None
+
+    def ignores(self, name: str) -> bool:
+        """Return whether a column is no channel; a declaration by name counts more."""
+        return name not in self.channels and any(matches(name, each) for each in self.ignored)
+
+    def having(self, choice: SettingChoice) -> "PlantFile":
+        """Return these declarations with an answer added."""
+        value: object = choice.value
+        if choice.setting == "unit" and isinstance(value, dict):
+            units = {name: Declaration(unit=str(unit)) for name, unit in value.items()}
+            earlier = {name: self.declaration(name) or Declaration() for name in units}
+            channels = {name: units[name].over(earlier[name]) for name in units}
+            return replace(self, channels={**self.channels, **channels})
+        if isinstance(value, tuple):
+            value = (*getattr(self, choice.setting), *value)
+        elif isinstance(value, dict):
+            value = {**getattr(self, choice.setting), **value}
+        settings: dict[str, object] = {choice.setting: value}
+        return replace(self, **settings)  # type: ignore[arg-type]
+
+
+def is_glob(pattern: str) -> bool:
+    """Return whether a name is a pattern: a bracket is not, because tags contain brackets."""
+    return "*" in pattern or "?" in pattern
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a name is equal to a pattern, in which * and ? match any characters.
+
+    It takes at most as many steps as both are long, multiplied; a regular expression can take more.
+    """
+    if not is_glob(pattern):
+        return name == pattern
+    at = step = 0
+    star, resume = -1, 0
+    while at < len(name):
+        if step < len(pattern) and pattern[step] == "*":
+            star, resume = step, at
+            step += 1
+        elif step < len(pattern) and pattern[step] in ("?", name[at]):
+            at, step = at + 1, step + 1
+        elif star >= 0:  # the last star takes one more character
+            resume += 1
+            at, step = resume, star + 1
+        else:
+            return False
+    return not pattern[step:].strip("*")
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+ALLOWED: Mapping[str, type[StrEnum]] = {
+    "date_order": DateOrder,
+    "epoch": Epoch,
+    "fold": Fold,
+    "unsorted": Unsorted,
+    "duplicates": Duplicates,
+    "resample": Resample,
+}
+MARKS = {"delimiter": (",", ";", "\t", "|"), "decimal": (".", ",")}
+SECONDS = {"stride_s", "max_age_s"}
+LISTS = {"missing", "good_quality", "normal_labels", "attack_labels"}
 
 
 def read_plant_file(path: str | Path) -> PlantFile:
@@ -85,32 +274,80 @@ def read_plant_file(path: str | Path) -> PlantFile:
     text = read_text(path, "plant file", largest=LARGEST, error=PlantFileError)
     document = parse_toml(text, f"plant file {path}", error=PlantFileError)
     _refuse_unknown_keys(document, {"record", "channels"}, where=str(path))
-    settings = _table(document, "record", where=str(path))
     channels = _table(document, "channels", where=str(path))
     tables = {name: _table(channels, name, where=f"{path}: channels") for name in channels}
-    where = f"{path}: [record]"
-    _refuse_unknown_keys(
-        settings,
-        {"time", "time_format", "stride_s", "label", "normal_labels", "attack_labels"},
-        where=where,
-    )
-    stride_s = settings.get("stride_s", 0.0)
-    if not isinstance(stride_s, int | float) or isinstance(stride_s, bool) or stride_s < 0:
-        raise PlantFileError(f"{where}: stride_s must be a positive number, got {stride_s!r}")
-    return PlantFile(
-        time=_string(settings, "time", where=where),
-        time_format=_string(settings, "time_format", where=where),
-        stride_s=float(stride_s),
-        label=_string(settings, "label", where=where),
-        normal_labels=_strings(settings, "normal_labels", where=where),
-        attack_labels=_strings(settings, "attack_labels", where=where),
-        channels={
-            name: _declaration(table, where=f"{path}: [channels.{name}]")
-            for name, table in tables.items()
-            if table.get("ignore") is not True
-        },
-        ignored=tuple(name for name, table in tables.items() if table.get("ignore") is True),
-    )
+    settings = _settings(_table(document, "record", where=str(path)), where=f"{path}: [record]")
+    settings["channels"] = {
+        name: _declaration(table, where=f"{path}: [channels.{name}]")
+        for name, table in tables.items()
+        if table.get("ignore") is not True
+    }
+    settings["ignored"] = tuple(n for n, table in tables.items() if table.get("ignore") is True)
+    return PlantFile(**settings)  # type: ignore[arg-type]
+
+
+def _settings(table: Toml, *, where: str) -> dict[str, object]:
+    """Return the fields of a `PlantFile` that a [record] table gives."""
+    known = {name for name, _ in PlantFile().settings}
+    _refuse_unknown_keys(table, known, where=where)
+    settings: dict[str, object] = {}
+    for key in table:
+        if key in SECONDS:
+            settings[key] = _seconds(table, key, where=where)
+        elif key in LISTS:
+            settings[key] = _strings(table, key, where=where)
+        elif key == "words":
+            settings[key] = _words(table[key], where=where)
+        elif key == "header_line":
+            settings[key] = _line(table[key], where=where)
+        else:
+            settings[key] = _string(table, key, where=where)
+        allowed = MARKS.get(key) or tuple(ALLOWED.get(key, ()))
+        if allowed and settings[key] not in allowed:
+            shown = " or ".join(f'"{each}"' for each in allowed)
+            raise PlantFileError(f"{where}: {key} is {settings[key]!r}; it must be {shown}")
+    _refuse_contradictions(settings, where=where)
+    return settings
+
+
+def _refuse_contradictions(settings: Mapping[str, object], *, where: str) -> None:
+    if "decimal" in settings and settings["decimal"] == settings.get("delimiter"):
+        raise PlantFileError(f"{where}: decimal and delimiter are both {settings['decimal']!r}")
+    if "resample" in settings and not settings.get("stride_s"):
+        raise PlantFileError(
+            f"{where}: resample needs stride_s, the seconds between two rows; add stride_s = 60"
+        )
+    if "max_age_s" in settings and "resample" not in settings:
+        raise PlantFileError(f'{where}: max_age_s is for resampling; add resample = "last"')
+
+
+def _seconds(table: Toml, key: str, *, where: str) -> float:
+    value = table[key]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+        if math.isfinite(seconds) and (seconds == 0 or seconds >= SHORTEST_S):
+            return seconds
+    raise PlantFileError(f"{where}: {key} must be a positive number, got {value!r}")
+
+
+def _line(value: object, *, where: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise PlantFileError(f"{where}: header_line counts from 1, got {value!r}")
+
+
+def _words(value: object, *, where: str) -> dict[str, float]:
+    if not isinstance(value, Mapping) or len(value) > MOST_WORDS:
+        raise PlantFileError(f"{where}: words must be a table such as {{ Ein = 1, Aus = 0 }}")
+    words = {}
+    for word, number in value.items():
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise PlantFileError(
+                f"{where}: words.{word} must be a number, got {number!r}; a word for a missing "
+                "reading belongs in missing = [...]"
+            )
+        words[str(word)] = float(number)
+    return words
 
 
 def _declaration(table: Toml, *, where: str) -> Declaration:
@@ -177,12 +414,35 @@ def _strings(table: Toml, key: str, *, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def write_plant_file(record: Record, path: str | Path) -> None:
-    """Write a record's channels as a plant file, for an engineer to correct."""
+# -- writing ----------------------------------------------------------------------------------
+
+
+def write_plant_file(record: Record, path: str | Path, *, plant: PlantFile | None = None) -> None:
+    """Write a record's channels, and how it was read, as a plant file for an engineer to correct.
+
+    `plant` has the settings under which the record was read; without it, only channels are written.
+    """
     path = Path(path)
-    tables = {channel.name: _channel_table(channel) for channel in record.channels}
+    declared = plant or PlantFile()
+    document: dict[str, object] = {}
+    settings = _settings_table(declared)
+    if settings:
+        document["record"] = settings
+    tables = {name: {"ignore": True} for name in declared.ignored}
+    document["channels"] = {**tables, **{c.name: _channel_table(c) for c in record.channels}}
     with atomically(path) as draft:
-        draft.write_text(tomli_w.dumps({"channels": tables}), encoding="utf-8")
+        draft.write_text(tomli_w.dumps(document), encoding="utf-8")
+
+
+def _settings_table(plant: PlantFile) -> dict[str, object]:
+    unset = dict(PlantFile().settings)
+    return {name: _toml(value) for name, value in plant.settings if value and value != unset[name]}
+
+
+def _toml(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def _channel_table(channel: Channel) -> dict[str, object]:
@@ -195,3 +455,12 @@ def _channel_table(channel: Channel) -> dict[str, object]:
         codes = channel.codes
         table["codes"] = {"off": codes.off, "on": list(codes.on), "moving": list(codes.moving)}
     return table
+
+
+def unmatched(plant: PlantFile, names: Iterable[str]) -> str | None:
+    """Return the first declared channel that is none of the names, or None."""
+    names = tuple(names)
+    for declared in plant.channels:
+        if not any(matches(name, declared) for name in names):
+            return declared
+    return None

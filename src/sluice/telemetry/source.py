@@ -4,6 +4,7 @@ import codecs
 import csv
 import gzip
 import hashlib
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,14 +15,20 @@ from pathlib import Path
 
 from sluice.errors import RecordError, UnknownFormatError
 from sluice.files import read_bounded
+from sluice.telemetry.exports import PROBED_LINES, best_delimiter
 from sluice.telemetry.limits import LARGEST_RECORD, ReadLimits
 
-__all__ = ["Container", "Source", "cut", "find_record_file"]
+__all__ = ["Container", "Source", "cut", "find_record_file", "find_record_files"]
 
 HEAD_LINES = 8
 OPENING_BYTES = 1 << 18
+LONG_OPENING_BYTES = 4 << 20
+FEWEST_LINES = 4
 READ_BYTES = 1 << 20
 LARGEST_COMPANION = 16 << 20
+MOST_FILES = 4_096
+UNMARKED_BYTES = 512
+HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
 GZIP_MAGIC = b"\x1f\x8b"
 DELIMITERS = (",", "\t", ";", "|")
 RECORD_SUFFIXES = (".csv", ".tsv", ".txt", ".gz", ".xlsx", ".parquet", ".json", ".jsonl", ".state")
@@ -43,6 +50,7 @@ class Source:
     """One file, read once."""
 
     path: Path
+    encoding: str = ""  # of text; detected if empty
 
     @cached_property
     def data(self) -> bytes:
@@ -122,29 +130,87 @@ class Source:
     @cached_property
     def head(self) -> tuple[str, ...]:
         """The first lines, to detect the format."""
-        lines = self._decoded(self.opening, errors="ignore").splitlines()[:HEAD_LINES]
-        return tuple(line.decode("utf-8", errors="replace") for line in lines)
+        return self.lines[:HEAD_LINES]
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The lines at the start, to detect the dialect."""
+        lines = self._decoded(self.opening, errors="ignore").splitlines()
+        whole = len(self.opening) < OPENING_BYTES
+        if not whole and len(lines) < FEWEST_LINES:  # the header has thousands of long names
+            longer = self._decompressed(LONG_OPENING_BYTES)
+            lines = self._decoded(longer, errors="ignore").splitlines()
+            whole = len(longer) < LONG_OPENING_BYTES
+        if len(lines) > 1 and not whole:
+            lines.pop()  # it may be incomplete
+        return tuple(line.decode("utf-8", errors="replace") for line in lines[:PROBED_LINES])
+
+    @cached_property
+    def text_encoding(self) -> str:
+        """The encoding of the text: as given, else by its marks and bytes."""
+        if self.encoding:
+            return self.encoding
+        opening = self.opening
+        if opening.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        if b"\x00" in opening:
+            # Text of Latin letters in UTF-16 without a mark has a zero in every second byte.
+            start = opening[: UNMARKED_BYTES & ~1]
+            for name, zeros, letters in (
+                ("utf-16-le", start[1::2], start[::2]),
+                ("utf-16-be", start[::2], start[1::2]),
+            ):
+                if len(start) > 16 and not any(zeros) and all(letters):
+                    return name
+            raise UnknownFormatError(
+                f"{self.path.name} is neither text, .xlsx nor Parquet; give a plant record"
+            )
+        if opening.isascii():
+            return "utf-8"
+        runs = HIGH_BYTES.findall(opening)
+        chinese = all(len(run) % 2 == 0 and min(run) >= 0xA1 for run in runs)
+        if _is_utf8(opening):
+            # Few Chinese words are also valid UTF-8, as letters of several alphabets in one word.
+            return "gb18030" if chinese and any(map(_mixes_alphabets, runs)) else "utf-8"
+        return "gb18030" if chinese and max(map(len, runs)) >= 4 else "cp1252"
 
     def _decoded(self, data: bytes, *, errors: str) -> bytes:
-        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = self.text_encoding
+        if encoding.startswith("utf-16"):
             try:
-                data = data.decode("utf-16", errors=errors).encode()
+                data = data.decode(encoding, errors=errors).encode()
             except UnicodeError:
                 raise RecordError(
                     f"{self.path.name} is truncated or damaged UTF-16 text; fetch it again"
                 ) from None
-        elif b"\x00" in self.opening:
-            raise UnknownFormatError(
-                f"{self.path.name} is neither text, .xlsx nor Parquet; give a plant record"
-            )
+        elif encoding != "utf-8":
+            try:
+                data = data.decode(encoding, errors="replace").encode()
+            except LookupError:
+                raise RecordError(
+                    f"{self.path.name}: the plant file's encoding {encoding!r} is unknown; give "
+                    "one such as 'utf-8' or 'cp1252'"
+                ) from None
         data = data.removeprefix(codecs.BOM_UTF8)
         if data[:OPENING_BYTES].isspace() or not data:
             raise RecordError(f"{self.path.name} is empty; a record has a header and rows")
+        if b"\r" in data[:OPENING_BYTES] and b"\n" not in data[:OPENING_BYTES]:
+            data = data.replace(b"\r", b"\n")
         return data
 
     @cached_property
     def delimiter(self) -> str:
-        """The delimiter that splits one of the first lines most often; a comma if none does."""
+        """The delimiter that splits the first lines into equally many cells; else a comma.
+
+        A decimal comma splits lines too. So the cells must look like data.
+        """
+        lines = [line for line in self.lines if line.strip() and not line.startswith("#")]
+        marks = [mark for mark in DELIMITERS if any(mark in line for line in lines)]
+        if len(marks) == 1:
+            return marks[0]
+        best = best_delimiter({mark: [cut(line, mark) for line in lines] for mark in marks})
+        if best is not None:
+            return best
         counts = {mark: max(line.count(mark) for line in self.head) for mark in DELIMITERS}
         return max(DELIMITERS, key=lambda mark: counts[mark])
 
@@ -165,21 +231,48 @@ def cut(line: str, delimiter: str) -> tuple[str, ...]:
     return tuple(cell.strip().strip('"').strip() for cell in cells)
 
 
+def _mixes_alphabets(run: bytes) -> bool:
+    letters = run.decode("utf-8", errors="ignore")
+    return len({ord(letter) >> 8 for letter in letters if ord(letter) < 0x800}) > 1 and all(
+        0x250 <= ord(letter) < 0x800 for letter in letters
+    )
+
+
+def _is_utf8(opening: bytes) -> bool:
+    """Return whether bytes are UTF-8; the last character may be cut."""
+    try:
+        opening.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return len(opening) == OPENING_BYTES and error.start > OPENING_BYTES - 4
+    return True
+
+
 def find_record_file(path: Path) -> Path:
     """Return the record file at a path: the file itself, or the only record in a folder."""
+    candidates = find_record_files(path)
+    if len(candidates) > 1:
+        names = ", ".join(str(file.relative_to(path)) for file in candidates[:6])
+        raise RecordError(f"{path} holds {len(candidates)} records ({names}); name one of them")
+    return candidates[0]
+
+
+def find_record_files(path: Path) -> tuple[Path, ...]:
+    """Return the record files at a path: the file itself, or all records in a folder."""
     if not path.exists():
         raise RecordError(f"{path} does not exist; give the file or folder of a plant record")
     if path.is_file():
-        return path
+        return (path,)
     candidates = sorted(_records_in(path))
     if not candidates:
         raise UnknownFormatError(
             f"{path} holds no plant record; expected a file ending in {', '.join(RECORD_SUFFIXES)}"
         )
-    if len(candidates) > 1:
-        names = ", ".join(str(file.relative_to(path)) for file in candidates[:6])
-        raise RecordError(f"{path} holds {len(candidates)} records ({names}); name one of them")
-    return candidates[0]
+    if len(candidates) > MOST_FILES:
+        raise RecordError(
+            f"{path} holds {len(candidates):,} files; expected at most {MOST_FILES:,} in one "
+            "record: give fewer"
+        )
+    return tuple(candidates)
 
 
 def _records_in(folder: Path) -> Iterator[Path]:

@@ -23,7 +23,7 @@ from sluice.telemetry.workbook import (
     read_part,
 )
 
-__all__ = ["first_rows", "sheet", "strings"]
+__all__ = ["first_rows", "read_rows", "sheet", "sheet_heads", "strings"]
 
 # fastexcel logs a warning for every column without readings, which is normal in plant files.
 logging.getLogger("fastexcel").addHandler(logging.NullHandler())
@@ -47,6 +47,7 @@ HEAD_BYTES = 2 << 20
 LARGEST_INDEX = 1 << 20
 MOST_STRINGS = 1 << 20
 MOST_INSIDE = 10_000
+MOST_SHEETS = 64
 RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
@@ -114,11 +115,35 @@ def strings(source: Source) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple((cell or "").strip() for cell in row) for row in frame.iter_rows())
 
 
-def _loaded(source: Source, **options: Any) -> pl.DataFrame:
-    """Load the first sheet after a check of what it would become in memory."""
+def sheet_heads(source: Source, count: int) -> dict[str, list[tuple[str, ...]]]:
+    """Return the first rows of every sheet as stripped strings; a sheet without cells has none."""
     try:
         demand_limits(source)
-        frame: pl.DataFrame = fastexcel.read_excel(source.data).load_sheet(0, **options).to_polars()
+        book = fastexcel.read_excel(source.data)
+        heads = {}
+        for name in book.sheet_names[:MOST_SHEETS]:
+            frame = book.load_sheet(
+                name, header_row=None, skip_rows=0, n_rows=count, dtypes="string"
+            ).to_polars()
+            heads[name] = [tuple((cell or "").strip() for cell in row) for row in frame.iter_rows()]
+    except (*UNREADABLE, fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
+        raise _damaged(source, error) from None
+    return heads
+
+
+def read_rows(source: Source, *, sheet: str, first: int) -> pl.DataFrame:
+    """Read a sheet from row `first` on; a column of mixed cells becomes texts."""
+    frame = _loaded(source, sheet, header_row=None, skip_rows=first, schema_sample_rows=None)
+    source.limits.demand_cells(len(frame), frame.width)
+    return frame
+
+
+def _loaded(source: Source, sheet: str | int = 0, **options: Any) -> pl.DataFrame:
+    """Load a sheet after a check of what it would become in memory."""
+    try:
+        demand_limits(source)
+        book = fastexcel.read_excel(source.data)
+        frame: pl.DataFrame = book.load_sheet(sheet, **options).to_polars()
     except (*UNREADABLE, fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
         raise _damaged(source, error) from None
     return frame

@@ -3,6 +3,7 @@
 import io
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,12 +11,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sluice.arrays import Times
-from sluice.errors import RecordError
+from sluice.errors import RecordError, SettingChoice
 from sluice.telemetry.plantfile import Declaration
 from sluice.telemetry.record import Label, Note
 from sluice.telemetry.source import Source, cut
 
-__all__ = ["FURTHEST_S", "Table", "clock", "delimited", "from_epoch", "labels_from", "numeric"]
+__all__ = [
+    "FURTHEST_S",
+    "CellLayout",
+    "Table",
+    "clock",
+    "delimited",
+    "from_epoch",
+    "labels_from",
+    "numeric",
+    "parse_cells",
+]
 
 MISSING_MARKERS = (
     "", "NaN", "nan", "NA", "N/A", "#N/A", "null", "NULL", "None", "-", "1.#QNAN", "-1.#IND",
@@ -39,6 +50,9 @@ class Table:
     labels: NDArray[np.int8]
     notes: tuple[Note, ...] = ()
     declared: Mapping[str, Declaration] = field(default_factory=dict)  # by the file itself
+    settings: tuple[SettingChoice, ...] = ()  # what the loader decided, as a plant file declares it
+    utc: bool = False  # times were converted to UTC
+    events: bool = False  # the tags have times of their own, so most cells are empty
 
 
 def delimited(source: Source, *, header_line: int, text: Collection[str]) -> pl.DataFrame:
@@ -49,25 +63,62 @@ def delimited(source: Source, *, header_line: int, text: Collection[str]) -> pl.
     """
     body = source.text
     names = _header(source, body, header_line)
+    frame, _ = parse_cells(
+        source,
+        body,
+        CellLayout(
+            names=tuple(names),
+            delimiter=source.delimiter,
+            first_line=header_line + 1,
+            text=frozenset(text),
+            missing=MISSING_MARKERS,
+        ),
+        numbers=True,
+    )
+    return numeric(frame, name=source.path.name, text=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellLayout:
+    """Where the cells of a text stand, and which of them are no numbers."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    first_line: int  # counted from 0
+    text: frozenset[str]  # columns that are never numbers
+    missing: tuple[str, ...]  # marks of an empty cell
+
+
+def parse_cells(
+    source: Source, body: bytes, layout: CellLayout, *, numbers: bool
+) -> tuple[pl.DataFrame, bool]:
+    """Parse the lines of a text; return also whether its numbers were parsed.
+
+    With `numbers`, columns become numbers if all their cells are plain numbers. Otherwise, all
+    columns are texts.
+    """
+    names, delimiter, first_line = layout.names, layout.delimiter, layout.first_line
     source.limits.demand_cells(body.count(LINE_FEED), len(names))
-    _refuse_ragged(source, body, header_line, len(names))
-    schema = {name: pl.String if name in text else pl.Float64 for name in names}
-    try:
-        frame = _parse(body, source.delimiter, header_line, schema)
-    except pl.exceptions.PolarsError:
+    _refuse_ragged(source, body, first_line - 1, len(names), delimiter)
+    typed = {name: pl.String if name in layout.text else pl.Float64 for name in names}
+    strings = dict.fromkeys(names, pl.String)
+    frame, parsed = None, False
+    if numbers:
+        with suppress(pl.exceptions.PolarsError):
+            frame, parsed = _parse(body, layout, typed), True
+    if frame is None:
         # Some cell is not a plain number: read all cells as strings and convert them one by one.
-        strings = dict.fromkeys(names, pl.String)
         try:
-            frame = _parse(body, source.delimiter, header_line, strings)
+            frame = _parse(body, layout, strings)
         except pl.exceptions.PolarsError as error:
             raise RecordError(
-                f"{source.path.name} is not readable as text separated by {source.delimiter!r}: "
+                f"{source.path.name} is not readable as text separated by {delimiter!r}: "
                 f"{str(error).splitlines()[0]}"
             ) from None
     frame = _without_blank_tail(frame)
     if frame.is_empty():
         raise RecordError(f"{source.path.name} has a header but no rows")
-    return numeric(frame, name=source.path.name, text=text)
+    return frame, parsed
 
 
 def numeric(frame: pl.DataFrame, *, name: str, text: Collection[str] = ()) -> pl.DataFrame:
@@ -146,13 +197,13 @@ def _header(source: Source, body: bytes, header_line: int) -> list[str]:
     return [name or f"unnamed {position}" for position, name in enumerate(names)]
 
 
-def _refuse_ragged(source: Source, body: bytes, header_line: int, columns: int) -> None:
+def _refuse_ragged(source: Source, body: bytes, header_line: int, columns: int, mark: str) -> None:
     below = -1
     for _ in range(header_line + 1):
         below = body.find(LINE_FEED, below + 1)
     if body.find(b'"', below) >= 0:
         return  # quoted cells may contain delimiters; the parser checks such files
-    delimiter = source.delimiter.encode()
+    delimiter = mark.encode()
     rows = body.count(LINE_FEED, below + 1) + (not body.endswith(LINE_FEED))
     if below >= 0 and body.count(delimiter, below + 1) == rows * (columns - 1):
         return  # the total fits; the parser checks whether a long and a short row cancel out
@@ -166,15 +217,15 @@ def _refuse_ragged(source: Source, body: bytes, header_line: int, columns: int) 
 
 
 def _parse(
-    body: bytes, delimiter: str, header_line: int, schema: Mapping[str, type[pl.DataType]]
+    body: bytes, layout: CellLayout, schema: Mapping[str, type[pl.DataType]]
 ) -> pl.DataFrame:
     return pl.read_csv(
         io.BytesIO(body),
         has_header=False,
-        separator=delimiter,
-        skip_lines=header_line + 1,
+        separator=layout.delimiter,
+        skip_lines=layout.first_line,
         schema=schema,
-        null_values=list(MISSING_MARKERS),
+        null_values=list(layout.missing),
         encoding="utf8-lossy",
         raise_if_empty=False,
     )

@@ -271,6 +271,8 @@ def test_a_coordinator_that_no_plant_reaches_stops_before_it_opens_a_round(
 ) -> None:
     monkeypatch.setattr(service, "LOOK_S", 0.0)
     consortium.run(rounds=1)
-    with pytest.raises(RefusedError, match="round 2 has 3 plants with an attestation, 0 of them online"):
+    with pytest.raises(
+        RefusedError, match="round 2 has 3 plants with an attestation, 0 of them online"
+    ):
         run_with(consortium, Away(consortium.plants, looks=1_000_000), rounds=2)
     assert read_log(consortium.site.log).rounds.last == 1

@@ -1,4 +1,4 @@
-"""Plain CSV or Parquet with a time column: wide (a column per tag) or long (a row per reading)."""
+"""Plain tables with a time column: text of any dialect, workbooks and Parquet, wide or long."""
 
 import io
 import re
@@ -7,76 +7,108 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sluice.errors import RecordError
+from sluice.errors import RecordError, SettingChoice, UnclearRecordError
 from sluice.telemetry.channel import CHANNELS, CHANNELS_KEY
+from sluice.telemetry.exports import (
+    LABEL_NAMES,
+    CellTable,
+    Readings,
+    Shaped,
+    open_table,
+    readings,
+    shaped,
+)
 from sluice.telemetry.formats.format import Format
-from sluice.telemetry.parquet import read_parquet
 from sluice.telemetry.plantfile import Declaration, PlantFile
-from sluice.telemetry.record import Label, Note
+from sluice.telemetry.record import Label
 from sluice.telemetry.source import Container, Source
-from sluice.telemetry.table import Table, clock, delimited, from_epoch, labels_from, numeric
+from sluice.telemetry.table import Table, labels_from
 
 __all__ = ["plain"]
 
-VERSION = 1
-TIME_NAMES = ("time", "timestamp", "datetime", "date_time", "date", "ts", "t_stamp", "epoch")
-LABEL_NAMES = ("label", "attack", "att_flag", "normal/attack", "anomaly", "class", "is_attack")
+VERSION = 2
 NORMAL_WORDS = ("normal", "benign", "0", "0.0", "false", "ok")
 ATTACK_WORDS = ("attack", "anomaly", "malicious", "1", "1.0", "true")
 UNLABELLED_WORDS = ("unlabelled", "unlabeled", "unknown", "-999", "-999.0", "")
-LAYOUTS = (
-    "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.fZ", "%Y-%m-%d %H:%M",
-    "%Y/%m/%d %H:%M:%S", "%d.%m.%y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M",
-    "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %I:%M:%S %p",
-    "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p",
-)  # fmt: skip
-"""Year first, then day first, then month first. Two-digit years come before four-digit ones, which
-would read 24 as the year 24. The first layout that fits the first row must fit all rows."""
-
-QUALITY_SUFFIX = re.compile(r"[._ ](q|qual|quality)$", re.IGNORECASE)
-GOOD_WORDS = ("good", "ok", "1", "1.0", "true", "192", "192.0")
-OPC_GOOD = 192
-"""OPC quality codes from 192 up are good, below are uncertain or bad."""
+MOST_LABELS = 1_000
+LABEL_LIKE = re.compile(r"\b(attacks?|lab[el]{2}s?|normal/attack|anomal(y|ies))\b", re.IGNORECASE)
+"""Such a column can tell attacks; it must not become a channel."""
 
 
 def plain(plant: PlantFile) -> Format:
-    """Return the format of plain tables; the plant file gives columns with unusual names."""
-    columns = (plant.time, plant.time_format, plant.stride_s, plant.label)
-    words = (plant.normal_labels, plant.attack_labels, plant.ignored)
+    """Return the format of plain tables; the plant file gives what is unusual or unclear."""
     return Format(
         name="plain",
-        title="plain CSV or Parquet",
-        version=f"{VERSION}:{columns}:{words}",
-        recognises=lambda source: source.container is not Container.EXCEL,
+        title="plain CSV, workbook or Parquet",
+        version=f"{VERSION}:{plant.settings}:{plant.ignored}:{sorted(plant.channels)}",
+        recognises=lambda _: True,
         load=lambda source: _load(source, plant),
     )
 
 
 def _load(source: Source, plant: PlantFile) -> Table:
-    frame = _with_one_clock(_frame(source, plant))
-    long = _long_columns(frame, plant)
-    if long:
-        frame = _widened(frame, *long, name=source.path.name)
-    notes: list[Note] = [Note(what=f"long form, read as {frame.width} columns")] if long else []
-    times, frame = _times(frame, source, plant)
-    labels, frame = _labels(frame, source, plant)
-    frame = numeric(
-        frame.drop(plant.ignored, strict=False), name=source.path.name, text=_quality(frame)
+    name = source.path.name
+    opened = open_table(source, plant)
+    ignored = [column for column in opened.frame.columns if plant.ignores(column)]
+    label = _label_column(opened.frame, plant)
+    found = shaped(
+        opened.without(ignored),
+        name=name,
+        plant=plant,
+        limits=source.limits,
+        labels=(label,) if label else (),
     )
-    frame, masked = _respect_quality(frame)
+    found = found.renamed(_names(found.frame.columns, plant, name))
+    labels, frame = _labels(found.frame, label, name, plant)
+    frame = frame.drop([column for column in frame.columns if plant.ignores(column)])
+    _refuse_label_like(frame, name, plant)
     if frame.width == 0:
-        raise RecordError(f"{source.path.name} has a time column but no channels beside it")
+        raise RecordError(f"{name} has a time column but no channels beside it")
+    numbers = readings(frame, name=name, plant=plant, dot=opened.dot, dates=opened.dates)
     return Table(
         format="plain",
-        frame=frame,
-        times=times,
+        frame=numbers.frame,
+        times=found.times,
         labels=labels,
-        notes=(*notes, *masked),
-        declared=_declared(source),
+        notes=(*opened.notes, *found.notes, *numbers.notes),
+        declared={**_declared(opened, found, numbers, plant), **_declared_in(source)},
+        settings=_settings(opened, found, numbers, label),
+        utc=found.utc,
+        events=found.events,
     )
 
 
-def _declared(source: Source) -> dict[str, Declaration]:
+def _names(columns: list[str], plant: PlantFile, file: str) -> dict[str, str]:
+    """Return names without the plant's prefix."""
+    if not plant.prefix:
+        return {}
+    names = {column: column.removeprefix(plant.prefix) or column for column in columns}
+    if len(set(names.values())) < len(names):
+        raise RecordError(
+            f"{file}: two tags have the same name without the prefix {plant.prefix!r}; give a "
+            "shorter prefix in the plant file"
+        )
+    return names
+
+
+def _declared(
+    opened: CellTable, found: Shaped, numbers: Readings, plant: PlantFile
+) -> dict[str, Declaration]:
+    """Return the units and states that the file shows."""
+    declared: dict[str, Declaration] = {}
+    headed = {
+        column.removeprefix(plant.prefix): Declaration(unit=unit)
+        for column, unit in opened.units.items()
+    }
+    for source in (headed, found.declared, numbers.declared):
+        for column, declaration in source.items():
+            if column in numbers.frame.columns:
+                earlier = declared.get(column, Declaration())
+                declared[column] = declaration.over(earlier)
+    return declared
+
+
+def _declared_in(source: Source) -> dict[str, Declaration]:
     """Return the channels that a Parquet file written by Sluice declares."""
     if source.container is not Container.PARQUET:
         return {}
@@ -90,94 +122,36 @@ def _declared(source: Source) -> dict[str, Declaration]:
     }
 
 
-def _frame(source: Source, plant: PlantFile) -> pl.DataFrame:
-    if source.container is Container.PARQUET:
-        frame = read_parquet(source)
-        if frame.is_empty():
-            raise RecordError(f"{source.path.name} has columns but no rows")
-        return frame
-    names = source.cells(0)
-    text = [
-        name
-        for name in names
-        if name.lower() in (*TIME_NAMES, *LABEL_NAMES, "tag")
-        or name in (plant.time, plant.label)
-        or QUALITY_SUFFIX.search(name)
-    ]
-    return delimited(source, header_line=0, text=[*text, *plant.ignored])
+def _settings(
+    opened: CellTable, found: Shaped, numbers: Readings, label: str
+) -> tuple[SettingChoice, ...]:
+    settings = [*opened.settings, *found.settings]
+    if numbers.decimal == ",":
+        settings.append(SettingChoice(setting="decimal", value=",", meaning=""))
+    if numbers.status:
+        settings.append(SettingChoice(setting="missing", value=numbers.status, meaning=""))
+    if numbers.words:
+        settings.append(SettingChoice(setting="words", value=dict(numbers.words), meaning=""))
+    if label:
+        settings.append(SettingChoice(setting="label", value=label, meaning=""))
+    return tuple(settings)
 
 
-def _with_one_clock(frame: pl.DataFrame) -> pl.DataFrame:
-    """Join a date column and a time-of-day column into one."""
-    lower = {name.lower(): name for name in frame.columns}
-    date, time = lower.get("date"), lower.get("time")
-    if not date or not time or frame[date].dtype != pl.String or frame[time].dtype != pl.String:
-        return frame
-    joined = frame[date].str.strip_chars() + " " + frame[time].str.strip_chars()
-    return frame.drop(date, time).insert_column(0, joined.alias("time"))
+# -- labels -----------------------------------------------------------------------------------
 
 
-def _long_columns(frame: pl.DataFrame, plant: PlantFile) -> tuple[str, str, str] | None:
-    """Return the time, tag and value columns of a long table, None for a wide one."""
-    lower = {name.lower(): name for name in frame.columns}
-    time = _time_column(frame, plant)
-    tag, value = lower.get("tag"), lower.get("value")
-    return (time, tag, value) if time and tag and value else None
-
-
-def _widened(frame: pl.DataFrame, time: str, tag: str, value: str, *, name: str) -> pl.DataFrame:
-    repeated = frame.select(time, tag).is_duplicated()
-    if repeated.any():
-        row = int(repeated.arg_max() or 0)
-        raise RecordError(
-            f"{name}: tag {frame[tag][row]!r} has more than one value at {frame[time][row]!r}"
-        )
-    return frame.pivot(tag, index=time, values=value, maintain_order=True)
-
-
-def _time_column(frame: pl.DataFrame, plant: PlantFile) -> str | None:
-    if plant.time:
-        return plant.time if plant.time in frame.columns else None
-    for name in frame.columns:
-        if name.strip().lower() in TIME_NAMES or frame[name].dtype.is_temporal():
-            return name
-    return None
-
-
-def _times(
-    frame: pl.DataFrame, source: Source, plant: PlantFile
-) -> tuple[NDArray[np.datetime64], pl.DataFrame]:
-    column = _time_column(frame, plant)
-    if column is None and plant.stride_s and not plant.time:
-        steps = np.arange(len(frame)) * round(plant.stride_s * 1e6)
-        return np.datetime64(0, "us") + steps.astype("timedelta64[us]"), frame
-    if column is None:
-        raise RecordError(
-            f"{source.path.name} has no time column (looked for "
-            f"{plant.time or ', '.join(TIME_NAMES)}); name it in a plant file, "
-            "[record] time = ..., or give its stride_s there"
-        )
-    texts = frame[column]
-    seconds = texts.cast(pl.Float64, strict=False) if texts.dtype == pl.String else texts
-    if seconds.dtype.is_numeric() and not seconds.null_count():
-        times = from_epoch(seconds.cast(pl.Float64), texts, name=source.path.name)
-    else:
-        layouts = [plant.time_format] if plant.time_format else LAYOUTS
-        times = clock(texts, layouts, name=source.path.name)
-    return times, frame.drop(column)
+def _label_column(frame: pl.DataFrame, plant: PlantFile) -> str:
+    named = [column for column in frame.columns if column.lower() in LABEL_NAMES]
+    return plant.label or (named[0] if named else "")
 
 
 def _labels(
-    frame: pl.DataFrame, source: Source, plant: PlantFile
+    frame: pl.DataFrame, column: str, file: str, plant: PlantFile
 ) -> tuple[NDArray[np.int8], pl.DataFrame]:
-    named = [name for name in frame.columns if name.lower() in LABEL_NAMES]
-    column = plant.label or (named[0] if named else "")
     if not column:
         return np.full(len(frame), Label.UNLABELLED, np.int8), frame
     if column not in frame.columns:
-        raise RecordError(
-            f"{source.path.name} has no label column {column!r}, which the plant file names"
-        )
+        raise RecordError(f"{file} has no label column {column!r}, which the plant file names")
 
     def known(value: object) -> Label | None:
         text = str(value).strip()
@@ -190,36 +164,48 @@ def _labels(
                 return label
         return None
 
-    return labels_from(frame[column], known, name=source.path.name), frame.drop(column)
+    for value in frame[column].unique(maintain_order=True).drop_nulls().to_list()[:MOST_LABELS]:
+        if known(value) is None:
+            raise _unknown_label(column, str(value), file, plant)
+    return labels_from(frame[column], known, name=file), frame.drop(column)
 
 
-def _quality(frame: pl.DataFrame) -> list[str]:
-    """Return the columns that hold the quality of another column's readings."""
-    return [
-        name
-        for name in frame.columns
-        if QUALITY_SUFFIX.search(name) and QUALITY_SUFFIX.sub("", name) in frame.columns
+def _unknown_label(column: str, word: str, file: str, plant: PlantFile) -> UnclearRecordError:
+    shown = word[:40]
+    return UnclearRecordError(
+        f"label column {column!r} holds {shown!r}, which means neither normal nor attack here",
+        file=file,
+        cure=f'[record] normal_labels = ["{shown}"] or attack_labels = ["{shown}"]',
+        choices=(
+            SettingChoice(
+                setting="normal_labels",
+                value=(word,) if plant.normal_labels else (*NORMAL_WORDS, word),
+                meaning="normal operation",
+            ),
+            SettingChoice(
+                setting="attack_labels",
+                value=(word,) if plant.attack_labels else (*ATTACK_WORDS, word),
+                meaning="an attack",
+            ),
+        ),
+    )
+
+
+def _refuse_label_like(frame: pl.DataFrame, file: str, plant: PlantFile) -> None:
+    if plant.label:
+        return
+    like = [
+        column
+        for column in frame.columns
+        if LABEL_LIKE.search(column.replace("_", " ")) and column not in plant.channels
     ]
-
-
-def _respect_quality(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Note, ...]]:
-    notes = []
-    for quality in _quality(frame):
-        tag = QUALITY_SUFFIX.sub("", quality)
-        bad = ~_good(frame[quality])
-        masked = frame[tag].set(bad, None)
-        frame = frame.with_columns(masked).drop(quality)
-        if bad.any():
-            what = f"bad quality by {quality!r}, readings masked"
-            first = int(bad.arg_max() or 0)
-            notes.append(Note(what=what, channel=tag, rows=int(bad.sum()), first_row=first))
-    return frame, tuple(notes)
-
-
-def _good(quality: pl.Series) -> pl.Series:
-    texts = quality.cast(pl.String).str.strip_chars().str.to_lowercase()
-    codes = texts.cast(pl.Float64, strict=False)
-    opc = codes.max()
-    if isinstance(opc, float) and opc >= OPC_GOOD:
-        return (codes >= OPC_GOOD).fill_null(value=False)
-    return texts.is_in(GOOD_WORDS).fill_null(value=False)
+    if like:
+        raise UnclearRecordError(
+            f"column {like[0]!r} can be a label of attacks or a reading",
+            file=file,
+            cure=f'[record] label = "{like[0]}" (or [channels."{like[0]}"] ignore = true)',
+            choices=(
+                SettingChoice(setting="label", value=like[0], meaning="it labels attacks"),
+                SettingChoice(setting="ignored", value=(like[0],), meaning="ignore it"),
+            ),
+        )
