@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import ConfigDict
 
 from sluice.attestation.messages import STRICT, Count
-from sluice.telemetry import Record, read_record
+from sluice.telemetry import Record, read_plant_file, read_record
 
 __all__ = ["TrainingRows"]
 
@@ -23,6 +23,7 @@ class TrainingRows:
     start: Count
     stop: Count
     every: Count = 1
+    plant: str | None = None  # the plant file that says how to read the record
 
     def read(self) -> Record:
         """Read the rows."""
@@ -30,4 +31,9 @@ class TrainingRows:
 
     def whole(self) -> Record:
         """Read the whole record."""
-        return read_record(Path(self.record)).every(self.every)
+        return self.like(Path(self.record))
+
+    def like(self, record: Path) -> Record:
+        """Read another record of this plant in the same way."""
+        declared = read_plant_file(Path(self.plant)) if self.plant else None
+        return read_record(record, plant=declared).every(self.every)

@@ -1,5 +1,6 @@
 """Joining: single-use invitations, accepted rules, secrets that stay private."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from sluice.network.coordinator.importing import take_in
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.folder import PlantFolder
 from sluice.network.terms import ExportedAttestation, FederationTerms, read_document, write_document
+from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.questions import packed_update, read_update
+from sluice.telemetry.reading import read_record
+from tests.unit.conftest import Outcome
 
 from .conftest import START, Consortium, Founder
 
@@ -122,3 +126,19 @@ def test_a_full_disk_changes_nothing_and_says_so(consortium: Consortium) -> None
         store.keep_update("north", 1, bytes(1 << 20))
     assert store.updates(1) == {}
     store.close()
+
+
+def test_a_plant_trains_on_an_export_that_only_its_plant_file_explains(
+    sluice: Callable[..., Outcome], consortium: Consortium, tmp_path: Path
+) -> None:
+    export, plant_file = tmp_path / "export.csv", tmp_path / "plant.toml"
+    header, *rows = consortium.record.read_text(encoding="utf-8").splitlines()
+    stamp, *tags = header.split(",")
+    lines = [";".join([stamp, *tags])]
+    lines += [row.replace(",", ";").replace(".", ",") for row in rows]
+    export.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert sluice("data", "inspect", export, "--write-plant", plant_file).code == 0
+    share = TrainingRows(record=str(export), start=0, stop=600, plant=str(plant_file))
+    expected = read_record(consortium.record).rows(0, 600)
+    assert np.array_equal(share.read().values, expected.values, equal_nan=True)
+    assert np.array_equal(share.read().times, expected.times)

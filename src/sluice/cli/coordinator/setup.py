@@ -11,7 +11,7 @@ import typer
 from sluice.attestation.systems import SystemName
 from sluice.cli.attest import warn_if_unsafe
 from sluice.cli.console import Json, Quiet, emit, out, working
-from sluice.cli.options import open_record, range_of
+from sluice.cli.options import PlantPath, open_record, range_of
 from sluice.cli.paths import (
     PolicyPath,
     coordinators_folder,
@@ -70,6 +70,7 @@ def init(
         str | None, typer.Option(help="Use only rows A:B of --reference; B is excluded.")
     ] = None,
     every: Annotated[int, typer.Option(min=1, help="Keep every n-th row of --reference.")] = 1,
+    plant_file: PlantPath = None,
     host: Annotated[
         str, typer.Option(help="Name or address at which plants reach this machine.")
     ] = "127.0.0.1",
@@ -171,7 +172,7 @@ def init(
     if handed_over and handed_over.exists():
         raise SettingError(f"{handed_over} exists and may be in use; choose another folder's name")
     demand_room(folder)
-    record = open_record(reference, every=every)
+    record = open_record(reference, plant=plant_file, every=every)
     start, stop = range_of(rows, record, option="--rows") if rows else (0, len(record))
     plan = FederationPlan(
         federation=name,
@@ -180,7 +181,11 @@ def init(
         link_port=link_port,
         filter_port=filter_port,
         reference=TrainingRows(
-            record=str(reference.resolve()), start=start, stop=stop, every=every
+            record=str(reference.resolve()),
+            start=start,
+            stop=stop,
+            every=every,
+            plant=str(plant_file.resolve()) if plant_file else None,
         ),
         policy=policy_text(read_policy(policy)),
         system=system,

@@ -21,7 +21,7 @@ from sluice.cli.console import (
     show_objections,
     working,
 )
-from sluice.cli.options import open_record, range_of
+from sluice.cli.options import PlantPath, open_record, range_of
 from sluice.cli.paths import (
     reads_file,
     reads_folder,
@@ -79,6 +79,7 @@ def join(
     ],
     rows: Annotated[str | None, typer.Option(help="Train only on rows A:B; B is excluded.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Keep every n-th row.")] = 1,
+    plant_file: PlantPath = None,
     reveal_rows: RevealRows = False,
     json: Json = False,
 ) -> None:
@@ -93,9 +94,15 @@ def join(
     document = read_document(Invitation, invitation, private=True)
     terms = document.terms
     warn_if_unsafe(terms.system)
-    loaded = open_record(record, every=every)
+    loaded = open_record(record, plant=plant_file, every=every)
     start, stop = range_of(rows, loaded, option="--rows") if rows else (0, len(loaded))
-    share = TrainingRows(record=str(record.resolve()), start=start, stop=stop, every=every)
+    share = TrainingRows(
+        record=str(record.resolve()),
+        start=start,
+        stop=stop,
+        every=every,
+        plant=str(plant_file.resolve()) if plant_file else None,
+    )
     accepted = load_rules(rules)
     plant = PlantFolder.create(
         out_path,
@@ -294,7 +301,7 @@ def model(
             "run')"
         )
     if record is not None:
-        loaded = open_record(record, every=share.every)
+        loaded = share.like(record)
         own = loaded.rows(*range_of(clean, loaded, option="--clean")) if clean else loaded
     elif (later := clean_rows(share, clean)) is not None:
         own = later
@@ -350,7 +357,7 @@ def renew(
     plant = PlantFolder(folder)
     last = plant.share
     path = Path(last.record) if record is None else record.resolve()
-    start, stop = range_of(rows, open_record(path, every=last.every), option="--rows")
+    start, stop = range_of(rows, last.like(path), option="--rows")
     plant.renew(replace(last, record=str(path), start=start, stop=stop))
     if json:
         emit({"plant": plant.invitation.plant, "rows": [start, stop]})

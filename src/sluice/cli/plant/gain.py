@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sluice.cli.console import counted, out, table
-from sluice.cli.options import open_record, range_of
+from sluice.cli.options import range_of
 from sluice.errors import SettingError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def gain_of(
             reason="The plant trains on the last rows of its record, so no later rows are left to "
             "measure the gain over training alone; give --clean A:B, other rows of the record."
         )
-    attacked = None if attacks is None else open_record(attacks, every=share.every)
+    attacked = None if attacks is None else share.like(attacks)
     with counted("rounds alone", received.round, quiet=quiet) as tick:
         own = Own(
             plant=plant.invitation.plant,
