@@ -6,6 +6,7 @@ import pytest
 
 from sluice.attestation.log.chain import read_log
 from sluice.attestation.log.entries import (
+    BatchChallenged,
     BatchExcused,
     ClientRegistered,
     ClientRemoved,
@@ -14,7 +15,7 @@ from sluice.attestation.log.entries import (
 )
 from sluice.attestation.messages.context import Interval
 from sluice.attestation.messages.documents import instant
-from sluice.attestation.messages.messages import COMMITS
+from sluice.attestation.messages.messages import COMMITS, draw_challenge
 from sluice.attestation.messages.orders import ShadowOrder, Waiver, approve
 from sluice.attestation.messages.signing import SigningKey, content_digest
 from sluice.attestation.messages.tokens import TOKENS
@@ -303,6 +304,14 @@ def test_a_removed_client_cannot_come_back(world: World, run: PlantRun) -> None:
     body = ClientRegistered(registration=registration, looser=False, approvals=approvals)
     with refused("1", "was removed"):
         world.log.append(body, at=NOW)
+
+
+def test_a_commitment_of_which_no_row_is_drawn_takes_no_challenge(
+    world: World, run: PlantRun
+) -> None:
+    challenge = draw_challenge(run.received.commit.content)
+    with refused("3", "or its system takes none"):
+        world.log.append(BatchChallenged(challenge=challenge), at=NOW)
 
 
 def test_an_attestation_leads_to_its_own_clients_commitment_alone(
