@@ -296,7 +296,11 @@ class _Column:
                 ),
             )
         moving = (2,) if 2 in states.values() else ()
-        self.declared = Declaration(role=Role.ACTUATOR, codes=Codes(off=0, on=(1,), moving=moving))
+        self.declared = Declaration(
+            role=Role.ACTUATOR,
+            codes=Codes(off=0, on=(1,), moving=moving),
+            why=f"values: {', '.join(states)}",
+        )
         self.states = {word: float(code) for word, code in states.items()}
         return self.states
 
