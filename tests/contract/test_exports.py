@@ -1135,6 +1135,20 @@ CONTAINERS = (
         readings=LEVEL,
     ),
     Export(
+        name="workbook with numbers as texts",
+        file="export.xlsx",
+        content=book(S=[["Zeit", "A"], [DATES[0], "1.234"], [DATES[1], "2.345"]]),
+        sentence=r"'1\.234' in column 'A' can be 1\.234 or 1234",
+        cure="[record] decimal",
+    ),
+    Export(
+        name="workbook with decimal commas as texts",
+        file="export.xlsx",
+        content=book(S=[["Zeit", "A"], [DATES[0], "1.234,5"], [DATES[1], "0,25"]]),
+        times=THREE[:2],
+        readings={"A": (1234.5, 0.25)},
+    ),
+    Export(
         name="workbook without a clock",
         file="export.xlsx",
         content=book(S=[["a", "b"], [1, 2], [3, 4]]),
