@@ -1168,6 +1168,15 @@ CONTAINERS = (
         notes=("times of zone Europe/Berlin converted to UTC",),
     ),
     Export(
+        name="Parquet with a second column of times",
+        file="export.parquet",
+        content=parquet(
+            pl.DataFrame({"time": DATES, "Last service": DATES, "LIT101": LEVEL["LIT101"]})
+        ),
+        sentence="column 'Last service' holds times, which are no readings",
+        cure='[channels."Last service"] ignore = true',
+    ),
+    Export(
         name="Parquet with local times",
         file="export.parquet",
         content=parquet(pl.DataFrame({"Zeit": [at(t) for t in FOLD], "LIT101": range(6)})),
