@@ -1135,6 +1135,20 @@ CONTAINERS = (
         readings=LEVEL,
     ),
     Export(
+        name="workbook with numbers as texts",
+        file="export.xlsx",
+        content=book(S=[["Zeit", "A"], [DATES[0], "1.234"], [DATES[1], "2.345"]]),
+        sentence=r"'1\.234' in column 'A' can be 1\.234 or 1234",
+        cure="[record] decimal",
+    ),
+    Export(
+        name="workbook with decimal commas as texts",
+        file="export.xlsx",
+        content=book(S=[["Zeit", "A"], [DATES[0], "1.234,5"], [DATES[1], "0,25"]]),
+        times=THREE[:2],
+        readings={"A": (1234.5, 0.25)},
+    ),
+    Export(
         name="workbook without a clock",
         file="export.xlsx",
         content=book(S=[["a", "b"], [1, 2], [3, 4]]),
@@ -1152,6 +1166,15 @@ CONTAINERS = (
         times=THREE,
         readings=LEVEL,
         notes=("times of zone Europe/Berlin converted to UTC",),
+    ),
+    Export(
+        name="Parquet with a second column of times",
+        file="export.parquet",
+        content=parquet(
+            pl.DataFrame({"time": DATES, "Last service": DATES, "LIT101": LEVEL["LIT101"]})
+        ),
+        sentence="column 'Last service' holds times, which are no readings",
+        cure='[channels."Last service"] ignore = true',
     ),
     Export(
         name="Parquet with local times",

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -372,3 +373,29 @@ def test_a_random_export_is_read_back_equal_or_refused_with_a_setting(
     else:
         assert found.choices
         assert "[record]" in str(found)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(truth=truths(), cuts=st.lists(st.integers(1, 39), max_size=3), by_tag=st.booleans())
+def test_a_record_cut_into_files_is_read_back_whole(
+    folder: Path, truth: Truth, cuts: list[int], *, by_tag: bool
+) -> None:
+    if not any(any(v is not None for v in values) for values in truth.columns.values()):
+        return
+    edges = sorted({0, len(truth.times), *(cut for cut in cuts if cut < len(truth.times))})
+    groups = [[name] for name in truth.columns] if by_tag else [list(truth.columns)]
+    paths = []
+    for part, (start, stop) in enumerate(pairwise(edges)):
+        for number, names in enumerate(groups):
+            frame = pl.DataFrame(
+                {
+                    "Zeit": [time.replace(tzinfo=None) for time in truth.times[start:stop]],
+                    **{name: truth.columns[name][start:stop] for name in names},
+                },
+                schema_overrides=dict.fromkeys(names, pl.Float64),
+            )
+            paths.append(folder / f"part-{part}-{number}.parquet")
+            frame.write_parquet(paths[-1])
+    demand_equal(read_record(paths[::-1]), truth)

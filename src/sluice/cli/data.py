@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from sluice.cli.commands import CommandGroup
 from sluice.cli.console import Json, Quiet, emit, out, table, working
@@ -214,7 +215,9 @@ def _payload(summary: Summary) -> dict[str, object]:
 
 def _show(summary: Summary) -> None:
     roles = ", ".join(f"{count} {role}" for role, count in summary.roles.items())
-    out.print(f"[bold]{summary.name}[/bold]: {summary.rows:,} rows every {summary.stride_s:g} s")
+    out.print(
+        f"[bold]{escape(summary.name)}[/bold]: {summary.rows:,} rows every {summary.stride_s:g} s"
+    )
     out.print(f"from {summary.start} to {summary.end}; {roles}")
     out.print(
         f"{summary.attack_rows:,} attack rows in {len(summary.attack_segments)} segments, "
@@ -223,13 +226,13 @@ def _show(summary: Summary) -> None:
     channels = table("\nChannels", "name", "role", "unit", "low", "high", "missing", "why")
     for each in summary.channels:
         channels.add_row(
-            each.channel.name,
+            escape(each.channel.name),
             each.channel.role.value,
-            each.channel.unit,
+            escape(each.channel.unit),
             f"{each.low:g}",
             f"{each.high:g}",
             str(each.missing or ""),
-            each.channel.why,
+            escape(each.channel.why),
         )
     out.print(channels)
     for title, stretches in (("Time jumps", summary.gaps), ("Attacks", summary.attack_segments)):
@@ -242,5 +245,5 @@ def _show(summary: Summary) -> None:
         notes = table("\nNotes on the file", "channel", "rows", "first row", "note")
         for note in summary.notes:
             first = "" if note.first_row is None else str(note.first_row)
-            notes.add_row(note.channel, str(note.rows or ""), first, note.what)
+            notes.add_row(escape(note.channel), str(note.rows or ""), first, escape(note.what))
         out.print(notes)

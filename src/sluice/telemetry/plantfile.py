@@ -120,6 +120,7 @@ class Declaration:
     unit: str | None = None
     codes: Codes | None = None
     span: Span | None = None
+    why: str = "plant file"  # where the role comes from
 
     def correct(self, inferred: Channel, codes_of_values: Codes) -> Channel:
         """Return the inferred channel with the declared values in place of the inferred ones."""
@@ -132,7 +133,7 @@ class Declaration:
                 unit=inferred.unit if self.unit is None else self.unit,
                 codes=codes if role.discrete or self.codes else None,
                 span=self.span or inferred.span,
-                why="plant file" if self.role else inferred.why,
+                why=self.why if self.role else inferred.why,
             )
         except PlantFileError as error:
             raise PlantFileError(f"plant file, [channels.{inferred.name}]: {error}") from None
@@ -144,6 +145,7 @@ class Declaration:
             unit=other.unit if self.unit is None else self.unit,
             codes=self.codes or (None if self.role else other.codes),
             span=self.span or other.span,
+            why=self.why if self.role else other.why,
         )
 
 

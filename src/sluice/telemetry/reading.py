@@ -259,8 +259,8 @@ def _regular(table: Table, name: str, plant: PlantFile, limits: ReadLimits) -> T
     if plant.resample and not plant.stride_s:
         stride = usual_stride_s(rows)
         raise UnclearRecordError(
-            f"record {name!r} is to be resampled, but the time between two rows is not given",
-            file=name,
+            "it is to be resampled, but the time between two rows is not given",
+            file=f"record {name!r}",
             cure=f"[record] stride_s = {stride:g}",
             choices=(
                 SettingChoice(
@@ -274,8 +274,8 @@ def _regular(table: Table, name: str, plant: PlantFile, limits: ReadLimits) -> T
     elif table.events:
         stride = usual_stride_s(rows)
         raise UnclearRecordError(
-            f"record {name!r} has readings at times that differ from tag to tag",
-            file=name,
+            "it has readings at times that differ from tag to tag",
+            file=f"record {name!r}",
             cure=f'[record] resample = "last" or "mean" with stride_s = {stride:g}',
             choices=(
                 SettingChoice(

@@ -128,3 +128,11 @@ def test_several_files_are_one_record(sluice: Run, tmp_path: Path) -> None:
     seen = sluice("data", "convert", *paths, "--out", paths[1])
     assert seen.code == 2
     assert "is the record itself" in seen.err
+
+
+def test_a_unit_in_brackets_is_not_lost_on_the_screen(sluice: Run, tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text("time,FT-1 [m3/h],P7\n2024-03-01 10:00,1,RUN\n2024-03-01 10:01,2,STOP\n")
+    shown = sluice("data", "inspect", path).out
+    assert "FT-1 [m3/h]" in shown
+    assert "values: RUN, STOP" in shown

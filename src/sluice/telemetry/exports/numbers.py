@@ -97,6 +97,8 @@ def readings(
     words: dict[str, float] = {}
     columns = []
     for column in frame.columns:
+        if frame[column].dtype.is_temporal():
+            raise _not_readings(column, name)
         if column not in texts:
             columns.append(frame[column].cast(pl.Float64))
             continue
@@ -114,6 +116,18 @@ def readings(
         decimal=decimal,
         status=tuple(status),
         words=words,
+    )
+
+
+def _not_readings(column: str, name: str) -> UnclearRecordError:
+    return UnclearRecordError(
+        f"column {_shown(column)} holds times, which are no readings",
+        file=name,
+        cure=f"[channels.{_toml(column)}] ignore = true (or [record] time to the clock)",
+        choices=(
+            SettingChoice(setting="ignored", value=(column,), meaning="ignore the column"),
+            SettingChoice(setting="time", value=column, meaning="it is the clock"),
+        ),
     )
 
 
@@ -296,7 +310,11 @@ class _Column:
                 ),
             )
         moving = (2,) if 2 in states.values() else ()
-        self.declared = Declaration(role=Role.ACTUATOR, codes=Codes(off=0, on=(1,), moving=moving))
+        self.declared = Declaration(
+            role=Role.ACTUATOR,
+            codes=Codes(off=0, on=(1,), moving=moving),
+            why=f"values: {', '.join(states)}",
+        )
         self.states = {word: float(code) for word, code in states.items()}
         return self.states
 

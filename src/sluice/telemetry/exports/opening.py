@@ -311,12 +311,28 @@ def _from_workbook(source: Source, plant: PlantFile) -> CellTable:
         settings.append(_setting("header_line", layout.header + 1))
     return CellTable(
         frame=frame,
-        dot=True,
+        dot=not any(
+            _is_written_numbers(frame[name])
+            for at, name in enumerate(names)
+            if at not in layout.times
+        ),
         dates=layout.dotted_dates,
         units=_units(names, layout),
         notes=tuple(notes),
         settings=tuple(settings),
     )
+
+
+def _is_written_numbers(column: pl.Series) -> bool:
+    """Return whether a sheet holds numbers as texts, whose decimal mark only the texts show.
+
+    In a column with words, the other cells can be real numbers, which the library writes with a
+    point.
+    """
+    if column.dtype != pl.String:
+        return False
+    texts = column.str.strip_chars().drop_nulls()
+    return bool(len(texts)) and bool(texts.str.contains(r"^[+-]?[\d.,' ]*$").all())
 
 
 def _sheet(heads: Mapping[str, Sequence[tuple[str, ...]]], file: str, plant: PlantFile) -> str:

@@ -139,9 +139,9 @@ def _backward(times: Times, steps: Ints, name: str) -> UnclearRecordError:
     )
     folded = len(back) == 1 and -HOUR_US <= steps[row] < 0
     return UnclearRecordError(
-        f"record {name!r}: the clock {'goes backward' if steps[row] < 0 else 'repeats'} at row "
+        f"the clock {'goes backward' if steps[row] < 0 else 'repeats'} at row "
         f"{row + 1} ({times[row]} then {times[row + 1]}, {back.size} such rows)",
-        file=name,
+        file=f"record {name!r}",
         cure='[record] unsorted = "sort", or time_zone = "Europe/Berlin" (or another zone) if '
         "daylight saving time ends there,",
         choices=(zone, ordered) if folded else (ordered, zone),
@@ -152,9 +152,9 @@ def _backward(times: Times, steps: Ints, name: str) -> UnclearRecordError:
 def _repeated(times: Times, repeats: Ints, name: str) -> UnclearRecordError:
     row = int(repeats[0])
     return UnclearRecordError(
-        f"record {name!r}: the clock repeats at row {row + 1} ({times[row]} then "
+        f"the clock repeats at row {row + 1} ({times[row]} then "
         f"{times[row + 1]}, {repeats.size} such rows)",
-        file=name,
+        file=f"record {name!r}",
         cure='[record] duplicates = "keep-last" or duplicates = "keep-first"',
         choices=(
             SettingChoice(setting="duplicates", value="keep-last", meaning="the last row counts"),
