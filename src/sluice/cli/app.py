@@ -48,6 +48,11 @@ class _Runtime(CommandGroup):
             help="Score a record with a trained detector; write a score and an alarm per window.",
         ),
         Command(
+            path="model",
+            target="sluice.cli.model:app",
+            help="Show and export trained detectors.",
+        ),
+        Command(
             path="coordinator",
             target="sluice.cli.coordinator:app",
             help="Run a federation between sites: the coordinator's commands.",

@@ -64,8 +64,8 @@ def test_no_two_options_of_a_command_share_a_flag(path: str) -> None:
 def test_the_runtime_names_its_commands_as_released() -> None:
     groups = {path.split()[1] for path in EVERY_COMMAND}
     assert groups >= {
-        "data", "mine", "rules", "check", "attest", "score", "coordinator", "plant", "audit-log",
-        "dashboard", "attack", "audit", "federate", "lab", "demo",
+        "data", "mine", "rules", "check", "attest", "score", "model", "coordinator", "plant",
+        "audit-log", "dashboard", "attack", "audit", "federate", "lab", "demo",
     }  # fmt: skip
 
 
