@@ -26,7 +26,7 @@ ModelPath = Annotated[
 ]
 
 
-class ExportFormat(StrEnum):
+class ModelFormat(StrEnum):
     """The formats of an exported detector."""
 
     ONNX = "onnx"
@@ -58,8 +58,8 @@ def export(
         Path, typer.Option("--out", help="The file to write.", click_type=writes_file())
     ],
     format_: Annotated[
-        ExportFormat, typer.Option("--format", help="The format of the file.")
-    ] = ExportFormat.ONNX,
+        ModelFormat, typer.Option("--format", help="The format of the file.")
+    ] = ModelFormat.ONNX,
     json: Json = False,
 ) -> None:
     """Export a detector for programs that do not have Sluice.
@@ -69,7 +69,7 @@ def export(
 
     Example: [bold]sluice model export model.safetensors --format onnx --out model.onnx[/bold]
     """
-    from sluice.detector.export import export_onnx
+    from sluice.detector import export_onnx
 
     refuse_overwriting(out_path, model)
     detector = load_detector(model)

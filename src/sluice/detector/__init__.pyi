@@ -12,6 +12,7 @@ from .autoencoder import (
     width_of,
 )
 from .calibration import Detector, Framing, TrainingSummary, calibrated
+from .export import export_onnx
 from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
 from .registry import SUMMED, SummedDetector, WindowSums, demand_detector, detector_names
@@ -42,6 +43,7 @@ __all__ = [
     "demand_detector",
     "detector_names",
     "errors",
+    "export_onnx",
     "fit_subspace",
     "initial",
     "load_detector",
