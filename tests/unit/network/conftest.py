@@ -25,6 +25,7 @@ from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile
 from sluice.invariants.rulesfile import load_rules, save_rules
 from sluice.lab.plants.catalogue import simulate
+from sluice.network.coordinator import service
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import (
     FederationPlan,
@@ -122,6 +123,12 @@ class Consortium:
             return service.run(rounds=rounds, on_round=lambda _: None)
         finally:
             store.close()
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round waits for plants by the test's clock, and by no other."""
+    monkeypatch.setattr(service, "LOOK_S", 0.0)
 
 
 @pytest.fixture(scope="session")

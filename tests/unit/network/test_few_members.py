@@ -4,7 +4,6 @@ import pytest
 
 from sluice.attestation.log.entries import ENTRIES, Body, ClientExcluded, UpdateRevealed
 from sluice.errors import RefusedError, SettingError
-from sluice.network.coordinator import service
 from sluice.network.coordinator.founding import FederationPlan
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.agent import Agent
@@ -48,9 +47,8 @@ def test_two_plants_do_not_begin_a_round_that_needs_three(founder: Founder) -> N
 
 
 def test_plants_that_are_all_offline_cost_no_round_and_are_not_absent(
-    founder: Founder, monkeypatch: pytest.MonkeyPatch
+    founder: Founder,
 ) -> None:
-    monkeypatch.setattr(service, "LOOK_S", 0.0)
     made = three(founder)
     made.run(rounds=1)
     gone = dict(made.plants)

@@ -12,7 +12,6 @@ from sluice.errors import CheckpointError, RefusedError, SettingError
 from sluice.federation.admission_check import Decision
 from sluice.federation.rounds import begin, take_round
 from sluice.federation.transport import InProcess
-from sluice.network.coordinator import service
 from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.operations import go_back
 from sluice.network.coordinator.store import CoordinatorStore
@@ -253,10 +252,9 @@ def run_with(consortium: Consortium, wire: Direct, rounds: int) -> None:
 
 
 def test_a_network_that_fails_for_a_moment_suspends_no_plant(
-    consortium: Consortium, monkeypatch: pytest.MonkeyPatch
+    consortium: Consortium,
 ) -> None:
     """Rounds without any plant took no time, and every plant was suspended after five of them."""
-    monkeypatch.setattr(service, "LOOK_S", 0.0)
     consortium.run(rounds=1)
     run_with(consortium, Away(consortium.plants, looks=20), rounds=2)
     ledger = read_log(consortium.site.log)
@@ -267,9 +265,8 @@ def test_a_network_that_fails_for_a_moment_suspends_no_plant(
 
 
 def test_a_coordinator_that_no_plant_reaches_stops_before_it_opens_a_round(
-    consortium: Consortium, monkeypatch: pytest.MonkeyPatch
+    consortium: Consortium,
 ) -> None:
-    monkeypatch.setattr(service, "LOOK_S", 0.0)
     consortium.run(rounds=1)
     with pytest.raises(
         RefusedError, match="round 2 has 3 plants with an attestation, 0 of them online"
