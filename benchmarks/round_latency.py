@@ -75,7 +75,13 @@ A round has two phases: in the first, plants train and send tokens; in the secon
 updates. The rows of each phase add up to its time in the wire. Times of the plants overlap with the
 wire's: the table shows the slowest plant. Processor times are sums over all threads.
 """
-PHASES = {"batch": "admission", "token": "tokens", "update": "updates"}
+PHASES = {
+    "batch": "admission",
+    "token": "tokens",
+    "update": "updates",
+    "model": "model",
+    "log": "log",
+}
 console = Console(highlight=False)
 
 Times = dict[str, float]  # what -> seconds
