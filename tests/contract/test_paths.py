@@ -1,8 +1,8 @@
 """No path, full disk or used port makes a command start its work in vain, or blame Sluice.
 
-Every command is walked, and every parameter of it that is a path. A parameter with a plain `Path`,
-an input of a new kind, and a text parameter that nobody has classified fail here, so that a new
-command cannot forget the check.
+The tests try every path parameter of every command. A test fails for a parameter with a plain
+`Path`, for an input of a new kind, and for a text parameter that is not classified here, so that a
+new command cannot forget the check.
 """
 
 import os

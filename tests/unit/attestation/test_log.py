@@ -319,7 +319,7 @@ def test_a_truncated_log_is_refused(run: PlantRun) -> None:
 
 
 def test_a_log_whose_last_entry_was_forged_is_refused(run: PlantRun, tmp_path: Path) -> None:
-    """Whoever can write the file adds an attestation; such entries have no signature of a plant."""
+    """A party that can write the file adds an attestation, which needs no plant's signature."""
     path, size = run.world.path, run.world.ledger.size
     forger = copied(run.world, tmp_path / "forged.jsonl")
     commitment = run.committed.message.content.commitment
@@ -506,7 +506,7 @@ def test_forged_entries_are_not_mended(run: PlantRun) -> None:
 
 
 def test_a_key_that_was_rotated_by_another_process_signs_nothing(world: World) -> None:
-    """A service that still holds the old key would leave a log that nobody can verify."""
+    """A service with the old key would write a log that does not verify."""
     other = Log.open(world.path, world.coordinator)
     new = SigningKey.generate()
     other.rotate(new, at=NOW)

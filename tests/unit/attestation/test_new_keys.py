@@ -115,7 +115,7 @@ def rotations(world: World, run: PlantRun) -> dict[str, tuple[RotationSigned, st
         "signatures of another rotation": (
             replace(good, by_old=by_thief.by_old), "signature of the rotation"),
         "another federation": (rotate("power", old, new), "for 'power'"),
-        "a key that nobody has": (rotate("water", other, new), "is not in force"),
+        "a key of no party": (rotate("water", other, new), "is not in force"),
         "the same key": (rotate("water", old, old), "belongs to another party"),
         "the coordinator's key": (
             rotate("water", old, world.coordinator), "belongs to another party"),
@@ -127,7 +127,7 @@ def rotations(world: World, run: PlantRun) -> dict[str, tuple[RotationSigned, st
 
 REFUSED = (
     "not signed by the old key", "not signed by the new key", "signatures of another rotation",
-    "another federation", "a key that nobody has", "the same key", "the coordinator's key",
+    "another federation", "a key of no party", "the same key", "the coordinator's key",
     "an approver's key", "an approver becomes a plant",
 )  # fmt: skip
 
