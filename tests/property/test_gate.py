@@ -260,7 +260,9 @@ def test_the_integer_evaluator_agrees_with_floats_up_to_quantisation(
     (judged,) = evaluate(encoding, record)
     found = residuals(relation, record)
     steps = {register.channel: register.step for register in encoding.registers}
-    slack = quantisation(relation, steps) + 1e-4 * tolerance
+    # Weights of a tie are rounded to a coarser grain: 0.8 % of the tolerance each, three of them.
+    rounding = 0.025 if isinstance(relation, Tie) else 1e-4
+    slack = quantisation(relation, steps) + rounding * tolerance
     size = np.abs(np.where(found.applies, found.values, 0.0))
     limit = 0.0 if isinstance(relation, Bound | SwitchBand | Spectrum) else tolerance
     assert judged.violating[found.applies & (size > limit + slack)].all()

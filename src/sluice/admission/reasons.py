@@ -69,7 +69,7 @@ _WORDS = {
         "by at least {allowed:.3g}"
     ),
     ReasonKind.REPEATED_READINGS: (
-        "{rule} repeats earlier readings digit by digit on {found:,.0f} rows (first at {first}); "
+        "{rule} repeats earlier readings on {found:,.0f} rows (first at {first}); "
         "the limit is {allowed:,.0f}"
     ),
 }

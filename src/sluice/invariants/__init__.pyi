@@ -2,6 +2,7 @@ from .budgets import Budgets, FactFault, Margins, budgets_for, fact_faults
 from .drift import Change, Moved, Redefined, What, drift
 from .encoding import (
     REGISTER_TOP,
+    TIE_GRAIN,
     TOLERANCE,
     Encoding,
     IntegerBalance,
@@ -82,6 +83,7 @@ from .words import (
 __all__ = [
     "LARGEST_RULES",
     "REGISTER_TOP",
+    "TIE_GRAIN",
     "TOLERANCE",
     "ActuatorState",
     "Balance",

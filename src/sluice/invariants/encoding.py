@@ -6,7 +6,7 @@ transmitter does. Every residual is scaled so that its tolerance is exactly `TOL
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from sluice.invariants.ruleset import RuleSet
 from sluice.telemetry import Channel
 
 __all__ = [
+    "TIE_GRAIN",
     "TOLERANCE",
     "Encoding",
     "IntegerBalance",
@@ -52,10 +53,12 @@ REGISTER_BITS = 16
 REGISTER_TOP = (1 << REGISTER_BITS) - 1
 HEADROOM = 1 / 16  # of the span, on either side, so that a reading beyond its span is visible
 TOLERANCE = 1 << 30
+TIE_GRAIN = 1 << 8
+"""Integers of a tie are multiples of this: its range check needs a quarter fewer columns."""
 STEPS_OF_WIDTH = 7
 """Intervals that share digits in the circuit have a width that is a multiple of this."""
 LEAST_BAND = 42  # registers: the narrowest switch band
-LEAST_SUMS = 98  # squared registers: the narrowest interval of a spectrum
+LEAST_SUMS = 112  # squared registers: the narrowest interval of a spectrum
 LARGEST_RESIDUAL = 1 << 62
 """Half the order of the Goldilocks field, less a margin: beyond it residuals could wrap."""
 LARGEST_SHOWN = 10**300  # an integer beyond the floats cannot be printed as one
@@ -395,14 +398,15 @@ def _encode_terms(
 def _encode_tie(
     rule: Invariant, relation: Tie, register_for: Callable[[str], Register], quantum: float
 ) -> IntegerTie:
-    terms, constant = _encode_terms(relation, register_for, quantum, share=1)
+    coarse = quantum * TIE_GRAIN
+    terms, constant = _encode_terms(relation, register_for, coarse, share=1)
     register = register_for(relation.channel)
     return IntegerTie(
         rule=rule,
         channel=relation.channel,
-        weight=round(register.step / quantum),
-        terms=terms,
-        constant=round((constant - register.low) / quantum),
+        weight=round(register.step / coarse) * TIE_GRAIN,
+        terms=tuple(replace(term, weight=term.weight * TIE_GRAIN) for term in terms),
+        constant=round((constant - register.low) / coarse) * TIE_GRAIN,
     )
 
 

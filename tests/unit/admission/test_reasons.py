@@ -107,10 +107,7 @@ SENTENCES = {
             allowed=12,
             first="2026-03-01 00:04:00",
         ),
-        (
-            "L1 repeats earlier readings digit by digit on 24 rows (first at 2026-03-01 00:04:00); "
-            "the limit is 12"
-        ),
+        ("L1 repeats earlier readings on 24 rows (first at 2026-03-01 00:04:00); the limit is 12"),
     ),
 }
 

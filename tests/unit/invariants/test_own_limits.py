@@ -243,8 +243,8 @@ def test_limits_of_a_spectrum_are_squared_registers_widened_to_what_the_circuit_
     (encoded,) = encode(rules_of(narrow)).rules
     assert isinstance(encoded, IntegerSpectrum)
     assert (encoded.first, encoded.second) == (
-        IntegerLimits(low=0, high=98),
-        IntegerLimits(low=20, high=118),
+        IntegerLimits(low=0, high=112),
+        IntegerLimits(low=20, high=132),
     )
 
 

@@ -8,10 +8,17 @@ import json
 from dataclasses import dataclass, field
 
 from sluice.admission import HardenedPolicy
-from sluice.attestation.systems.full.derivation import Deriving, Json, couplings_of, windows_of
+from sluice.attestation.systems.full.derivation import (
+    Deriving,
+    Json,
+    couplings_of,
+    spectra_of,
+    switches_of,
+    windows_of,
+)
 from sluice.attestation.systems.full.lanes import Actuator, actuators_of
 from sluice.errors import SettingError
-from sluice.invariants import Budgets, Encoding, RelationKind, RuleSet, encode
+from sluice.invariants import Budgets, Encoding, RuleSet, encode
 
 __all__ = ["Statement", "derive"]
 
@@ -35,6 +42,7 @@ class Statement:
         """Return the budgets as the circuit reads them, with rules in the circuit's order."""
         budgets = self.budgets(rows)
         couplings, windows = couplings_of(self.encoding), windows_of(self.encoding)
+        switches, spectra = switches_of(self.encoding), spectra_of(self.encoding)
         return _canonical(
             {
                 "violating": budgets.violating_rows,
@@ -42,6 +50,8 @@ class Statement:
                 "segments": budgets.segments,
                 "unsteady": [budgets.envelope_rows[rule.rule.name] for rule in couplings],
                 "windows": [budgets.anchors[rule.rule.name] for rule in windows],
+                "switches": [budgets.switches[rule.rule.name] for rule in switches],
+                "blocks": [budgets.blocks[rule.rule.name] for rule in spectra],
             }
         )
 
@@ -58,7 +68,6 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
             f"severe_multiple is {policy.margins.severe_multiple}; a proof counts severe rows "
             "among the violating ones, so it must be 1 or more"
         )
-    _refuse_unstated(rules)
     encoding = encode(rules)
     actuators = actuators_of(rules, encoding)
     deriving = Deriving(
@@ -76,16 +85,6 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
         actuators=actuators,
         content=_canonical(deriving.document()),
     )
-
-
-def _refuse_unstated(rules: RuleSet) -> None:
-    for rule in rules.of_kind(
-        RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM
-    ):
-        raise SettingError(
-            f"the system 'full' does not state rule {rule.name!r} of {rules.plant!r}, which is of "
-            f"kind {rule.kind.value!r}; mine without this kind"
-        )
 
 
 def _canonical(document: Json) -> bytes:
