@@ -1,9 +1,9 @@
 """Hashes that proofs, logs and stored rules depend on: a change here breaks what users hold.
 
-The values of rules, sampled statements and the paper policy are those of release 0.1.0. The hardened
-policy has a share of severe rows and margins for switches and blocks, and the statement of `full`
-has version 2, which states the rules they belong to; so their values are new. A change of one needs
-a line under Results in CHANGELOG.md.
+The values of rules, sampled statements and the paper policy are those of release 0.1.0. The
+hardened policy has a share of severe rows and margins for switches and blocks, and the statement of
+`full` has version 2, which states the rules they belong to; so their values are new. A change of
+one needs a line under Results in CHANGELOG.md.
 """
 
 import hashlib
