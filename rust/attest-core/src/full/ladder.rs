@@ -134,9 +134,7 @@ impl Ladder {
 /// How many digits of the largest radix reach so far.
 #[must_use]
 pub fn digits_for(reach: u64) -> usize {
-    (1..)
-        .find(|digits| u128::from(reach) < u128::from(RADIX).pow(*digits))
-        .expect("some power is larger") as usize
+    1 + reach.checked_ilog(RADIX).unwrap_or(0) as usize
 }
 
 /// The weights of so many digits of the largest radix whose sums are exactly `0..=reach`, a multiple

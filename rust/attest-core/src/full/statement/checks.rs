@@ -247,7 +247,7 @@ fn interval([low, high]: Interval) -> Result<(), Malformed> {
 
 /// Digits that several intervals share all have the largest radix: the width is a multiple.
 fn shared([low, high]: Interval, least: u64, most: u64) -> Result<(), Malformed> {
-    let width = high.checked_sub(low).unwrap_or_default();
+    let width = high.saturating_sub(low);
     let fits = (least..=most).contains(&width) && width.is_multiple_of(RADIX - 1);
     demand(fits, || {
         format!("{low} to {high} has no width that digits can share")
