@@ -1,0 +1,1 @@
+"""The gadgets of the reference verifier: groups of columns with the constraints on them."""

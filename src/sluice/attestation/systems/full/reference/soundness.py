@@ -1,0 +1,129 @@
+"""Which statements a circuit can state soundly.
+
+A statement is refused if a residual could wrap round the field, if two rows could have the same
+lanes, if a flag could tighten a limit, or if a rule reads something that is not there.
+"""
+
+from collections.abc import Iterator
+
+from sluice.attestation.systems.full.reference.field import ORDER
+from sluice.attestation.systems.full.reference.statement import (
+    LARGEST_RESIDUAL,
+    REGISTER_TOP,
+    ActuatorSource,
+    Flows,
+    RegisterSource,
+    RegisterTerm,
+    Residual,
+    Statement,
+)
+from sluice.errors import SettingError
+
+__all__ = ["demand_sound"]
+
+
+def demand_sound(statement: Statement) -> None:
+    """Refuse a statement that a circuit cannot state."""
+    for objection in _objections(statement):
+        raise SettingError(f"the circuit cannot state these rules: {objection}")
+
+
+def _objections(statement: Statement) -> Iterator[str]:
+    limits = [(each.low, each.high) for each in statement.registers]
+    limits += [(each.low, each.high) for each in statement.bounds]
+    if any(low > high for low, high in limits):
+        yield "a lower limit is above its upper one"
+    tolerances = [(each.usual, each.severe) for each in statement.rates]
+    tolerances += [(each.usual, each.severe) for each in statement.balances]
+    if any(usual > severe for usual, severe in tolerances):
+        yield "a severe limit is below the usual one"
+    if any(code >= each.codes for each in statement.actuators for code in each.legal):
+        yield "a legal code has no index"
+    yield from _wrong_reads(statement)
+    yield from _wrong_lanes(statement)
+    yield from _wrong_couplings(statement)
+    for residual, rows in _residuals(statement):
+        if _reach(residual, rows) >= LARGEST_RESIDUAL:
+            yield "a residual could wrap round the field"
+
+
+def _residuals(statement: Statement) -> Iterator[tuple[Residual, int]]:
+    yield from ((each.residual, 1) for each in statement.balances)
+    yield from ((each.residual, each.rows) for each in statement.windows)
+
+
+def _reach(residual: Residual, rows: int) -> int:
+    """Return what no sum of a residual over so many rows exceeds, whatever the registers are."""
+    share = 2 if residual.averaged else 1
+    flows = abs(residual.constant)
+    for term in residual.terms:
+        if isinstance(term, RegisterTerm):
+            flows += share * abs(term.register.weight) * REGISTER_TOP
+        else:
+            flows += share * abs(term.indicator.weight)
+    return abs(residual.weight) * REGISTER_TOP + rows * flows
+
+
+def _wrong_reads(statement: Statement) -> Iterator[str]:
+    registers = [each.register for each in statement.bounds]
+    registers += [each.register for each in statement.rates]
+    registers += [each.register for each in statement.liveness]
+    registers += [each.flow for each in statement.couplings]
+    codes = [(pump, off) for each in statement.couplings for pump, off in each.standby]
+    codes += [(each.actuator, one.code) for each in statement.couplings for one in each.steady]
+    for residual, _ in _residuals(statement):
+        registers.append(residual.level)
+        for term in residual.terms:
+            if isinstance(term, RegisterTerm):
+                registers.append(term.register.register)
+            else:
+                codes += [(term.indicator.actuator, code) for code in term.indicator.codes]
+    if any(at >= len(statement.registers) for at in registers):
+        yield "a rule reads a register that is not there"
+    if not all(_readable(statement, at, code) for at, code in codes):
+        yield "a rule reads a code that is not there"
+
+
+def _readable(statement: Statement, actuator: int, code: int) -> bool:
+    if actuator >= len(statement.actuators):
+        return False
+    found = statement.actuators[actuator]
+    return found.read and code < found.codes
+
+
+def _wrong_lanes(statement: Statement) -> Iterator[str]:
+    """Every channel is in one lane, once, in mixed radix: the digest binds all of them."""
+    sources: list[object] = [RegisterSource(register=at) for at in range(len(statement.registers))]
+    sources += [ActuatorSource(actuator=at) for at in range(len(statement.actuators))]
+    sources += ["start"] if statement.jumps else []
+    packed = [each.source for lane in statement.lanes for each in lane]
+    if not packed or len(packed) != len(sources) or set(packed) != set(sources):
+        yield "not every channel is in one lane, once"
+        return
+    for lane in statement.lanes:
+        product = 1
+        for each in lane:
+            if each.weight != product:
+                yield "a weight is not the product of the radices before it"
+            product *= statement.radix(each)
+        if product >= ORDER:
+            yield "a lane overflows the field"
+
+
+def _wrong_couplings(statement: Statement) -> Iterator[str]:
+    for coupling in statement.couplings:
+        codes = [each.code for each in coupling.steady]
+        if len(set(codes)) < len(codes):
+            yield "a steady code stands twice"
+        if coupling.actuator >= len(statement.actuators):
+            yield "a coupling reads an actuator that is not there"
+        for flows in (coupling.envelope, *(each.flows for each in coupling.steady)):
+            yield from _wrong_flows(flows)
+
+
+def _wrong_flows(flows: Flows) -> Iterator[str]:
+    usual, severe = flows.usual, flows.severe
+    if any(each is not None and each[0] > each[1] for each in (usual, severe)):
+        yield "an interval of flows is empty"
+    elif usual and (not severe or severe[0] > usual[0] or usual[1] > severe[1]):
+        yield "usual flows are not within the severe ones"
