@@ -1,16 +1,20 @@
 """The circuit of a statement: its columns, its constraints in their order, and its identity."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-from sluice.attestation.systems.full.reference.columns import Columns
+from sluice.attestation.systems.full.reference.columns import ColumnPlan
 from sluice.attestation.systems.full.reference.field import DEGREE, Ext
-from sluice.attestation.systems.full.reference.gadgets.channels import Channels
-from sluice.attestation.systems.full.reference.gadgets.counts import Counts
-from sluice.attestation.systems.full.reference.gadgets.couplings import Couplings
-from sluice.attestation.systems.full.reference.gadgets.digest import CHAIN, Digest
-from sluice.attestation.systems.full.reference.gadgets.liveness import Levels
-from sluice.attestation.systems.full.reference.gadgets.relations import Relations
-from sluice.attestation.systems.full.reference.gadgets.windows import Windows
+from sluice.attestation.systems.full.reference.gadgets import (
+    CHAIN,
+    Channels,
+    Couplings,
+    Digest,
+    Levels,
+    Relations,
+    RowCounts,
+    WindowChecks,
+)
 from sluice.attestation.systems.full.reference.hashes import blake3, blake3_stream
 from sluice.attestation.systems.full.reference.parameters import NAMED
 from sluice.attestation.systems.full.reference.rows import Frame
@@ -26,13 +30,13 @@ class ReferenceCircuit:
     def __init__(self, content: bytes) -> None:
         self.content, self.statement = content, read_statement(content)
         demand_sound(self.statement)
-        self.columns = columns = Columns()
+        self.columns = columns = ColumnPlan()
         self.channels = Channels(self.statement, columns)
         self._couplings = Couplings(self.statement, columns)
         self._relations = Relations(self.statement, columns)
-        self._windows = Windows(self.statement, columns)
+        self._windows = WindowChecks(self.statement, columns)
         self._levels = Levels(self.statement, columns)
-        self.counts = Counts(self.statement, columns)
+        self.counts = RowCounts(self.statement, columns)
         self._digest = Digest(self.statement, columns)
 
     def state(self, frame: Frame, totals: Sequence[int], digest: Sequence[int]) -> None:
@@ -64,6 +68,7 @@ class ReferenceCircuit:
         self._relations.following(self.channels, rows)
         self._windows.in_turn(rows)
 
+    @cached_property
     def identity(self) -> bytes:
         """Hash the parameters, the statement, and the constraints at one point.
 

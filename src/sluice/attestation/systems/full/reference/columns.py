@@ -6,7 +6,7 @@ from typing import Protocol
 
 from sluice.attestation.systems.full.reference.parameters import RADIX
 
-__all__ = ["Column", "Columns", "Coming", "Digit", "Ladder", "Last", "Real", "Schedule"]
+__all__ = ["Column", "ColumnPlan", "Coming", "Digit", "Ladder", "Last", "Real", "Schedule"]
 
 Column = int
 
@@ -72,7 +72,7 @@ class Last:
 
 
 @dataclass(slots=True, kw_only=True)
-class Columns:
+class ColumnPlan:
     """Hands out columns, one after the other."""
 
     width: int = 0

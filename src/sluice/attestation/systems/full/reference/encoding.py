@@ -13,7 +13,15 @@ from typing import NoReturn, TypeVar
 from sluice.attestation.systems.full.reference.field import DEGREE, ORDER, Ext
 from sluice.errors import VerificationError
 
-__all__ = ["BatchOpening", "FoldOpening", "Fri", "Opened", "Proof", "TreeOpening", "read_proof"]
+__all__ = [
+    "BatchOpening",
+    "FoldOpening",
+    "Fri",
+    "OpenedValues",
+    "ProofParts",
+    "TreeOpening",
+    "read_proof",
+]
 
 T = TypeVar("T")
 Row = tuple[int, ...]
@@ -45,7 +53,7 @@ class FoldOpening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedValues:
     """Values of the committed polynomials at the point outside the trace, and one row after it."""
 
     here: ExtRow
@@ -69,13 +77,13 @@ class Fri:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ProofParts:
     """A proof, field by field."""
 
     trace: bytes = field(repr=False)
     quotient: bytes = field(repr=False)
     random: bytes | None = field(repr=False)
-    opened: Opened = field(repr=False)
+    opened: OpenedValues = field(repr=False)
     masks: tuple[tuple[tuple[ExtRow, ...], ...], ...] = field(repr=False)
     fri: Fri = field(repr=False)
     log_height: int
@@ -159,14 +167,14 @@ def _refuse(why: str) -> NoReturn:
     raise VerificationError("5.7", f"the proof cannot be read: {why}")
 
 
-def read_proof(data: bytes, *, largest: int) -> Proof:
+def read_proof(data: bytes, *, largest: int) -> ProofParts:
     """Read a proof; anything that is not the one encoding of a proof is refused."""
     if len(data) > largest:
         raise VerificationError(
             "5.7", f"the proof has {len(data)} bytes; none of this circuit has more than {largest}"
         )
     reader = _Reader(data)
-    proof = Proof(
+    proof = ProofParts(
         trace=reader.root(),
         quotient=reader.root(),
         random=reader.option(reader.root),
@@ -180,14 +188,14 @@ def read_proof(data: bytes, *, largest: int) -> Proof:
     return proof
 
 
-def _opened(reader: _Reader) -> Opened:
+def _opened(reader: _Reader) -> OpenedValues:
     here, following = reader.ext_row(), reader.option(reader.ext_row)
     before, after = reader.option(reader.ext_row), reader.option(reader.ext_row)
     if before is None and after is not None:
         _refuse("a fixed column is opened on the next row only")
     if before is not None and (not before or (after is not None and len(after) != len(before))):
         _refuse("fixed columns are opened on rows of different widths")
-    return Opened(
+    return OpenedValues(
         here=here,
         next=following,
         preprocessed=before,

@@ -12,8 +12,7 @@ from sluice.attestation.systems.full.reference.field import (
     inverses,
     root_of_unity,
 )
-from sluice.attestation.systems.full.reference.gadgets.counts import Counted, Slack
-from sluice.attestation.systems.full.reference.gadgets.windows import Anchor
+from sluice.attestation.systems.full.reference.gadgets import Anchor, Counted, Slack
 from sluice.attestation.systems.full.reference.hashes import blake3
 from sluice.attestation.systems.full.reference.parameters import BASE, LEAST_HEIGHT, MOST_ROWS
 from sluice.attestation.systems.full.reference.statement import BudgetList

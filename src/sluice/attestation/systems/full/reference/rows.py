@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from sluice.attestation.systems.full.reference.columns import Column, Digit, Ladder
 from sluice.attestation.systems.full.reference.field import Ext
 
-__all__ = ["Frame", "Rows", "negated", "total"]
+__all__ = ["Frame", "RowPair", "negated", "total"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class RowPair:
     """A row and the one before or after it, as a gadget sees them."""
 
     here: Sequence[Ext]
@@ -72,9 +72,9 @@ class Frame:
             product = product * (value - top // 2)
         self.stated.append(product)
 
-    def every_row(self) -> Rows:
+    def every_row(self) -> RowPair:
         """Every row, with the one after it."""
-        return Rows(
+        return RowPair(
             here=self.here,
             after=self.next,
             public=self.public,
@@ -83,11 +83,11 @@ class Frame:
             stated=self.stated,
         )
 
-    def first_row(self) -> Rows:
+    def first_row(self) -> RowPair:
         """The first row."""
         return replace(self.every_row(), only=self.first)
 
-    def following_row(self) -> Rows:
+    def following_row(self) -> RowPair:
         """Every row but the first, with the one before it."""
         return replace(
             self.every_row(),

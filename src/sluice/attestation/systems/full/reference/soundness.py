@@ -11,24 +11,24 @@ from sluice.attestation.systems.full.reference.statement import (
     LARGEST_RESIDUAL,
     REGISTER_TOP,
     ActuatorSource,
-    Flows,
     RegisterSource,
     RegisterTerm,
-    Residual,
-    Statement,
+    StatedFlows,
+    StatedResidual,
+    StatementDocument,
 )
 from sluice.errors import SettingError
 
 __all__ = ["demand_sound"]
 
 
-def demand_sound(statement: Statement) -> None:
+def demand_sound(statement: StatementDocument) -> None:
     """Refuse a statement that a circuit cannot state."""
     for objection in _objections(statement):
         raise SettingError(f"the circuit cannot state these rules: {objection}")
 
 
-def _objections(statement: Statement) -> Iterator[str]:
+def _objections(statement: StatementDocument) -> Iterator[str]:
     limits = [(each.low, each.high) for each in statement.registers]
     limits += [(each.low, each.high) for each in statement.bounds]
     if any(low > high for low, high in limits):
@@ -47,12 +47,12 @@ def _objections(statement: Statement) -> Iterator[str]:
             yield "a residual could wrap round the field"
 
 
-def _residuals(statement: Statement) -> Iterator[tuple[Residual, int]]:
+def _residuals(statement: StatementDocument) -> Iterator[tuple[StatedResidual, int]]:
     yield from ((each.residual, 1) for each in statement.balances)
     yield from ((each.residual, each.rows) for each in statement.windows)
 
 
-def _reach(residual: Residual, rows: int) -> int:
+def _reach(residual: StatedResidual, rows: int) -> int:
     """Return what no sum of a residual over so many rows exceeds, whatever the registers are."""
     share = 2 if residual.averaged else 1
     flows = abs(residual.constant)
@@ -64,7 +64,7 @@ def _reach(residual: Residual, rows: int) -> int:
     return abs(residual.weight) * REGISTER_TOP + rows * flows
 
 
-def _wrong_reads(statement: Statement) -> Iterator[str]:
+def _wrong_reads(statement: StatementDocument) -> Iterator[str]:
     registers = [each.register for each in statement.bounds]
     registers += [each.register for each in statement.rates]
     registers += [each.register for each in statement.liveness]
@@ -84,14 +84,14 @@ def _wrong_reads(statement: Statement) -> Iterator[str]:
         yield "a rule reads a code that is not there"
 
 
-def _readable(statement: Statement, actuator: int, code: int) -> bool:
+def _readable(statement: StatementDocument, actuator: int, code: int) -> bool:
     if actuator >= len(statement.actuators):
         return False
     found = statement.actuators[actuator]
     return found.read and code < found.codes
 
 
-def _wrong_lanes(statement: Statement) -> Iterator[str]:
+def _wrong_lanes(statement: StatementDocument) -> Iterator[str]:
     """Every channel is in one lane, once, in mixed radix: the digest binds all of them."""
     sources: list[object] = [RegisterSource(register=at) for at in range(len(statement.registers))]
     sources += [ActuatorSource(actuator=at) for at in range(len(statement.actuators))]
@@ -110,7 +110,7 @@ def _wrong_lanes(statement: Statement) -> Iterator[str]:
             yield "a lane overflows the field"
 
 
-def _wrong_couplings(statement: Statement) -> Iterator[str]:
+def _wrong_couplings(statement: StatementDocument) -> Iterator[str]:
     for coupling in statement.couplings:
         codes = [each.code for each in coupling.steady]
         if len(set(codes)) < len(codes):
@@ -121,7 +121,7 @@ def _wrong_couplings(statement: Statement) -> Iterator[str]:
             yield from _wrong_flows(flows)
 
 
-def _wrong_flows(flows: Flows) -> Iterator[str]:
+def _wrong_flows(flows: StatedFlows) -> Iterator[str]:
     usual, severe = flows.usual, flows.severe
     if any(each is not None and each[0] > each[1] for each in (usual, severe)):
         yield "an interval of flows is empty"

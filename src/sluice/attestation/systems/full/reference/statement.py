@@ -16,22 +16,22 @@ from sluice.errors import SettingError
 __all__ = [
     "LARGEST_RESIDUAL",
     "REGISTER_TOP",
-    "Actuator",
     "ActuatorSource",
-    "Balance",
-    "Bound",
     "BudgetList",
-    "Coupling",
-    "Flows",
-    "Liveness",
-    "Packed",
-    "Rate",
-    "Register",
+    "PackedValue",
     "RegisterSource",
     "RegisterTerm",
-    "Residual",
-    "Statement",
-    "Window",
+    "StatedActuator",
+    "StatedBalance",
+    "StatedBound",
+    "StatedCoupling",
+    "StatedFlows",
+    "StatedLiveness",
+    "StatedRate",
+    "StatedRegister",
+    "StatedResidual",
+    "StatedWindow",
+    "StatementDocument",
     "read_budgets",
     "read_statement",
 ]
@@ -50,7 +50,7 @@ Interval = Annotated[list[Value], Field(min_length=2, max_length=2)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Register:
+class StatedRegister:
     """A channel of readings: every row holds a register within these limits."""
 
     low: Value
@@ -58,7 +58,7 @@ class Register:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Actuator:
+class StatedActuator:
     """A channel of codes; the index after the last code stands for any other code."""
 
     codes: Annotated[int, Field(ge=1, le=64)]
@@ -81,7 +81,7 @@ class ActuatorSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class PackedValue:
     """A value in a lane, and its weight; "start" is one where a segment starts."""
 
     source: RegisterSource | ActuatorSource | Literal["start"]
@@ -89,7 +89,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class StatedBound:
     """A register within limits that a flagged row may break."""
 
     register: Index
@@ -99,7 +99,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class StatedRate:
     """The largest step of a register: usual, and on a flagged row."""
 
     register: Index
@@ -108,7 +108,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flows:
+class StatedFlows:
     """The flows that go with a state, usual and on a flagged row; none if no register does."""
 
     usual: Interval | None
@@ -116,23 +116,23 @@ class Flows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steady:
+class StatedSteady:
     """A code in which an actuator is steady, and its flows."""
 
     code: Index
-    flows: Flows
+    flows: StatedFlows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coupling:
+class StatedCoupling:
     """An actuator's state fixes the flow past it, `settle` rows after a switch."""
 
     flow: Index
     actuator: Index
     settle: Annotated[int, Field(ge=0, le=1 << 16)]
     standby: list[Annotated[list[Index], Field(min_length=2, max_length=2)]]
-    steady: list[Steady]
-    envelope: Flows
+    steady: list[StatedSteady]
+    envelope: StatedFlows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ class IndicatorTerm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Residual:
+class StatedResidual:
     """What a level moved times its weight, less the terms and the constant."""
 
     level: Index
@@ -178,25 +178,25 @@ class Residual:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Balance:
+class StatedBalance:
     """A residual within tolerance: usual, and on a flagged row."""
 
-    residual: Residual
+    residual: StatedResidual
     usual: Tolerance
     severe: Tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class StatedWindow:
     """A residual whose sum over so many rows is within tolerance."""
 
-    residual: Residual
+    residual: StatedResidual
     rows: Annotated[int, Field(ge=2, le=1 << 16)]
     usual: Tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Liveness:
+class StatedLiveness:
     """A level that moves by at least so much in every block of rows."""
 
     register: Index
@@ -205,24 +205,24 @@ class Liveness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class StatementDocument:
     """What a proof states about a batch of any length."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="forbid")
 
     version: Literal[1]
     encoding: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")]
-    registers: list[Register]
-    actuators: list[Actuator]
-    lanes: list[list[Packed]]
+    registers: list[StatedRegister]
+    actuators: list[StatedActuator]
+    lanes: list[list[PackedValue]]
     jumps: bool
     severe: bool
-    bounds: list[Bound]
-    rates: list[Rate]
-    couplings: list[Coupling]
-    balances: list[Balance]
-    windows: list[Window]
-    liveness: list[Liveness]
+    bounds: list[StatedBound]
+    rates: list[StatedRate]
+    couplings: list[StatedCoupling]
+    balances: list[StatedBalance]
+    windows: list[StatedWindow]
+    liveness: list[StatedLiveness]
 
     def packing(self) -> bytes:
         """Hash which channels a commitment is to, how they are encoded and how packed."""
@@ -241,7 +241,7 @@ class Statement:
         data = b"".join(number.to_bytes(8, "little") for number in numbers)
         return blake3(data, context="sluice full packing 1")
 
-    def radix(self, packed: Packed) -> int:
+    def radix(self, packed: PackedValue) -> int:
         """Return how many values a packed value may have."""
         match packed.source:
             case RegisterSource(register=at):
@@ -265,11 +265,11 @@ class BudgetList:
     windows: list[Number]
 
 
-_STATEMENTS = TypeAdapter(Statement)
+_STATEMENTS = TypeAdapter(StatementDocument)
 _BUDGETS = TypeAdapter(BudgetList)
 
 
-def read_statement(content: bytes) -> Statement:
+def read_statement(content: bytes) -> StatementDocument:
     """Read a statement."""
     try:
         statement = _STATEMENTS.validate_json(content)

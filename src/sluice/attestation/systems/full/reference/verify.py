@@ -7,7 +7,7 @@ the first one. It shares no code with the Rust core and is slow.
 from dataclasses import dataclass, field
 
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
-from sluice.attestation.systems.full.reference.encoding import Proof, read_proof
+from sluice.attestation.systems.full.reference.encoding import ProofParts, read_proof
 from sluice.attestation.systems.full.reference.field import (
     DEGREE,
     GENERATOR,
@@ -16,7 +16,7 @@ from sluice.attestation.systems.full.reference.field import (
     root_of_unity,
 )
 from sluice.attestation.systems.full.reference.fri import Claims, Matrix, verify_claims
-from sluice.attestation.systems.full.reference.gadgets.digest import CHAIN
+from sluice.attestation.systems.full.reference.gadgets import CHAIN
 from sluice.attestation.systems.full.reference.hashes import blake3
 from sluice.attestation.systems.full.reference.parameters import (
     CODEWORDS,
@@ -91,12 +91,12 @@ def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
 
 def _seed(circuit: ReferenceCircuit, public: Public, claim: ReferenceClaim) -> bytes:
     words = [public.rows, *public.totals]
-    hashed = circuit.identity() + claim.commitment + claim.context
+    hashed = circuit.identity + claim.commitment + claim.context
     hashed += b"".join(word.to_bytes(8, "little") for word in words)
     return blake3(hashed, context="sluice full proof 1")
 
 
-def _demand_shape(proof: Proof, width: int, log_height: int) -> None:
+def _demand_shape(proof: ProofParts, width: int, log_height: int) -> None:
     if proof.log_height != log_height + 1:  # masks double the height
         raise VerificationError(
             "5.7", f"the proof is of 2^{proof.log_height} rows, not of 2^{log_height + 1}"
@@ -118,7 +118,7 @@ def _demand_shape(proof: Proof, width: int, log_height: int) -> None:
         raise VerificationError("5.8", "the proof does not have the shape of this circuit")
 
 
-def _observe(transcript: Transcript, instance: _Instance, proof: Proof) -> tuple[Ext, Ext]:
+def _observe(transcript: Transcript, instance: _Instance, proof: ProofParts) -> tuple[Ext, Ext]:
     """Observe the commitments; draw the challenge for the constraints, then the point."""
     publics = Step(kind="Public", label="public_values", length=f"Fixed({CHAIN})", type=SCALARS)
     steps = [message("trace_commitment"), publics, elements("Challenge", "alpha")]
@@ -136,7 +136,7 @@ def _observe(transcript: Transcript, instance: _Instance, proof: Proof) -> tuple
     return alpha, transcript.challenge()
 
 
-def _verify_constraints(instance: _Instance, proof: Proof, alpha: Ext, zeta: Ext) -> None:
+def _verify_constraints(instance: _Instance, proof: ProofParts, alpha: Ext, zeta: Ext) -> None:
     circuit, public = instance.circuit, instance.public
     vanishing = zeta**public.height - 1
     if vanishing == Ext(0):
@@ -156,7 +156,7 @@ def _verify_constraints(instance: _Instance, proof: Proof, alpha: Ext, zeta: Ext
         raise VerificationError("5.8", "the constraints do not hold at the drawn point")
 
 
-def _quotient(proof: Proof, zeta: Ext, log_height: int) -> Ext:
+def _quotient(proof: ProofParts, zeta: Ext, log_height: int) -> Ext:
     """Put the quotient together from its parts, each on a coset of its own.
 
     The i-th part is multiplied by what is one on its coset and zero on the others.
@@ -177,7 +177,7 @@ def _quotient(proof: Proof, zeta: Ext, log_height: int) -> Ext:
     return quotient
 
 
-def _claims(proof: Proof, zeta: Ext, log_height: int) -> list[Claims]:
+def _claims(proof: ProofParts, zeta: Ext, log_height: int) -> list[Claims]:
     """Return what is claimed: values of the committed polynomials and of the masks beside them."""
     opened, following = proof.opened, zeta * root_of_unity(log_height)
     assert opened.next is not None

@@ -2,11 +2,17 @@
 
 from collections.abc import Sequence
 
-from sluice.attestation.systems.full.reference.columns import Column, Columns, Coming, Ladder, Real
+from sluice.attestation.systems.full.reference.columns import (
+    Column,
+    ColumnPlan,
+    Coming,
+    Ladder,
+    Real,
+)
 from sluice.attestation.systems.full.reference.field import Ext
 from sluice.attestation.systems.full.reference.parameters import RADIX
-from sluice.attestation.systems.full.reference.rows import Rows, negated, total
-from sluice.attestation.systems.full.reference.statement import Statement
+from sluice.attestation.systems.full.reference.rows import RowPair, negated, total
+from sluice.attestation.systems.full.reference.statement import StatementDocument
 
 __all__ = ["Channels"]
 
@@ -18,7 +24,7 @@ class Channels:
     rule reads has the index of its code, if the index fits a digit.
     """
 
-    def __init__(self, statement: Statement, columns: Columns) -> None:
+    def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
         self._lows = [each.low for each in statement.registers]
         self._ladders: list[Ladder] = [
             columns.ladder(each.high - each.low) for each in statement.registers
@@ -66,29 +72,29 @@ class Channels:
         codes = range(len(self._codes[actuator]) + 1)
         return total(self.shows(cells, actuator, code) * code for code in codes)
 
-    def on_batch(self, rows: Rows) -> Ext:
+    def on_batch(self, rows: RowPair) -> Ext:
         """Return one on the rows of the batch."""
         return rows.public[self._real]
 
-    def judged(self, rows: Rows) -> Ext:
+    def judged(self, rows: RowPair) -> Ext:
         """Return one on a row of the batch that is not severe."""
         return self._unless_severe(rows, self.on_batch(rows))
 
-    def following(self, rows: Rows) -> Ext:
+    def following(self, rows: RowPair) -> Ext:
         """Return one on a row of the batch that follows in the same segment and is not severe."""
         value = rows.public[self._coming]
         if self.start is not None:
             value = value * negated(rows.here[self.start])
         return self._unless_severe(rows, value)
 
-    def _unless_severe(self, rows: Rows, value: Ext) -> Ext:
+    def _unless_severe(self, rows: RowPair, value: Ext) -> Ext:
         return value if self.severe is None else value * negated(rows.here[self.severe])
 
-    def first(self, rows: Rows) -> None:
+    def first(self, rows: RowPair) -> None:
         """On the first row a segment starts, and so the row is violating."""
         rows.zero(negated(rows.here[self.violating if self.start is None else self.start]))
 
-    def every(self, rows: Rows) -> None:
+    def every(self, rows: RowPair) -> None:
         """At most one code shows; a start, an illegal code or a severe row is violating."""
         for at, flags in enumerate(self._codes):
             if at not in self._indices:

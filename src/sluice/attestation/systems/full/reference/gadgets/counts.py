@@ -9,16 +9,16 @@ that none can reach.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sluice.attestation.systems.full.reference.columns import Column, Columns, Last
+from sluice.attestation.systems.full.reference.columns import Column, ColumnPlan, Last
 from sluice.attestation.systems.full.reference.field import Ext
 from sluice.attestation.systems.full.reference.gadgets.channels import Channels
 from sluice.attestation.systems.full.reference.gadgets.couplings import Couplings
-from sluice.attestation.systems.full.reference.gadgets.windows import Windows
+from sluice.attestation.systems.full.reference.gadgets.windows import WindowChecks
 from sluice.attestation.systems.full.reference.parameters import BASE
-from sluice.attestation.systems.full.reference.rows import Rows
-from sluice.attestation.systems.full.reference.statement import Statement
+from sluice.attestation.systems.full.reference.rows import RowPair
+from sluice.attestation.systems.full.reference.statement import StatementDocument
 
-__all__ = ["Count", "Counted", "Counts", "Slack"]
+__all__ = ["Count", "Counted", "RowCounts", "Slack"]
 
 SHARING = 3
 
@@ -56,10 +56,10 @@ class Count:
     slack: int | None
 
 
-class Counts:
+class RowCounts:
     """Every count."""
 
-    def __init__(self, statement: Statement, columns: Columns) -> None:
+    def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
         claimed = [Counted("violating")]
         claimed += [Counted("severe")] if statement.severe else []
         claimed += [Counted("window", at) for at in range(len(statement.windows))]
@@ -74,7 +74,7 @@ class Counts:
             self.shared.append(Count(counted=counted, so_far=so_far, slack=slack))
         self._last = columns.schedule(Last())
 
-    def first(self, rows: Rows) -> None:
+    def first(self, rows: RowPair) -> None:
         """Nothing is counted before the first row."""
         for count in self.shared:
             rows.holds(count.so_far, 0)
@@ -83,8 +83,8 @@ class Counts:
         self,
         channels: Channels,
         couplings: Couplings,
-        windows: Windows,
-        rows: Rows,
+        windows: WindowChecks,
+        rows: RowPair,
         totals: Sequence[int],
     ) -> None:
         """A row is counted; on the batch's last row each count is its total."""

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sluice.attestation.systems.full.reference.columns import Column, Columns, Ladder
+from sluice.attestation.systems.full.reference.columns import Column, ColumnPlan, Ladder
 from sluice.attestation.systems.full.reference.field import Ext
 from sluice.attestation.systems.full.reference.gadgets.channels import Channels
 from sluice.attestation.systems.full.reference.parameters import RADIX
-from sluice.attestation.systems.full.reference.rows import Rows, negated, total
+from sluice.attestation.systems.full.reference.rows import RowPair, negated, total
 from sluice.attestation.systems.full.reference.statement import (
     REGISTER_TOP,
-    Coupling,
-    Flows,
-    Statement,
+    StatedCoupling,
+    StatedFlows,
+    StatementDocument,
 )
 
 __all__ = ["Couplings"]
@@ -35,7 +35,7 @@ class _Countdown:
 class _Placed:
     """A coupling and where its parts are."""
 
-    rule: Coupling
+    rule: StatedCoupling
     settling: Column | None
     standby: Standby
     above_low: Ladder
@@ -45,7 +45,7 @@ class _Placed:
 class Couplings:
     """Every coupling; couplings of one actuator or with the same pumps share columns."""
 
-    def __init__(self, statement: Statement, columns: Columns) -> None:
+    def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
         self._codes = [each.codes for each in statement.actuators]
         self._switches: dict[int, Column] = {}  # by actuator: whether it switched on this row
         self._countdowns: list[_Countdown] = []
@@ -68,7 +68,7 @@ class Couplings:
                 )
             )
 
-    def _settling(self, rule: Coupling, columns: Columns) -> Column | None:
+    def _settling(self, rule: StatedCoupling, columns: ColumnPlan) -> Column | None:
         if rule.settle == 0:
             return None
         if rule.actuator not in self._switches:
@@ -87,14 +87,14 @@ class Couplings:
         )
         return any_left
 
-    def first(self, rows: Rows) -> None:
+    def first(self, rows: RowPair) -> None:
         """A batch begins with every actuator unsettled."""
         for switched in self._switches.values():
             rows.holds(switched, 1)
         for countdown in self._countdowns:
             rows.holds(countdown.left, countdown.settle)
 
-    def following(self, channels: Channels, rows: Rows) -> None:
+    def following(self, channels: Channels, rows: RowPair) -> None:
         """An actuator switched unless its code is the same in the same segment."""
         for actuator, switched in self._switches.items():
             same = total(
@@ -110,7 +110,7 @@ class Couplings:
             one_less = rows.before[count.left] - rows.before[count.any]
             rows.holds(count.left, switch * count.settle + negated(switch) * one_less)
 
-    def shared(self, channels: Channels, rows: Rows) -> None:
+    def shared(self, channels: Channels, rows: RowPair) -> None:
         """Whether rows are left to settle, and whether every standby pump is off."""
         for count in self._countdowns:
             left, any_left = rows.here[count.left], rows.here[count.any]
@@ -126,12 +126,12 @@ class Couplings:
                 rows.holds(product, so_far)
                 so_far = rows.here[product]
 
-    def every(self, channels: Channels, rows: Rows) -> None:
+    def every(self, channels: Channels, rows: RowPair) -> None:
         """The flow is between the limits of the case at hand; a flag widens them."""
         for placed in self._couplings:
             self._judge(placed, channels, rows)
 
-    def _judge(self, placed: _Placed, channels: Channels, rows: Rows) -> None:
+    def _judge(self, placed: _Placed, channels: Channels, rows: RowPair) -> None:
         violating = rows.here[channels.violating]
         judged = channels.judged(rows) * self._off(placed.standby, channels, rows.here)
         low = high = Ext(0)
@@ -151,7 +151,7 @@ class Couplings:
         if never:  # no flow goes with this case at all
             rows.zero(judged * total(never))
 
-    def unsteady(self, channels: Channels, rows: Rows) -> list[Ext]:
+    def unsteady(self, channels: Channels, rows: RowPair) -> list[Ext]:
         """Return one for each coupling on a row in transition or beside a running pump."""
         return [
             negated(
@@ -178,7 +178,9 @@ def _steady(placed: _Placed, channels: Channels, cells: Sequence[Ext]) -> Ext:
     return shown if placed.settling is None else shown * negated(cells[placed.settling])
 
 
-def _cases(placed: _Placed, channels: Channels, cells: Sequence[Ext]) -> list[tuple[Flows, Ext]]:
+def _cases(
+    placed: _Placed, channels: Channels, cells: Sequence[Ext]
+) -> list[tuple[StatedFlows, Ext]]:
     """Return each case with one where it is the case: steady in a code, or in transition."""
     calm = Ext(1) if placed.settling is None else negated(cells[placed.settling])
     cases = [
@@ -188,7 +190,7 @@ def _cases(placed: _Placed, channels: Channels, cells: Sequence[Ext]) -> list[tu
     return [*cases, (placed.rule.envelope, negated(_steady(placed, channels, cells)))]
 
 
-def _widest(rule: Coupling) -> int:
+def _widest(rule: StatedCoupling) -> int:
     """Return how far apart the limits of any case are."""
     cases = [*(each.flows for each in rule.steady), rule.envelope]
     return max(

@@ -7,15 +7,15 @@ elements of the result, and adds the chain value to them. The first chain value 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sluice.attestation.systems.full.reference.columns import Column, Columns, Last
+from sluice.attestation.systems.full.reference.columns import Column, ColumnPlan, Last
 from sluice.attestation.systems.full.reference.field import ORDER, Ext
 from sluice.attestation.systems.full.reference.gadgets.channels import Channels
-from sluice.attestation.systems.full.reference.rows import Rows, total
+from sluice.attestation.systems.full.reference.rows import RowPair, total
 from sluice.attestation.systems.full.reference.statement import (
     ActuatorSource,
-    Packed,
+    PackedValue,
     RegisterSource,
-    Statement,
+    StatementDocument,
 )
 
 __all__ = ["CHAIN", "Digest"]
@@ -95,12 +95,12 @@ def _full_round(state: State, constants: Sequence[int]) -> State:
 class _Permutation:
     """The columns of one permutation: the state after every round but the last."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: ColumnPlan) -> None:
         self._beginning = [columns.cells(WIDTH) for _ in BEGINNING]
         self._partial = columns.cells(PARTIAL_ROUNDS)
         self._ending = [columns.cells(WIDTH) for _ in ENDING[:-1]]
 
-    def apply(self, rows: Rows, state: State) -> State:
+    def apply(self, rows: RowPair, state: State) -> State:
         state = _outer(state)
         for columns, constants in zip(self._beginning, BEGINNING, strict=True):
             state = _kept(rows, columns, _full_round(state, constants))
@@ -112,7 +112,7 @@ class _Permutation:
         return _full_round(state, ENDING[-1])
 
 
-def _kept(rows: Rows, columns: Sequence[Column], state: State) -> State:
+def _kept(rows: RowPair, columns: Sequence[Column], state: State) -> State:
     """State that cells hold a state, and go on with the cells."""
     for column, value in zip(columns, state, strict=True):
         rows.holds(column, value)
@@ -122,7 +122,7 @@ def _kept(rows: Rows, columns: Sequence[Column], state: State) -> State:
 class Digest:
     """The chain over the rows; a row of more than eight lanes takes several steps."""
 
-    def __init__(self, statement: Statement, columns: Columns) -> None:
+    def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
         self._lanes = statement.lanes
         steps = -(-len(self._lanes) // RATE)
         self._chain = columns.cells(CHAIN)
@@ -130,7 +130,7 @@ class Digest:
         self._permutations = [_Permutation(columns) for _ in range(steps)]
         self._last = columns.schedule(Last())
 
-    def every(self, channels: Channels, rows: Rows, digest: Sequence[int]) -> None:
+    def every(self, channels: Channels, rows: RowPair, digest: Sequence[int]) -> None:
         """A row is absorbed; after the batch's last row the chain is the public digest."""
         lanes = [_lane(lane, channels, rows.here) for lane in self._lanes]
         lanes += [Ext(0)] * (-len(lanes) % RATE)
@@ -145,7 +145,7 @@ class Digest:
             rows.zero(rows.public[self._last] * (value - expected))
 
 
-def _lane(lane: Sequence[Packed], channels: Channels, cells: Sequence[Ext]) -> Ext:
+def _lane(lane: Sequence[PackedValue], channels: Channels, cells: Sequence[Ext]) -> Ext:
     """Return the values of a lane in mixed radix."""
     value = Ext(0)
     for packed in lane:

@@ -7,10 +7,14 @@ on whenever a new one begins, so a block always ends in the last place.
 
 from dataclasses import dataclass
 
-from sluice.attestation.systems.full.reference.columns import Column, Columns, Ladder
+from sluice.attestation.systems.full.reference.columns import Column, ColumnPlan, Ladder
 from sluice.attestation.systems.full.reference.gadgets.channels import Channels
-from sluice.attestation.systems.full.reference.rows import Rows, negated
-from sluice.attestation.systems.full.reference.statement import REGISTER_TOP, Liveness, Statement
+from sluice.attestation.systems.full.reference.rows import RowPair, negated
+from sluice.attestation.systems.full.reference.statement import (
+    REGISTER_TOP,
+    StatedLiveness,
+    StatementDocument,
+)
 
 __all__ = ["Levels"]
 
@@ -20,7 +24,7 @@ def _stride(block: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class BlockComing:
     """One where a block begins on the next row."""
 
     block: int
@@ -32,7 +36,7 @@ class Fresh:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class BlockEnd:
     """One on the last row of a block."""
 
     block: int
@@ -47,7 +51,7 @@ class End:
 class _Placed:
     """A level and where its parts are."""
 
-    rule: Liveness
+    rule: StatedLiveness
     largest: list[Column]
     least: list[Column]
     fresh: int
@@ -58,13 +62,16 @@ class _Placed:
 class Levels:
     """Every level that must move."""
 
-    def __init__(self, statement: Statement, columns: Columns) -> None:
+    def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
         self._levels: list[_Placed] = []
         for rule in statement.liveness:
             if rule.least > 0:
                 places = (rule.rows - 1) // _stride(rule.rows) + 1
                 largest, least = columns.cells(places), columns.cells(places)
-                fresh, end = columns.schedule(Fresh(rule.rows)), columns.schedule(End(rule.rows))
+                fresh, end = (
+                    columns.schedule(BlockComing(rule.rows)),
+                    columns.schedule(BlockEnd(rule.rows)),
+                )
                 self._levels.append(
                     _Placed(
                         rule=rule,
@@ -76,13 +83,13 @@ class Levels:
                     )
                 )
 
-    def first(self, channels: Channels, rows: Rows) -> None:
+    def first(self, channels: Channels, rows: RowPair) -> None:
         """The first row's reading is kept."""
         for level in self._levels:
             for column in (*level.largest, *level.least):
                 rows.holds(column, channels.register(rows.here, level.rule.register))
 
-    def following(self, channels: Channels, rows: Rows) -> None:
+    def following(self, channels: Channels, rows: RowPair) -> None:
         """A place keeps what it had, or what the place before it had, or the row's reading."""
         for level in self._levels:
             fresh = rows.public[level.fresh]
@@ -95,7 +102,7 @@ class Levels:
                     rows.zero((rows.here[column] - shown) * (rows.here[column] - kept))
                     moving_in = stayed
 
-    def every(self, rows: Rows) -> None:
+    def every(self, rows: RowPair) -> None:
         """Where a block ends, its kept readings are far enough apart; no flag helps."""
         for level in self._levels:
             apart = rows.here[level.largest[-1]] - rows.here[level.least[-1]] - level.rule.least

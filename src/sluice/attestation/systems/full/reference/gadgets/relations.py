@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from sluice.attestation.systems.full.reference.columns import Columns, Ladder
+from sluice.attestation.systems.full.reference.columns import ColumnPlan, Ladder
 from sluice.attestation.systems.full.reference.field import Ext
 from sluice.attestation.systems.full.reference.gadgets.channels import Channels
-from sluice.attestation.systems.full.reference.rows import Rows, negated, total
+from sluice.attestation.systems.full.reference.rows import RowPair, negated, total
 from sluice.attestation.systems.full.reference.statement import (
     REGISTER_TOP,
-    Balance,
-    Bound,
-    Rate,
     RegisterTerm,
-    Residual,
-    Statement,
+    StatedBalance,
+    StatedBound,
+    StatedRate,
+    StatedResidual,
+    StatementDocument,
 )
 
 __all__ = ["Relations", "residual_of"]
@@ -22,11 +22,11 @@ __all__ = ["Relations", "residual_of"]
 class _Tolerance:
     """A value is within a usual limit either way, or within a severe one on a flagged row."""
 
-    def __init__(self, usual: int, severe: int, columns: Columns) -> None:
+    def __init__(self, usual: int, severe: int, columns: ColumnPlan) -> None:
         self._usual, self._further = usual, severe - usual
         self._ladder = columns.ladder(2 * usual, 2 * self._further)
 
-    def hold(self, rows: Rows, value: Ext) -> None:
+    def hold(self, rows: RowPair, value: Ext) -> None:
         reach = rows.here[rows.violating] * self._further + self._usual
         rows.within(self._ladder, value + reach)
 
@@ -34,20 +34,20 @@ class _Tolerance:
 class Relations:
     """Every bound, rate and balance. A rate that no step can break has no columns."""
 
-    def __init__(self, statement: Statement, columns: Columns) -> None:
-        self._bounds: list[tuple[Bound, Ladder]] = [
+    def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
+        self._bounds: list[tuple[StatedBound, Ladder]] = [
             (each, columns.ladder(each.high - each.low)) for each in statement.bounds
         ]
-        self._rates: list[tuple[Rate, _Tolerance]] = [
+        self._rates: list[tuple[StatedRate, _Tolerance]] = [
             (each, _Tolerance(each.usual, min(each.severe, REGISTER_TOP), columns))
             for each in statement.rates
             if each.usual < REGISTER_TOP
         ]
-        self._balances: list[tuple[Balance, _Tolerance]] = [
+        self._balances: list[tuple[StatedBalance, _Tolerance]] = [
             (each, _Tolerance(each.usual, each.severe, columns)) for each in statement.balances
         ]
 
-    def every(self, channels: Channels, rows: Rows) -> None:
+    def every(self, channels: Channels, rows: RowPair) -> None:
         """A register is within its bounds, unless the row is flagged (or severe)."""
         for bound, ladder in self._bounds:
             if bound.severe:
@@ -57,7 +57,7 @@ class Relations:
             above = channels.register(rows.here, bound.register) - bound.low
             rows.within(ladder, held * above)
 
-    def following(self, channels: Channels, rows: Rows) -> None:
+    def following(self, channels: Channels, rows: RowPair) -> None:
         """Where a row follows in the same segment, step and residual are within tolerance."""
         follows = channels.following(rows)
         for rate, tolerance in self._rates:
@@ -69,7 +69,7 @@ class Relations:
             tolerance.hold(rows, follows * residual_of(balance.residual, channels, rows))
 
 
-def residual_of(rule: Residual, channels: Channels, rows: Rows) -> Ext:
+def residual_of(rule: StatedResidual, channels: Channels, rows: RowPair) -> Ext:
     """Return what a level moved, less what its terms and its constant say."""
     risen = channels.register(rows.here, rule.level) - channels.register(rows.before, rule.level)
     flow = _flow(rule, channels, rows.here)
@@ -78,7 +78,7 @@ def residual_of(rule: Residual, channels: Channels, rows: Rows) -> Ext:
     return risen * rule.weight - flow - rule.constant
 
 
-def _flow(rule: Residual, channels: Channels, cells: Sequence[Ext]) -> Ext:
+def _flow(rule: StatedResidual, channels: Channels, cells: Sequence[Ext]) -> Ext:
     flow = Ext(0)
     for term in rule.terms:
         if isinstance(term, RegisterTerm):

@@ -6,14 +6,18 @@ and since the one before it. Where a window ends, the second is its sum.
 
 from dataclasses import dataclass
 
-from sluice.attestation.systems.full.reference.columns import Column, Columns, Ladder
+from sluice.attestation.systems.full.reference.columns import Column, ColumnPlan, Ladder
 from sluice.attestation.systems.full.reference.field import Ext
 from sluice.attestation.systems.full.reference.gadgets.channels import Channels
 from sluice.attestation.systems.full.reference.gadgets.relations import residual_of
-from sluice.attestation.systems.full.reference.rows import Rows, negated
-from sluice.attestation.systems.full.reference.statement import Residual, Statement, Window
+from sluice.attestation.systems.full.reference.rows import RowPair, negated
+from sluice.attestation.systems.full.reference.statement import (
+    StatedResidual,
+    StatedWindow,
+    StatementDocument,
+)
 
-__all__ = ["Anchor", "Windows"]
+__all__ = ["Anchor", "WindowChecks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +60,15 @@ class AnchorComing:
 class _Sums:
     """Something summed since the last boundary and since the one before."""
 
-    def __init__(self, window: int, columns: Columns) -> None:
+    def __init__(self, window: int, columns: ColumnPlan) -> None:
         self._boundary = columns.schedule(Boundary(window))
         self._since_last, self.since_before = columns.cells(2)
 
-    def first(self, rows: Rows) -> None:
+    def first(self, rows: RowPair) -> None:
         rows.holds(self._since_last, 0)
         rows.holds(self.since_before, 0)
 
-    def following(self, rows: Rows, added: Ext) -> None:
+    def following(self, rows: RowPair, added: Ext) -> None:
         boundary = rows.public[self._boundary]
         last, before = rows.before[self._since_last], rows.before[self.since_before]
         rows.holds(self._since_last, negated(boundary) * last + added)
@@ -75,7 +79,7 @@ class _Sums:
 class _Placed:
     """A window rule and where its parts are."""
 
-    residual: Residual
+    residual: StatedResidual
     anchor: int
     sums: _Sums
     jumps: _Sums | None
@@ -97,10 +101,10 @@ class _Judged:
     ladder: Ladder
 
 
-class Windows:
+class WindowChecks:
     """Every window rule, and how many segments started in the windows of each length."""
 
-    def __init__(self, statement: Statement, columns: Columns) -> None:
+    def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
         self._jumps: dict[int, _Sums] = {}
         self._windows: list[_Placed] = []
         for rule in statement.windows:
@@ -119,7 +123,9 @@ class Windows:
                 )
             )
 
-    def _placed(self, rule: Window, statement: Statement, columns: Columns) -> _Placed:
+    def _placed(
+        self, rule: StatedWindow, statement: StatementDocument, columns: ColumnPlan
+    ) -> _Placed:
         anchor, sums = columns.schedule(Anchor(rule.rows)), _Sums(rule.rows, columns)
         if statement.jumps and rule.rows not in self._jumps:
             self._jumps[rule.rows] = _Sums(rule.rows, columns)
@@ -136,12 +142,12 @@ class Windows:
         """The flags of windows that count as violating, rule by rule."""
         return [each.violating for each in self._windows]
 
-    def first(self, rows: Rows) -> None:
+    def first(self, rows: RowPair) -> None:
         """Nothing is summed yet."""
         for sums in (*(each.sums for each in self._windows), *self._jumps.values()):
             sums.first(rows)
 
-    def following(self, channels: Channels, rows: Rows) -> None:
+    def following(self, channels: Channels, rows: RowPair) -> None:
         """The row's residual is added to both sums, and so is a start."""
         for window in self._windows:
             window.sums.following(rows, residual_of(window.residual, channels, rows))
@@ -149,7 +155,7 @@ class Windows:
             assert channels.start is not None
             sums.following(rows, rows.here[channels.start])
 
-    def every(self, rows: Rows) -> None:
+    def every(self, rows: RowPair) -> None:
         """A window counts as violating, or no segment started in it and its sum is small."""
         for window in self._windows:
             anchor, violating = rows.public[window.anchor], rows.here[window.violating]
@@ -163,7 +169,7 @@ class Windows:
                 value = rows.public[own.anchor] * negated(flag) * sum_
                 rows.within(judged.ladder, value + judged.usual)
 
-    def in_turn(self, rows: Rows) -> None:
+    def in_turn(self, rows: RowPair) -> None:
         """The same for rules that share a ladder."""
         for judged in self._judged:
             if (later := judged.later) is not None:
@@ -175,7 +181,7 @@ class Windows:
                 rows.within(judged.ladder, value + judged.usual)
 
 
-def _pairs(rules: list[Window]) -> list[tuple[int, int | None]]:
+def _pairs(rules: list[StatedWindow]) -> list[tuple[int, int | None]]:
     """Return which rules share a ladder, each with the first that fits it."""
     pairs: list[tuple[int, int | None]] = []
     for at, rule in enumerate(rules):
