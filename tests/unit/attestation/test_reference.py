@@ -25,7 +25,12 @@ from sluice import _attest
 from sluice.attestation.systems.full.reference import fri as openings
 from sluice.attestation.systems.full.reference import verify as verifying
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
-from sluice.attestation.systems.full.reference.encoding import ProofParts, TreeOpening, read_proof
+from sluice.attestation.systems.full.reference.encoding import (
+    BatchOpening,
+    ProofParts,
+    TreeOpening,
+    read_proof,
+)
 from sluice.attestation.systems.full.reference.field import Ext
 from sluice.attestation.systems.full.reference.gadgets.channels import Channels
 from sluice.attestation.systems.full.reference.gadgets.counts import RowCounts
@@ -381,7 +386,7 @@ def test_a_query_on_the_opened_point_is_refused() -> None:
     matrix = openings.Matrix(points=((Ext(7), (Ext(1),)),))
     claims = [openings.Claims(root=bytes(32), matrices=(matrix,))]
     tree = TreeOpening(salts=(), siblings=())
-    opening = openings.BatchOpening(rows=(((1,),),), tree=tree)
+    opening = BatchOpening(rows=(((1,),),), tree=tree)
     with pytest.raises(VerificationError, match="a query falls on the opened point"):
         openings._combined(claims, [opening], Ext(3), [0], 4)
 
