@@ -10,7 +10,11 @@ import pytest
 from sluice.attestation.systems.full.reference import public as publics
 from sluice.attestation.systems.full.reference.again import verify_again
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
-from sluice.attestation.systems.full.reference.columns import ColumnPlan
+from sluice.attestation.systems.full.reference.columns import (
+    ColumnPlan,
+    spread_digits,
+    spread_weights,
+)
 from sluice.attestation.systems.full.reference.encoding import _Reader, read_proof
 from sluice.attestation.systems.full.reference.field import (
     GENERATOR,
@@ -94,6 +98,20 @@ def test_a_ladder_reaches_every_integer_and_no_other() -> None:
                     each + value * digit.weight for each in sums for value in range(digit.radix)
                 }
             assert sums == set(range(top + 1))
+
+
+def test_spread_digits_reach_exactly_as_far_as_each_width() -> None:
+    for reach in range(42, 2_000, 49):
+        for count in (spread_digits(reach), 6):
+            weights = spread_weights(reach, count)
+            assert min(weights) > 0
+            sums = {0}
+            for weight in weights[:5]:
+                sums = {each + value * weight for each in sums for value in range(8)}
+            assert sums == set(range(7 * sum(weights[:5]) + 1))
+            assert 7 * sum(weights) == reach
+    assert spread_weights(112, 16) == [1] * 16
+    assert spread_digits(65_541) == 6
 
 
 def test_words_are_folded_down_to_the_last_polynomial() -> None:

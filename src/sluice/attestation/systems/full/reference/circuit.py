@@ -1,23 +1,26 @@
 """The circuit of a statement: its columns, its constraints in their order, and its identity."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
-from sluice.attestation.systems.full.reference.columns import ColumnPlan
+from sluice.attestation.systems.full.reference.columns import Column, ColumnPlan
 from sluice.attestation.systems.full.reference.field import DEGREE, Ext
 from sluice.attestation.systems.full.reference.gadgets import (
     CHAIN,
     Channels,
+    Counted,
     Couplings,
     Digest,
     Levels,
     Relations,
     RowCounts,
+    Spectra,
+    SwitchBands,
     WindowChecks,
 )
 from sluice.attestation.systems.full.reference.hashes import blake3, blake3_stream
 from sluice.attestation.systems.full.reference.parameters import NAMED
-from sluice.attestation.systems.full.reference.rows import Frame
+from sluice.attestation.systems.full.reference.rows import Frame, RowPair
 from sluice.attestation.systems.full.reference.soundness import demand_sound
 from sluice.attestation.systems.full.reference.statement import read_statement
 
@@ -35,6 +38,8 @@ class ReferenceCircuit:
         self._couplings = Couplings(self.statement, columns)
         self._relations = Relations(self.statement, columns)
         self._windows = WindowChecks(self.statement, columns)
+        self._switches = SwitchBands(self.statement, columns)
+        self._spectra = Spectra(self.statement, columns)
         self._levels = Levels(self.statement, columns)
         self.counts = RowCounts(self.statement, columns)
         self._digest = Digest(self.statement, columns)
@@ -47,6 +52,7 @@ class ReferenceCircuit:
         rows = frame.first_row()
         self._couplings.first(rows)
         self._windows.first(rows)
+        self._spectra.first(rows)
         self._levels.first(self.channels, rows)
         self.counts.first(rows)
         self.channels.first(rows)
@@ -57,16 +63,40 @@ class ReferenceCircuit:
         self._couplings.every(self.channels, rows)
         self._relations.every(self.channels, rows)
         self._windows.every(rows)
+        self._spectra.every(rows)
         self._levels.every(rows)
-        self.counts.every(self.channels, self._couplings, self._windows, rows, totals)
+        self.counts.every(self._flags(rows), rows, totals)
         self._digest.every(self.channels, rows, digest)
 
         rows = frame.following_row()
         self._couplings.following(self.channels, rows)
         self._windows.following(self.channels, rows)
+        self._spectra.following(self.channels, rows)
         self._levels.following(self.channels, rows)
         self._relations.following(self.channels, rows)
         self._windows.in_turn(rows)
+        self._switches.following(self.channels, rows)
+
+    def _flags(self, rows: RowPair) -> Callable[[Counted], Ext]:
+        """Return what a row adds to each count."""
+        flags: dict[str, Sequence[Column | None]] = {
+            "violating": [self.channels.violating],
+            "severe": [self.channels.severe],
+            "segments": [self.channels.start],
+            "window": self._windows.violating,
+            "switch": self._switches.violating,
+        }
+        unsteady = self._couplings.unsteady(self.channels, rows)
+        products = {"unsteady": unsteady, "block": self._spectra.violating(rows)}
+
+        def flag(counted: Counted) -> Ext:
+            if counted.kind in products:
+                return products[counted.kind][counted.rule]
+            column = flags[counted.kind][counted.rule]
+            assert column is not None
+            return rows.here[column]
+
+        return flag
 
     @cached_property
     def identity(self) -> bytes:

@@ -6,7 +6,18 @@ from typing import Protocol
 
 from sluice.attestation.systems.full.reference.parameters import RADIX
 
-__all__ = ["Column", "ColumnPlan", "Coming", "Digit", "Ladder", "Last", "Real", "Schedule"]
+__all__ = [
+    "Column",
+    "ColumnPlan",
+    "Coming",
+    "Digit",
+    "Ladder",
+    "Last",
+    "Real",
+    "Schedule",
+    "spread_digits",
+    "spread_weights",
+]
 
 Column = int
 
@@ -103,11 +114,37 @@ class ColumnPlan:
         extra = tuple(self.digit(radix, weight) for weight, radix in _shape(reach, beyond))
         return Ladder(base=base, extra=extra)
 
+    def spread(self, count: int) -> list[Column]:
+        """Hand out digits of the largest radix whose weights differ from row to row."""
+        return [self.digit(RADIX).column for _ in range(count)]
+
     def schedule(self, schedule: Schedule) -> int:
         """Return the place of a public column, which is named once."""
         if schedule not in self.schedules:
             self.schedules.append(schedule)
         return self.schedules.index(schedule)
+
+
+def spread_digits(reach: int) -> int:
+    """Return how many digits of the largest radix reach so far."""
+    count = 1
+    while reach >= RADIX**count:
+        count += 1
+    return count
+
+
+def spread_weights(reach: int, count: int) -> list[int]:
+    """Return weights of so many digits of the largest radix that reach exactly so far.
+
+    Each weight is as large as it can be without a gap, and leaves at least one for each digit
+    after it.
+    """
+    left, below, weights = reach // (RADIX - 1), 0, []
+    for after in reversed(range(count)):
+        weights.append(min(below + 1, max(left - after, 0)))
+        left -= weights[-1]
+        below += weights[-1] * (RADIX - 1)
+    return weights
 
 
 def _shape(below: int, reach: int) -> Iterator[tuple[int, int]]:

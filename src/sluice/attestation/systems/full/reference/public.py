@@ -40,9 +40,14 @@ def public_of(circuit: ReferenceCircuit, rows: int, budgets: BudgetList) -> Publ
     """Work out what is public; refuse rows and budgets that fit no trace."""
     if not 2 <= rows <= MOST_ROWS:
         raise VerificationError("5.7", f"{rows} rows are not 2 to {MOST_ROWS}")
-    lengths = (len(budgets.unsteady), len(budgets.windows))
     statement = circuit.statement
-    if lengths != (len(statement.couplings), len(statement.windows)):
+    pairs = (
+        (budgets.unsteady, statement.couplings),
+        (budgets.windows, statement.windows),
+        (budgets.switches, statement.switches),
+        (budgets.blocks, statement.spectra),
+    )
+    if any(len(budget) != len(rules) for budget, rules in pairs):
         raise VerificationError("5.7", "there is not one budget for each rule")
     height = max(LEAST_HEIGHT, 1 << (rows - 1).bit_length())
     totals: list[int] = []
@@ -64,19 +69,27 @@ def public_of(circuit: ReferenceCircuit, rows: int, budgets: BudgetList) -> Publ
 
 def _budget(circuit: ReferenceCircuit, budgets: BudgetList, rows: int, counted: Counted) -> int:
     """Return a budget, but not more than there is to count."""
+    given = {
+        "violating": [budgets.violating],
+        "severe": [min(budgets.severe, budgets.violating)],
+        "segments": [budgets.segments],
+        "unsteady": budgets.unsteady,
+        "window": budgets.windows,
+        "switch": budgets.switches,
+        "block": budgets.blocks,
+    }
+    budget, statement = given[counted.kind][counted.rule], circuit.statement
     match counted.kind:
-        case "violating":
-            return min(budgets.violating, rows)
-        case "severe":
-            return min(budgets.severe, budgets.violating, rows)
-        case "segments":
-            return min(budgets.segments, rows)
-        case "unsteady":
-            return min(budgets.unsteady[counted.rule], rows)
+        case "window":
+            anchor = Anchor(statement.windows[counted.rule].rows)
+            return min(budget, sum(anchor.on(row, rows) for row in range(rows)))
+        case "block":
+            spectrum = statement.spectra[counted.rule]
+            whole = max(0, rows - spectrum.offset) // spectrum.rows
+            early = 1 <= spectrum.offset <= rows  # rows before the first block end like one
+            return min(budget, whole) + early
         case _:
-            anchor = Anchor(circuit.statement.windows[counted.rule].rows)
-            anchors = sum(anchor.on(row, rows) for row in range(rows))
-            return min(budgets.windows[counted.rule], anchors)
+            return min(budget, rows)
 
 
 def columns_at(circuit: ReferenceCircuit, public: Public, point: Ext) -> list[Ext]:

@@ -48,6 +48,11 @@ class RowPair:
             self.zero(extra * negated(self.here[self.violating]))
         self.zero(value - reached)
 
+    def spread(self, digits: Sequence[Column], weights: Sequence[Ext], value: Ext) -> None:
+        """State that a value is the sum of digits at weights that differ from row to row."""
+        parts = zip(digits, weights, strict=True)
+        self.zero(value - total(self.here[digit] * weight for digit, weight in parts))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:

@@ -5,7 +5,7 @@ strictly. `soundness` says which statements a circuit cannot state.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -18,6 +18,7 @@ __all__ = [
     "REGISTER_TOP",
     "ActuatorSource",
     "BudgetList",
+    "IndicatorTerm",
     "PackedValue",
     "RegisterSource",
     "RegisterTerm",
@@ -30,6 +31,9 @@ __all__ = [
     "StatedRate",
     "StatedRegister",
     "StatedResidual",
+    "StatedSpectrum",
+    "StatedSwitchBand",
+    "StatedTie",
     "StatedWindow",
     "StatementDocument",
     "read_budgets",
@@ -47,6 +51,7 @@ Value = Annotated[int, Field(ge=0, le=REGISTER_TOP)]
 Tolerance = Annotated[int, Field(ge=1, le=LARGEST_RESIDUAL)]
 Length = Annotated[int, Field(ge=1, le=1 << 16)]
 Interval = Annotated[list[Value], Field(min_length=2, max_length=2)]
+Sums = Annotated[list[Number], Field(min_length=2, max_length=2)]  # may go beyond registers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,12 +210,47 @@ class StatedLiveness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatedTie:
+    """A register times its weight, less the terms of the same row and the constant."""
+
+    register: Index
+    weight: Weight
+    terms: list[RegisterTerm | IndicatorTerm]
+    constant: Weight
+    usual: Tolerance
+    severe: Tolerance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedSwitchBand:
+    """Where a register is when an actuator switches on, and when it switches off."""
+
+    actuator: Index
+    codes: list[Index]  # that count as on
+    register: Index
+    before: bool  # the register of the row before the switch decides
+    on: Sums
+    off: Sums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedSpectrum:
+    """Sums of squared first and second differences of a register, over blocks side by side."""
+
+    register: Index
+    rows: Annotated[int, Field(ge=3, le=1 << 12)]
+    offset: Index  # rows before the first block
+    first: Sums
+    second: Sums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatementDocument:
     """What a proof states about a batch of any length."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="forbid")
 
-    version: Literal[1]
+    version: Literal[1, 2]
     encoding: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")]
     registers: list[StatedRegister]
     actuators: list[StatedActuator]
@@ -223,6 +263,9 @@ class StatementDocument:
     balances: list[StatedBalance]
     windows: list[StatedWindow]
     liveness: list[StatedLiveness]
+    ties: list[StatedTie] = field(default_factory=list)
+    switches: list[StatedSwitchBand] = field(default_factory=list)
+    spectra: list[StatedSpectrum] = field(default_factory=list)
 
     def packing(self) -> bytes:
         """Hash which channels a commitment is to, how they are encoded and how packed."""
@@ -263,6 +306,8 @@ class BudgetList:
     segments: Number
     unsteady: list[Number]
     windows: list[Number]
+    switches: list[Number] = field(default_factory=list)
+    blocks: list[Number] = field(default_factory=list)
 
 
 _STATEMENTS = TypeAdapter(StatementDocument)

@@ -4,6 +4,8 @@ from .couplings import Couplings
 from .digest import CHAIN, Digest
 from .liveness import Levels
 from .relations import Relations
+from .spectra import Spectra
+from .switches import SwitchBands
 from .windows import Anchor, WindowChecks
 
 __all__ = [
@@ -17,5 +19,7 @@ __all__ = [
     "Relations",
     "RowCounts",
     "Slack",
+    "Spectra",
+    "SwitchBands",
     "WindowChecks",
 ]

@@ -1,19 +1,16 @@
 """Counts against budgets: every count ends exactly at its budget.
 
-Where a flag may be set without a reason (violating and severe rows, violating windows) the prover
-sets flags until the budget is spent. Where flags are exact (rows in transition, segments) it adds
-slack in powers of two on scheduled rows. Up to three counts share a column, in digits of a base
-that none can reach.
+Where a flag may be set without a reason (violating and severe rows, violating windows, switches
+and blocks) the prover sets flags until the budget is spent. Where flags are exact (rows in
+transition, segments) it adds slack in powers of two on scheduled rows. Up to three counts share a
+column, in digits of a base that none can reach.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sluice.attestation.systems.full.reference.columns import Column, ColumnPlan, Last
 from sluice.attestation.systems.full.reference.field import Ext
-from sluice.attestation.systems.full.reference.gadgets.channels import Channels
-from sluice.attestation.systems.full.reference.gadgets.couplings import Couplings
-from sluice.attestation.systems.full.reference.gadgets.windows import WindowChecks
 from sluice.attestation.systems.full.reference.parameters import BASE
 from sluice.attestation.systems.full.reference.rows import RowPair
 from sluice.attestation.systems.full.reference.statement import StatementDocument
@@ -63,6 +60,8 @@ class RowCounts:
         claimed = [Counted("violating")]
         claimed += [Counted("severe")] if statement.severe else []
         claimed += [Counted("window", at) for at in range(len(statement.windows))]
+        claimed += [Counted("switch", at) for at in range(len(statement.switches))]
+        claimed += [Counted("block", at) for at in range(len(statement.spectra))]
         exact = [Counted("unsteady", at) for at in range(len(statement.couplings))]
         exact += [Counted("segments")] if statement.jumps else []
         self._slack = columns.flag() if exact else None
@@ -79,36 +78,12 @@ class RowCounts:
         for count in self.shared:
             rows.holds(count.so_far, 0)
 
-    def every(
-        self,
-        channels: Channels,
-        couplings: Couplings,
-        windows: WindowChecks,
-        rows: RowPair,
-        totals: Sequence[int],
-    ) -> None:
+    def every(self, flags: Callable[[Counted], Ext], rows: RowPair, totals: Sequence[int]) -> None:
         """A row is counted; on the batch's last row each count is its total."""
-        unsteady = couplings.unsteady(channels, rows)
-
-        def flag(counted: Counted) -> Ext:
-            match counted.kind:
-                case "unsteady":
-                    return unsteady[counted.rule]
-                case "window":
-                    return rows.here[windows.violating[counted.rule]]
-                case "violating":
-                    return rows.here[channels.violating]
-                case "severe":
-                    column = channels.severe
-                case _:
-                    column = channels.start
-            assert column is not None
-            return rows.here[column]
-
         for count, expected in zip(self.shared, totals, strict=True):
             sum_ = rows.here[count.so_far]
             for at, counted in enumerate(count.counted):
-                sum_ = sum_ + flag(counted) * BASE**at
+                sum_ = sum_ + flags(counted) * BASE**at
             if count.slack is not None:
                 assert self._slack is not None
                 sum_ = sum_ + rows.public[count.slack] * rows.here[self._slack]

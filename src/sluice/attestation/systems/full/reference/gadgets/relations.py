@@ -1,4 +1,4 @@
-"""Rules about one row and the row before it: bounds, rates, balances."""
+"""Rules about one row and the row before it: bounds, ties, rates, balances."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,13 @@ from sluice.attestation.systems.full.reference.gadgets.channels import Channels
 from sluice.attestation.systems.full.reference.rows import RowPair, negated, total
 from sluice.attestation.systems.full.reference.statement import (
     REGISTER_TOP,
+    IndicatorTerm,
     RegisterTerm,
     StatedBalance,
     StatedBound,
     StatedRate,
     StatedResidual,
+    StatedTie,
     StatementDocument,
 )
 
@@ -32,7 +34,7 @@ class _Tolerance:
 
 
 class Relations:
-    """Every bound, rate and balance. A rate that no step can break has no columns."""
+    """Every bound, rate, balance and tie. A rate that no step can break has no columns."""
 
     def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
         self._bounds: list[tuple[StatedBound, Ladder]] = [
@@ -46,9 +48,12 @@ class Relations:
         self._balances: list[tuple[StatedBalance, _Tolerance]] = [
             (each, _Tolerance(each.usual, each.severe, columns)) for each in statement.balances
         ]
+        self._ties: list[tuple[StatedTie, _Tolerance]] = [
+            (each, _Tolerance(each.usual, each.severe, columns)) for each in statement.ties
+        ]
 
     def every(self, channels: Channels, rows: RowPair) -> None:
-        """A register is within its bounds, unless the row is flagged (or severe)."""
+        """A register is within its bounds, and near what ties predict, or the row is flagged."""
         for bound, ladder in self._bounds:
             if bound.severe:
                 held = channels.judged(rows)
@@ -56,6 +61,10 @@ class Relations:
                 held = channels.on_batch(rows) * negated(rows.here[channels.violating])
             above = channels.register(rows.here, bound.register) - bound.low
             rows.within(ladder, held * above)
+        for tie, tolerance in self._ties:
+            shown = channels.register(rows.here, tie.register) * tie.weight
+            predicted = _sum(tie.terms, channels, rows.here) + tie.constant
+            tolerance.hold(rows, channels.judged(rows) * (shown - predicted))
 
     def following(self, channels: Channels, rows: RowPair) -> None:
         """Where a row follows in the same segment, step and residual are within tolerance."""
@@ -72,15 +81,18 @@ class Relations:
 def residual_of(rule: StatedResidual, channels: Channels, rows: RowPair) -> Ext:
     """Return what a level moved, less what its terms and its constant say."""
     risen = channels.register(rows.here, rule.level) - channels.register(rows.before, rule.level)
-    flow = _flow(rule, channels, rows.here)
+    flow = _sum(rule.terms, channels, rows.here)
     if rule.averaged:
-        flow = flow + _flow(rule, channels, rows.before)
+        flow = flow + _sum(rule.terms, channels, rows.before)
     return risen * rule.weight - flow - rule.constant
 
 
-def _flow(rule: StatedResidual, channels: Channels, cells: Sequence[Ext]) -> Ext:
+def _sum(
+    terms: Sequence[RegisterTerm | IndicatorTerm], channels: Channels, cells: Sequence[Ext]
+) -> Ext:
+    """Return the weighted registers and indicators of a row."""
     flow = Ext(0)
-    for term in rule.terms:
+    for term in terms:
         if isinstance(term, RegisterTerm):
             read = term.register
             flow = flow + channels.register(cells, read.register) * read.weight
