@@ -18,6 +18,13 @@ SPAN = 99  # bytes that one change moves or overwrites, at most
 
 def changed_bytes(rng: np.random.Generator, proof: bytes, other: bytes) -> tuple[str, bytes]:
     """Return what was done to the bytes of a proof, and the result; `other` is a second proof."""
+    while True:
+        kind, changed = _changed(rng, proof, other)
+        if changed not in (proof, other):
+            return kind, changed
+
+
+def _changed(rng: np.random.Generator, proof: bytes, other: bytes) -> tuple[str, bytes]:
     length = int(rng.integers(1, SPAN + 1))
     at = int(rng.integers(0, len(proof) - length))
     before, span, after = proof[:at], proof[at : at + length], proof[at + length :]

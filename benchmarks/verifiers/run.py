@@ -41,9 +41,9 @@ are drawn from named random streams.
 - Both compute the same identity of {same:,} of {circuits:,} circuits of random plants and rules.
   The identity contains the value of all constraints at a random point.
 - Both accept {valid:,} of {proofs:,} valid proofs of random circuits.
-- Both refuse {refused:,} of {changed:,} changed proofs or claims, and accept {accepted:,}: there
-  the change has no effect, as for a budget above what there is to count. They name the same step
-  for {steps:,} of the refused ones.
+- Both refuse {refused:,} of {changed:,} changed proofs or claims, and accept {accepted:,}. (A
+  budget above what there is to count has no effect: only claims with such a change may be
+  accepted.) They name the same step for {steps:,} of the refused ones.
 - The second verifier takes {median:.1f} s for a valid proof (median; {least:.1f} to {most:.1f}),
   and the core {core:.0f} ms, with the circuit. Other work ran on the machine.
 

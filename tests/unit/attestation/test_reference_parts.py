@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sluice.attestation.systems.full.derivation import VERSION
 from sluice.attestation.systems.full.reference import public as publics
 from sluice.attestation.systems.full.reference.again import verify_again
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
@@ -158,6 +159,7 @@ def test_leaves_are_opened_together_with_as_few_nodes_as_possible() -> None:
         (b"\x02", lambda reader: reader.option(reader.number), "neither there nor absent"),
         (b"\x05\x01", lambda reader: reader.items(reader.number), "longer than the rest"),
         (b"\xff" * 8, _Reader.element, "not below the order"),
+        (b"\x02" + bytes(8) + b"\xff" * 8, _Reader.row, "not below the order"),
         (ORDER.to_bytes(8, "little"), _Reader.element, "not below the order"),
         (b"\x02" + bytes(64), _Reader.root, "not one hash"),
         (b"\x00", _Reader.root, "not one hash"),
@@ -170,7 +172,18 @@ def test_there_is_one_encoding(data: bytes, read: Callable[[_Reader], object], w
     assert caught.value.step == "5.7"
 
 
+def test_what_is_encoded_is_read() -> None:
+    reader = _Reader(b"\x01\x05\x00\x01\x80\x01")
+    assert reader.items(reader.number) == (5,)
+    assert (reader.option(reader.number), reader.option(reader.number)) == (None, 128)
+    reader.end()
+    assert _Reader((ORDER - 1).to_bytes(8, "little")).element() == ORDER - 1
+    assert _Reader(b"\xff" * 9 + b"\x01").number() == (1 << 64) - 1
+
+
 def test_a_proof_that_is_too_long_is_not_read() -> None:
+    with pytest.raises(VerificationError, match="it ends early"):
+        read_proof(b"\x01\x00\x00", largest=3)
     with pytest.raises(VerificationError, match="none of this circuit has more than 3"):
         read_proof(bytes(4), largest=3)
 
@@ -205,10 +218,28 @@ def changed(path: str, value: object) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 
+NARROW = {"level": 0, "weight": 0, "terms": [], "averaged": False, "constant": (1 << 62) - 1}
+
+
+def test_what_a_circuit_can_just_state() -> None:
+    ReferenceCircuit(changed("balances.0.residual", NARROW))
+    usual = json.loads(STATEMENT)["balances"][0]["usual"]
+    ReferenceCircuit(changed("balances.0.severe", usual))
+    document = json.loads(STATEMENT)
+    document["registers"][0] = {"low": 8, "high": 8}
+    document["lanes"] = [
+        [{"source": {kind: at}, "weight": 1}]
+        for kind, channels in (("register", "registers"), ("actuator", "actuators"))
+        for at in range(len(document[channels]))
+    ]
+    ReferenceCircuit(json.dumps(document).encode())
+
+
 @pytest.mark.parametrize(
     ("path", "value", "why"),
     [
-        ("version", 2, "version"),
+        ("version", 3, "version"),
+        ("version", 3 - VERSION, f"not {VERSION}"),
         ("version", "1", "version"),
         ("registers.0.low", -1, "registers.0.low"),
         ("registers.0.high", 1 << 16, "registers.0.high"),
@@ -220,11 +251,12 @@ def changed(path: str, value: object) -> bytes:
         ("balances.0.usual", 0, "usual"),
         ("couplings.0.settle", 1 << 17, "settle"),
         ("registers.0", {"low": 9, "high": 8}, "a lower limit is above"),
-        ("actuators.0.legal", [9], "a legal code has no index"),
+        ("actuators.0.legal", [4], "a legal code has no index"),
         ("rates.0.usual", lambda _: 1 << 40, "a severe limit is below"),
         ("balances.0.severe", 1, "a severe limit is below"),
         ("balances.0.residual.weight", 1 << 47, "could wrap round"),
         ("windows.0.residual.constant", -(1 << 61), "could wrap round"),
+        ("balances.0.residual", NARROW | {"constant": 1 << 62}, "could wrap round"),
         ("rates.0.register", 99, "a register that is not there"),
         ("balances.0.residual.level", 99, "a register that is not there"),
         ("couplings.0.flow", 99, "a register that is not there"),
@@ -264,6 +296,16 @@ def test_a_lane_must_not_overflow_the_field() -> None:
         ReferenceCircuit(json.dumps(document).encode())
 
 
+def test_a_statement_has_the_rules_of_its_version() -> None:
+    document = json.loads(STATEMENT)
+    if VERSION == 1:
+        document["ties"] = []
+    else:
+        del document["ties"]
+    with pytest.raises(SettingError, match="the rules of another version"):
+        ReferenceCircuit(json.dumps(document).encode())
+
+
 def test_a_name_that_stands_twice_is_refused() -> None:
     twice = STATEMENT.replace('"jumps":', '"jumps":true,"jumps":', 1).encode()
     with pytest.raises(SettingError, match="a name stands twice"):
@@ -292,6 +334,9 @@ def test_rows_and_budgets_that_fit_no_trace_are_refused(
     with pytest.raises(VerificationError, match=why) as caught:
         publics.public_of(circuit, rows, BudgetList(**found))
     assert caught.value.step == "5.7"
+    just = BudgetList(violating=1, severe=0, segments=1, unsteady=[7, 7], windows=[1, 1, 1])
+    assert publics.public_of(circuit, 7, just).rows == 7  # one row for each bit of slack
+    assert publics.public_of(circuit, 131_072, just).height == 131_072
 
 
 def test_a_budget_is_not_more_than_there_is_to_count() -> None:
@@ -333,7 +378,7 @@ def test_the_identity_is_the_circuits() -> None:
     """Another policy, other rules, another limit or other parameters are another circuit."""
     system, wiring = Full(), Wiring()
     circuit = system.circuit(rules_of(wiring), policy_of(wiring), rows_max=100)
-    claim = ProofClaim(commitment=bytes(32), rows=80, context=bytes(32), proof=b"")
+    claim = ProofClaim(commitment=bytes(32), rows=100, context=bytes(32), proof=b"")
     with pytest.raises(VerificationError, match="it ends early"):  # so the identity is right
         verify_again(circuit, claim)
     other = system.circuit(rules_of(wiring), policy_of(wiring), rows_max=101)
@@ -347,6 +392,8 @@ def test_the_identity_is_the_circuits() -> None:
     long = ProofClaim(commitment=bytes(32), rows=101, context=bytes(32), proof=b"")
     with pytest.raises(VerificationError, match="does not take 101 rows"):
         verify_again(circuit, long)
+    with pytest.raises(VerificationError, match="a context has 31 bytes"):
+        verify_again(circuit, replace(claim, context=bytes(31)))
     unsafe = Unsafe(reveal_rows=True).circuit(rules_of(wiring), policy_of(wiring), rows_max=100)
     with pytest.raises(SettingError, match="proofs of the system 'full'"):
         verify_again(unsafe, claim)

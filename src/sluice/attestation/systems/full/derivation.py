@@ -27,7 +27,7 @@ from sluice.invariants import (
     largest_residual,
 )
 
-__all__ = ["Deriving", "Json", "couplings_of", "windows_of"]
+__all__ = ["VERSION", "Deriving", "Json", "couplings_of", "windows_of"]
 
 VERSION = 1
 

@@ -38,8 +38,10 @@ def verify_again(circuit: Circuit, claim: ProofClaim) -> None:
     )
     if identity.hex() != circuit.identity:
         raise VerificationError("5.6", "rules and policy do not lead to the circuit's identity")
-    if claim.rows > circuit.rows_max or len(claim.context) != len(identity):
+    if claim.rows > circuit.rows_max:
         raise VerificationError("5.7", f"the circuit does not take {claim.rows:,} rows")
+    if len(claim.context) != len(identity):
+        raise VerificationError("5.7", f"a context has {len(claim.context)} bytes, not 32")
     verify_claim(
         reference,
         ReferenceClaim(

@@ -84,38 +84,38 @@ class Last:
 
 @dataclass(slots=True, kw_only=True)
 class ColumnPlan:
-    """Hands out columns, one after the other."""
+    """Gives out columns, one after the other."""
 
     width: int = 0
     digits: list[Digit] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
 
     def cell(self) -> Column:
-        """Hand out a column for any element."""
+        """Give out a column for any element."""
         self.width += 1
         return self.width - 1
 
     def cells(self, count: int) -> list[Column]:
-        """Hand out several."""
+        """Give out several."""
         return [self.cell() for _ in range(count)]
 
     def digit(self, radix: int, weight: int = 1) -> Digit:
-        """Hand out a column for a digit."""
+        """Give out a column for a digit."""
         self.digits.append(Digit(column=self.cell(), weight=weight, radix=radix))
         return self.digits[-1]
 
     def flag(self) -> Column:
-        """Hand out a column for zero or one."""
+        """Give out a column for zero or one."""
         return self.digit(2).column
 
     def ladder(self, reach: int, beyond: int = 0) -> Ladder:
-        """Hand out digits for 0 to `reach`, and for `beyond` more on a flagged row."""
+        """Give out digits for 0 to `reach`, and for `beyond` more on a flagged row."""
         base = tuple(self.digit(radix, weight) for weight, radix in _shape(0, reach))
         extra = tuple(self.digit(radix, weight) for weight, radix in _shape(reach, beyond))
         return Ladder(base=base, extra=extra)
 
     def spread(self, count: int) -> list[Column]:
-        """Hand out digits of the largest radix whose weights differ from row to row."""
+        """Give out digits of the largest radix whose weights differ from row to row."""
         return [self.digit(RADIX).column for _ in range(count)]
 
     def schedule(self, schedule: Schedule) -> int:

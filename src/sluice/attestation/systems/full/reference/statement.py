@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from sluice.attestation.systems.full.derivation import VERSION
 from sluice.attestation.systems.full.reference.hashes import blake3
 from sluice.errors import SettingError
 
@@ -40,6 +41,8 @@ __all__ = [
     "read_statement",
 ]
 
+SECOND = {"ties", "switches", "spectra"}
+"""The rules that a statement has from version 2 on."""
 REGISTER_TOP = (1 << 16) - 1
 LARGEST_RESIDUAL = 1 << 62
 """Half the order of the field or less, so that no residual wraps round into tolerance."""
@@ -320,7 +323,11 @@ def read_statement(content: bytes) -> StatementDocument:
         statement = _STATEMENTS.validate_json(content)
     except ValidationError as error:
         raise SettingError(f"the statement cannot be read: {_first(error)}") from None
-    _demand_single_names(content)
+    names = _names(content)
+    if statement.version != VERSION:
+        raise SettingError(f"the statement has version {statement.version}, not {VERSION}")
+    if names & SECOND != (SECOND if statement.version > 1 else set()):
+        raise SettingError("the statement cannot be read: it has the rules of another version")
     return statement
 
 
@@ -337,8 +344,8 @@ def _first(error: ValidationError) -> str:
     return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"
 
 
-def _demand_single_names(content: bytes) -> None:
-    """Refuse a name that stands twice in an object: readers would disagree about its value."""
+def _names(content: bytes) -> set[str]:
+    """Return the names of a document; refuse a name that stands twice in an object."""
 
     def single(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
@@ -346,4 +353,4 @@ def _demand_single_names(content: bytes) -> None:
             raise SettingError("the statement cannot be read: a name stands twice in an object")
         return found
 
-    json.loads(content, object_pairs_hook=single)
+    return set(json.loads(content, object_pairs_hook=single))
