@@ -22,6 +22,7 @@ from benchmarks.verifiers.compare import (
     vectors,
 )
 from sluice import _attest
+from sluice.attestation.systems.full.derivation import VERSION
 from sluice.attestation.systems.full.reference import fri as openings
 from sluice.attestation.systems.full.reference import verify as verifying
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
@@ -38,6 +39,8 @@ from sluice.attestation.systems.full.reference.gadgets.couplings import Coupling
 from sluice.attestation.systems.full.reference.gadgets.digest import Digest
 from sluice.attestation.systems.full.reference.gadgets.liveness import Levels
 from sluice.attestation.systems.full.reference.gadgets.relations import Relations
+from sluice.attestation.systems.full.reference.gadgets.spectra import Spectra
+from sluice.attestation.systems.full.reference.gadgets.switches import SwitchBands
 from sluice.attestation.systems.full.reference.gadgets.windows import WindowChecks
 from sluice.attestation.systems.full.reference.public import Public, public_of
 from sluice.attestation.systems.full.reference.rows import Frame
@@ -48,7 +51,7 @@ from sluice.errors import VerificationError
 from sluice.seeding import stream
 
 EVERY_GADGET = "every gadget"
-CHECKS = [
+CHECKS: list[tuple[type, str]] = [
     (Channels, "first"),
     (Channels, "every"),
     (Couplings, "first"),
@@ -69,6 +72,15 @@ CHECKS = [
     (Digest, "every"),
     (Frame, "member"),
 ]
+
+
+if VERSION > 1:  # the vectors have ties, switch bands and spectra
+    CHECKS += [
+        (Spectra, "first"),
+        (Spectra, "following"),
+        (Spectra, "every"),
+        (SwitchBands, "following"),
+    ]
 
 
 @cache
@@ -168,7 +180,7 @@ def test_a_changed_value_breaks_the_constraints(monkeypatch: pytest.MonkeyPatch)
     )
 
 
-@pytest.mark.parametrize("name", ["violating", "severe", "segments", "unsteady", "windows"])
+@pytest.mark.parametrize("name", json.loads(proven_vector(EVERY_GADGET).claim.budgets))
 def test_a_count_must_end_at_its_budget(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if the transcript did not contain the budgets, the constraints would."""
     claim = proven().claim

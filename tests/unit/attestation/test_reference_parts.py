@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from sluice.admission.policy import PaperPolicy
 from sluice.attestation.systems.full.derivation import VERSION
 from sluice.attestation.systems.full.reference import public as publics
+from sluice.attestation.systems.full.reference import statement as statements
 from sluice.attestation.systems.full.reference.again import verify_again
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.columns import (
@@ -29,7 +32,7 @@ from sluice.attestation.systems.full.reference.fri import fold_schedule
 from sluice.attestation.systems.full.reference.gadgets.digest import BEGINNING, ENDING, PARTIAL
 from sluice.attestation.systems.full.reference.hashes import blake3, blake3_stream, keccak256
 from sluice.attestation.systems.full.reference.merkle import leaf_hash, verify_openings
-from sluice.attestation.systems.full.reference.parameters import NAMED
+from sluice.attestation.systems.full.reference.parameters import BASE, NAMED
 from sluice.attestation.systems.full.reference.statement import BudgetList
 from sluice.attestation.systems.full.system import Full
 from sluice.attestation.systems.system import ProofClaim
@@ -207,9 +210,9 @@ def test_fixed_columns_are_opened_on_both_rows(before: bytes, after: bytes, why:
         read_proof(fixed_columns(before, after), largest=1_000)
 
 
-def changed(path: str, value: object) -> bytes:
+def changed(path: str, value: object, document: Any = None) -> bytes:
     """The statement with another value at a path, or with a function of the old one."""
-    document = json.loads(STATEMENT)
+    document = document or json.loads(STATEMENT)
     *folders, last = [int(part) if part.isdigit() else part for part in path.split(".")]
     node: Any = document
     for part in folders:
@@ -306,6 +309,107 @@ def test_a_statement_has_the_rules_of_its_version() -> None:
         ReferenceCircuit(json.dumps(document).encode())
 
 
+SECOND_EDITION = {
+    "ties": [
+        {"register": 0, "weight": 3, "terms": [{"register": {"register": 1, "weight": -2}}],
+         "constant": 5, "usual": 7, "severe": 9}
+    ],
+    "switches": [
+        {"actuator": 0, "codes": [1, 2], "register": 0, "before": True, "on": [10, 52],
+         "off": [65_535, 65_584]}
+    ],
+    "spectra": [
+        {"register": 0, "rows": 8, "offset": 3, "first": [0, 112], "second": [5, 124]},
+        {"register": 1, "rows": 8, "offset": 0, "first": [0, 700], "second": [5, 124]},
+    ],
+}  # fmt: skip
+
+
+def second_edition(path: str = "", value: object = None) -> bytes:
+    """A statement of version 2, with another value at a path."""
+    document = json.loads(STATEMENT) | deepcopy(SECOND_EDITION) | {"version": 2}
+    return changed(path, value, document) if path else json.dumps(document).encode()
+
+
+@pytest.fixture
+def version_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "VERSION", 2)
+
+
+@pytest.mark.usefixtures("version_two")
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        ("ties.0.usual", 10, "a severe limit is below"),
+        ("ties.0.register", 99, "a register that is not there"),
+        ("ties.0.terms.0.register.register", 99, "a register that is not there"),
+        ("ties.0.constant", (1 << 62) - 5 * 65_535, "the residual of a tie could wrap"),
+        ("ties.0.weight", 1 << 47, "the residual of a tie could wrap"),
+        ("switches.0.register", 99, "a register that is not there"),
+        ("switches.0.codes", [9], "a code that is not there"),
+        ("switches.0.codes", [], "no code counts as on"),
+        ("switches.0.codes", [1, 1], "one stands twice"),
+        ("switches.0.on", [10, 53], "no width that digits can share"),
+        ("switches.0.on", [10, 45], "no width that digits can share"),
+        ("switches.0.off", [65_536, 65_578], "no width that digits can share"),
+        ("switches.0.off", [0, 65_548], "no width that digits can share"),
+        ("spectra.0.register", 99, "a register that is not there"),
+        ("spectra.0.offset", 8, "a block begins after its own length"),
+        ("spectra.0.rows", 2, "spectra.0.rows"),
+        ("spectra.0.first", [0, 105], "no width that digits can share"),
+        ("spectra.0.second", [0, 113], "no width that digits can share"),
+        ("spectra.0.first", [0, 7 << 60], "no width that digits can share"),
+        ("spectra.0.first", [1 << 62, (1 << 62) + 112], "no width that digits can share"),
+    ],
+)
+def test_a_second_edition_that_a_circuit_cannot_state_is_refused(
+    path: str, value: object, why: str
+) -> None:
+    ReferenceCircuit(second_edition())
+    with pytest.raises(SettingError, match=why):
+        ReferenceCircuit(second_edition(path, value))
+
+
+@pytest.mark.usefixtures("version_two")
+def test_a_tie_can_almost_reach_half_the_field() -> None:
+    ReferenceCircuit(second_edition("ties.0.constant", (1 << 62) - 1 - 5 * 65_535))
+
+
+@pytest.mark.usefixtures("version_two")
+@pytest.mark.parametrize(
+    ("rows", "offset", "given", "allowed"),
+    [(64, 3, 5, 5 + 1), (64, 3, 99, 7 + 1), (64, 0, 99, 8), (3, 3, 9, 0 + 1), (2, 3, 9, 0),
+     (64, 1, 2, 2 + 1)],
+)  # fmt: skip
+def test_blocks_are_counted_with_the_rows_before_them(
+    rows: int, offset: int, given: int, allowed: int
+) -> None:
+    document = json.loads(second_edition()) | {"couplings": [], "windows": []}
+    document["spectra"][0]["offset"] = offset
+    document["spectra"] = document["spectra"][:1]
+    circuit = ReferenceCircuit(json.dumps(document).encode())
+    budgets = BudgetList(
+        violating=0, severe=0, segments=1, unsteady=[], windows=[], switches=[0], blocks=[given]
+    )
+    public = publics.public_of(circuit, rows, budgets)
+    assert public.totals == [allowed * BASE**2]  # after violating rows and switches
+    with pytest.raises(VerificationError, match="one budget for each rule"):
+        publics.public_of(circuit, rows, replace(budgets, switches=[]))
+
+
+@pytest.mark.usefixtures("version_two")
+def test_spectra_whose_blocks_end_on_different_rows_share_digits() -> None:
+    apart, together = (
+        ReferenceCircuit(second_edition("spectra.1.offset", offset)) for offset in (0, 3)
+    )
+    # first sums: 3 or 4 digits, second sums: 3; and a flag
+    assert together.columns.width - apart.columns.width == 1 + 3 + 3
+
+
+def own_budgets() -> dict[str, Any]:
+    return {} if VERSION == 1 else {"switches": [], "blocks": []}
+
+
 def test_a_name_that_stands_twice_is_refused() -> None:
     twice = STATEMENT.replace('"jumps":', '"jumps":true,"jumps":', 1).encode()
     with pytest.raises(SettingError, match="a name stands twice"):
@@ -349,9 +453,20 @@ def test_a_budget_is_not_more_than_there_is_to_count() -> None:
     assert publics.public_of(circuit, 64, less) != publics.public_of(circuit, 64, most)
 
 
+def test_the_fewest_rows_are_two_and_severe_rows_are_violating() -> None:
+    document = json.loads(STATEMENT) | {"severe": True}
+    circuit = ReferenceCircuit(json.dumps(document).encode())
+    parts = {"segments": 1, "unsteady": [0, 0], "windows": [0, 0, 0], **own_budgets()}
+    public = publics.public_of(circuit, 2, BudgetList(violating=1, severe=9, **parts))
+    assert public.totals[0] == 1 + BASE  # one violating row, and so at most one severe row
+    assert public.height == 256
+
+
 def test_a_commitment_is_canonical() -> None:
     circuit = ReferenceCircuit(STATEMENT.encode())
-    for commitment in (b"\xff" * 32, bytes(31), bytes(33)):
+    order = ORDER.to_bytes(8, "little")
+    publics.digest_of(circuit, (ORDER - 1).to_bytes(8, "little") * 4, 80)
+    for commitment in (b"\xff" * 32, bytes(24) + order, order * 4, bytes(31), bytes(33)):
         with pytest.raises(VerificationError, match="the commitment is not canonical"):
             publics.digest_of(circuit, commitment, 80)
     digests = {tuple(publics.digest_of(circuit, bytes(32), rows)) for rows in (80, 81)}
@@ -394,6 +509,8 @@ def test_the_identity_is_the_circuits() -> None:
         verify_again(circuit, long)
     with pytest.raises(VerificationError, match="a context has 31 bytes"):
         verify_again(circuit, replace(claim, context=bytes(31)))
+    with pytest.raises(SettingError, match="proofs of the system 'full'"):
+        verify_again(replace(circuit, policy=PaperPolicy()), claim)
     unsafe = Unsafe(reveal_rows=True).circuit(rules_of(wiring), policy_of(wiring), rows_max=100)
     with pytest.raises(SettingError, match="proofs of the system 'full'"):
         verify_again(unsafe, claim)
