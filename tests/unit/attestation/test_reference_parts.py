@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from sluice.admission.policy import PaperPolicy
-from sluice.attestation.systems.full.derivation import VERSION
 from sluice.attestation.systems.full.reference import public as publics
-from sluice.attestation.systems.full.reference import statement as statements
 from sluice.attestation.systems.full.reference.again import verify_again
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.columns import (
@@ -89,6 +87,9 @@ def test_keccak_gives_the_published_hash() -> None:
 def test_round_constants_come_from_the_published_generator() -> None:
     assert (len(BEGINNING), len(PARTIAL), len(ENDING)) == (4, 22, 4)
     assert BEGINNING[0][:2] == [0x13DCF33ABA214F46, 0x30B3B654A1DA6D83]
+
+
+OWN: dict[str, list[int]] = {"switches": [], "blocks": []}  # budgets of rules that are not there
 
 
 def test_a_ladder_reaches_every_integer_and_no_other() -> None:
@@ -241,8 +242,8 @@ def test_what_a_circuit_can_just_state() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "why"),
     [
+        ("version", 1, "version"),
         ("version", 3, "version"),
-        ("version", 3 - VERSION, f"not {VERSION}"),
         ("version", "1", "version"),
         ("registers.0.low", -1, "registers.0.low"),
         ("registers.0.high", 1 << 16, "registers.0.high"),
@@ -299,17 +300,8 @@ def test_a_lane_must_not_overflow_the_field() -> None:
         ReferenceCircuit(json.dumps(document).encode())
 
 
-def test_a_statement_has_the_rules_of_its_version() -> None:
-    document = json.loads(STATEMENT)
-    if VERSION == 1:
-        document["ties"] = []
-    else:
-        del document["ties"]
-    with pytest.raises(SettingError, match="the rules of another version"):
-        ReferenceCircuit(json.dumps(document).encode())
-
-
-SECOND_EDITION = {
+OWN_LIMITS = {
+    "idle": [{"actuator": 1, "code": 1}],
     "ties": [
         {"register": 0, "weight": 3, "terms": [{"register": {"register": 1, "weight": -2}}],
          "constant": 5, "usual": 7, "severe": 9}
@@ -325,21 +317,17 @@ SECOND_EDITION = {
 }  # fmt: skip
 
 
-def second_edition(path: str = "", value: object = None) -> bytes:
-    """A statement of version 2, with another value at a path."""
-    document = json.loads(STATEMENT) | deepcopy(SECOND_EDITION) | {"version": 2}
+def own_limits(path: str = "", value: object = None) -> bytes:
+    """A statement with ties, switch bands and spectra, with another value at a path."""
+    document = json.loads(STATEMENT) | deepcopy(OWN_LIMITS)
     return changed(path, value, document) if path else json.dumps(document).encode()
 
 
-@pytest.fixture
-def version_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statements, "VERSION", 2)
-
-
-@pytest.mark.usefixtures("version_two")
 @pytest.mark.parametrize(
     ("path", "value", "why"),
     [
+        ("idle.0.actuator", 99, "an idle actuator has no such code"),
+        ("idle.0.code", 2, "an idle actuator has no such code"),
         ("ties.0.usual", 10, "a severe limit is below"),
         ("ties.0.register", 99, "a register that is not there"),
         ("ties.0.terms.0.register.register", 99, "a register that is not there"),
@@ -362,20 +350,18 @@ def version_two(monkeypatch: pytest.MonkeyPatch) -> None:
         ("spectra.0.first", [1 << 62, (1 << 62) + 112], "no width that digits can share"),
     ],
 )
-def test_a_second_edition_that_a_circuit_cannot_state_is_refused(
+def test_own_limits_that_a_circuit_cannot_state_is_refused(
     path: str, value: object, why: str
 ) -> None:
-    ReferenceCircuit(second_edition())
+    ReferenceCircuit(own_limits())
     with pytest.raises(SettingError, match=why):
-        ReferenceCircuit(second_edition(path, value))
+        ReferenceCircuit(own_limits(path, value))
 
 
-@pytest.mark.usefixtures("version_two")
 def test_a_tie_can_almost_reach_half_the_field() -> None:
-    ReferenceCircuit(second_edition("ties.0.constant", (1 << 62) - 1 - 5 * 65_535))
+    ReferenceCircuit(own_limits("ties.0.constant", (1 << 62) - 1 - 5 * 65_535))
 
 
-@pytest.mark.usefixtures("version_two")
 @pytest.mark.parametrize(
     ("rows", "offset", "given", "allowed"),
     [(64, 3, 5, 5 + 1), (64, 3, 99, 7 + 1), (64, 0, 99, 8), (3, 3, 9, 0 + 1), (2, 3, 9, 0),
@@ -384,7 +370,7 @@ def test_a_tie_can_almost_reach_half_the_field() -> None:
 def test_blocks_are_counted_with_the_rows_before_them(
     rows: int, offset: int, given: int, allowed: int
 ) -> None:
-    document = json.loads(second_edition()) | {"couplings": [], "windows": []}
+    document = json.loads(own_limits()) | {"couplings": [], "windows": []}
     document["spectra"][0]["offset"] = offset
     document["spectra"] = document["spectra"][:1]
     circuit = ReferenceCircuit(json.dumps(document).encode())
@@ -397,17 +383,12 @@ def test_blocks_are_counted_with_the_rows_before_them(
         publics.public_of(circuit, rows, replace(budgets, switches=[]))
 
 
-@pytest.mark.usefixtures("version_two")
 def test_spectra_whose_blocks_end_on_different_rows_share_digits() -> None:
     apart, together = (
-        ReferenceCircuit(second_edition("spectra.1.offset", offset)) for offset in (0, 3)
+        ReferenceCircuit(own_limits("spectra.1.offset", offset)) for offset in (0, 3)
     )
     # first sums: 3 or 4 digits, second sums: 3; and a flag
     assert together.columns.width - apart.columns.width == 1 + 3 + 3
-
-
-def own_budgets() -> dict[str, Any]:
-    return {} if VERSION == 1 else {"switches": [], "blocks": []}
 
 
 def test_a_name_that_stands_twice_is_refused() -> None:
@@ -433,30 +414,34 @@ def test_rows_and_budgets_that_fit_no_trace_are_refused(
     document = json.loads(statement)
     document["lanes"].append([{"source": "start", "weight": 1}])
     circuit = ReferenceCircuit(json.dumps(document).encode())
-    found: dict[str, Any] = {"violating": 1, "severe": 0, "segments": 1}
+    found: dict[str, Any] = {"violating": 1, "severe": 0, "segments": 1, **OWN}
     found |= {"unsteady": [1, 1], "windows": [1, 1, 1]} | budgets
     with pytest.raises(VerificationError, match=why) as caught:
         publics.public_of(circuit, rows, BudgetList(**found))
     assert caught.value.step == "5.7"
-    just = BudgetList(violating=1, severe=0, segments=1, unsteady=[7, 7], windows=[1, 1, 1])
+    just = BudgetList(violating=1, severe=0, segments=1, unsteady=[7, 7], windows=[1, 1, 1], **OWN)
     assert publics.public_of(circuit, 7, just).rows == 7  # one row for each bit of slack
     assert publics.public_of(circuit, 131_072, just).height == 131_072
 
 
 def test_a_budget_is_not_more_than_there_is_to_count() -> None:
     circuit = ReferenceCircuit(STATEMENT.encode())
-    many = BudgetList(violating=99, severe=9, segments=9, unsteady=[99, 99], windows=[99, 99, 99])
+    many = BudgetList(
+        violating=99, severe=9, segments=9, unsteady=[99, 99], windows=[99, 99, 99], **OWN
+    )
     anchors = [30, 14, 17]  # of windows of 4, 8 and 7 rows that end on one of 64 rows
-    most = BudgetList(violating=64, severe=9, segments=9, unsteady=[64, 64], windows=anchors)
+    most = BudgetList(violating=64, severe=9, segments=9, unsteady=[64, 64], windows=anchors, **OWN)
     assert publics.public_of(circuit, 64, many) == publics.public_of(circuit, 64, most)
-    less = BudgetList(violating=64, severe=9, segments=9, unsteady=[64, 64], windows=[29, 14, 17])
+    less = BudgetList(
+        violating=64, severe=9, segments=9, unsteady=[64, 64], windows=[29, 14, 17], **OWN
+    )
     assert publics.public_of(circuit, 64, less) != publics.public_of(circuit, 64, most)
 
 
 def test_the_fewest_rows_are_two_and_severe_rows_are_violating() -> None:
     document = json.loads(STATEMENT) | {"severe": True}
     circuit = ReferenceCircuit(json.dumps(document).encode())
-    parts = {"segments": 1, "unsteady": [0, 0], "windows": [0, 0, 0], **own_budgets()}
+    parts = {"segments": 1, "unsteady": [0, 0], "windows": [0, 0, 0], **OWN}
     public = publics.public_of(circuit, 2, BudgetList(violating=1, severe=9, **parts))
     assert public.totals[0] == 1 + BASE  # one violating row, and so at most one severe row
     assert public.height == 256
@@ -476,7 +461,9 @@ def test_a_commitment_is_canonical() -> None:
 def test_public_columns_are_polynomials_through_their_values() -> None:
     """At a row of the trace, a column has its value there; close by, it is something else."""
     circuit = ReferenceCircuit(STATEMENT.encode())
-    budgets = BudgetList(violating=1, severe=0, segments=1, unsteady=[5, 3], windows=[0, 0, 2])
+    budgets = BudgetList(
+        violating=1, severe=0, segments=1, unsteady=[5, 3], windows=[0, 0, 2], **OWN
+    )
     public = publics.public_of(circuit, 80, budgets)
     point = Ext(3, 5, 9)
     found = publics.columns_at(circuit, public, point)

@@ -46,6 +46,10 @@ def _objections(statement: StatementDocument) -> Iterator[str]:
         yield "a severe limit is below the usual one"
     if any(code >= each.codes for each in statement.actuators for code in each.legal):
         yield "a legal code has no index"
+    for idle in statement.idle:
+        known = statement.actuators[idle.actuator : idle.actuator + 1]
+        if not known or idle.code >= known[0].codes:
+            yield "an idle actuator has no such code"
     yield from _wrong_reads(statement)
     yield from _wrong_lanes(statement)
     yield from _wrong_couplings(statement)

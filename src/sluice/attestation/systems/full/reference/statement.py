@@ -5,12 +5,11 @@ strictly. `soundness` says which statements a circuit cannot state.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from sluice.attestation.systems.full.derivation import VERSION
 from sluice.attestation.systems.full.reference.hashes import blake3
 from sluice.errors import SettingError
 
@@ -28,6 +27,7 @@ __all__ = [
     "StatedBound",
     "StatedCoupling",
     "StatedFlows",
+    "StatedIdle",
     "StatedLiveness",
     "StatedRate",
     "StatedRegister",
@@ -41,8 +41,6 @@ __all__ = [
     "read_statement",
 ]
 
-SECOND = {"ties", "switches", "spectra"}
-"""The rules that a statement has from version 2 on."""
 REGISTER_TOP = (1 << 16) - 1
 LARGEST_RESIDUAL = 1 << 62
 """Half the order of the field or less, so that no residual wraps round into tolerance."""
@@ -213,6 +211,14 @@ class StatedLiveness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatedIdle:
+    """An actuator that shows one code; another one is violating."""
+
+    actuator: Index
+    code: Index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatedTie:
     """A register times its weight, less the terms of the same row and the constant."""
 
@@ -253,7 +259,7 @@ class StatementDocument:
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="forbid")
 
-    version: Literal[1, 2]
+    version: Literal[2]
     encoding: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")]
     registers: list[StatedRegister]
     actuators: list[StatedActuator]
@@ -266,9 +272,10 @@ class StatementDocument:
     balances: list[StatedBalance]
     windows: list[StatedWindow]
     liveness: list[StatedLiveness]
-    ties: list[StatedTie] = field(default_factory=list)
-    switches: list[StatedSwitchBand] = field(default_factory=list)
-    spectra: list[StatedSpectrum] = field(default_factory=list)
+    idle: list[StatedIdle]
+    ties: list[StatedTie]
+    switches: list[StatedSwitchBand]
+    spectra: list[StatedSpectrum]
 
     def packing(self) -> bytes:
         """Hash which channels a commitment is to, how they are encoded and how packed."""
@@ -309,8 +316,8 @@ class BudgetList:
     segments: Number
     unsteady: list[Number]
     windows: list[Number]
-    switches: list[Number] = field(default_factory=list)
-    blocks: list[Number] = field(default_factory=list)
+    switches: list[Number]
+    blocks: list[Number]
 
 
 _STATEMENTS = TypeAdapter(StatementDocument)
@@ -323,11 +330,7 @@ def read_statement(content: bytes) -> StatementDocument:
         statement = _STATEMENTS.validate_json(content)
     except ValidationError as error:
         raise SettingError(f"the statement cannot be read: {_first(error)}") from None
-    names = _names(content)
-    if statement.version != VERSION:
-        raise SettingError(f"the statement has version {statement.version}, not {VERSION}")
-    if names & SECOND != (SECOND if statement.version > 1 else set()):
-        raise SettingError("the statement cannot be read: it has the rules of another version")
+    _demand_single_names(content)
     return statement
 
 
@@ -344,8 +347,8 @@ def _first(error: ValidationError) -> str:
     return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"
 
 
-def _names(content: bytes) -> set[str]:
-    """Return the names of a document; refuse a name that stands twice in an object."""
+def _demand_single_names(content: bytes) -> None:
+    """Refuse a name that stands twice in an object: readers would disagree about its value."""
 
     def single(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
@@ -353,4 +356,4 @@ def _names(content: bytes) -> set[str]:
             raise SettingError("the statement cannot be read: a name stands twice in an object")
         return found
 
-    return set(json.loads(content, object_pairs_hook=single))
+    json.loads(content, object_pairs_hook=single)

@@ -41,6 +41,7 @@ class Channels:
         self.violating = columns.flag()
         self.severe = columns.flag() if statement.severe else None
         self._real, self._coming = columns.schedule(Real()), columns.schedule(Coming())
+        self._idle = statement.idle
         self._illegal = [
             (at, code)
             for at, each in enumerate(statement.actuators)
@@ -95,7 +96,7 @@ class Channels:
         rows.zero(negated(rows.here[self.violating if self.start is None else self.start]))
 
     def every(self, rows: RowPair) -> None:
-        """At most one code shows; a start, an illegal code or a severe row is violating."""
+        """At most one code shows; a start, a wrong code or a severe row is violating."""
         for at, flags in enumerate(self._codes):
             if at not in self._indices:
                 known = total(rows.here[flag] for flag in flags)
@@ -103,6 +104,8 @@ class Channels:
         violating = rows.here[self.violating]
         silent = self.on_batch(rows) * negated(violating)
         rows.zero(silent * total(self.shows(rows.here, at, code) for at, code in self._illegal))
+        for idle in self._idle:
+            rows.zero(silent * (self.index(rows.here, idle.actuator) - idle.code))
         if self.start is not None:
             rows.zero(silent * rows.here[self.start])
         if self.severe is not None:
