@@ -1,5 +1,6 @@
 """Batches at the limits of a case: one register inside, one beyond, and adversarial batches."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -12,9 +13,14 @@ from sluice.invariants import (
     TOLERANCE,
     IntegerBalance,
     IntegerBound,
+    IntegerConstant,
     IntegerCoupling,
     IntegerRate,
+    IntegerSpectrum,
+    IntegerSwitchBand,
+    IntegerTie,
     anchors,
+    block_ends,
 )
 
 __all__ = ["KINDS", "draw_batch"]
@@ -44,7 +50,9 @@ def _crossing(rng: np.random.Generator, weight: int, offset: int, limit: int) ->
     return (side - offset) // (weight or 1) + int(rng.choice([-1, 0, 0, 1, 1]))
 
 
-def at_a_rules_edge(rng: np.random.Generator, case: Case, rows: Rows) -> None:
+def at_a_rules_edge(  # noqa: C901 - one case a kind
+    rng: np.random.Generator, case: Case, rows: Rows
+) -> None:
     """Move one reading to the limit of a random rule."""
     rule = case.statement.encoding.rules[rng.integers(len(case.statement.encoding.rules))]
     limit = TOLERANCE if rng.random() < 0.6 else case.budgets.severe[rule.rule.name]
@@ -68,6 +76,58 @@ def at_a_rules_edge(rng: np.random.Generator, case: Case, rows: Rows) -> None:
             _move(rng, rows, row, at, reached)
         case IntegerBalance():
             _unbalance(rng, case, rows, rule, limit)
+        case IntegerTie():
+            row = int(rng.integers(0, rows.count))
+            offset = -int(_summed(case.plant, rows, rule)[row])
+            rows.registers[row, case.plant.register(rule.channel)] = _crossing(
+                rng, rule.weight, offset, limit
+            )
+        case IntegerConstant():
+            if not rule.code:
+                edges = [rule.allowed.low - 1, rule.allowed.low, rule.allowed.high]
+                row = int(rng.integers(0, rows.count))
+                rows.registers[row, case.plant.register(rule.channel)] = rng.choice(
+                    [*edges, rule.allowed.high + 1]
+                )
+        case IntegerSwitchBand():
+            _switch_at_an_edge(rng, case, rows, rule)
+        case IntegerSpectrum():
+            _block_at_an_edge(rng, case, rows, rule)
+
+
+def _switch_at_an_edge(
+    rng: np.random.Generator, case: Case, rows: Rows, rule: IntegerSwitchBand
+) -> None:
+    """Move the reading that decides about a switch to an end of its band."""
+    on = np.isin(rows.codes[:, case.plant.actuator(rule.relation.actuator)], rule.relation.on)
+    switched_at = np.flatnonzero(on[1:] != on[:-1]) + 1
+    if not switched_at.size:
+        return
+    row = int(rng.choice(switched_at))
+    band = rule.on if on[row] else rule.off
+    edge = rng.choice([band.low - 1, band.low, band.high, band.high + 1])
+    at = case.plant.register(rule.relation.level)
+    rows.registers[row - rule.relation.before, at] = edge
+
+
+def _block_at_an_edge(
+    rng: np.random.Generator, case: Case, rows: Rows, rule: IntegerSpectrum
+) -> None:
+    """Move the last reading of a block so that one of its sums is at a limit."""
+    relation = rule.relation
+    ends = block_ends(rows.count, relation.rows, relation.offset)
+    if not ends.size:
+        return
+    end, order = int(rng.choice(ends)), int(rng.integers(1, 3))
+    at = case.plant.register(relation.channel)
+    block = rows.registers[end - relation.rows + 1 : end + 1, at]
+    limits = rule.first if order == 1 else rule.second
+    limit = int(rng.choice([limits.low, limits.high])) + int(rng.choice([-1, 0, 0, 1]))
+    rest = limit - int(np.square(np.diff(block[:-1], n=order)).sum())
+    if rest < 0:
+        return
+    expected = block[-2] if order == 1 else 2 * block[-2] - block[-3]
+    block[-1] = expected + int(rng.choice([-1, 1])) * (math.isqrt(rest) + int(rng.choice([0, 1])))
 
 
 def _move(rng: np.random.Generator, rows: Rows, row: int, at: int, reached: int) -> None:
@@ -106,16 +166,21 @@ def _unbalance(
 
 
 def _flow(plant: Plant, rows: Rows, rule: IntegerBalance) -> Ints:
-    flow = np.full(rows.count, rule.constant, np.int64)
+    flow = _summed(plant, rows, rule)
+    if rule.averaged:
+        flow[1:] += flow[:-1].copy() - rule.constant
+    return flow
+
+
+def _summed(plant: Plant, rows: Rows, rule: IntegerBalance | IntegerTie) -> Ints:
+    total = np.full(rows.count, rule.constant, np.int64)
     for term in rule.terms:
         if term.on:
-            moved = np.isin(rows.codes[:, plant.actuator(term.channel)], term.on).astype(np.int64)
+            shown = np.isin(rows.codes[:, plant.actuator(term.channel)], term.on).astype(np.int64)
         else:
-            moved = rows.registers[:, plant.register(term.channel)]
-        flow += term.weight * moved
-        if rule.averaged:
-            flow[1:] += term.weight * moved[:-1]
-    return flow
+            shown = rows.registers[:, plant.register(term.channel)]
+        total += term.weight * shown
+    return total
 
 
 def nearly_still(rng: np.random.Generator, case: Case, rows: Rows) -> None:

@@ -13,11 +13,13 @@ from sluice.invariants import (
     Budgets,
     CleanFacts,
     CleanShare,
+    Constant,
     Coupling,
     Liveness,
     Margins,
     Measurement,
     RuleSet,
+    Spectrum,
     Window,
     block_ranges,
     budgets_for,
@@ -75,6 +77,11 @@ class Case:
             for rule in self.rules.invariants
             if isinstance(rule.relation, Window)
         }
+        blocks = {
+            rule.name: rule.relation.blocks(rows)
+            for rule in self.rules.invariants
+            if isinstance(rule.relation, Spectrum)
+        }
         facts = replace(
             facts,
             segments_per_row=0.0 if "segments" in counts else facts.segments_per_row,
@@ -85,11 +92,20 @@ class Case:
                 replace(each, share=_share(counts[each.rule], rows) * spans[each.rule] / 2)
                 for each in facts.anchors
             ),
+            switches=tuple(
+                replace(each, share=_share(counts[each.rule], rows)) for each in facts.switches
+            ),
+            blocks=tuple(
+                replace(each, share=_share(counts[each.rule], blocks[each.rule]))
+                for each in facts.blocks
+            ),
         )
         margins = replace(
             margins,
             alpha=_share(counts["violating"], rows),
-            severe_rows=counts.get("severe", margins.severe_rows),
+            severe_share=(
+                _share(counts["severe"], rows) if "severe" in counts else margins.severe_share
+            ),
             segment_points=(
                 _share(counts["segments"], rows) if "segments" in counts else margins.segment_points
             ),
@@ -111,11 +127,11 @@ class Case:
 def _counts(case: Case, measured: Measurement) -> dict[str, int]:
     """Return what a batch uses of each budget that can change without a new statement."""
     assert case.rules.clean is not None
-    counted = {each.rule for each in (*case.rules.clean.envelope, *case.rules.clean.anchors)}
+    counted = {each.rule for each in case.rules.clean.envelope}
     counts = {"violating": int(measured.violating.sum())}
     for judged in measured.judged:
-        if judged.rule.name in counted:
-            used = judged.violating[judged.anchors] if judged.anchors.size else judged.envelope
+        if judged.own_budget or judged.rule.name in counted:
+            used = judged.violating if judged.own_budget else judged.envelope
             counts[judged.rule.name] = int(used.sum())
     severe = _severe(measured, case.budgets)
     if case.budgets.severe_rows > 0 and severe > 1:
@@ -138,6 +154,10 @@ def draw_case(rng: np.random.Generator) -> Case:
         envelope_points=0.0,
         anchor_factor=1.0,
         anchor_points=0.0,
+        switch_factor=1.0,
+        switch_points=0.0,
+        block_factor=1.0,
+        block_points=0.0,
         liveness_share=0.5,
         repeat_points=NO_LIMIT,
         segment_points=_share(1, count) if rng.choice([False, False, False, True]) else 0.0,
@@ -145,7 +165,8 @@ def draw_case(rng: np.random.Generator) -> Case:
     rules = replace(plant.rules, clean=facts)
     severe = _severe(measured, budgets_for(rules, facts, margins, rows=count))
     room = int(rng.choice([0, 0, 1, 4])) if severe == 0 else _off_by(rng)
-    margins = replace(margins, severe_rows=max(0, severe + room))
+    allowed = max(0, severe + room)
+    margins = replace(margins, severe_share=_share(allowed, count) if allowed else 0.0)
     policy = HardenedPolicy(rows_min=2, margins=margins)
     statement = derive(rules, policy)
     return Case(
@@ -169,7 +190,7 @@ def _share(count: int, rows: int) -> float:
 def _severe(measured: Measurement, budgets: Budgets) -> int:
     severe = np.zeros(measured.rows, bool)
     for judged in measured.judged:
-        if not isinstance(judged.rule.relation, Window):
+        if not judged.own_budget:
             severe |= judged.size > budgets.severe[judged.rule.name]
     return int(severe.sum())
 
@@ -177,6 +198,7 @@ def _severe(measured: Measurement, budgets: Budgets) -> int:
 def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> CleanFacts:
     rows = measured.rows
     envelope, anchors, severe = [], [], []
+    switches, blocks = [], []
     for judged in measured.judged:
         relation, name = judged.rule.relation, judged.rule.name
         if isinstance(relation, Window):
@@ -184,8 +206,15 @@ def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> Cle
             share = (max(0, broken) + 0.5) * relation.rows / (2 * rows)
             anchors.append(CleanShare(rule=name, share=share))
             continue
+        if judged.own_budget:
+            broken = int(judged.violating.sum()) + _off_by(rng)
+            if isinstance(relation, Spectrum):
+                blocks.append(CleanShare(rule=name, share=_share(broken, relation.blocks(rows))))
+            else:
+                switches.append(CleanShare(rule=name, share=_share(broken, rows)))
+            continue
         excess = float(judged.excess.max()) * float(rng.choice([0.0, 0.5, 0.7, 1.0]))
-        if not isinstance(relation, Bound):
+        if not isinstance(relation, Bound | Constant):
             severe.append(CleanShare(rule=name, share=excess))
         if isinstance(relation, Coupling):
             waiting = int(judged.envelope.sum()) + _off_by(rng)
@@ -202,6 +231,8 @@ def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> Cle
         severe=tuple(severe),
         envelope=tuple(envelope),
         anchors=tuple(anchors),
+        switches=tuple(switches),
+        blocks=tuple(blocks),
         liveness=tuple(fact for level in levels for fact in _liveness(rng, plant, level)),
         repeats=tuple(CleanShare(rule=level, share=0.0) for level in levels),
     )

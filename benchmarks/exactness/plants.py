@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmarks.exactness.own_limits import own_limits
 from benchmarks.exactness.sketch import Sketch, Tank, draw_sketch, some_of
 from sluice.arrays import Bools, Floats, Ints
 from sluice.invariants import (
@@ -110,6 +111,7 @@ def draw_plant(rng: np.random.Generator) -> Plant:
                 *sketch.couplings,
                 *_balances(rng, sketch, constants, count),
                 *_ranges(rng, sketch, values),
+                *own_limits(rng, sketch, values, codes),
             ),
         ),
     )

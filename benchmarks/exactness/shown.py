@@ -5,9 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.exactness.cases import Case
-from sluice.invariants import Coupling, Measurement
+from sluice.invariants import Coupling, Measurement, RelationKind
 
 __all__ = ["Shown", "shown"]
+
+OWN = {
+    RelationKind.WINDOW: "windows",
+    RelationKind.SWITCH_BAND: "switches",
+    RelationKind.SPECTRUM: "blocks",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +35,9 @@ def shown(case: Case, measured: Measurement) -> Shown:
     families, extreme = set(), set()
     for judged in measured.judged:
         name, kind = judged.rule.name, judged.rule.kind.value
-        if judged.anchors.size:
-            if judged.violating[judged.anchors].sum() > budgets.anchors[name]:
-                failed.add("windows")
+        if judged.own_budget:
+            if judged.violating.sum() > budgets.own[name]:
+                failed.add(OWN[judged.rule.kind])
             continue
         beyond = judged.size > budgets.severe[name]
         severe |= beyond

@@ -42,9 +42,13 @@ impl Truth {
         for count in &mut vector.budgets.unsteady {
             *count += 9;
         }
-        for count in &mut vector.budgets.windows {
-            *count = 9;
-        }
+        let budgets = &mut vector.budgets;
+        let own = [
+            &mut budgets.windows,
+            &mut budgets.switches,
+            &mut budgets.blocks,
+        ];
+        own.into_iter().flatten().for_each(|count| *count = 9);
         for row in vector.registers.chunks_mut(CHANNELS) {
             row[3] -= 8_000; // well below the middle of its bounds
         }
@@ -108,7 +112,8 @@ impl Truth {
     }
 
     /// Cells that no constraint reads: digits of sums over two rows on the first row, which has none
-    /// before it, and slack where none is scheduled. These are the circuit's only don't-cares.
+    /// before it, slack where none is scheduled, and marks of switches on the last row of padding,
+    /// after which nothing is counted. These are the circuit's only don't-cares.
     fn idle(&self, row: usize, column: usize) -> bool {
         let layout = &self.traced.air.layout;
         let scheduled = || {
@@ -119,9 +124,14 @@ impl Truth {
                 .iter()
                 .any(|(_, rows)| rows.contains(&row))
         };
-        let two_rows =
-            layout.relations.reads_two_rows(column) || layout.windows.reads_two_rows(column);
-        (row == 0 && two_rows) || (layout.counts.slack() == Some(column) && !scheduled())
+        let two_rows = layout.relations.reads_two_rows(column)
+            || layout.windows.reads_two_rows(column)
+            || layout.switches.reads_two_rows(column);
+        let uncounted = row + 1 == self.traced.trace.height()
+            && layout.switches.violating().any(|mark| mark == column);
+        (row == 0 && two_rows)
+            || uncounted
+            || (layout.counts.slack() == Some(column) && !scheduled())
     }
 
     /// Every column, on some rows, changed by itself.
@@ -198,7 +208,12 @@ impl Truth {
     fn flags(&mut self) {
         let layout = self.traced.air.layout.clone();
         let violating = layout.channels.violating;
-        let flags: Vec<usize> = layout.windows.violating().chain([violating]).collect();
+        let own = layout
+            .windows
+            .violating()
+            .chain(layout.switches.violating());
+        let own = own.chain(layout.spectra.violating());
+        let flags: Vec<usize> = own.chain([violating]).collect();
         for row in 0..self.vector.rows {
             for &column in &flags {
                 if self.cell(row, column) == F::ONE {
@@ -206,6 +221,7 @@ impl Truth {
                 }
                 if row % 4 == 0 {
                     self.refill(row, column, F::TWO);
+                    self.refill(row, column, -F::ONE);
                 }
             }
         }
@@ -385,6 +401,8 @@ fn no_cell_can_be_changed_unnoticed() {
         "a time jump",
         "severe rows",
         "odd windows and bounds that only flag",
+        "ties, constants, switch bands and spectra",
+        "spectra with a time jump",
     ] {
         Truth::new(name).cells();
     }

@@ -2,20 +2,26 @@ from .budgets import Budgets, FactFault, Margins, budgets_for, fact_faults
 from .drift import Change, Moved, Redefined, What, drift
 from .encoding import (
     REGISTER_TOP,
+    TIE_GRAIN,
     TOLERANCE,
     Encoding,
     IntegerBalance,
     IntegerBound,
+    IntegerConstant,
     IntegerCoupling,
+    IntegerLimits,
     IntegerRate,
+    IntegerSpectrum,
+    IntegerSwitchBand,
     IntegerTerm,
+    IntegerTie,
     Register,
     encode,
     held,
     largest_residual,
     register_of,
 )
-from .integers import Judged, evaluate
+from .integers import Judged, block_sums, evaluate
 from .measure import Measurement, block_ranges, block_starts, illegal_rows, measure, missing_rows
 from .mining.profiles import mine
 from .mining.record import Mined, mine_record
@@ -23,19 +29,39 @@ from .relations import (
     ActuatorState,
     Balance,
     Bound,
+    Constant,
     Coupling,
     Evidence,
     Invariant,
     Rate,
     Relation,
     RelationKind,
+    Spectrum,
+    SwitchBand,
     Term,
+    Tie,
     Transition,
     Window,
 )
-from .residuals import Residuals, anchors, residuals, transition_rows
+from .residuals import (
+    Residuals,
+    anchors,
+    block_ends,
+    residuals,
+    switch_rows,
+    transition_rows,
+)
 from .rowcheck import RowCheck, RuleRows, violations
-from .ruleset import CleanFacts, CleanShare, Dropped, Liveness, Profile, RuleSet
+from .ruleset import (
+    CleanFacts,
+    CleanShare,
+    Dropped,
+    Liveness,
+    Profile,
+    RuleSet,
+    staggered,
+    untied_channels,
+)
 from .rulesfile import (
     LARGEST_RULES,
     load_rules,
@@ -57,6 +83,7 @@ from .words import (
 __all__ = [
     "LARGEST_RULES",
     "REGISTER_TOP",
+    "TIE_GRAIN",
     "TOLERANCE",
     "ActuatorState",
     "Balance",
@@ -65,6 +92,7 @@ __all__ = [
     "Change",
     "CleanFacts",
     "CleanShare",
+    "Constant",
     "Coupling",
     "Dropped",
     "Encoding",
@@ -72,9 +100,14 @@ __all__ = [
     "FactFault",
     "IntegerBalance",
     "IntegerBound",
+    "IntegerConstant",
     "IntegerCoupling",
+    "IntegerLimits",
     "IntegerRate",
+    "IntegerSpectrum",
+    "IntegerSwitchBand",
     "IntegerTerm",
+    "IntegerTie",
     "Invariant",
     "Judged",
     "Liveness",
@@ -92,14 +125,19 @@ __all__ = [
     "RowCheck",
     "RuleRows",
     "RuleSet",
+    "Spectrum",
+    "SwitchBand",
     "Term",
+    "Tie",
     "Transition",
     "What",
     "Window",
     "amount",
     "anchors",
+    "block_ends",
     "block_ranges",
     "block_starts",
+    "block_sums",
     "budgets_for",
     "drift",
     "duration",
@@ -124,7 +162,10 @@ __all__ = [
     "rules_hash",
     "save_rules",
     "seal_rules",
+    "staggered",
+    "switch_rows",
     "transition_rows",
     "unit_of",
+    "untied_channels",
     "violations",
 ]

@@ -8,6 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sluice.arrays import Bools, Floats, Ints
 from sluice.invariants.encoding import Encoding, encode, register_of
 from sluice.invariants.integers import Judged, evaluate
+from sluice.invariants.repeats import repeated_rows
 from sluice.invariants.ruleset import Liveness, RuleSet
 from sluice.telemetry import Record, Role
 
@@ -18,11 +19,7 @@ __all__ = [
     "illegal_rows",
     "measure",
     "missing_rows",
-    "repeated_rows",
 ]
-
-REPEAT_ROWS = 12
-HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +28,7 @@ class Measurement:
 
     rows: int
     segments: int
-    judged: tuple[Judged, ...]  # every rule on every row; window rules at their anchors
+    judged: tuple[Judged, ...]  # every rule on every row; some at their anchors alone
     missing: Bools  # rows in which a rule's reading is missing or of bad quality
     illegal: Bools  # rows in which an actuator shows a code it does not have
     violating: Bools  # rows that break a row rule, are missing or illegal, or start a segment
@@ -48,7 +45,7 @@ def measure(rules: RuleSet, record: Record, *, encoding: Encoding | None = None)
     violating = missing | illegal
     violating[record.segment_starts] = True
     for found in judged:
-        if not found.anchors.size:
+        if not found.own_budget:
             violating |= found.violating
     facts = rules.clean.liveness if rules.clean else ()
     return Measurement(
@@ -89,31 +86,6 @@ def block_ranges(readings: Floats, block: int) -> Floats:
 def _register_ranges(rules: RuleSet, fact: Liveness, record: Record) -> Ints:
     registers = register_of(rules.channel(fact.level)).quantise(record.column(fact.level))
     return block_ranges(registers.astype(np.float64), fact.rows).astype(np.int64)
-
-
-def repeated_rows(readings: Floats) -> Bools:
-    """Mark rows of a stretch of readings that repeats an earlier one, digit by digit.
-
-    A replayed sensor does this; a live one never shows the same dozen readings twice.
-    Stretches in which the reading hardly changes are skipped, because they repeat by chance.
-    """
-    rows = len(readings)
-    marked = np.zeros(rows, bool)
-    if rows < 2 * REPEAT_ROWS:
-        return marked
-    hashed = np.zeros(rows - REPEAT_ROWS + 1, np.uint64)
-    bits = np.ascontiguousarray(readings).view(np.uint64)
-    for offset in range(REPEAT_ROWS):
-        hashed = hashed * HASH_FACTOR + bits[offset : offset + len(hashed)]
-        hashed ^= hashed >> np.uint64(31)
-    changes = np.concatenate(([0], np.cumsum(np.diff(readings, prepend=np.nan) != 0)))
-    lively = changes[REPEAT_ROWS:] - changes[:-REPEAT_ROWS] >= REPEAT_ROWS * 3 // 4
-    at = np.flatnonzero(lively)
-    order = at[np.argsort(hashed[at], kind="stable")]
-    same = hashed[order[1:]] == hashed[order[:-1]]
-    for start in order[1:][same]:  # only the later copy: the first may be the original
-        marked[start : start + REPEAT_ROWS] = True
-    return marked
 
 
 def missing_rows(rules: RuleSet, record: Record) -> Bools:

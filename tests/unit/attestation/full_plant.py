@@ -1,5 +1,7 @@
 """A small plant for the circuit: one rule of every kind, and batches that use every way out."""
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,11 +14,16 @@ from sluice.invariants.relations import (
     ActuatorState,
     Balance,
     Bound,
+    Constant,
     Coupling,
     Invariant,
     Rate,
     Relation,
+    RelationKind,
+    Spectrum,
+    SwitchBand,
     Term,
+    Tie,
     Transition,
     Window,
 )
@@ -58,6 +65,10 @@ class Wiring:
     severe_multiple: float = 1.0
     jumps: bool = False
     standby: tuple[tuple[str, int], ...] = (("P", 0),)
+    tied: bool = False
+    idle: bool = False
+    bands: tuple[bool, ...] = ()  # whether the row before the switch decides
+    spectra: tuple[tuple[str, int, int], ...] = ()  # channel, rows, offset
 
 
 def rules_of(wiring: Wiring) -> RuleSet:
@@ -108,6 +119,7 @@ def rules_of(wiring: Wiring) -> RuleSet:
         (Bound(name="Q in range", channel="Q", low=5, high=95), 0.01),
         (Rate(name="L rate", channel="L"), 0.2),
         (Rate(name="Q rate", channel="Q"), 9.0),
+        *own_limits(wiring),
     ]
     return RuleSet(
         plant="small",
@@ -117,6 +129,56 @@ def rules_of(wiring: Wiring) -> RuleSet:
         invariants=tuple(Invariant(relation=each, tolerance=far) for each, far in relations),
         clean=clean_facts(wiring),
     )
+
+
+def own_limits(wiring: Wiring) -> Iterator[tuple[Relation, float]]:
+    """Ties, constants, switch bands and spectra, as far as the plant has them."""
+    if wiring.tied:
+        terms = (
+            Term(channel="G", coefficient=-1.5),
+            Term(channel="S", coefficient=2.7, on=(2, 3)),
+        )
+        yield Tie(name="F by S", channel="F", terms=terms, constant=0.1), 1.9
+    if wiring.idle:
+        yield Constant(name="R idle", channel="R", value=0.0), 0.5
+        yield Constant(name="G constant", channel="G", value=0.01), 0.04
+    for at, before in enumerate(wiring.bands):
+        actuator, on, level = (("S", (2, 3), "L"), ("P", (1,), "Q"))[at % 2]
+        middle, half = {"L": (5.2, 0.1), "Q": (50.0, 1.0)}[level]
+        yield (
+            SwitchBand(
+                name=f"{actuator}@{level} {at}",
+                actuator=actuator,
+                on=on,
+                level=level,
+                before=before,
+                on_low=middle - half,
+                on_high=middle + half,
+                off_low=middle,
+                off_high=middle + 3 * half,
+            ),
+            0.01,
+        )
+    for channel, rows, offset in wiring.spectra:
+        step = {"L": 0.012, "Q": 0.5}[channel] ** 2
+        yield (
+            Spectrum(
+                name=noise(channel, rows, offset),
+                channel=channel,
+                rows=rows,
+                offset=offset,
+                first_low=0.3 * step * (rows - 1),
+                first_high=2.0 * step * (rows - 1),
+                second_low=0.2 * step * (rows - 2),
+                second_high=3.0 * step * (rows - 2),
+            ),
+            1e-6,
+        )
+
+
+def noise(channel: str, rows: int, offset: int) -> str:
+    """The name of a spectrum."""
+    return f"{channel} noise {rows}+{offset}"
 
 
 def clean_facts(wiring: Wiring) -> CleanFacts:
@@ -135,6 +197,7 @@ def clean_facts(wiring: Wiring) -> CleanFacts:
             CleanShare(rule="P~G", share=0.0),
             CleanShare(rule="L rate", share=0.0),
             CleanShare(rule="Q rate", share=0.0),
+            *((CleanShare(rule="F by S", share=0.9),) if wiring.tied else ()),
         ),
         envelope=(CleanShare(rule="S~F", share=0.2), CleanShare(rule="P~G", share=0.1)),
         anchors=tuple(CleanShare(rule=f"dL/{rows}", share=0.1) for rows in wiring.windows),
@@ -142,13 +205,19 @@ def clean_facts(wiring: Wiring) -> CleanFacts:
             Liveness(level="L", rows=rows, smallest_range=0.004 * rows) for rows in wiring.blocks
         ),
         repeats=(CleanShare(rule="L", share=0.0),),
+        switches=tuple(
+            CleanShare(rule=relation.name, share=0.01)
+            for relation, _ in own_limits(wiring)
+            if isinstance(relation, SwitchBand)
+        ),
+        blocks=tuple(CleanShare(rule=noise(*each), share=0.1) for each in wiring.spectra),
     )
 
 
 def policy_of(wiring: Wiring) -> HardenedPolicy:
     """The policy under which the plant is judged."""
     margins = Margins(
-        alpha=0.1, severe_rows=wiring.severe_rows, severe_multiple=wiring.severe_multiple
+        alpha=0.1, severe_share=wiring.severe_rows / 100, severe_multiple=wiring.severe_multiple
     )
     return HardenedPolicy(rows_min=2, margins=margins)
 
@@ -218,6 +287,8 @@ class Shown:
     segments: int
     unsteady: tuple[int, ...]
     windows: tuple[int, ...]
+    switches: tuple[int, ...] = ()
+    blocks: tuple[int, ...] = ()
     still: bool
 
     def document(self) -> dict[str, object]:
@@ -228,6 +299,8 @@ class Shown:
             "segments": self.segments,
             "unsteady": list(self.unsteady),
             "windows": list(self.windows),
+            "switches": list(self.switches),
+            "blocks": list(self.blocks),
         }
 
 
@@ -238,10 +311,11 @@ def shown(rules: RuleSet, policy: HardenedPolicy, batch: Record) -> Shown:
     budgets = derive(rules, policy).budgets(len(batch))
     measured = measure(rules, batch)
     severe: Bools = np.zeros(len(batch), bool)
-    unsteady, windows = [], []
+    unsteady = []
+    own: dict[RelationKind, list[int]] = defaultdict(list)
     for found in measured.judged:
-        if isinstance(found.rule.relation, Window):
-            windows.append(int(found.violating[found.anchors].sum()))
+        if found.own_budget:
+            own[found.rule.kind].append(int(found.violating.sum()))
             continue
         severe |= found.size > budgets.severe[found.rule.name]
         if isinstance(found.rule.relation, Coupling):
@@ -251,7 +325,9 @@ def shown(rules: RuleSet, policy: HardenedPolicy, batch: Record) -> Shown:
         severe=int(severe.sum()),
         segments=measured.segments,
         unsteady=tuple(unsteady),
-        windows=tuple(windows),
+        windows=tuple(own[RelationKind.WINDOW]),
+        switches=tuple(own[RelationKind.SWITCH_BAND]),
+        blocks=tuple(own[RelationKind.SPECTRUM]),
         still=any(
             (ranges < budgets.quietest[fact.level, fact.rows]).any()
             for fact, ranges in measured.quietest

@@ -42,9 +42,23 @@ def cases() -> Iterator[Case]:
     brisk = Wiring(jumps=True, settle=0, windows=(4,))
     odd = Wiring(windows=(7, 5), blocks=(40,), settle=0, averaged=False, severe_multiple=1.7)
     quiet = Wiring(standby=(("P", 0), ("R", 0)), windows=(4, 8, 16), blocks=(24,))
-    all_kinds = replace(jumping, settle=4, severe_rows=9, standby=quiet.standby)
+    own = Wiring(tied=True, idle=True, bands=(True, False), spectra=(("Q", 8, 0), ("L", 8, 5)))
+    ticking = replace(own, jumps=True, bands=(False,), spectra=(("Q", 5, 2), ("L", 6, 0)))
+    all_kinds = replace(
+        jumping,
+        settle=4,
+        severe_rows=9,
+        standby=quiet.standby,
+        tied=True,
+        idle=True,
+        bands=(True, False),
+        spectra=(("Q", 8, 0), ("L", 8, 5), ("Q", 6, 3)),
+    )
     clean = clean_batch(80, 1)
     long = clean_batch(110, 7)
+    # A pump that never ran and a meter that never moved, each alone on a row and both together.
+    awake = with_cell(with_cell(long, 37, "R", 1.0), 50, "R", 1.0)
+    awake = with_cell(awake, 70, "G", 0.06)
     pushed = float(clean.column("F")[60]) + 0.45  # beyond the tolerance, short of severe
     lying = with_cell(with_cell(clean, 60, "F", pushed), 50, "S", 0.0)
     spiked = with_cell(clean, 44, "L", 5.0)
@@ -56,7 +70,9 @@ def cases() -> Iterator[Case]:
         ("a time jump and nothing settles", brisk, with_jump(clean_batch(60, 4), 21)),
         ("severe rows", severe, spiked),
         ("odd windows and bounds that only flag", odd, clean_batch(70, 5, averaged=False)),
-        ("every gadget", all_kinds, with_jump(with_cell(long, 37, "R", 1.0), 61)),
+        ("every gadget", all_kinds, with_jump(awake, 61)),
+        ("ties, constants, switch bands and spectra", own, with_cell(clean, 30, "R", 1.0)),
+        ("spectra with a time jump", ticking, with_jump(clean, 33)),
         ("two standby pumps", quiet, with_cell(clean_batch(250, 3), 100, "R", 1.0)),
     ):
         yield Case(name=name, wiring=wiring, batch=batch)

@@ -22,6 +22,15 @@ ODD = (
 )
 
 
+SPECTRA = (
+    (),
+    (("Q", 8, 0),),
+    (("Q", 8, 3), ("L", 8, 0), ("L", 8, 7)),  # all end on different rows
+    (("Q", 6, 1), ("L", 9, 1), ("L", 9, 2), ("Q", 3, 0)),  # some on the same
+    (("L", 40, 39), ("Q", 4, 2), ("L", 4, 3)),
+)
+
+
 @st.composite
 def wirings(draw: st.DrawFn) -> Wiring:
     pumps = draw(st.sampled_from([(), (("P", 0),), (("P", 0), ("R", 0))]))
@@ -34,6 +43,10 @@ def wirings(draw: st.DrawFn) -> Wiring:
         severe_multiple=draw(st.sampled_from([1.0, 1.0, 1.7])),
         jumps=draw(st.booleans()),
         standby=pumps,
+        tied=draw(st.booleans()),
+        idle=draw(st.booleans()),
+        bands=draw(st.sampled_from([(), (True,), (False, True), (True, False, False)])),
+        spectra=draw(st.sampled_from(SPECTRA)),
     )
 
 
@@ -102,7 +115,9 @@ def test_the_circuit_takes_exactly_the_batches_that_the_evaluator_admits(
 
 
 def test_budgets_with_room_take_the_batch_too() -> None:
-    wiring = Wiring(severe_rows=4, jumps=True)
+    wiring = Wiring(
+        severe_rows=4, jumps=True, tied=True, idle=True, bands=(True, False), spectra=SPECTRA[3]
+    )
     batch = with_jump(clean_batch(80, 1), 40)
     found = shown(rules_of(wiring), policy_of(wiring), batch)
     wide = Shown(
@@ -111,6 +126,8 @@ def test_budgets_with_room_take_the_batch_too() -> None:
         segments=7,
         unsteady=tuple(count + 11 for count in found.unsteady),
         windows=tuple(99 for _ in found.windows),
+        switches=tuple(99 for _ in found.switches),
+        blocks=tuple(99 for _ in found.blocks),
         still=False,
     )
     assert admitted(wiring, batch, wide.document())
@@ -138,7 +155,13 @@ def test_statements_differ_where_rules_or_policies_do() -> None:
             Wiring(severe_multiple=2.0),
             Wiring(blocks=(8,)),
             replace(Wiring(), standby=()),
+            Wiring(tied=True),
+            Wiring(idle=True),
+            Wiring(bands=(True,)),
+            Wiring(bands=(False,)),
+            Wiring(spectra=(("Q", 8, 0),)),
+            Wiring(spectra=(("Q", 8, 1),)),
         )
     }
-    assert len(contents) == 7
-    assert len({_attest.FullCircuit(content).identity for content in contents}) == 7
+    assert len(contents) == 13
+    assert len({_attest.FullCircuit(content).identity for content in contents}) == 13

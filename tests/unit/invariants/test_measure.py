@@ -14,8 +14,8 @@ from sluice.invariants.measure import (
     illegal_rows,
     measure,
     missing_rows,
-    repeated_rows,
 )
+from sluice.invariants.repeats import repeated_rows
 from sluice.invariants.ruleset import Liveness
 from tests.unit.invariants.small_plant import (
     BOUNDED,

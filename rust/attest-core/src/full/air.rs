@@ -175,6 +175,14 @@ impl<AB: AirBuilder<F = F>> Rows for Constraints<'_, AB> {
         self.zero((cell.dup() - one) * (cell - other));
     }
 
+    fn spread(&mut self, digits: &[Column], weights: Vec<AB::Expr>, value: AB::Expr) {
+        let terms = digits.iter().zip(weights);
+        let sum: AB::Expr = terms
+            .map(|(digit, weight)| self.here(*digit) * weight)
+            .sum();
+        self.zero(value - sum);
+    }
+
     fn within(&mut self, ladder: &Ladder, value: AB::Expr) {
         let sum = |digits: &[Digit], rows: &Self| -> AB::Expr {
             let term = |digit: &Digit| rows.here(digit.column) * F::from_u64(digit.weight);

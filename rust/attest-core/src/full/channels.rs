@@ -81,6 +81,7 @@ pub struct Channels {
     /// One where the next row is one of the batch.
     pub coming: usize,
     illegal: Vec<(usize, Vec<u64>)>,
+    idle: Vec<statement::Idle>,
 }
 
 impl Channels {
@@ -118,6 +119,7 @@ impl Channels {
                 .enumerate()
                 .filter_map(illegal)
                 .collect(),
+            idle: statement.idle.clone(),
         }
     }
 
@@ -126,7 +128,8 @@ impl Channels {
         rows.zero(not(rows.here(self.start.unwrap_or(self.violating))));
     }
 
-    /// At most one code shows; rows that start a segment, show an illegal code or are severe violate.
+    /// At most one code shows; rows that start a segment, show an illegal code, wake an idle
+    /// actuator or are severe violate.
     pub fn local<R: Rows>(&self, rows: &mut R) {
         for actuator in &self.actuators {
             if let Actuator::Flags(flags) = actuator {
@@ -142,6 +145,10 @@ impl Channels {
             .map(|(actuator, code)| actuator.shows(rows, Row::Here, code))
             .sum();
         rows.zero(silent.dup() * illegal);
+        for idle in &self.idle {
+            let shown = self.actuators[idle.actuator].index(rows, Row::Here);
+            rows.zero(silent.dup() * (shown - F::from_u64(idle.code)));
+        }
         if let Some(start) = self.start {
             rows.zero(silent * rows.here(start));
         }

@@ -6,7 +6,7 @@
 use p3_field::{Algebra, PrimeCharacteristicRing};
 use p3_goldilocks::Goldilocks;
 
-use super::ladder::{Digit, Ladder};
+use super::ladder::{Digit, Ladder, RADIX};
 
 /// The field of the circuit.
 pub type F = Goldilocks;
@@ -33,6 +33,9 @@ pub enum Schedule {
     Fresh(u64),
     /// One on the last row of such a block.
     End(u64),
+    /// One on the last row of a block of a spectrum: so many rows, from a row on. What lies before
+    /// the first block ends like one.
+    BlockEnd(u64, u64),
     /// Powers of two, each on a row of its own, that fill a count up to its budget.
     Slack(usize),
 }
@@ -100,6 +103,14 @@ impl Columns {
         ladder
     }
 
+    /// Hand out digits of the largest radix, whose weights differ from row to row; most often they
+    /// are these.
+    pub fn shared(&mut self, weights: &[u64]) -> Vec<Column> {
+        let columns: Vec<Column> = weights.iter().map(|_| self.digit(RADIX)).collect();
+        self.ladders.extend(Ladder::weighing(&columns, weights));
+        columns
+    }
+
     /// Name a public column, once.
     pub fn schedule(&mut self, schedule: Schedule) -> usize {
         if let Some(found) = self.schedules.iter().position(|known| *known == schedule) {
@@ -141,6 +152,9 @@ pub trait Rows {
 
     /// The value lies on the ladder; beyond its base only where the row is flagged.
     fn within(&mut self, ladder: &Ladder, value: Self::Value);
+
+    /// The value is the sum of digits of the largest radix at these weights.
+    fn spread(&mut self, digits: &[Column], weights: Vec<Self::Value>, value: Self::Value);
 
     /// The judged row's cell.
     fn here(&self, column: Column) -> Self::Value {

@@ -1,18 +1,16 @@
 //! Counts against budgets.
 //!
 //! Every count must come out at its budget exactly. Where claiming too much only hurts the prover
-//! (violating rows, severe rows, violating windows) it claims until the budget is spent; where flags
+//! (violating rows, severe rows, violating windows, switches and blocks) it claims until the budget is spent; where flags
 //! are exact (rows in transition, segment starts) slack is added in powers of two on scheduled rows,
 //! from one column of flags. Either way the proof says nothing of the true count. Several counts
 //! share a column, in digits of base [`BASE`], which no count can overflow.
 
 use p3_field::{Dup, PrimeCharacteristicRing};
 
-use super::channels::Channels;
 use super::columns::{Column, Columns, F, Rows, Schedule};
-use super::couplings::Couplings;
+use super::layout::Layout;
 use super::statement::Statement;
-use super::windows::Windows;
 
 /// The base in which counts share a column.
 pub const BASE: u64 = 1 << 20;
@@ -31,6 +29,10 @@ pub enum Counted {
     Severe,
     /// Windows of a rule that violate.
     Window(usize),
+    /// Switches of a rule that are out of band.
+    Switch(usize),
+    /// Blocks of a spectrum that violate.
+    Block(usize),
     /// Segments.
     Segments,
     /// Rows on which a coupling is in transition or beside a running standby pump.
@@ -72,6 +74,8 @@ impl Counts {
             claimed.push(Counted::Severe);
         }
         claimed.extend((0..statement.windows.len()).map(Counted::Window));
+        claimed.extend((0..statement.switches.len()).map(Counted::Switch));
+        claimed.extend((0..statement.spectra.len()).map(Counted::Block));
         let mut exact: Vec<_> = (0..statement.couplings.len())
             .map(Counted::Unsteady)
             .collect();
@@ -104,19 +108,21 @@ impl Counts {
     }
 
     /// What the row adds to each count.
-    fn added<R: Rows>(
-        &self,
-        channels: &Channels,
-        couplings: &Couplings,
-        windows: &Windows,
-        rows: &R,
-    ) -> Vec<R::Value> {
-        let unsteady = couplings.unsteady(channels, rows);
-        let violating: Vec<Column> = windows.violating().collect();
+    pub fn added<R: Rows>(&self, layout: &Layout, rows: &R) -> Vec<R::Value> {
+        let channels = &layout.channels;
+        let unsteady = layout.couplings.unsteady(channels, rows);
+        let windows: Vec<Column> = layout.windows.violating().collect();
+        let switches: Vec<Column> = layout.switches.violating().collect();
+        let blocks: Vec<(Column, usize)> = layout.spectra.marks().collect();
         let flag = |counted: &Counted| match counted {
             Counted::Violating => rows.here(channels.violating),
             Counted::Severe => rows.here(channels.severe.expect("counted where it can be")),
-            Counted::Window(index) => rows.here(violating[*index]),
+            Counted::Window(index) => rows.here(windows[*index]),
+            Counted::Switch(index) => rows.here(switches[*index]),
+            Counted::Block(index) => {
+                let (violating, end) = blocks[*index];
+                rows.here(violating) * rows.public(end)
+            }
             Counted::Segments => rows.here(channels.start.expect("counted where it can be")),
             Counted::Unsteady(index) => unsteady[*index].dup(),
         };
@@ -136,16 +142,8 @@ impl Counts {
     }
 
     /// The row is counted, and on the batch's last row every count is its budget.
-    pub fn judge<R: Rows>(
-        &self,
-        channels: &Channels,
-        couplings: &Couplings,
-        windows: &Windows,
-        rows: &mut R,
-        budgets: &[F],
-    ) {
+    pub fn judge<R: Rows>(&self, added: Vec<R::Value>, rows: &mut R, budgets: &[F]) {
         let last = rows.public(self.last);
-        let added = self.added(channels, couplings, windows, rows);
         for ((count, added), budget) in self.counts.iter().zip(added).zip(budgets) {
             let total = rows.here(count.so_far) + added;
             rows.lead(count.so_far, total.dup());

@@ -137,13 +137,14 @@ mod tests {
 
     const WANTED: usize = 100;
     const GAUGE: &str = r#"{
-        "version": 1,
+        "version": 2,
         "encoding": "0000000000000000000000000000000000000000000000000000000000000000",
         "registers": [{"low": 0, "high": 7}],
         "actuators": [],
         "lanes": [[{"source": {"register": 0}, "weight": 1}]],
         "jumps": false, "severe": false,
-        "bounds": [], "rates": [], "couplings": [], "balances": [], "windows": [], "liveness": []
+        "bounds": [], "rates": [], "couplings": [], "balances": [], "windows": [], "liveness": [],
+        "idle": [], "ties": [], "switches": [], "spectra": []
     }"#;
 
     fn air(height: usize) -> FullAir {

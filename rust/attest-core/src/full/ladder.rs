@@ -54,6 +54,26 @@ impl Ladder {
         }
     }
 
+    /// Digits of the largest radix in these columns, with a weight each; none where a weight is no
+    /// weight, which only comes up where the prover lies.
+    #[must_use]
+    pub fn weighing(columns: &[usize], weights: &[u64]) -> Option<Self> {
+        let digit = |(column, weight): (&usize, &u64)| Digit {
+            column: *column,
+            weight: *weight,
+            radix: RADIX,
+        };
+        let base: Vec<Digit> = columns.iter().zip(weights).map(digit).collect();
+        let sane = weights.iter().all(|weight| (1..1 << 50).contains(weight));
+        let reach = sane.then(|| (RADIX - 1) * weights.iter().sum::<u64>())?;
+        Some(Self {
+            base,
+            extra: Vec::new(),
+            reach,
+            beyond: 0,
+        })
+    }
+
     /// Every digit, the base first.
     pub fn digits(&self) -> impl DoubleEndedIterator<Item = &Digit> {
         self.base.iter().chain(&self.extra)
@@ -109,6 +129,30 @@ impl Ladder {
         found.reverse();
         found
     }
+}
+
+/// How many digits of the largest radix reach so far.
+#[must_use]
+pub fn digits_for(reach: u64) -> usize {
+    (1..)
+        .find(|digits| u128::from(reach) < u128::from(RADIX).pow(*digits))
+        .expect("some power is larger") as usize
+}
+
+/// The weights of so many digits of the largest radix whose sums are exactly `0..=reach`, a multiple
+/// of the largest digit. Each weighs something.
+#[must_use]
+pub fn weights(reach: u64, digits: usize) -> Vec<u64> {
+    let mut left = reach / (RADIX - 1);
+    let mut below = 0;
+    let weight = |at: usize| {
+        let others = (digits - 1 - at) as u64;
+        let weight = (below + 1).min(left.saturating_sub(others));
+        left -= weight;
+        below += weight * (RADIX - 1);
+        weight
+    };
+    (0..digits).map(weight).collect()
 }
 
 /// Weights and radices that reach exactly `reach` beyond what digits up to `below` reach.
@@ -223,6 +267,34 @@ mod tests {
                 assert_eq!(misfits, expected, "{value} of {reach} + {beyond}");
             }
         }
+    }
+
+    #[test]
+    fn shared_digits_reach_exactly_as_far_as_each_interval() {
+        for reach in (42..4_000).step_by(7) {
+            for digits in digits_for(reach)..=6 {
+                let weights = weights(reach, digits);
+                assert!(weights.iter().all(|weight| *weight > 0), "{reach}");
+                let columns: Vec<usize> = (0..digits).collect();
+                let ladder = Ladder::weighing(&columns, &weights).expect("weights");
+                assert_eq!(ladder.reach, reach);
+                let mut found = sums(&ladder, false);
+                found.sort_unstable();
+                found.dedup();
+                if digits < 6 {
+                    assert_eq!(found, (0..=reach).collect::<Vec<_>>());
+                }
+                for value in [0, 1, 41, reach / 2, reach - 1, reach] {
+                    let split = ladder.split(value, false).expect("in range");
+                    let sum: u64 = split.iter().zip(&weights).map(|(n, w)| n * w).sum();
+                    assert_eq!(sum, value);
+                }
+                assert_eq!(ladder.split(reach + 1, false), None);
+            }
+        }
+        assert_eq!(digits_for(65_541), 6);
+        assert_eq!(weights(112, 16), [1; 16]);
+        assert!(Ladder::weighing(&[0, 1], &[1, 0]).is_none());
     }
 
     #[test]

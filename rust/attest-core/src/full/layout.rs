@@ -8,7 +8,9 @@ use super::digest::{CHAIN, Digest};
 use super::ladder::{Digit, Ladder};
 use super::liveness::Levels;
 use super::relations::Relations;
+use super::spectra::Spectra;
 use super::statement::Statement;
+use super::switches::Switches;
 use super::windows::Windows;
 
 /// The gadgets of a statement. It depends on the statement alone, never on the number of rows.
@@ -18,10 +20,14 @@ pub struct Layout {
     pub channels: Channels,
     /// Settling, transitions, flows.
     pub couplings: Couplings,
-    /// Bounds, rates, balances.
+    /// Bounds, ties, rates, balances.
     pub relations: Relations,
     /// Balances over several rows.
     pub windows: Windows,
+    /// Registers at which actuators switch.
+    pub switches: Switches,
+    /// Registers whose noise stays within limits.
+    pub spectra: Spectra,
     /// Levels that must move.
     pub levels: Levels,
     /// Counts against budgets.
@@ -47,6 +53,8 @@ impl Layout {
         let couplings = Couplings::new(statement, &mut columns);
         let relations = Relations::new(statement, &mut columns);
         let windows = Windows::new(statement, &mut columns);
+        let switches = Switches::new(statement, &mut columns);
+        let spectra = Spectra::new(statement, &mut columns);
         let levels = Levels::new(statement, &mut columns);
         let counts = Counts::new(statement, &mut columns);
         let digest = Digest::new(statement, &mut columns);
@@ -55,6 +63,8 @@ impl Layout {
             couplings,
             relations,
             windows,
+            switches,
+            spectra,
             levels,
             counts,
             digest,
@@ -69,6 +79,7 @@ impl Layout {
     pub fn first<R: Rows>(&self, rows: &mut R) {
         self.couplings.first(rows);
         self.windows.first(rows);
+        self.spectra.first(rows);
         self.levels.first(rows);
         self.counts.first(rows);
     }
@@ -77,6 +88,7 @@ impl Layout {
     pub fn step<R: Rows>(&self, rows: &mut R) {
         self.couplings.step(&self.channels, rows);
         self.windows.step(&self.channels, rows);
+        self.spectra.step(&self.channels, rows);
         self.levels.step(rows);
     }
 
@@ -94,6 +106,7 @@ impl Layout {
     pub fn judge_step<R: Rows>(&self, rows: &mut R) {
         self.relations.step(&self.channels, rows);
         self.windows.judge_step(rows);
+        self.switches.judge_step(&self.channels, rows);
     }
 
     /// What a row must satisfy by itself, or else be flagged.
@@ -102,6 +115,7 @@ impl Layout {
         self.couplings.judge(&self.channels, rows);
         self.relations.local(&self.channels, rows);
         self.windows.judge(rows);
+        self.spectra.judge(rows);
     }
 
     /// What the rows of a block must satisfy where it ends; no flag makes up for it.
@@ -111,13 +125,8 @@ impl Layout {
 
     /// What the batch as a whole must satisfy.
     pub fn judge_batch<R: Rows>(&self, rows: &mut R, budgets: &[F], digest: [R::Value; CHAIN]) {
-        self.counts.judge(
-            &self.channels,
-            &self.couplings,
-            &self.windows,
-            rows,
-            budgets,
-        );
+        let added = self.counts.added(self, rows);
+        self.counts.judge(added, rows, budgets);
         self.digest.judge(&self.channels, rows, digest);
     }
 }

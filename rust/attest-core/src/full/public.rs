@@ -26,6 +26,10 @@ pub struct Budgets {
     pub unsteady: Vec<u64>,
     /// Windows that may violate, by window rule.
     pub windows: Vec<u64>,
+    /// Switches that may be out of band, by rule.
+    pub switches: Vec<u64>,
+    /// Blocks that may violate, by spectrum.
+    pub blocks: Vec<u64>,
 }
 
 impl Budgets {
@@ -144,6 +148,7 @@ fn budget(
     };
     let all = rows as u64;
     let windows = layout.windows.lengths();
+    let blocks = layout.spectra.blocks();
     Ok(match counted {
         Counted::Violating => budgets.violating.min(all),
         Counted::Severe => budgets.severe.min(budgets.violating).min(all),
@@ -154,6 +159,13 @@ fn budget(
         Counted::Window(index) => {
             let anchors = (0..rows).filter(|row| on(Schedule::Anchor(windows[index]), *row, rows));
             listed(&budgets.windows, index, windows.len())?.min(anchors.count() as u64)
+        }
+        Counted::Switch(index) => listed(&budgets.switches, index, layout.switches.len())?.min(all),
+        Counted::Block(index) => {
+            let (block, offset) = blocks[index];
+            let early = u64::from((1..=all).contains(&offset));
+            let whole = all.saturating_sub(offset) / block;
+            listed(&budgets.blocks, index, blocks.len())?.min(whole) + early
         }
     })
 }
@@ -175,6 +187,7 @@ fn on(schedule: Schedule, row: usize, rows: usize) -> bool {
         Schedule::End(block) => {
             at + 1 >= block && at < all && (at + 1 - block) % stride(block) == 0
         }
+        Schedule::BlockEnd(block, offset) => at < all && (at + 1) % block == offset,
         Schedule::Slack(_) => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Rules of one row and its predecessor: bounds, rates, balances.
+//! Rules of one row and its predecessor: bounds, ties, rates, balances.
 
 use p3_field::PrimeCharacteristicRing;
 
@@ -126,24 +126,55 @@ impl Residual {
     }
 
     fn flow<R: Rows>(&self, channels: &Channels, rows: &R, row: Row) -> R::Value {
-        let term = |term: &Term| match term {
-            Term::Register { register, weight } => {
-                rows.register(row, *register) * element((*weight).into())
-            }
-            Term::Indicator {
-                actuator,
-                codes,
-                weight,
-            } => {
-                let actuator = &channels.actuators[*actuator];
-                let shown: R::Value = codes
-                    .iter()
-                    .map(|code| actuator.shows(rows, row, *code))
-                    .sum();
-                shown * element((*weight).into())
-            }
-        };
-        self.0.terms.iter().map(term).sum()
+        sum(&self.0.terms, channels, rows, row)
+    }
+}
+
+/// The weighted terms of a row.
+fn sum<R: Rows>(terms: &[Term], channels: &Channels, rows: &R, row: Row) -> R::Value {
+    let term = |term: &Term| match term {
+        Term::Register { register, weight } => {
+            rows.register(row, *register) * element((*weight).into())
+        }
+        Term::Indicator {
+            actuator,
+            codes,
+            weight,
+        } => {
+            let actuator = &channels.actuators[*actuator];
+            let shown: R::Value = codes
+                .iter()
+                .map(|code| actuator.shows(rows, row, *code))
+                .sum();
+            shown * element((*weight).into())
+        }
+    };
+    terms.iter().map(term).sum()
+}
+
+/// A register that other channels of the row predict.
+#[derive(Debug)]
+pub struct Tie {
+    rule: statement::Tie,
+    tolerance: Tolerance,
+}
+
+impl Tie {
+    /// Hand out the columns.
+    pub fn new(rule: &statement::Tie, columns: &mut Columns) -> Self {
+        Self {
+            rule: rule.clone(),
+            tolerance: Tolerance::new(rule.usual, rule.severe, columns),
+        }
+    }
+
+    /// The residual is within tolerance on every row of the batch.
+    pub fn local<R: Rows>(&self, channels: &Channels, rows: &mut R) {
+        let shown = rows.register(Row::Here, self.rule.register) * element(self.rule.weight.into());
+        let predicted = sum(&self.rule.terms, channels, rows, Row::Here)
+            + constant::<R::Value>(self.rule.constant.into());
+        self.tolerance
+            .hold(channels, rows, channels.judged(rows) * (shown - predicted));
     }
 }
 
@@ -153,6 +184,7 @@ pub struct Relations {
     bounds: Vec<Bound>,
     rates: Vec<Rate>,
     balances: Vec<Balance>,
+    ties: Vec<Tie>,
 }
 
 impl Relations {
@@ -173,6 +205,11 @@ impl Relations {
                 .balances
                 .iter()
                 .map(|rule| Balance::new(rule, columns))
+                .collect(),
+            ties: statement
+                .ties
+                .iter()
+                .map(|rule| Tie::new(rule, columns))
                 .collect(),
         }
     }
@@ -196,6 +233,7 @@ impl Relations {
         self.bounds
             .iter()
             .for_each(|bound| bound.local(channels, rows));
+        self.ties.iter().for_each(|tie| tie.local(channels, rows));
     }
 
     /// What holds between neighbours.

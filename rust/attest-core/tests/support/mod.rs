@@ -19,13 +19,14 @@ pub const CONTEXT: [u8; 32] = [9; 32];
 
 /// A plant of one gauge that shows 0 to 7, and no rule: the smallest circuit there is.
 const GAUGE: &str = r#"{
-    "version": 1,
+    "version": 2,
     "encoding": "0000000000000000000000000000000000000000000000000000000000000000",
     "registers": [{"low": 0, "high": 7}],
     "actuators": [],
     "lanes": [[{"source": {"register": 0}, "weight": 1}]],
     "jumps": false, "severe": false,
-    "bounds": [], "rates": [], "couplings": [], "balances": [], "windows": [], "liveness": []
+    "bounds": [], "rates": [], "couplings": [], "balances": [], "windows": [], "liveness": [],
+    "idle": [], "ties": [], "switches": [], "spectra": []
 }"#;
 
 #[derive(Deserialize)]
@@ -155,6 +156,8 @@ pub fn gauge(shows: u16, rows: usize) -> Vector {
             segments: 1,
             unsteady: vec![],
             windows: vec![],
+            switches: vec![],
+            blocks: vec![],
         },
         salt: [7; 32],
         commitment: [0; 32],

@@ -1,13 +1,21 @@
 //! Whether a circuit can state it: every index is known, no lane overflows, no residual wraps.
 
+use super::super::ladder::RADIX;
 use super::super::{Malformed, ORDER};
 use super::{
-    Coupling, Flows, Interval, LARGEST_RESIDUAL, REGISTER_TOP, Residual, Source, Statement, Term,
-    VERSION,
+    Coupling, Flows, Interval, LARGEST_RESIDUAL, REGISTER_TOP, Residual, Source, Spectrum,
+    Statement, SwitchBand, Term, Tie, VERSION,
 };
 
 const MOST_CODES: u64 = 64;
 const LONGEST: u64 = 1 << 16;
+
+/// The longest block of a spectrum: a time jump in every row of it does not wrap its sum.
+const LONGEST_SPECTRUM: u64 = 1 << 12;
+
+/// The narrowest band and the narrowest sums: their digits, at most 6 and 16, all weigh something.
+const LEAST_BAND: u64 = 6 * (RADIX - 1);
+const LEAST_SUMS: u64 = 16 * (RADIX - 1);
 
 impl Statement {
     pub(super) fn check(&self) -> Result<(), Malformed> {
@@ -41,6 +49,61 @@ impl Statement {
             demand(rows, || format!("a window of {} rows", window.rows))?;
             self.check_residual(&window.residual, i128::from(window.rows))?;
             tolerance(window.usual, window.usual)?;
+        }
+        for idle in &self.idle {
+            let known = self.actuators.get(idle.actuator);
+            demand(known.is_some_and(|found| idle.code < found.codes), || {
+                format!("actuator {} has no code {}", idle.actuator, idle.code)
+            })?;
+        }
+        self.ties.iter().try_for_each(|tie| self.check_tie(tie))?;
+        self.switches
+            .iter()
+            .try_for_each(|band| self.check_switches(band))?;
+        self.spectra
+            .iter()
+            .try_for_each(|noise| self.check_spectrum(noise))
+    }
+
+    fn check_tie(&self, tie: &Tie) -> Result<(), Malformed> {
+        self.register(tie.register)?;
+        tolerance(tie.usual, tie.severe)?;
+        let own = i128::from(tie.weight).abs() * i128::from(REGISTER_TOP);
+        let terms = self.reach(&tie.terms)?;
+        let reach = own + terms + i128::from(tie.constant).abs();
+        demand(reach < LARGEST_RESIDUAL, || {
+            format!("a residual could reach {reach}")
+        })
+    }
+
+    fn check_switches(&self, band: &SwitchBand) -> Result<(), Malformed> {
+        self.register(band.register)?;
+        for (at, code) in band.codes.iter().enumerate() {
+            self.code(band.actuator, *code)?;
+            demand(!band.codes[..at].contains(code), || {
+                "an on code stands twice".into()
+            })?;
+        }
+        demand(!band.codes.is_empty(), || "no code counts as on".into())?;
+        for [low, high] in [band.on, band.off] {
+            demand(low <= REGISTER_TOP, || format!("{low} is no register"))?;
+            shared([low, high], LEAST_BAND, REGISTER_TOP + RADIX)?;
+        }
+        Ok(())
+    }
+
+    fn check_spectrum(&self, noise: &Spectrum) -> Result<(), Malformed> {
+        self.register(noise.register)?;
+        let rows = (3..=LONGEST_SPECTRUM).contains(&noise.rows) && noise.offset < noise.rows;
+        demand(rows, || {
+            format!("a block of {} rows from row {}", noise.rows, noise.offset)
+        })?;
+        let most = 4 * noise.rows * REGISTER_TOP * REGISTER_TOP + LEAST_SUMS;
+        for [low, high] in [noise.first, noise.second] {
+            demand(low <= most && high <= 2 * most, || {
+                format!("sums of {low} to {high}")
+            })?;
+            shared([low, high], LEAST_SUMS, most)?;
         }
         Ok(())
     }
@@ -119,33 +182,38 @@ impl Statement {
     }
 
     fn check_residual(&self, residual: &Residual, rows: i128) -> Result<(), Malformed> {
-        let top = i128::from(REGISTER_TOP);
         let share = if residual.averaged { 2 } else { 1 };
         self.register(residual.level)?;
-        let mut flows = i128::from(residual.constant).abs();
-        for term in &residual.terms {
-            flows += share
-                * match term {
-                    Term::Register { register, weight } => {
-                        self.register(*register)?;
-                        i128::from(*weight).abs() * top
-                    }
-                    Term::Indicator {
-                        actuator,
-                        codes,
-                        weight,
-                    } => {
-                        for code in codes {
-                            self.code(*actuator, *code)?;
-                        }
-                        i128::from(*weight).abs()
-                    }
-                };
-        }
-        let reach = i128::from(residual.weight).abs() * top + rows * flows;
+        let flows = i128::from(residual.constant).abs() + share * self.reach(&residual.terms)?;
+        let level = i128::from(residual.weight).abs() * i128::from(REGISTER_TOP);
+        let reach = level + rows * flows;
         demand(reach < LARGEST_RESIDUAL, || {
             format!("a residual could reach {reach}")
         })
+    }
+
+    /// How far terms can get on one row.
+    fn reach(&self, terms: &[Term]) -> Result<i128, Malformed> {
+        let mut sum = 0;
+        for term in terms {
+            sum += match term {
+                Term::Register { register, weight } => {
+                    self.register(*register)?;
+                    i128::from(*weight).abs() * i128::from(REGISTER_TOP)
+                }
+                Term::Indicator {
+                    actuator,
+                    codes,
+                    weight,
+                } => {
+                    for code in codes {
+                        self.code(*actuator, *code)?;
+                    }
+                    i128::from(*weight).abs()
+                }
+            };
+        }
+        Ok(sum)
     }
 
     fn register(&self, index: usize) -> Result<(), Malformed> {
@@ -174,6 +242,15 @@ fn demand(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Malform
 fn interval([low, high]: Interval) -> Result<(), Malformed> {
     demand(low <= high && high <= REGISTER_TOP, || {
         format!("{low} to {high} is no interval")
+    })
+}
+
+/// Digits that several intervals share all have the largest radix: the width is a multiple.
+fn shared([low, high]: Interval, least: u64, most: u64) -> Result<(), Malformed> {
+    let width = high.checked_sub(low).unwrap_or_default();
+    let fits = (least..=most).contains(&width) && width.is_multiple_of(RADIX - 1);
+    demand(fits, || {
+        format!("{low} to {high} has no width that digits can share")
     })
 }
 

@@ -11,7 +11,8 @@ mod checks;
 mod rules;
 
 pub use rules::{
-    Balance, Bound, Coupling, Flows, Interval, Liveness, Rate, Residual, Steady, Term, Window,
+    Balance, Bound, Coupling, Flows, Idle, Interval, Liveness, Rate, Residual, Spectrum, Steady,
+    SwitchBand, Term, Tie, Window,
 };
 
 /// The largest register: readings are quantised to sixteen bits.
@@ -21,7 +22,7 @@ pub const REGISTER_TOP: u64 = (1 << 16) - 1;
 pub const LARGEST_RESIDUAL: i128 = 1 << 62;
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Every integer of the statement.
 #[derive(Debug, Clone, Deserialize)]
@@ -53,6 +54,14 @@ pub struct Statement {
     pub windows: Vec<Window>,
     /// Levels that must move within every block of rows.
     pub liveness: Vec<Liveness>,
+    /// Actuators that show one code alone.
+    pub idle: Vec<Idle>,
+    /// Registers that other channels of the row predict.
+    pub ties: Vec<Tie>,
+    /// Registers at which an actuator switches.
+    pub switches: Vec<SwitchBand>,
+    /// Registers whose noise stays within limits.
+    pub spectra: Vec<Spectrum>,
 }
 
 /// A continuous channel: every committed row holds a register within these limits.

@@ -131,6 +131,68 @@ pub struct Window {
     pub usual: u64,
 }
 
+/// An actuator that shows one code, unless the row is flagged.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Idle {
+    /// The actuator.
+    pub actuator: usize,
+    /// The index of the code.
+    pub code: u64,
+}
+
+/// Other channels of the row predict a register: `weight * register - (terms + constant)`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tie {
+    /// The register.
+    pub register: usize,
+    /// Its weight.
+    pub weight: i64,
+    /// What predicts it.
+    pub terms: Vec<Term>,
+    /// What is predicted besides.
+    pub constant: i64,
+    /// The largest residual of a row that does not violate.
+    pub usual: u64,
+    /// The largest residual of a row that is not severe.
+    pub severe: u64,
+}
+
+/// An actuator switches on where a register lies in one interval, and off where it lies in another.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchBand {
+    /// The actuator.
+    pub actuator: usize,
+    /// The codes that count as on.
+    pub codes: Vec<u64>,
+    /// The register.
+    pub register: usize,
+    /// Whether the register of the row before the switch decides.
+    pub before: bool,
+    /// Where it switches on. The upper end may lie beyond all registers.
+    pub on: Interval,
+    /// Where it switches off.
+    pub off: Interval,
+}
+
+/// Sums of squared first and second differences of a register over blocks that lie side by side.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spectrum {
+    /// The register.
+    pub register: usize,
+    /// The length of a block.
+    pub rows: u64,
+    /// The rows before the first block.
+    pub offset: u64,
+    /// The sum of squared first differences.
+    pub first: Interval,
+    /// The sum of squared second differences.
+    pub second: Interval,
+}
+
 /// A level moves within every block of rows.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -16,6 +16,8 @@ impl Trace<'_> {
             let holds = self.probe(row, false, |rows| layout.windows.ask(index, rows));
             self.write(row, column, F::from_bool(!holds));
         }
+        self.flag_switches(row);
+        self.flag_blocks(row);
         let starts = batch.starts[row] != 0;
         let told = starts || batch.flagged[row] != 0;
         self.write(row, layout.channels.violating, F::from_bool(told));
@@ -39,6 +41,27 @@ impl Trace<'_> {
         Err(Refused(format!(
             "no flag makes up for what row {row} shows"
         )))
+    }
+
+    /// Mark the switches that are out of band; the first row holds none.
+    fn flag_switches(&mut self, row: usize) {
+        let layout = self.layout;
+        let violating: Vec<Column> = layout.switches.violating().collect();
+        for (index, column) in violating.into_iter().enumerate() {
+            let ask = |rows: &mut Probe| layout.switches.ask(index, &layout.channels, rows);
+            let holds = row == 0 || self.probe(row, true, ask);
+            self.write(row, column, F::from_bool(!holds));
+        }
+    }
+
+    /// Mark the blocks that violate where they end.
+    fn flag_blocks(&mut self, row: usize) {
+        let layout = self.layout;
+        let violating: Vec<Column> = layout.spectra.violating().collect();
+        for (group, column) in violating.into_iter().enumerate() {
+            let holds = self.probe(row, false, |rows| layout.spectra.ask(group, rows));
+            self.write(row, column, F::from_bool(!holds));
+        }
     }
 
     pub(super) fn check_blocks(&mut self, row: usize) -> Result<(), Refused> {

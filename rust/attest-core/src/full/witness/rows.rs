@@ -41,6 +41,11 @@ macro_rules! read_rows {
     };
 }
 
+fn weighing(digits: &[Column], weights: &[F]) -> Option<Ladder> {
+    let weights: Vec<u64> = weights.iter().map(F::as_canonical_u64).collect();
+    Ladder::weighing(digits, &weights)
+}
+
 impl Rows for Filling<'_, '_> {
     read_rows!();
 
@@ -69,6 +74,15 @@ impl Rows for Filling<'_, '_> {
         let _ = self.define(column, if take_one { one } else { other });
     }
 
+    fn spread(&mut self, digits: &[Column], weights: Vec<F>, value: F) {
+        match weighing(digits, &weights) {
+            Some(ladder) => self.trace.split(self.row, &ladder, value, false),
+            None => digits
+                .iter()
+                .for_each(|digit| self.trace.write(self.row, *digit, F::ZERO)),
+        }
+    }
+
     fn within(&mut self, ladder: &Ladder, value: F) {
         let flagged = self.trace.flagged(self.row);
         self.trace.split(self.row, ladder, value, flagged);
@@ -91,6 +105,12 @@ impl Rows for Probe<'_, '_> {
     fn nonzero(&mut self, _value: F, _any: Column, _inverse: Column) {}
 
     fn capture(&mut self, _column: Column, _values: [F; 2], _extreme: Extreme) {}
+
+    fn spread(&mut self, digits: &[Column], weights: Vec<F>, value: F) {
+        let split = weighing(digits, &weights)
+            .and_then(|ladder| ladder.split(value.as_canonical_u64(), false));
+        self.holds &= split.is_some();
+    }
 
     fn within(&mut self, ladder: &Ladder, value: F) {
         let flagged = self.trace.flagged(self.row);

@@ -13,11 +13,8 @@ impl Trace<'_> {
     pub(super) fn claim(&mut self) -> Result<(), Refused> {
         let channels = &self.layout.channels;
         let rows = 0..self.public.rows;
-        self.spend(
-            Counted::Violating,
-            channels.violating,
-            rows.clone().rev().collect(),
-        )?;
+        let violating = rows.clone().rev().collect();
+        self.spend(Counted::Violating, channels.violating, violating)?;
         if let Some(severe) = channels.severe {
             let flagged = |row: &usize| self.cell(*row, channels.violating) == F::ONE;
             let candidates = rows.clone().filter(flagged).collect();
@@ -33,6 +30,19 @@ impl Trace<'_> {
                 rows.clone().filter(ends).collect(),
             )?;
         }
+        let switches: Vec<Column> = self.layout.switches.violating().collect();
+        for (index, column) in switches.into_iter().enumerate() {
+            self.spend(Counted::Switch(index), column, rows.clone().collect())?;
+        }
+        let blocks: Vec<(Column, usize)> = self.layout.spectra.marks().collect();
+        for (index, (column, end)) in blocks.into_iter().enumerate() {
+            let ends = |row: &usize| self.public.schedules[end][*row] == F::ONE;
+            self.spend(
+                Counted::Block(index),
+                column,
+                rows.clone().filter(ends).collect(),
+            )?;
+        }
         Ok(())
     }
 
@@ -43,9 +53,13 @@ impl Trace<'_> {
         candidates: Vec<usize>,
     ) -> Result<(), Refused> {
         let budget = self.public.budget(counted);
-        let claimed: F = (0..self.public.rows)
-            .map(|row| self.cell(row, column))
-            .sum();
+        let claimed = match counted {
+            // Rules that share a column claim on the rows where their own blocks end.
+            Counted::Block(_) => candidates.iter().map(|row| self.cell(*row, column)).sum(),
+            _ => (0..self.public.rows)
+                .map(|row| self.cell(row, column))
+                .sum::<F>(),
+        };
         let claimed = claimed.as_canonical_u64();
         let mut left = budget.checked_sub(claimed).ok_or_else(|| {
             Refused(format!(

@@ -4,7 +4,7 @@ If a rule reads one register and an actuator's state, its tolerance becomes an i
 registers. The interval comes from the evaluator's own arithmetic, applied to every register value.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,24 +15,39 @@ from sluice.attestation.systems.full.lanes import Actuator, pack
 from sluice.errors import RulesFileError
 from sluice.invariants import (
     REGISTER_TOP,
+    TIE_GRAIN,
     TOLERANCE,
     Budgets,
     Encoding,
     IntegerBalance,
     IntegerBound,
+    IntegerConstant,
     IntegerCoupling,
     IntegerRate,
+    IntegerSpectrum,
+    IntegerSwitchBand,
     IntegerTerm,
+    IntegerTie,
     RuleSet,
     largest_residual,
 )
 
-__all__ = ["Deriving", "Json", "couplings_of", "windows_of"]
+__all__ = ["Deriving", "Json", "couplings_of", "spectra_of", "switches_of", "windows_of"]
 
-VERSION = 1
+VERSION = 2
 
 Json = dict[str, "Json"] | list["Json"] | str | int | bool | None
-Rule = TypeVar("Rule", IntegerBalance, IntegerBound, IntegerCoupling, IntegerRate)
+Rule = TypeVar(
+    "Rule",
+    IntegerBalance,
+    IntegerBound,
+    IntegerConstant,
+    IntegerCoupling,
+    IntegerRate,
+    IntegerSpectrum,
+    IntegerSwitchBand,
+    IntegerTie,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +59,7 @@ class Deriving:
     actuators: tuple[Actuator, ...]
     budgets: Budgets  # only the parts that do not depend on the number of rows
     jumps: bool  # whether a batch may contain time jumps
+    severe: bool  # whether a row may be severe
 
     def document(self) -> Json:
         """Return the statement."""
@@ -62,11 +78,18 @@ class Deriving:
             ],
             "lanes": self._lanes(limits),
             "jumps": self.jumps,
-            "severe": self.budgets.severe_rows > 0,
+            "severe": self.severe,
             "bounds": [
-                self._bound(rule)
-                for rule in _of(self.encoding, IntegerBound)
-                if not self._always(rule)
+                *(
+                    self._bound(rule)
+                    for rule in _of(self.encoding, IntegerBound)
+                    if not self._always(rule)
+                ),
+                *(
+                    self._constant(rule)
+                    for rule in _of(self.encoding, IntegerConstant)
+                    if not rule.code
+                ),
             ],
             "rates": [self._rate(rule) for rule in _of(self.encoding, IntegerRate)],
             "couplings": [self._coupling(rule) for rule in couplings_of(self.encoding)],
@@ -80,6 +103,19 @@ class Deriving:
             "liveness": [
                 {"register": self._register(level), "rows": rows, "least": least}
                 for (level, rows), least in self.budgets.quietest.items()
+            ],
+            "idle": [self._idle(rule) for rule in _of(self.encoding, IntegerConstant) if rule.code],
+            "ties": [self._tie(rule) for rule in _of(self.encoding, IntegerTie)],
+            "switches": [self._switch_band(rule) for rule in switches_of(self.encoding)],
+            "spectra": [
+                {
+                    "register": self._register(rule.relation.channel),
+                    "rows": rule.relation.rows,
+                    "offset": rule.relation.offset,
+                    "first": [rule.first.low, rule.first.high],
+                    "second": [rule.second.low, rule.second.high],
+                }
+                for rule in spectra_of(self.encoding)
             ],
         }
 
@@ -98,7 +134,7 @@ class Deriving:
     def _always(self, rule: IntegerBound) -> bool:
         """Whether no row may break a bound: breaking it is severe, and no row may be severe."""
         severe = self.budgets.severe[rule.rule.name] <= TOLERANCE
-        return severe and self.budgets.severe_rows == 0
+        return severe and not self.severe
 
     def _limits(self, channel: str) -> tuple[int, int]:
         low, high = 0, REGISTER_TOP
@@ -131,6 +167,18 @@ class Deriving:
             "low": rule.low,
             "high": rule.high,
             "severe": self.budgets.severe[rule.rule.name] <= TOLERANCE,
+        }
+
+    def _idle(self, rule: IntegerConstant) -> Json:
+        at = self._actuator(rule.channel)
+        return {"actuator": at, "code": self.actuators[at].index(rule.allowed.low)}
+
+    def _constant(self, rule: IntegerConstant) -> Json:
+        return {
+            "register": self._register(rule.channel),
+            "low": rule.allowed.low,
+            "high": rule.allowed.high,
+            "severe": False,
         }
 
     def _rate(self, rule: IntegerRate) -> Json:
@@ -183,6 +231,33 @@ class Deriving:
             "constant": rule.constant,
         }
 
+    def _tie(self, rule: IntegerTie) -> Json:
+        """Return a tie in units of the grain that all its integers are multiples of."""
+        largest = max(largest_residual(rule), TOLERANCE)
+        terms = [replace(term, weight=term.weight // TIE_GRAIN) for term in rule.terms]
+        return {
+            "register": self._register(rule.channel),
+            "weight": rule.weight // TIE_GRAIN,
+            "terms": [self._term(term) for term in terms],
+            "constant": rule.constant // TIE_GRAIN,
+            "usual": TOLERANCE // TIE_GRAIN,
+            "severe": min(self.budgets.severe[rule.rule.name], largest) // TIE_GRAIN,
+        }
+
+    def _switch_band(self, rule: IntegerSwitchBand) -> Json:
+        actuator = self._actuator(rule.relation.actuator)
+        codes: list[Json] = [
+            self.actuators[actuator].index(code) for code in dict.fromkeys(rule.relation.on)
+        ]
+        return {
+            "actuator": actuator,
+            "codes": codes,
+            "register": self._register(rule.relation.level),
+            "before": rule.relation.before,
+            "on": [rule.on.low, rule.on.high],
+            "off": [rule.off.low, rule.off.high],
+        }
+
     def _term(self, term: IntegerTerm) -> Json:
         if not term.on:
             return {"register": {"register": self._register(term.channel), "weight": term.weight}}
@@ -205,6 +280,16 @@ def couplings_of(encoding: Encoding) -> list[IntegerCoupling]:
 def windows_of(encoding: Encoding) -> list[IntegerBalance]:
     """Return the window rules, in the circuit's order."""
     return [rule for rule in _of(encoding, IntegerBalance) if rule.rows > 1]
+
+
+def switches_of(encoding: Encoding) -> list[IntegerSwitchBand]:
+    """Return the switch bands, in the circuit's order."""
+    return _of(encoding, IntegerSwitchBand)
+
+
+def spectra_of(encoding: Encoding) -> list[IntegerSpectrum]:
+    """Return the spectra, in the circuit's order."""
+    return _of(encoding, IntegerSpectrum)
 
 
 def _of(encoding: Encoding, kind: type[Rule]) -> list[Rule]:

@@ -7,7 +7,15 @@ the same lanes.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sluice.invariants import Encoding, IntegerBalance, IntegerCoupling, RuleSet
+from sluice.invariants import (
+    Encoding,
+    IntegerBalance,
+    IntegerConstant,
+    IntegerCoupling,
+    IntegerSwitchBand,
+    IntegerTie,
+    RuleSet,
+)
 from sluice.telemetry import Channel
 
 __all__ = ["Actuator", "Packed", "actuators_of", "pack"]
@@ -22,7 +30,7 @@ class Actuator:
 
     channel: Channel
     codes: tuple[int, ...]
-    read: bool  # by a rule
+    read: bool  # by a rule that distinguishes codes
 
     def index(self, code: int) -> int:
         """Return the circuit's index of a code."""
@@ -45,7 +53,13 @@ class Packed:
 
 def actuators_of(rules: RuleSet, encoding: Encoding) -> tuple[Actuator, ...]:
     """Return every channel of codes, with its legal codes and the codes that rules use."""
-    read = {channel.name for channel in encoding.actuators}
+    # A constant compares the code as a whole and needs no flag for each one.
+    read = {
+        name
+        for rule in encoding.rules
+        if not isinstance(rule, IntegerConstant)
+        for name in rule.rule.relation.channels
+    }
     actuators = []
     for channel in rules.channels:
         if channel.codes is not None:
@@ -63,10 +77,13 @@ def _used(actuator: str, encoding: Encoding) -> Iterator[int]:
                 if relation.actuator == actuator:
                     yield from (relation.off, *(state.code for state in relation.states))
                 yield from (off for pump, off in relation.standby if pump == actuator)
-            case IntegerBalance(terms=terms):
+            case IntegerBalance(terms=terms) | IntegerTie(terms=terms):
                 for term in terms:
                     if term.channel == actuator:
                         yield from term.on
+            case IntegerSwitchBand(relation=band):
+                if band.actuator == actuator:
+                    yield from band.on
             case _:
                 pass
 

@@ -8,7 +8,14 @@ import json
 from dataclasses import dataclass, field
 
 from sluice.admission import HardenedPolicy
-from sluice.attestation.systems.full.derivation import Deriving, Json, couplings_of, windows_of
+from sluice.attestation.systems.full.derivation import (
+    Deriving,
+    Json,
+    couplings_of,
+    spectra_of,
+    switches_of,
+    windows_of,
+)
 from sluice.attestation.systems.full.lanes import Actuator, actuators_of
 from sluice.errors import SettingError
 from sluice.invariants import Budgets, Encoding, RuleSet, encode
@@ -35,6 +42,7 @@ class Statement:
         """Return the budgets as the circuit reads them, with rules in the circuit's order."""
         budgets = self.budgets(rows)
         couplings, windows = couplings_of(self.encoding), windows_of(self.encoding)
+        switches, spectra = switches_of(self.encoding), spectra_of(self.encoding)
         return _canonical(
             {
                 "violating": budgets.violating_rows,
@@ -42,6 +50,8 @@ class Statement:
                 "segments": budgets.segments,
                 "unsteady": [budgets.envelope_rows[rule.rule.name] for rule in couplings],
                 "windows": [budgets.anchors[rule.rule.name] for rule in windows],
+                "switches": [budgets.switches[rule.rule.name] for rule in switches],
+                "blocks": [budgets.blocks[rule.rule.name] for rule in spectra],
             }
         )
 
@@ -66,6 +76,7 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
         actuators=actuators,
         budgets=policy.budgets(rules, rows=1),
         jumps=rules.clean.segments_per_row > 0 or policy.margins.segment_points > 0,
+        severe=policy.margins.severe_share > 0,
     )
     return Statement(
         rules=rules,

@@ -1,0 +1,78 @@
+"""Copies of earlier stretches of a level, with jitter, offset or drift, and what is no copy."""
+
+import numpy as np
+import pytest
+
+from sluice.arrays import Floats
+from sluice.invariants.repeats import LOOK_BACK, repeated_rows
+
+ROWS = 600
+MILLIMETRES = 0.001
+
+
+def tank(seed: int, rows: int = ROWS) -> Floats:
+    """A level in metres that fills and drains by a pump, under a demand that is never the same."""
+    rng = np.random.default_rng(seed)
+    level, filling, readings = 3.0, False, []
+    for demand in 0.15 + 0.1 * rng.random(rows):
+        filling = level < 2.0 or (filling and level < 4.5)
+        level += 0.4 * filling - demand
+        readings.append(level)
+    return np.array(readings)
+
+
+def copied(readings: Floats, *, rows: int, jitter: float, seed: int = 0) -> Floats:
+    forged = readings.copy()
+    noise = np.random.default_rng(seed).normal(0, jitter, rows)
+    forged[-rows:] = readings[:rows] + noise
+    return forged
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_live_tank_repeats_nothing(seed: int) -> None:
+    assert not repeated_rows(tank(seed)).any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("jitter", [0.0, 1 * MILLIMETRES, 3 * MILLIMETRES])
+def test_a_copy_with_millimetres_of_jitter_is_found(seed: int, jitter: float) -> None:
+    marked = repeated_rows(copied(tank(seed), rows=240, jitter=jitter, seed=seed))
+    assert marked[-240:].mean() > 0.9
+    assert not marked[: ROWS - 240 - 48].any()  # only the later copy
+
+
+@pytest.mark.parametrize("rows", [96, 144])
+def test_a_copy_of_two_stretches_is_long_enough(rows: int) -> None:
+    assert repeated_rows(copied(tank(1), rows=rows, jitter=3 * MILLIMETRES))[-rows:].mean() > 0.7
+
+
+def test_an_offset_and_a_drift_do_not_hide_a_copy() -> None:
+    forged = copied(tank(2), rows=240, jitter=3 * MILLIMETRES)
+    forged[-240:] += 0.4 + 0.001 * np.arange(240)
+    assert repeated_rows(forged)[-240:].mean() > 0.9
+
+
+def test_a_missing_reading_does_not_hide_a_copy() -> None:
+    forged = copied(tank(3), rows=240, jitter=3 * MILLIMETRES)
+    forged[-200] = np.nan
+    assert repeated_rows(forged)[-150:].mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [np.full(300, 2.0), 2.0 + 0.01 * np.arange(300)],
+    ids=["flat", "straight"],
+)
+def test_straight_lines_are_no_copies(readings: Floats) -> None:
+    assert not repeated_rows(readings).any()
+
+
+def test_noise_around_a_line_is_no_copy() -> None:
+    noise = np.random.default_rng(0).normal(0, MILLIMETRES, 500)
+    assert not repeated_rows(2.0 + 0.01 * np.arange(500) + noise).any()
+
+
+def test_copies_are_looked_for_in_a_limited_number_of_earlier_rows() -> None:
+    long = np.concatenate([tank(4, 240), tank(5, LOOK_BACK + 4_000), tank(4, 240)])
+    far = repeated_rows(long + np.random.default_rng(1).normal(0, MILLIMETRES, len(long)))
+    assert not far[-240:].any()
