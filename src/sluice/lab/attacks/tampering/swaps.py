@@ -8,6 +8,7 @@ import numpy as np
 from sluice.admission import Gate
 from sluice.arrays import Floats
 from sluice.errors import RecordError
+from sluice.lab.attacks.tampering.bounds import bounds_of
 from sluice.lab.attacks.tampering.search import strongest
 from sluice.telemetry import Channel, Record, Role
 
@@ -18,12 +19,12 @@ __all__ = ["ChannelSwap", "TankSwap"]
 class ChannelSwap:
     """Swap measured channels of one role and unit, as many pairs as are admitted.
 
-    Pairs that differ most come first: a swap of equal readings changes nothing. No channel is
-    swapped twice.
+    Pairs that differ most come first: a swap of equal readings changes nothing. Pairs that leave
+    each other's bounds are not tried. No channel is swapped twice.
     """
 
     gate: Gate | None = None
-    most_pairs: int = 24  # tried
+    most_pairs: int = 100  # tried
 
     def __call__(self, record: Record, *, seed: int) -> Record:  # noqa: ARG002 - as every attack
         """Return the record with channels in each other's place; the seed is not used."""
@@ -36,7 +37,7 @@ class TankSwap:
     """Swap the levels of tanks, as many pairs as are admitted."""
 
     gate: Gate | None = None
-    most_pairs: int = 24
+    most_pairs: int = 100
 
     def __call__(self, record: Record, *, seed: int) -> Record:  # noqa: ARG002 - as every attack
         """Return the record with levels in each other's place; the seed is not used."""
@@ -50,8 +51,9 @@ def _swapped(
     *,
     most_pairs: int,
 ) -> Record:
-    pairs = sorted(_pairs(record, swappable), reverse=True)
-    parts = [_Swap(one, other) for apart, one, other in pairs if apart > 0][:most_pairs]
+    pairs = [pair for pair in sorted(_pairs(record, swappable), reverse=True) if pair[0] > 0]
+    within = [pair for pair in pairs if _within_bounds(record, pair[1], pair[2], gate)]
+    parts = [_Swap(one, other) for _, one, other in (within or pairs)[:most_pairs]]
     if not parts:
         raise RecordError(
             f"record {record.name!r} has no two channels of one role and unit that differ; there "
@@ -81,6 +83,16 @@ def _disjoint(parts: list[_Swap]) -> list[_Swap]:
             chosen.append(part)
             used |= {part.one, part.other}
     return chosen
+
+
+def _within_bounds(record: Record, one: int, other: int, gate: Gate | None) -> bool:
+    """Whether each channel's readings lie in the other's bounds."""
+    for shown, place in ((one, other), (other, one)):
+        low, high = bounds_of(record, place, gate)
+        readings = record.values[:, shown]
+        if np.nanmin(readings) < low or np.nanmax(readings) > high:
+            return False
+    return True
 
 
 def _pairs(
