@@ -142,10 +142,10 @@ def study_page(study: Study, effort: Effort) -> Iterator[str]:
     yield (
         f"\n## {study.name}\n\n{study.setup.clients} plants, {study.setup.malicious} of them "
         f"malicious, seeds {effort.seeds[0]} to {effort.seeds[-1]}. The last three columns "
-        "describe the batches that the hardened gate admits: *planted* is the share of a malicious client's "
-        "rows that contain an attack or are tampered with, *channels* is how many channels differ "
-        "from its own rows, and *shift* is the root mean square of the changes in standard "
-        "deviations of each channel (idle channels have none and are left out).\n"
+        "describe the batches that the hardened gate admits: *planted* is the share of a malicious "
+        "client's rows that contain an attack or are tampered with, *channels* is how many "
+        "channels differ from its own rows, and *shift* is the root mean square of the changes in "
+        "standard deviations of each channel (idle channels have none and are left out).\n"
     )
     yield (
         "| attack | "
