@@ -4,14 +4,14 @@ The federation with the malicious clients that a gate admits is compared with th
 malicious clients.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchmarks.evidence.study import Study, gates
 from sluice.errors import SluiceError
-from sluice.lab.attacks import POISONS
+from sluice.lab.attacks import POISONS, UPDATE_ATTACKS
 from sluice.lab.trials import MODES, Contributions, Trial, run_cell, scenario
 
 __all__ = ["DETECTORS", "Damage", "damage_table", "damages"]
@@ -33,12 +33,12 @@ class Damage:
     precision_after: float
 
 
-def damages(study: Study, seed: int, attacks: Iterable[str] = tuple(POISONS)) -> Iterator[Damage]:
+def damages(study: Study, seed: int) -> Iterator[Damage]:
     """Train with and without the admitted malicious clients, for every attack and detector.
 
     An attack of which no client is admitted is left out: it does no damage.
     """
-    attacks = tuple(attacks)
+    attacks = [name for name in POISONS if name not in UPDATE_ATTACKS]
     for detector in DETECTORS:
         shared = scenario(
             study.clean, study.test, setup=replace(study.setup, detector=detector), seed=seed
