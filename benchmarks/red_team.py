@@ -34,6 +34,7 @@ class Effort:
 
     seeds: tuple[int, ...]  # of the admissions
     damage_seeds: tuple[int, ...]  # of the trained federations
+    attacks: tuple[str, ...]
 
 
 def network(seed: int) -> Study:
@@ -67,13 +68,14 @@ class Attempt:
     reason: str
 
 
-def attempts(study: Study, seed: int) -> Iterator[Attempt]:
+def attempts(study: Study, seed: int, attacks: tuple[str, ...]) -> Iterator[Attempt]:
     """Try every attack of each malicious client, non-adaptive and projected, at every gate."""
     shared = scenario(study.clean, study.test, setup=study.setup, seed=seed)
     known = gates(shared)
     for client in shared.malicious:
         for gate in (known[name] for name in GATES):
-            for name, maker in POISONS.items():
+            for name in attacks:
+                maker = POISONS[name]
                 yield _attempt(shared, client, gate, name, onto_rules=False)
                 if not maker.shaped:
                     yield _attempt(shared, client, gate, name, onto_rules=True)
@@ -134,7 +136,7 @@ def study_page(study: Study, effort: Effort) -> Iterator[str]:
     """Write one plant's tables."""
     tried: list[Attempt] = []
     for seed in effort.seeds:
-        for each in attempts(study, seed):
+        for each in attempts(study, seed, effort.attacks):
             console.print(
                 f"{study.name} seed {seed}: {each.attack} at {each.gate}: {each.admitted}"
             )
@@ -176,7 +178,7 @@ def _described(tried: list[Attempt]) -> tuple[str, str, str]:
 def _damaged(study: Study, effort: Effort) -> Iterator[str]:
     found: list[Damage] = []
     for seed in effort.damage_seeds:
-        for each in damages(study, seed):
+        for each in damages(study, seed, effort.attacks):
             console.print(
                 f"{study.name} seed {seed}: {each.attack}, {each.detector}: targets detected "
                 f"{each.targeted_before:.2f} to {each.targeted_after:.2f}"
@@ -245,6 +247,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/red-team.md"))
     parser.add_argument("--seeds", type=int, default=2, help="of the admissions")
     parser.add_argument("--damage-seeds", type=int, default=2, help="of the trained federations")
+    parser.add_argument("--attacks", nargs="+", choices=list(POISONS), default=list(POISONS))
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--only", choices=sorted(PLANTS), help="run one plant only")
     arguments = parser.parse_args()
@@ -253,6 +256,7 @@ def main() -> None:
     effort = Effort(
         seeds=tuple(range(first, first + arguments.seeds)),
         damage_seeds=tuple(range(first, first + arguments.damage_seeds)),
+        attacks=tuple(arguments.attacks),
     )
     parts = [HEAD]
     for name, study in PLANTS.items():
