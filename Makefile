@@ -147,6 +147,10 @@ kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, by
 red-team: setup ## every attacker at both gates, into docs/results (a quarter of an hour)
 	$(BIN)/python -m benchmarks red-team --out docs/results/red-team.md
 
+.PHONY: drift
+drift: setup ## which leaks, drifting meters and set-points are named, into docs/results (a few minutes)
+	$(BIN)/python -m benchmarks drift --out docs/results/drift.md
+
 .PHONY: sampling
 sampling: setup ## table 8: how often drawn rows let a batch pass, into docs/results (a few minutes)
 	$(BIN)/python -m benchmarks sampling --out docs/results/sampling.md

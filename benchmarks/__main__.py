@@ -1,7 +1,8 @@
 """`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
 Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup
-Pages of docs/results:  evaluation, exactness, evidence, red-team, sampling, parameters, many
+Pages of docs/results:  evaluation, exactness, evidence, red-team, drift, sampling, parameters,
+                        many
 Latency of a federation: round-latency
 Opening a long log:     log-open
 Crash test of the lab:  kills
@@ -18,6 +19,7 @@ from benchmarks.command import bench
 from sluice.cli import run_app
 
 MODULES = {
+    "drift": "benchmarks.drift",
     "evaluation": "benchmarks.gate.evaluation",
     "evidence": "benchmarks.evidence.run",
     "exactness": "benchmarks.exactness.run",

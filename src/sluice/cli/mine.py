@@ -16,6 +16,7 @@ from sluice.cli.console import (
     show_objections,
     working,
 )
+from sluice.cli.drifting import cause_payloads, show_causes
 from sluice.cli.options import (
     Declare,
     Every,
@@ -40,6 +41,7 @@ from sluice.invariants import (
     Redefined,
     RuleSet,
     What,
+    causes,
     load_rules,
     rules_hash,
     save_rules,
@@ -127,6 +129,8 @@ def mine(
         _warn_empty(rules)
     if json:
         payload = _payload(mined, digest, updated=old is not None)
+        if old is not None:
+            payload["drift"] = cause_payloads(causes(old, loaded))
         if required is not None:
             payload["objections"] = objection_payloads(objections, rules=out_path, last=update)
         emit(payload)
@@ -134,6 +138,7 @@ def mine(
         show_rules(rules)
         if old is not None:
             _show_drift(mined.changes, mined.kept, rules)
+            show_causes(causes(old, loaded))
         if objections:
             out.print(f"\n[bold]the policy refuses the rules[/bold]: {len(objections)} objections")
             show_objections(objections, rules=out_path, last=update)

@@ -1,4 +1,6 @@
 from .budgets import Budgets, FactFault, Margins, budgets_for, fact_faults
+from .causes.cause import Cause, CauseKind
+from .causes.finding import causes
 from .drift import Change, Moved, Redefined, What, drift
 from .encoding import (
     REGISTER_TOP,
@@ -89,6 +91,8 @@ __all__ = [
     "Balance",
     "Bound",
     "Budgets",
+    "Cause",
+    "CauseKind",
     "Change",
     "CleanFacts",
     "CleanShare",
@@ -139,6 +143,7 @@ __all__ = [
     "block_starts",
     "block_sums",
     "budgets_for",
+    "causes",
     "drift",
     "duration",
     "encode",

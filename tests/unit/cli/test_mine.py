@@ -4,10 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pytest
 
 from sluice.invariants.rulesfile import load_rules, rules_hash, save_rules
 from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.reading import read_record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
@@ -199,6 +201,7 @@ def test_update_tells_what_drifted_and_loosens_nothing(
     assert seen.code == 0
     assert {change["change"] for change in listed(seen, "changes")} >= {"moved"}
     assert listed(seen, "kept")
+    assert isinstance(seen.json["drift"], list)
     before = {rule.name: rule.tolerance for rule in load_rules(old).invariants}
     after = {rule.name: rule for rule in load_rules(new).invariants}
     physical = {name for name, rule in after.items() if rule.kind.physical}
@@ -209,6 +212,22 @@ def test_update_tells_what_drifted_and_loosens_nothing(
     shown = sluice("mine", april, "--out", new, *HALVES, "--update", old, "--quiet")
     assert "Kept unchanged (--widen allows these rules to loosen)" in shown.out
     assert "Clean data of this plant may now be refused" in shown.out
+
+
+def test_update_calls_a_leak_a_leak(sluice: Run, march: Path, tmp_path: Path) -> None:
+    old, new, record = tmp_path / "old.json", tmp_path / "new.json", tmp_path / "leaking.parquet"
+    assert sluice("mine", march, "--out", old, *HALVES, "--quiet").code == 0
+    clean = read_record(march)
+    values = clean.values.copy()
+    half = len(clean) // 2
+    values[half:, clean.index("L_T1")] -= 0.01 * np.arange(1, len(clean) - half + 1)
+    write(clean.with_values(values), record, FileLayout.PARQUET)
+    arguments = ("mine", record, "--out", new, *HALVES, "--update", old)
+    (found,) = listed(sluice(*arguments, "--json"), "drift")
+    assert (found["kind"], found["subject"]) == ("leak", "L_T1")
+    shown = sluice(*arguments, "--quiet").out
+    assert "What may have changed in the plant" in shown
+    assert "L_T1 loses about 7,200 L/h beyond its meters" in shown
 
 
 def test_widen_lets_rules_loosen(sluice: Run, march: Path, april: Path, tmp_path: Path) -> None:
