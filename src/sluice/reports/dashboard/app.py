@@ -5,14 +5,16 @@ Everything is on this machine; the page loads no scripts, fonts or pictures from
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from fastapi import FastAPI
+from fastapi.middleware.trustedhost import TrustedHostMiddleware
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from sluice.network.coordinator import CoordinatorFolder
 from sluice.reports import asset, plotly_source, rendered_main
+from sluice.reports.dashboard.access import LOOPBACK, TokenGuard
 from sluice.reports.dashboard.federation_page import federation_page
 from sluice.reports.dashboard.metrics import exposition
 from sluice.reports.dashboard.quality import ModelEvaluator
@@ -33,12 +35,22 @@ HEADERS = {
 }
 
 
-def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
+def serve(
+    folder: Path,
+    labelled: Record | None = None,
+    *,
+    hosts: Sequence[str] = LOOPBACK,
+    token: str | None = None,
+) -> FastAPI:
     """Return the web application of one federation's folder; it only reads the folder.
 
-    With a labelled record, the model of each round is also measured on it as a detector.
+    With a labelled record, the model of each round is also measured on it as a detector. Requests
+    must name one of `hosts`, and carry the token if there is one.
     """
     app = FastAPI(title="Sluice", docs_url=None, redoc_url=None, openapi_url=None)
+    if token is not None:
+        app.add_middleware(TokenGuard, token=token)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     site = CoordinatorFolder(folder)
     evaluator, log = ModelEvaluator(site, labelled), FollowedLog(site.log)
 
