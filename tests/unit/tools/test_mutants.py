@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tools import mutants as tool
-from tools.mutants import EQUIVALENT, Map, main, read_equivalents, sample
+from tools.mapping import Map
+from tools.mutants import EQUIVALENT, main, read_equivalents, sample
 from tools.refusals import Area, Mutant, find, mutants_of
 
 ROOT = Path(__file__).parents[3]
@@ -185,8 +186,8 @@ def test_tests_that_see_the_refusal_run_first() -> None:
     mutant = many(1)[0]
     shown = Map(
         runs={
-            f"{mutant.path}:{mutant.statement}": ("slow.py::a", "quick.py::b", "seen.py::c"),
-            f"{mutant.path}:{mutant.branch}": ("seen.py::c",),
+            mutant.runs: ("slow.py::a", "quick.py::b", "seen.py::c"),
+            mutant.refuses: ("seen.py::c",),
         },
         seconds={"slow.py::a": 9.0, "quick.py::b": 1.0, "seen.py::c": 20.0},
     )
