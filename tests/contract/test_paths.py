@@ -90,9 +90,9 @@ NAME_OR_FILE = {
 }
 NO_PATHS = {
     # Text that is never a path, by the name of its parameter.
-    "allow_host", "attack", "calibrate", "clean", "client", "declare", "detector", "end", "federation", "fit",
-    "format_", "host", "mode", "name", "only", "plant", "reason", "reinstate", "rows", "rule",
-    "start",
+    "allow_host", "attack", "calibrate", "clean", "client", "declare", "detector", "end",
+    "federation", "fit", "format_", "host", "mode", "name", "only", "plant", "reason", "reinstate",
+    "rows", "rule", "start",
 }  # fmt: skip
 
 Parameter = tuple[str, click.Parameter]

@@ -69,9 +69,10 @@ def dashboard(
     demand_free_port(
         host, port, whose="the dashboard", remedy="give another --port, or end that process"
     )
-    typer.echo(f"sluice: http://{host}:{port}/", err=True)
     record = open_record(labelled, every=1) if labelled else None
     app = serve(folder, record, hosts=(*LOOPBACK, host, *(allow_host or ())), token=token)
+    shown = f"[{host}]" if ":" in host else host
+    typer.echo(f"sluice: http://{shown}:{port}/", err=True)
     uvicorn.run(app, host=host, port=port, log_level="warning", ws="none")
 
 

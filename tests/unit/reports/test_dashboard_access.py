@@ -1,67 +1,102 @@
 """The dashboard answers only under known host names and, with a token, only to its holders."""
 
+import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
-from starlette.testclient import TestClient
+from fastapi import FastAPI
 
 from sluice.cli.dashboard import _token
 from sluice.errors import SettingError
-from sluice.reports.dashboard.access import TokenGuard
+from sluice.reports.dashboard.access import demand_hosts
 from sluice.reports.dashboard.app import serve
 
 TOKEN = "0123456789abcdef"
+PAGE = "/assets/page.css"
 
 
-@pytest.fixture
-def guarded() -> TestClient:
-    page = Starlette(routes=[Route("/", lambda _: PlainTextResponse("the page"))])
-    return TestClient(TokenGuard(page, TOKEN), follow_redirects=False)
+def get(
+    app: FastAPI, path: str, headers: dict[str, str] | None = None, host: str = "127.0.0.1:8080"
+) -> httpx.Response:
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://dashboard") as client:
+            return await client.get(path, headers={"host": host, **(headers or {})})
 
-
-@pytest.mark.parametrize("host", ["rebound.example", "10.0.0.7", "localhost.evil.example", ""])
-def test_a_request_under_another_host_name_is_refused(host: str, tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").touch()
-    client = TestClient(serve(tmp_path), base_url="http://127.0.0.1")
-    assert client.get("/assets/page.css").status_code == 200
-    assert client.get("/assets/page.css", headers={"host": host}).status_code == 400
-
-
-def test_a_host_that_the_operator_allows_is_served(tmp_path: Path) -> None:
-    client = TestClient(serve(tmp_path, hosts=("water.example",)), base_url="http://water.example")
-    assert client.get("/assets/page.css").status_code == 200
+    return asyncio.run(ask())
 
 
 @pytest.mark.parametrize(
-    "headers", [{}, {"authorization": "Bearer wrong"}, {"cookie": "sluice-token=wrong"}]
+    "host",
+    [
+        *("rebound.example", "10.0.0.7", "localhost.evil.example", "evil.example:8080", "", "*"),
+        *("127.0.0.1.evil.example", "[::2]:8080", "evil-localhost", "0.0.0.0"),
+    ],
 )
+def test_a_request_under_another_host_name_is_refused(host: str, tmp_path: Path) -> None:
+    refused = get(serve(tmp_path), PAGE, host=host)
+    assert (refused.status_code, "--allow-host" in refused.text) == (400, True)
+    refused = get(serve(tmp_path, token=TOKEN), f"/?token={TOKEN}", host=host)
+    assert (refused.status_code, "set-cookie" in refused.headers) == (400, False)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8080", "LocalHost", "[::1]:8080"])
+def test_loopback_is_served(host: str, tmp_path: Path) -> None:
+    assert get(serve(tmp_path), PAGE, host=host).status_code == 200
+
+
+def test_a_host_that_the_operator_allows_is_served_and_no_other(tmp_path: Path) -> None:
+    app = serve(tmp_path, hosts=("Water.example", "[fd00::7]", "10.0.0.7"))
+    for host in ("water.example:8080", "[fd00::7]", "10.0.0.7:80"):
+        assert get(app, PAGE, host=host).status_code == 200
+    for host in ("a.water.example", "127.0.0.1", "[fd00::8]"):
+        assert get(app, PAGE, host=host).status_code == 400
+
+
+@pytest.mark.parametrize("name", ["*", "*.example", "", "water.example:80", "http://water"])
+def test_a_pattern_or_an_address_with_a_port_is_no_host(name: str) -> None:
+    with pytest.raises(SettingError, match="is not a host name"):
+        demand_hosts(["water.example", name])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer wrong"},
+        {"authorization": f"Basic {TOKEN}"},
+        {"authorization": TOKEN},
+        {"authorization": f"Bearer {TOKEN[:-1]}"},
+        {"authorization": "Bearer "},
+        {"cookie": "sluice-token=wrong"},
+        {"cookie": f"token={TOKEN}"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/now", "/metrics", "/events", PAGE, "/?token=wrong"])
 def test_a_request_without_the_token_is_refused(
-    guarded: TestClient, headers: dict[str, str]
+    headers: dict[str, str], path: str, tmp_path: Path
 ) -> None:
-    refused = guarded.get("/", headers=headers)
-    assert (refused.status_code, "the page" in refused.text) == (401, False)
-    assert guarded.get("/?token=wrong").status_code == 401
+    refused = get(serve(tmp_path, token=TOKEN), path, headers)
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+    assert "set-cookie" not in refused.headers
 
 
-def test_the_token_opens_the_page_once_by_address_and_then_by_its_cookie(
-    guarded: TestClient,
-) -> None:
-    assert guarded.get("/", headers={"authorization": f"Bearer {TOKEN}"}).text == "the page"
-    opened = guarded.get(f"/?token={TOKEN}")
-    assert (opened.status_code, opened.headers["location"]) == (303, "/")
+def test_the_token_opens_the_page_once_by_address_and_then_by_its_cookie(tmp_path: Path) -> None:
+    app = serve(tmp_path, token=TOKEN)
+    for scheme in ("Bearer", "bearer"):
+        assert get(app, PAGE, {"authorization": f"{scheme} {TOKEN}"}).status_code == 200
+    for path in ("/", "//evil.example/"):
+        opened = get(app, f"{path}?token={TOKEN}")
+        assert (opened.status_code, opened.headers["location"]) == (303, "/")
     cookie = opened.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
-    assert guarded.get("/").text == "the page"  # the client keeps the cookie
+    assert get(app, PAGE, {"cookie": cookie.partition(";")[0]}).status_code == 200
 
 
-def test_the_whole_dashboard_asks_for_its_token(tmp_path: Path) -> None:
-    client = TestClient(serve(tmp_path, token=TOKEN), base_url="http://127.0.0.1")
-    for path in ("/", "/now", "/metrics", "/events", "/assets/page.css"):
-        assert client.get(path).status_code == 401
+def test_without_a_token_the_page_asks_for_none(tmp_path: Path) -> None:
+    assert get(serve(tmp_path), PAGE).status_code == 200
 
 
 def test_a_token_is_long_and_its_file_is_its_owners_alone(tmp_path: Path) -> None:
@@ -69,10 +104,17 @@ def test_a_token_is_long_and_its_file_is_its_owners_alone(tmp_path: Path) -> Non
     path.touch(mode=0o600)
     path.write_text(TOKEN + "\n")
     assert _token(path) == TOKEN
-    path.write_text(TOKEN[:-1])
-    with pytest.raises(SettingError, match="at least 16 printable characters"):
-        _token(path)
+    for text in (TOKEN[:-1], TOKEN + "\n" + TOKEN, TOKEN + "é"):
+        path.write_text(text)
+        with pytest.raises(SettingError, match="at least 16 printable characters"):
+            _token(path)
     path.write_text(TOKEN)
     path.chmod(0o644)
-    with pytest.raises(SettingError):
+    with pytest.raises(SettingError, match="can be read by others"):
+        _token(path)
+    path.chmod(0o600)
+    path.write_text("x" * 1_024)
+    assert _token(path) == "x" * 1_024
+    path.write_text("x" * 1_025)
+    with pytest.raises(SettingError, match="too large"):
         _token(path)

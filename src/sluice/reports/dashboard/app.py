@@ -9,12 +9,11 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from fastapi import FastAPI
-from fastapi.middleware.trustedhost import TrustedHostMiddleware
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from sluice.network.coordinator import CoordinatorFolder
 from sluice.reports import asset, plotly_source, rendered_main
-from sluice.reports.dashboard.access import LOOPBACK, TokenGuard
+from sluice.reports.dashboard.access import LOOPBACK, Guard, demand_hosts
 from sluice.reports.dashboard.federation_page import federation_page
 from sluice.reports.dashboard.metrics import exposition
 from sluice.reports.dashboard.quality import ModelEvaluator
@@ -48,11 +47,9 @@ def serve(
     must name one of `hosts`, and carry the token if there is one.
     """
     app = FastAPI(title="Sluice", docs_url=None, redoc_url=None, openapi_url=None)
-    if token is not None:
-        app.add_middleware(TokenGuard, token=token)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+    app.add_middleware(Guard, hosts=demand_hosts(hosts), token=token)
     site = CoordinatorFolder(folder)
-    evaluator, log = ModelEvaluator(site, labelled), FollowedLog(site.log)
+    evaluator, log = ModelEvaluator(site, labelled), FollowedLog(site)
 
     def rendered(template: str) -> Response:
         state = _state(folder, evaluator)
