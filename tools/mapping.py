@@ -1,7 +1,7 @@
 """Which tests run which statement, and how long each takes: from a run without a mutant.
 
-The run is kept for each test file by itself. It is made again for a file only if the sources, what
-tests share, or the file have changed since.
+The run is kept for each test file by itself. It is made again if the file, what it shares with its
+neighbours, or a source file that it runs and that holds a drawn mutant has changed since.
 """
 
 import hashlib
@@ -11,11 +11,11 @@ import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tools.refusals import Mutant
-from tools.trees import COPIED, BrokenTestsError, Tree
+from tools.trees import Tree
 
 __all__ = ["Map", "files_naming", "map_tests", "test_files"]
 
@@ -28,7 +28,6 @@ NOT_RUN = (
     "tests/unit/tools",
 )
 """Tests of the lab and of tools: the runtime must not need them."""
-NOT_SHARED = ("tests/unit/tools/", "tests/integration/", "tests/equivalent_mutants.txt")
 AT_ONCE = 4
 """Test files in one process: a value that one file's tests keep for another's is seen less."""
 
@@ -39,11 +38,17 @@ class Seen:
 
     `hits` gives for each statement the tests and phases that ran it, as pytest names them. A
     statement is named by its file, its function and its text, so that a name outlives edits
-    elsewhere.
+    elsewhere. `sources` gives the hash of each file with such statements.
     """
 
     hits: Mapping[str, Sequence[str]]
     seconds: Mapping[str, float]
+    sources: Mapping[str, str]
+
+    def outdated(self, drawn: Iterable[str], now: Mapping[str, str]) -> bool:
+        """Whether this run says nothing certain about the statements of these source files."""
+        ran = {place.partition(" ")[0] for place in self.hits}
+        return any(self.sources.get(path) != now[path] for path in ran.intersection(drawn))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,58 +132,49 @@ def files_naming(root: Path, name: str) -> set[str]:
 
 
 def map_tests(
-    trees: Sequence[Tree], mutants: Sequence[Mutant], folder: Path, *, old: bool = False
+    trees: Sequence[Tree], mutants: Sequence[Mutant], drawn: Sequence[Mutant], folder: Path
 ) -> Map:
-    """Run the test files whose runs are not in the folder yet; return the map of all.
-
-    With `old`, a run of an unchanged test file on earlier sources serves too.
-    """
+    """Return the map of all test files; run those whose runs in the folder do not serve."""
     root = trees[0].root
-    sources = _sources(root, mutants)
+    now = {path: _hash([root / path]) for path in {mutant.path for mutant in mutants}}
+    paths = {mutant.path for mutant in drawn}
     known: dict[str, Seen] = {}
-    missing: list[str] = []
     for file in test_files(root):
-        kept = [folder / sources / _kept_as(root, file)]
-        if old:
-            kept += sorted(folder.glob(f"*/{kept[0].name}"), key=lambda path: -path.stat().st_mtime)
-        found = next((path for path in kept if path.exists()), None)
-        if found is None:
-            missing.append(file)
-        else:
-            known[file] = Seen(**json.loads(found.read_text(encoding="utf-8")))
+        kept = folder / _kept_as(root, file)
+        if kept.exists():
+            seen = Seen(**json.loads(kept.read_text(encoding="utf-8")))
+            if not seen.outdated(paths, now):
+                known[file] = seen
+    missing = [file for file in test_files(root) if file not in known]
     if missing:
-        (folder / sources).mkdir(parents=True, exist_ok=True)
-        for file, seen in _run(trees, mutants, missing):
-            text = json.dumps({"hits": dict(seen.hits), "seconds": dict(seen.seconds)})
-            (folder / sources / _kept_as(root, file)).write_text(text, encoding="utf-8")
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, seen in _run(trees, mutants, missing, now):
+            (folder / _kept_as(root, file)).write_text(json.dumps(asdict(seen)), encoding="utf-8")
             known[file] = seen
     return Map.of(known)
 
 
 def _kept_as(root: Path, file: str) -> str:
-    content = hashlib.sha256((root / file).read_bytes()).hexdigest()[:16]
+    """Name a run by its test file, the file's content and that of what it shares."""
+    path = root / file
+    shared = [each for each in path.parent.glob("*.py") if not each.name.startswith("test_")]
+    shared += [root / "tests" / "conftest.py", root / "tests" / "unit" / "conftest.py"]
+    content = _hash([path, *sorted(each for each in set(shared) if each.exists())])
     return f"{file.removesuffix('.py').replace('/', '.')}-{content}.json"
 
 
-def _sources(root: Path, mutants: Sequence[Mutant]) -> str:
-    """Return a hash of everything that test files share: sources, settings, fixtures, vectors."""
-    content = hashlib.sha256(repr(sorted(_places(mutants))).encode())
-    own = set(test_files(root))
-    for path in sorted(
-        path
-        for part in (*COPIED, "pyproject.toml")
-        for path in [root / part, *(root / part).rglob("*")]
-        if path.is_file() and "__pycache__" not in path.parts
-    ):
-        name = path.relative_to(root).as_posix()
-        if name not in own and not name.startswith((*NOT_SHARED, *NOT_RUN)):
-            content.update(name.encode() + b"\0")
-            content.update(hashlib.sha256(path.read_bytes()).digest())
+def _hash(paths: Iterable[Path]) -> str:
+    content = hashlib.sha256()
+    for path in paths:
+        content.update(hashlib.sha256(path.read_bytes()).digest())
     return content.hexdigest()[:16]
 
 
 def _run(
-    trees: Sequence[Tree], mutants: Sequence[Mutant], files: Sequence[str]
+    trees: Sequence[Tree],
+    mutants: Sequence[Mutant],
+    files: Sequence[str],
+    sources: Mapping[str, str],
 ) -> Iterator[tuple[str, Seen]]:
     """Run test files on sources with probes, a few files at a time."""
     places = _places(mutants)
@@ -198,7 +194,7 @@ def _run(
     def one(part: Sequence[str]) -> dict[str, Seen]:
         tree = free.pop()
         try:
-            return _seen(tree, part, names)
+            return _seen(tree, part, names, sources)
         finally:
             free.append(tree)
 
@@ -215,12 +211,11 @@ def _run(
             shutil.copyfile(root / path, tree.place / path)
 
 
-def _seen(tree: Tree, files: Sequence[str], names: Sequence[str]) -> dict[str, Seen]:
+def _seen(
+    tree: Tree, files: Sequence[str], names: Sequence[str], sources: Mapping[str, str]
+) -> dict[str, Seen]:
     """Run some test files; return what each showed."""
-    code = tree.test(files)
-    if code != 0:
-        tail = (tree.place / "output.txt").read_text("utf-8", errors="replace")[-2_000:]
-        raise BrokenTestsError(f"without a mutant, {tree.failed()} fails (exit {code}):\n{tail}")
+    tree.demand_pass(files)
     hits: dict[str, dict[str, set[str]]] = {file: defaultdict(set) for file in files}
     seconds: dict[str, dict[str, float]] = {file: defaultdict(float) for file in files}
     for kind, *fields in tree.notes():
@@ -236,6 +231,9 @@ def _seen(tree: Tree, files: Sequence[str], names: Sequence[str]) -> dict[str, S
         file: Seen(
             hits={place: sorted(wheres) for place, wheres in hits[file].items()},
             seconds=dict(seconds[file]),
+            sources={
+                path: sources[path] for path in {each.partition(" ")[0] for each in hits[file]}
+            },
         )
         for file in files
     }

@@ -9,10 +9,11 @@ none takes a seeded sample of the lines that refuse.
 
 `tools.refusals` finds the mutants. The sample depends on the seed and on the mutants' own text, so
 a change elsewhere in the code leaves it as it is. A first run, without a mutant, must pass; it
-notes which test runs which statement (`tools.mapping`). A mutant then meets the tests that run its
-statement, those that see the refusal first, and after them, if it is still alive, all tests of
-their folders, which share fixtures with them; a limit that is read on import meets all tests. Tests
-are the unit, contract and property tests except those of the lab.
+notes which test runs which statement and is kept in build/mutants (`tools.mapping`). A mutant then
+meets the tests that run its statement, those that see the refusal first, and after them, if it is
+still alive, all tests of their folders, which share fixtures with them; a limit that is read on
+import meets all tests. Tests are the unit, contract and property tests except those of the lab. At
+the end, the tests that killed a mutant must pass without one.
 """
 
 import argparse
@@ -171,7 +172,7 @@ def run(  # noqa: PLR0913 - one run
                 )
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = [Tree.grow(root, Path(folder).resolve() / str(job)) for job in range(jobs)]
-        shown = map_tests(trees, mutants, root / "build" / "mutants", old=quick)
+        shown = map_tests(trees, mutants, drawn, root / "build" / "mutants")
         say(f"the tests pass without a mutant ({time.monotonic() - started:.0f} s)")
         free: SimpleQueue[Tree] = SimpleQueue()
         for tree in trees:
@@ -198,6 +199,8 @@ def run(  # noqa: PLR0913 - one run
             for tree in trees:
                 tree.stop()
             pool.shutdown()
+        killers = {each.by for each in outcomes.values() if each.verdict == "killed"}
+        trees[0].demand_pass(sorted(test for test in killers if "::" in test))
     return tuple(outcomes[mutant] for mutant in drawn)
 
 
@@ -243,8 +246,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="for work on tests: run only the tests that run the mutant, by an old map if the "
-        "sources have changed since; a survivor may be false",
+        help="for work on tests: run only the tests that run the mutant; a survivor may be false",
     )
     parser.add_argument("--list", action="store_true", help="print the sample, run nothing")
     parser.add_argument("--json", action="store_true", help="print one object instead of a table")

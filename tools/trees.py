@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools import probe
 
-__all__ = ["COPIED", "BrokenTestsError", "Tree"]
+__all__ = ["BrokenTestsError", "Tree"]
 
 COPIED = ("src", "tests")
 PYTEST = ("-x", "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "mutants_probe")
@@ -114,6 +114,15 @@ class Tree:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+    def demand_pass(self, tests: Sequence[str]) -> None:
+        """Raise if one of these tests fails in the copy as it is."""
+        code = self.test(tests) if tests else 0
+        if code != 0:
+            tail = (self.place / "output.txt").read_text("utf-8", errors="replace")[-2_000:]
+            raise BrokenTestsError(
+                f"without a mutant, {self.failed()} fails (exit {code}):\n{tail}"
+            )
 
     def notes(self) -> list[list[str]]:
         """Return what the probe noted, as fields."""

@@ -9,8 +9,8 @@ import pytest
 from sluice.attestation.log.chain import copy_log, read_log
 from sluice.attestation.messages.orders import CONSENTS
 from sluice.errors import CheckpointError, RefusedError, SettingError, VerificationError
+from sluice.federation.messages import Request, Show, Train
 from sluice.federation.rounds import Checkpoint
-from sluice.federation.transport import Show, Train
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.operations import demand_reason, go_back
@@ -225,7 +225,8 @@ def test_an_exchange_asks_all_plants_for_the_same(consortium: Consortium) -> Non
             consortium.site, store, Direct(consortium.plants), clock=consortium.clock
         )
         train = Train(round=2, parameters=done.parameters)
-        for requests in ({}, {"north": Show(round=2), "south": train}):
+        mixed: dict[str, Request] = {"north": Show(round=2), "south": train}
+        for requests in ({}, mixed):
             with pytest.raises(SettingError, match="all plants to show, or all of them to train"):
                 made.transport.exchange(requests)
         with pytest.raises(CheckpointError, match="the log is in round 2 but the store"):
