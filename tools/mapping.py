@@ -17,7 +17,7 @@ from pathlib import Path
 from tools.refusals import Mutant
 from tools.trees import Tree
 
-__all__ = ["Map", "files_naming", "map_tests", "test_files"]
+__all__ = ["Map", "files_naming", "guessed", "map_tests", "test_files"]
 
 TESTS = ("tests/unit", "tests/contract", "tests/property")
 NOT_RUN = (
@@ -57,9 +57,10 @@ class Map:
 
     runs: Mapping[str, tuple[str, ...]]
     seconds: Mapping[str, float]
+    unknown: tuple[str, ...] = ()  # test files of which no run is known
 
     @classmethod
-    def of(cls, files: Mapping[str, Seen]) -> "Map":
+    def of(cls, files: Mapping[str, Seen], unknown: Sequence[str] = ()) -> "Map":
         """Put the runs of test files together."""
         runs: dict[str, set[str]] = defaultdict(set)
         for seen in files.values():
@@ -75,6 +76,7 @@ class Map:
             seconds={
                 test: taken for seen in files.values() for test, taken in seen.seconds.items()
             },
+            unknown=tuple(unknown),
         )
 
     def tests_of(
@@ -131,10 +133,28 @@ def files_naming(root: Path, name: str) -> set[str]:
     return {file for file in test_files(root) if word.search((root / file).read_text("utf-8"))}
 
 
+def guessed(root: Path, mutant: Mutant, files: Iterable[str]) -> tuple[str, ...]:
+    """Return those of these test files that name a mutant's function, its class or its module."""
+    module = mutant.path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+    texts = {file: (root / file).read_text("utf-8") for file in files}
+    names = [*reversed(mutant.function.split(".")), module]
+    words = [re.compile(rf"\b{re.escape(name)}\b") for name in names if name.strip("_")]
+    found = [file for word in words for file, text in texts.items() if word.search(text)]
+    return tuple(dict.fromkeys(found))
+
+
 def map_tests(
-    trees: Sequence[Tree], mutants: Sequence[Mutant], drawn: Sequence[Mutant], folder: Path
+    trees: Sequence[Tree],
+    mutants: Sequence[Mutant],
+    drawn: Sequence[Mutant],
+    folder: Path,
+    *,
+    quick: bool = False,
 ) -> Map:
-    """Return the map of all test files; run those whose runs in the folder do not serve."""
+    """Return the map of all test files; run those whose runs in the folder do not serve.
+
+    If `quick`, nothing is run: the map names the test files of which no run is known.
+    """
     root = trees[0].root
     now = {path: _hash([root / path]) for path in {mutant.path for mutant in mutants}}
     paths = {mutant.path for mutant in drawn}
@@ -146,6 +166,8 @@ def map_tests(
             if not seen.outdated(paths, now):
                 known[file] = seen
     missing = [file for file in test_files(root) if file not in known]
+    if quick:
+        return Map.of(known, missing)
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
         for file, seen in _run(trees, mutants, missing, now):

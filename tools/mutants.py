@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from tools.mapping import Map, files_naming, map_tests
+from tools.mapping import Map, files_naming, guessed, map_tests
 from tools.refusals import Area, Mutant, find
 from tools.trees import BrokenTestsError, Tree
 
@@ -38,6 +38,8 @@ ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path("tests/equivalent_mutants.txt")
 PATIENCE_S = 90.0
 PATIENCE_FACTOR = 6.0
+GUESSED_S = 60.0
+"""Seconds of a test file of which no run is known."""
 SURVIVED = (0, 4, 5)  # exit codes of pytest: all passed, unknown test, no test
 
 
@@ -132,10 +134,11 @@ def kill(
     target.write_bytes(mutant.apply(original))
     try:
         first = shown.tests_of(mutant, others, files_naming(tree.root, mutant.name))
+        first += guessed(tree.root, mutant, shown.unknown)
         for tests in (first, () if quick else shown.neighbours_of(mutant, first)):
             if not tests:
                 continue
-            expected = sum(shown.seconds.get(test, 0.0) for test in first)
+            expected = sum(shown.seconds.get(test, GUESSED_S) for test in first)
             if tests is not first:
                 expected = sum(shown.seconds.values())
             code = tree.test(tests, seconds=PATIENCE_S + PATIENCE_FACTOR * expected)
@@ -172,8 +175,9 @@ def run(  # noqa: PLR0913 - one run
                 )
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = [Tree.grow(root, Path(folder).resolve() / str(job)) for job in range(jobs)]
-        shown = map_tests(trees, mutants, drawn, root / "build" / "mutants")
-        say(f"the tests pass without a mutant ({time.monotonic() - started:.0f} s)")
+        shown = map_tests(trees, mutants, drawn, root / "build" / "mutants", quick=quick)
+        if not quick:
+            say(f"the tests pass without a mutant ({time.monotonic() - started:.0f} s)")
         free: SimpleQueue[Tree] = SimpleQueue()
         for tree in trees:
             free.put(tree)
@@ -246,7 +250,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="for work on tests: run only the tests that run the mutant; a survivor may be false",
+        help="for work on tests: make no run without a mutant; run only tests that ran the mutant "
+        "in an earlier run, or name its function; a survivor may be false",
     )
     parser.add_argument("--list", action="store_true", help="print the sample, run nothing")
     parser.add_argument("--json", action="store_true", help="print one object instead of a table")
