@@ -204,7 +204,10 @@ def run(  # noqa: PLR0913 - one run
                 tree.stop()
             pool.shutdown()
         killers = {each.by for each in outcomes.values() if each.verdict == "killed"}
-        trees[0].demand_pass(sorted(test for test in killers if "::" in test))
+        try:
+            trees[0].demand_pass(sorted(test for test in killers if "::" in test))
+        finally:
+            trees[0].stop()
     return tuple(outcomes[mutant] for mutant in drawn)
 
 

@@ -1,11 +1,14 @@
 """Copies of the checkout in which tests meet one changed file at a time."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +20,7 @@ COPIED = ("src", "tests")
 PYTEST = ("-x", "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "mutants_probe")
 UNSET = ("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
 FAILED = 1  # exit code of pytest
+TOOLS = Path(__file__).parents[1]
 
 
 class BrokenTestsError(Exception):
@@ -29,7 +33,7 @@ class Tree:
 
     root: Path  # the checkout
     place: Path
-    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    running: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     @classmethod
     def grow(cls, root: Path, place: Path) -> "Tree":
@@ -84,36 +88,64 @@ class Tree:
     def test(self, tests: Sequence[str], *, seconds: float | None = None) -> int:
         """Run tests up to the first that fails; return pytest's exit code, or 1 if time is up."""
         self.record.unlink(missing_ok=True)
-        listed = self.place / "tests.txt"
+        listed, output = self.place / "tests.txt", self.place / "output.txt"
         listed.write_text("\n".join(tests) + "\n", encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", *PYTEST]
-        with (self.place / "output.txt").open("wb") as output:
-            process = subprocess.Popen(  # noqa: S603 - this interpreter
-                [*command, f"--basetemp={self.place / 'tmp'}", f"@{listed}"],
-                cwd=self.place,
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+        output.write_bytes(b"")
+        order = {
+            "folder": str(self.place),
+            "environment": self.environment(),
+            "arguments": [*PYTEST, f"--basetemp={self.place / 'tmp'}", f"@{listed}"],
+            "output": str(output),
+        }
+        server = self._server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(order) + "\n")
+        server.stdin.flush()
+        fork = int(server.stdout.readline() or 0)
+        clock = threading.Timer(seconds or threading.TIMEOUT_MAX, self._end, (fork, seconds))
+        clock.daemon = True
+        clock.start()
+        try:
+            code = server.stdout.readline()
+        finally:
+            clock.cancel()
+            with suppress(OSError):
+                os.killpg(fork, signal.SIGKILL)  # what the tests have started
+        return int(code) if code else FAILED
+
+    def _server(self) -> "subprocess.Popen[str]":
+        """Return the process whose forks run the tests."""
+        if not self.running:
+            self.running.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "tools.warm"],
+                    cwd=TOOLS,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    start_new_session=True,
+                )
             )
-            self.running.append(process)
-            try:
-                return process.wait(timeout=seconds)
-            except subprocess.TimeoutExpired:
-                with self.record.open("a", encoding="utf-8") as record:
-                    record.write(f"failed\ttime is up after {seconds:.0f} s\t0\n")
-                return FAILED
-            finally:
-                self.stop()
+        return self.running[0]
+
+    def _end(self, fork: int, seconds: float) -> None:
+        """End tests whose time is up."""
+        with self.record.open("a", encoding="utf-8") as record:
+            record.write(f"failed\ttime is up after {seconds:.0f} s\t0\n")
+        with suppress(OSError):
+            os.killpg(fork, signal.SIGKILL)
 
     def stop(self) -> None:
         """End the tests that run, with the processes they started."""
         while self.running:
-            process = self.running.pop()
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            server = self.running.pop()
+            for child in _children(server.pid):
+                with suppress(OSError):
+                    os.killpg(child, signal.SIGKILL)
+            with server:  # closes its pipes
+                server.kill()
 
     def demand_pass(self, tests: Sequence[str]) -> None:
         """Raise if one of these tests fails in the copy as it is."""
@@ -133,3 +165,12 @@ class Tree:
     def failed(self) -> str:
         """Return the first test that failed."""
         return next((fields[1] for fields in self.notes() if fields[0] == "failed"), "a crash")
+
+
+def _children(parent: int) -> list[int]:
+    """Return the processes that a process has forked and not waited for."""
+    try:
+        text = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii")
+    except OSError:
+        return []
+    return [int(number) for number in text.split()]

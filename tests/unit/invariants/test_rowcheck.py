@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sluice.arrays import Bools
+from sluice.errors import MissingChannelError
 from sluice.invariants import rowcheck
 from sluice.invariants.relations import Term, Transition
 from sluice.invariants.rowcheck import RowCheck, violations
@@ -135,3 +136,11 @@ def test_an_error_in_one_part_reaches_the_caller(threads: int) -> None:
     with pytest.raises(ZeroDivisionError, match="part"):
         rowcheck._run([partial(done.append, "first"), fail], threads=threads)
     assert done == ["first"]
+
+
+def test_a_record_that_lacks_a_channel_is_refused_with_the_rule_that_reads_it(way: str) -> None:
+    record, rules = quiet_day(), rules_of(*EVERY_RULE)
+    for name in sorted({each for rule in EVERY_RULE for each in rule.relation.channels}):
+        with pytest.raises(MissingChannelError, match=f"'{name}'.* rule '"):
+            violations(rules, record.without(name))
+    assert way

@@ -214,7 +214,7 @@ def test_the_run_of_a_test_file_serves_until_what_it_runs_has_changed(
 
     def runs() -> list[str]:
         ran.clear()
-        main(["--jobs", "1", "--quick"], root=project)
+        main(["--jobs", "1"], root=project)
         return ran
 
     assert runs() == both
