@@ -143,10 +143,14 @@ def kill(
                 expected = sum(shown.seconds.values())
             code = tree.test(tests, seconds=PATIENCE_S + PATIENCE_FACTOR * expected)
             if code not in SURVIVED:
+                killer = tree.failed()
+                if not killer:  # a crash: it counts only if there is none without the mutant
+                    target.write_bytes(original)
+                    tree.demand_pass(tests)
                 return Outcome(
                     mutant=mutant,
                     verdict="killed",
-                    by=tree.failed(),
+                    by=killer or "a crash",
                     seconds=time.monotonic() - started,
                 )
         return Outcome(mutant=mutant, verdict="survived", by="", seconds=time.monotonic() - started)

@@ -17,7 +17,10 @@ from tools import probe
 __all__ = ["BrokenTestsError", "Tree"]
 
 COPIED = ("src", "tests")
-PYTEST = ("-x", "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "mutants_probe")
+PYTEST = (
+    *("-x", "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "mutants_probe"),
+    "--assert=plain",  # to rewrite assertions, plugins must not be imported before
+)
 UNSET = ("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
 FAILED = 1  # exit code of pytest
 TOOLS = Path(__file__).parents[1]
@@ -153,7 +156,7 @@ class Tree:
         if code != 0:
             tail = (self.place / "output.txt").read_text("utf-8", errors="replace")[-2_000:]
             raise BrokenTestsError(
-                f"without a mutant, {self.failed()} fails (exit {code}):\n{tail}"
+                f"without a mutant, {self.failed() or 'the run'} fails (exit {code}):\n{tail}"
             )
 
     def notes(self) -> list[list[str]]:
@@ -163,8 +166,8 @@ class Tree:
         return [line.split("\t") for line in self.record.read_text("utf-8").splitlines()]
 
     def failed(self) -> str:
-        """Return the first test that failed."""
-        return next((fields[1] for fields in self.notes() if fields[0] == "failed"), "a crash")
+        """Return the first test that failed; empty if the run ended otherwise."""
+        return next((fields[1] for fields in self.notes() if fields[0] == "failed"), "")
 
 
 def _children(parent: int) -> list[int]:

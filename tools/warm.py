@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import sys
+import traceback
 import warnings
 from contextlib import suppress
 
@@ -72,9 +73,11 @@ def _run(folder: str, environment: dict[str, str], arguments: list[str], output:
         warnings.resetwarnings()
         sys.argv = ["pytest", *arguments]
         code = int(pytest.main(arguments))
+    except BaseException:  # noqa: BLE001 - into the output, as a new process would
+        traceback.print_exc()
+    finally:
         sys.stdout.flush()
         sys.stderr.flush()
-    finally:
         os._exit(code)
 
 

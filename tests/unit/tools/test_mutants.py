@@ -238,3 +238,17 @@ def test_a_test_that_fails_without_the_mutant_too_kills_nothing(
     )
     assert main(["--jobs", "1"], root=project) == 2
     assert "without a mutant, tests/unit/test_files.py::test_once fails" in capsys.readouterr().err
+
+
+def test_a_run_that_crashes_without_the_mutant_too_kills_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run is known from before, and now something else ends it."""
+    assert main(["--jobs", "1"], root=project) == 1
+    ends = "import os\n\ndef pytest_runtest_call() -> None:\n    os._exit(3)\n"
+    (project / "src" / "conftest.py").write_text(ends)
+    (project / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\ntestpaths = ["tests"]\naddopts = ["-p", "conftest"]\n'
+    )
+    assert main(["--jobs", "1"], root=project) == 2
+    assert "without a mutant, the run fails (exit 3)" in capsys.readouterr().err

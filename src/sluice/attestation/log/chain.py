@@ -493,7 +493,7 @@ def read_head(path: Path) -> Signed[Head]:
 
 def _digest_at(path: Path, size: int) -> str:
     """Return the digest of the last of the first `size` entries."""
-    return entry_digest(lines_of(path, start=size - 1, stop=size, largest=1)[0])
+    return entry_digest(lines_of(path, start=size - 1, stop=size, largest=ENTRIES.largest)[0])
 
 
 def lines_of(path: Path, *, start: int, stop: int, largest: int) -> tuple[bytes, ...]:
