@@ -57,6 +57,7 @@ EXAMPLES = {
     "a certificate's file": "north.invitation",
     "a recovery": "recovery.json",
     "a consent": "consent.json",
+    "a token's file": "token.txt",
     "a results folder": "results",
     "a folder": "records",
 }
@@ -89,9 +90,9 @@ NAME_OR_FILE = {
 }
 NO_PATHS = {
     # Text that is never a path, by the name of its parameter.
-    "attack", "calibrate", "clean", "client", "declare", "detector", "end", "federation", "fit",
-    "format_", "host", "mode", "name", "only", "plant", "reason", "reinstate", "rows", "rule",
-    "start",
+    "allow_host", "attack", "calibrate", "clean", "client", "declare", "detector", "end",
+    "federation", "fit", "format_", "host", "mode", "name", "only", "plant", "reason", "reinstate",
+    "rows", "rule", "start",
 }  # fmt: skip
 
 Parameter = tuple[str, click.Parameter]
@@ -178,7 +179,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.raises(SystemExit) as ended:
             main(command.replace("{}", str(folder)).split())
         assert ended.value.code == 0, command
-    for name in ("challenge.json", "recovery.json", "consent.json"):
+    for name in ("challenge.json", "recovery.json", "consent.json", "token.txt"):
         (folder / name).write_text("{}")
     for name in ("results", "records"):
         (folder / name).mkdir()

@@ -194,6 +194,7 @@ def snapshot() -> Snapshot:
         phase="between rounds",
         until="",
         entries=12,
+        trusted=0,
         head="ab" * 32,
         fault=TAGS[1],
         plants=plants,
