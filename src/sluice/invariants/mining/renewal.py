@@ -7,7 +7,7 @@ Where new rows need wider limits than the old rules have, the old limits are kep
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sluice.invariants.mining.joint import clean_facts
+from sluice.invariants.mining.facts import clean_facts
 from sluice.invariants.mining.windows import window_of
 from sluice.invariants.relations import (
     Balance,
