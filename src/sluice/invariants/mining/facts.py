@@ -17,10 +17,11 @@ __all__ = ["clean_facts", "liveness_of"]
 
 SHORT_BATCH = 300  # rows: in a short batch, the share of rows in transition varies most
 BATCH = 1_000
+SMALLER = 0.5  # of the smallest range shown: no tail is trusted further
 FEWEST_BLOCKS = 20
 SHORTEST_BLOCK = 8
 LONGEST_SECOND = 256  # rows of the block in which a level clearly moves
-LIVELY = (0.5, 3.0)  # a block's smallest range, in multiples of the range of noise alone
+LIVELY = (0.4, 3.0)  # a block's smallest range, in multiples of the range of noise alone
 
 
 def clean_facts(
@@ -113,7 +114,8 @@ def _smallest(ranges: Sequence[Floats], share: float) -> float:
     if not shown.size or not shown.min() > 0:
         return 0.0
     tail = tail_of([-np.log(part) for part in ranges], apart=4)
-    return float(min(shown.min(), np.exp(-tail.level(share))))
+    smallest = float(shown.min())
+    return min(smallest, max(float(np.exp(-tail.level(share))), SMALLER * smallest))
 
 
 def _noise(readings: Floats) -> float:

@@ -1,6 +1,7 @@
 """The clean record in blocks: rules are fitted without a block and judged on it."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Fold:
     rest: Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Clean:
     """All clean rows of a plant."""
 
@@ -34,7 +35,7 @@ class Clean:
         """The share of rows that follow a time jump."""
         return self.jumps / len(self.record)
 
-    @property
+    @cached_property
     def folds(self) -> tuple[Fold, ...]:
         """The record in blocks of equal length, each beside all the others."""
         rows = len(self.record)

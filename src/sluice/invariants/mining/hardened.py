@@ -7,13 +7,12 @@ import numpy as np
 from sluice.invariants.mining.balances import mine_balances
 from sluice.invariants.mining.candidates import Candidate
 from sluice.invariants.mining.couplings import mine_couplings
-from sluice.invariants.mining.folds import Clean, clean_record
+from sluice.invariants.mining.folds import clean_record
 from sluice.invariants.mining.joint import Calibrated, calibrate_jointly, structure_of
 from sluice.invariants.mining.refit import refitted
-from sluice.invariants.mining.spans import operating_range, resolution, with_spans
+from sluice.invariants.mining.spans import resolution, with_spans
 from sluice.invariants.relations import (
     Balance,
-    Bound,
     Coupling,
     Evidence,
     Invariant,
@@ -109,23 +108,10 @@ def calibrated_rules(*records: Record) -> Calibrated:
         profile=Profile.HARDENED,
         stride_s=record.stride_s,
         channels=channels,
-        invariants=_ranges(clean),
+        invariants=(),
         dropped=(*no_couplings, *no_balances),
         fit_rows=len(records[0]),
         calibration_rows=len(record) - len(records[0]),
     )
     calibrated = calibrate_jointly(structure_of(rules, tuple(candidates), clean))
     return replace(calibrated, rules=with_power(calibrated.rules, record))
-
-
-def _ranges(clean: Clean) -> tuple[Invariant, ...]:
-    rules = []
-    for channel in clean.record.channels:
-        usual = None if channel.role.discrete else operating_range(channel, clean)
-        if usual is not None:
-            name = channel.name
-            bound = Bound(name=f"{name} in range", channel=name, low=usual.low, high=usual.high)
-            rules.append(
-                Invariant(relation=bound, tolerance=resolution(clean.record.column(name)))
-            )
-    return tuple(rules)

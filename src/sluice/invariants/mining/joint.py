@@ -6,14 +6,16 @@ blame are widened, in every fold and in the rules themselves, or the rule is dro
 be vacuous.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sluice.invariants.budgets import Margins
 from sluice.invariants.mining.candidates import Candidate, Judged, judged, window_candidates
 from sluice.invariants.mining.facts import clean_facts, liveness_of
 from sluice.invariants.mining.folds import Clean, Fold
+from sluice.invariants.mining.spans import operating_range, resolution
 from sluice.invariants.mining.trial import TARGET, Check, HonestRefusal, tried
-from sluice.invariants.relations import Balance, Bound, Coupling, Invariant
+from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Window
 from sluice.invariants.ruleset import CleanShare, Dropped, Liveness, RuleSet
 from sluice.telemetry import Record, Role
 
@@ -22,6 +24,7 @@ __all__ = ["Calibrated", "Structure", "calibrate_jointly", "structure_of"]
 VACUOUS = 0.5  # of nominal flow: a looser coupling cannot tell on from off
 VIOLATING = 1e-4  # share of rows that all rules together may be expected to break
 REFERENCE_ROWS = 1_000  # of a batch in which the target is shared among the rules
+WINDOW_ROOM = 1.25  # a short batch may have no window out of balance
 WIDEN = 1.3
 MOST_ROUNDS = 6
 
@@ -118,7 +121,7 @@ def _rules(
 ) -> RuleSet:
     """Return the rules with limits from all folds but one."""
     found = [_invariant(each, structure, without, slack) for each in structure.judged]
-    ranges = [r for r in structure.rules.invariants]
+    ranges = _ranges(structure, without, slack)
     rules = replace(structure.rules, invariants=(*found, *ranges))
     severe = tuple(
         CleanShare(
@@ -159,9 +162,32 @@ def _invariant(
     wider = max(
         slack.get((check, relation.name), 1.0) for check in ("violating rows", "own budget")
     )
-    rows = getattr(relation, "rows", 0)
-    share = structure.severe * rows / 2 if rows else structure.violating
+    if isinstance(relation, Window):
+        share, wider = structure.severe * relation.rows / 2, WINDOW_ROOM * wider
+    else:
+        share = structure.violating
     return each.invariant(without, share=share, slack=wider)
+
+
+def _ranges(
+    structure: Structure, without: int | None, slack: dict[Check, float]
+) -> Iterator[Invariant]:
+    blocks = [fold.held_out for at, fold in enumerate(structure.folds) if at != without]
+    for channel in structure.rules.channels:
+        if channel.role.discrete:
+            continue
+        usual = operating_range(channel, blocks, share=structure.severe / 2)
+        if usual is not None:
+            name = f"{channel.name} in range"
+            wider = max(
+                slack.get((check, name), 1.0) for check in ("violating rows", "severe rows")
+            )
+            room = (wider - 1) * (usual.high - usual.low)
+            bound = Bound(
+                name=name, channel=channel.name, low=usual.low - room, high=usual.high + room
+            )
+            step = resolution(structure.clean.record.column(channel.name))
+            yield Invariant(relation=bound, tolerance=step)
 
 
 def _liveness(

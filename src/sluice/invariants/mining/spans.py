@@ -1,20 +1,22 @@
 """Instrument spans and operating ranges: what a channel can show, and what it usually shows."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from sluice.arrays import Floats
-from sluice.invariants.mining.folds import Clean
+from sluice.invariants.mining.tails import tail_of
 from sluice.telemetry import Channel, Record, Role, Span
 
 __all__ = ["operating_range", "resolution", "with_spans"]
 
 ROOM = 0.5  # of the clean range, on either side
 ANALYSER_ROOM = 10.0  # analysers drift by many times their daily range (18 sigma on SWaT)
-BOUND_ROOM = 0.05  # of the clean range, beyond which a reading is out of range
-MORE = 2.0  # times what a block of rows needed beyond the range of the others
-LEAST_RANGE = 0.1  # of the whole range: a shorter range of the other blocks says little
+BOUND_ROOM = 0.1  # of the clean range, beyond which a reading is out of range
+DRIFT = 5.0  # standard deviations of the means of blocks
+DRIFT_BLOCKS = 20
+APART = 12  # rows between peaks that count as two
 NEVER_NEGATIVE = (Role.LEVEL, Role.FLOW, Role.SPEED, Role.POSITION)
 LEAST_STEPS = 4
 FINEST_SHARE = 0.01
@@ -37,31 +39,54 @@ def resolution(readings: Floats) -> float:
     return float(min(np.diff(distinct).min(), FINEST_SHARE * (distinct[-1] - distinct[0])))
 
 
-def operating_range(channel: Channel, clean: Clean) -> Span | None:
+def operating_range(
+    channel: Channel, blocks: Sequence[Record], *, share: float
+) -> Span | None:
     """Return the range of clean rows with some room; `None` if the channel is constant.
 
-    The room is what a block of rows needs beyond the range of all other blocks, and more. A
-    quantity that cannot be negative, and never was, ends at zero.
+    A share of later rows is expected to lie beyond it, by the tail of clean readings and by how
+    the mean drifts from block to block. A quantity that cannot be negative, and never was, ends at
+    zero.
     """
-    blocks = [_range(fold.held_out.column(channel.name)) for fold in clean.folds]
-    low, high = min(low for low, _ in blocks), max(high for _, high in blocks)
+    readings = [block.column(channel.name) for block in blocks]
+    readings = [part[~np.isnan(part)] for part in readings]
+    shown = np.concatenate(readings)
+    low, high = _range(shown) if shown.size else (0.0, 0.0)
     if not low < high:
         return None
-    beyond = 0.0
-    for at, (block_low, block_high) in enumerate(blocks):
-        others = [block for other, block in enumerate(blocks) if other != at]
-        rest_low, rest_high = min(one for one, _ in others), max(one for _, one in others)
-        past = max(rest_low - block_low, block_high - rest_high)
-        beyond = max(beyond, past / max(rest_high - rest_low, LEAST_RANGE * (high - low)))
-    most = ANALYSER_ROOM if channel.role is Role.QUALITY else ROOM
-    share = min(max(BOUND_ROOM, MORE * beyond), most)
-    step = resolution(clean.record.column(channel.name))
-    room = max(share * (high - low), LEAST_STEPS * step)
+    most = (ANALYSER_ROOM if channel.role is Role.QUALITY else ROOM) * (high - low)
+    least = most if channel.role is Role.QUALITY else BOUND_ROOM * (high - low)
+    least = max(least, LEAST_STEPS * resolution(shown))
+    drift = _drift(readings)
+    above = max(tail_of(readings, apart=APART).level(share) - high, drift, least)
+    below = max(tail_of([-part for part in readings], apart=APART).level(share) + low, drift, least)
     floor = 0.0 if channel.role in NEVER_NEGATIVE and low >= 0 else -np.inf
-    assert channel.span is not None
+    span = channel.span or Span(low=-np.inf, high=np.inf)
     return Span(
-        low=max(low - room, floor, channel.span.low), high=min(high + room, channel.span.high)
+        low=max(low - min(below, most), floor, span.low),
+        high=min(high + min(above, most), span.high),
     )
+
+
+def _drift(readings: Sequence[Floats]) -> float:
+    """Return how far the mean of later blocks may lie beyond the means of these blocks.
+
+    Means that wander (each is close to the one before) will wander further than they have.
+    """
+    per_part = max(1, DRIFT_BLOCKS // len(readings))
+    means = np.array(
+        [
+            block.mean()
+            for part in readings
+            for block in np.array_split(part, per_part)
+            if block.size
+        ]
+    )
+    spread = float(means.std(ddof=1)) if means.size > 2 else 0.0
+    if not spread > 0:
+        return 0.0
+    wandering = float(np.mean(np.diff(means) ** 2)) / (2 * spread**2)  # 1 if it does not wander
+    return DRIFT * spread / np.sqrt(np.clip(wandering, 0.1, 1.0)) - float(np.ptp(means)) / 2
 
 
 def _range(readings: Floats) -> tuple[float, float]:
