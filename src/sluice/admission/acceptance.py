@@ -22,12 +22,16 @@ from sluice.invariants import (
     Bound,
     Budgets,
     CleanFacts,
+    Constant,
     Coupling,
     Invariant,
     Margins,
     Rate,
     Relation,
     RuleSet,
+    Spectrum,
+    SwitchBand,
+    Tie,
     Window,
     amount,
     budgets_for,
@@ -693,8 +697,10 @@ def _judges(relation: Relation) -> tuple[object, ...]:
             return relation.kind, relation.level
         case Window():
             return relation.kind, relation.level, relation.rows
-        case Bound() | Rate():
+        case Bound() | Rate() | Tie() | Constant() | Spectrum():
             return relation.kind, relation.channel
+        case SwitchBand():
+            return relation.kind, relation.actuator, relation.level
 
 
 def _replaced(old: Invariant, renewal: _Renewal) -> bool:
@@ -787,8 +793,8 @@ def _severer(
 ) -> Iterator[Objection]:
     """Compare the largest residual that is not severe, in the unit of the rule."""
     rule, budgets = new
-    if isinstance(rule.relation, Bound | Window):
-        return  # a range is broken by any amount, and no window is severe
+    if isinstance(rule.relation, Bound | Constant) or rule.kind.own_budget:
+        return  # a range is broken by any amount, and no window, switch or block is severe
     (before, allowed), step = last, rule.tolerance / TOLERANCE  # one unit of the integers
     size = budgets.severe[rule.name] * step
     most = allowed.severe[before.name] * before.tolerance / TOLERANCE
