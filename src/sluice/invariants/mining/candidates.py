@@ -91,7 +91,9 @@ def judged(candidate: Candidate, folds: Sequence[Fold]) -> Judged:
     )
 
 
-def window_candidates(by_row: Judged, folds: Sequence[Fold], shares: Sequence[float]) -> list[Judged]:
+def window_candidates(
+    by_row: Judged, folds: Sequence[Fold], shares: Sequence[float]
+) -> list[Judged]:
     """Return windows of a balance at lengths that detect ever slower ramps."""
     balance = by_row.candidate.relation
     assert isinstance(balance, Balance)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sluice.arrays import Bools, Floats
+from sluice.invariants.budgets import SEVERE_KINDS
 from sluice.invariants.encoding import encode
 from sluice.invariants.integers import Judged
 from sluice.invariants.measure import block_ranges, measure
@@ -18,6 +19,7 @@ __all__ = ["clean_facts", "liveness_of"]
 SHORT_BATCH = 300  # rows: in a short batch, the share of rows in transition varies most
 BATCH = 1_000
 SMALLER = 0.5  # of the smallest range shown: no tail is trusted further
+STRAY = 0.03  # of switches: a manual one lies outside every band
 FEWEST_BLOCKS = 20
 SHORTEST_BLOCK = 8
 LONGEST_SECOND = 256  # rows of the block in which a level clearly moves
@@ -48,9 +50,11 @@ def clean_facts(
         violating_share=float(measured.violating.mean()),
         segments_per_row=jumps_per_row,
         severe=tuple(
-            CleanShare(rule=found.rule.name, share=max(_excess(found), predicted.get(found.rule.name, 0.0)))
+            CleanShare(
+                rule=found.rule.name, share=max(_excess(found), predicted.get(found.rule.name, 0.0))
+            )
             for found in measured.judged
-            if found.rule.kind in (RelationKind.COUPLING, RelationKind.BALANCE, RelationKind.RATE)
+            if found.rule.kind in SEVERE_KINDS
         ),
         envelope=tuple(
             CleanShare(
@@ -60,16 +64,36 @@ def clean_facts(
             for found in measured.judged
             if isinstance(found.rule.relation, Coupling)
         ),
-        anchors=tuple(
-            CleanShare(rule=found.rule.name, share=float(found.violating[found.anchors].mean()))
+        anchors=_shares(measured.judged, RelationKind.WINDOW),
+        switches=tuple(
+            CleanShare(
+                rule=found.rule.name,
+                share=max(float(found.violating.mean()), STRAY * found.anchors.size / len(clean)),
+            )
             for found in measured.judged
-            if found.anchors.size
+            if found.rule.kind is RelationKind.SWITCH_BAND
         ),
+        blocks=_shares(measured.judged, RelationKind.SPECTRUM),
         liveness=liveness,
         repeats=tuple(
             CleanShare(rule=name, share=_largest_share(rows, BATCH))
             for name, rows in measured.repeated
         ),
+    )
+
+
+def _shares(judged: tuple[Judged, ...], kind: RelationKind) -> tuple[CleanShare, ...]:
+    """Return the share of violating windows or blocks of each rule of a kind.
+
+    The joins between parts of a clean record are no violations of the plant.
+    """
+    return tuple(
+        CleanShare(
+            rule=found.rule.name,
+            share=float(found.violating[found.anchors].mean()) if found.anchors.size else 0.0,
+        )
+        for found in judged
+        if found.rule.kind is kind
     )
 
 

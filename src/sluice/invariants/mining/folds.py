@@ -35,6 +35,11 @@ class Clean:
         """The share of rows that follow a time jump."""
         return self.jumps / len(self.record)
 
+    def range_of(self, channel: str) -> tuple[float, float]:
+        """Return the smallest and the largest reading of a channel."""
+        readings = self.record.column(channel)
+        return float(np.fmin.reduce(readings)), float(np.fmax.reduce(readings))
+
     @cached_property
     def folds(self) -> tuple[Fold, ...]:
         """The record in blocks of equal length, each beside all the others."""

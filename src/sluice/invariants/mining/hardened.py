@@ -1,28 +1,42 @@
 """The hardened profile: plausible rules, with tolerances within which whole clean batches stay."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sluice.invariants.mining.balances import mine_balances
+from sluice.invariants.budgets import Margins
+from sluice.invariants.mining.balances import BalanceFind, mine_balances
+from sluice.invariants.mining.bands import mine_bands
 from sluice.invariants.mining.candidates import Candidate
-from sluice.invariants.mining.couplings import mine_couplings
+from sluice.invariants.mining.constants import constant_rules, with_constant_spans
+from sluice.invariants.mining.couplings import CouplingFind, mine_couplings
 from sluice.invariants.mining.folds import clean_record
-from sluice.invariants.mining.joint import Calibrated, calibrate_jointly, structure_of
+from sluice.invariants.mining.joint import (
+    REFERENCE_ROWS,
+    Calibrated,
+    calibrate_jointly,
+    structure_of,
+)
 from sluice.invariants.mining.refit import refitted
 from sluice.invariants.mining.spans import resolution, with_spans
+from sluice.invariants.mining.spectra import mine_spectra
+from sluice.invariants.mining.ties import TieFind, mine_ties
+from sluice.invariants.mining.trial import TARGET
 from sluice.invariants.relations import (
     Balance,
     Coupling,
     Evidence,
     Invariant,
     Rate,
+    RelationKind,
+    Tie,
     Window,
 )
 from sluice.invariants.ruleset import Profile, RuleSet
-from sluice.telemetry import Record, Role
+from sluice.telemetry import Channel, Record, Role
 
-__all__ = ["calibrated_rules", "mine_hardened", "with_power"]
+__all__ = ["NEW_KINDS", "mine_hardened", "with_power"]
 
 
 def with_power(rules: RuleSet, clean: Record) -> RuleSet:
@@ -53,7 +67,7 @@ def _powered(rule: Invariant, clean: Record) -> Invariant:
                 smallest_offset=rule.tolerance / window.rows,
                 smallest_freeze_rows=window.rows if detects_freeze else None,
             )
-        case Rate():
+        case Rate() | Tie():
             evidence = replace(rule.evidence, smallest_offset=rule.tolerance)
         case _:
             return rule
@@ -66,52 +80,111 @@ def _moves(level: str, rows: int, clean: Record) -> float:
     return float(np.nanmedian(np.abs(readings[rows:] - readings[:-rows])))
 
 
-def mine_hardened(*records: Record) -> RuleSet:
-    """Mine and calibrate on clean records of one plant."""
-    return calibrated_rules(*records).rules
+TIE_FLOOR = 0.02  # of the range: a closer tie fails when a rare state occurs
+NEW_KINDS = frozenset(
+    {RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM}
+)
 
 
-def calibrated_rules(*records: Record) -> Calibrated:
-    """Find what the rules are about on all rows, then set every limit by cross-validation."""
+def mine_hardened(
+    *records: Record,
+    kinds: frozenset[RelationKind] = NEW_KINDS,
+    margins: Margins | None = None,
+    target: float = TARGET,
+) -> Calibrated:
+    """Find what the rules are about on all clean rows, then set every limit by cross-validation.
+
+    `kinds` names the kinds to mine beside couplings, balances, windows, bounds and rates.
+    """
     clean = clean_record(*records)
     channels = with_spans(clean.record)
+    if RelationKind.CONSTANT in kinds:
+        channels = with_constant_spans(clean.record, channels)
     clean = replace(clean, record=replace(clean.record, channels=channels))
     record = clean.record
+    bands, no_bands = mine_bands(record)
     couplings, no_couplings = mine_couplings(record)
-    balances, no_balances = mine_balances(record, couplings)
-    candidates = [
-        Candidate(
-            relation=find.relation,
-            floor=resolution(record.column(find.relation.flow)),
-            evidence=Evidence(support=find.support, variation=find.variation),
-        )
-        for find in couplings
-    ]
-    candidates += [
-        Candidate(
-            relation=refitted(find.relation, record),
-            floor=resolution(record.column(find.relation.level)),
-            evidence=Evidence(r2=find.r2, r2_held_out=find.r2_held_out),
-        )
-        for find in balances
-    ]
-    candidates += [
-        Candidate(
-            relation=Rate(name=f"{channel.name} rate", channel=channel.name),
-            floor=resolution(record.column(channel.name)),
-        )
-        for channel in record.of_role(Role.LEVEL, Role.QUALITY)
-        if channel.span
-    ]
+    balances, no_balances = mine_balances(record, couplings, bands)
+    candidates = [*_coupled(couplings, record), *_balanced(balances, record), *_rates(record)]
+    dropped = [*no_couplings, *no_balances]
+    if RelationKind.TIE in kinds:
+        ties, no_ties = mine_ties(record, clean.folds, _loose(record, candidates))
+        candidates += _tied(ties, record)
+        dropped += no_ties
+    if RelationKind.SWITCH_BAND in kinds:
+        dropped += no_bands
+    else:
+        bands = ()
+    measured = [channel for channel in channels if channel.span]
     rules = RuleSet(
         plant=record.name,
         profile=Profile.HARDENED,
         stride_s=record.stride_s,
         channels=channels,
-        invariants=(),
-        dropped=(*no_couplings, *no_balances),
+        invariants=constant_rules(record) if RelationKind.CONSTANT in kinds else (),
+        dropped=tuple(dropped),
         fit_rows=len(records[0]),
         calibration_rows=len(record) - len(records[0]),
     )
-    calibrated = calibrate_jointly(structure_of(rules, tuple(candidates), clean))
+    share = TARGET / (2 * len(channels) + 2 * len(candidates)) / REFERENCE_ROWS
+    spectra = (
+        mine_spectra(record, measured, [fold.held_out for fold in clean.folds], share=share)
+        if RelationKind.SPECTRUM in kinds
+        else ()
+    )
+    structure = structure_of(rules, tuple(candidates), clean, bands=bands, spectra=spectra)
+    calibrated = calibrate_jointly(structure, margins=margins, target=target)
     return replace(calibrated, rules=with_power(calibrated.rules, record))
+
+
+def _coupled(couplings: tuple[CouplingFind, ...], record: Record) -> Iterator[Candidate]:
+    for find in couplings:
+        yield Candidate(
+            relation=find.relation,
+            floor=resolution(record.column(find.relation.flow)),
+            evidence=Evidence(support=find.support, variation=find.variation),
+        )
+
+
+def _balanced(balances: tuple[BalanceFind, ...], record: Record) -> Iterator[Candidate]:
+    for find in balances:
+        yield Candidate(
+            relation=refitted(find.relation, record),
+            floor=resolution(record.column(find.relation.level)),
+            evidence=Evidence(r2=find.r2, r2_held_out=find.r2_held_out),
+        )
+
+
+def _rates(record: Record) -> Iterator[Candidate]:
+    for channel in record.of_role(Role.LEVEL, Role.QUALITY):
+        step = resolution(record.column(channel.name))
+        if channel.span and step > 0:
+            relation = Rate(name=f"{channel.name} rate", channel=channel.name)
+            yield Candidate(relation=relation, floor=step)
+
+
+def _tied(ties: tuple[TieFind, ...], record: Record) -> Iterator[Candidate]:
+    for find in ties:
+        shown = record.column(find.relation.channel)
+        yield Candidate(
+            relation=refitted(find.relation, record),
+            floor=TIE_FLOOR * float(np.ptp(shown[~np.isnan(shown)])),
+            evidence=Evidence(r2_held_out=find.r2_held_out),
+        )
+
+
+def _loose(record: Record, candidates: Sequence[Candidate]) -> list[Channel]:
+    """Return the moving channels to tie: every pressure, and what no coupling or balance reads."""
+    read = {
+        name
+        for each in candidates
+        if each.relation.kind.physical
+        for name in each.relation.channels
+    }
+    return [
+        channel
+        for channel in record.channels
+        if channel.span
+        and resolution(record.column(channel.name)) > 0
+        and (channel.role is Role.PRESSURE or channel.name not in read)
+    ]

@@ -10,38 +10,70 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sluice.invariants.budgets import Margins
+from sluice.invariants.mining.bands import band_of
 from sluice.invariants.mining.candidates import Candidate, Judged, judged, window_candidates
 from sluice.invariants.mining.facts import clean_facts, liveness_of
 from sluice.invariants.mining.folds import Clean, Fold
 from sluice.invariants.mining.spans import operating_range, resolution
-from sluice.invariants.mining.trial import TARGET, Check, HonestRefusal, tried
-from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Window
-from sluice.invariants.ruleset import CleanShare, Dropped, Liveness, RuleSet
+from sluice.invariants.mining.spectra import spectrum_of
+from sluice.invariants.mining.trial import TARGET, HonestRefusal, Slack, tried
+from sluice.invariants.relations import (
+    Balance,
+    Bound,
+    Coupling,
+    Invariant,
+    RelationKind,
+    Spectrum,
+    SwitchBand,
+    Tie,
+    Window,
+)
+from sluice.invariants.ruleset import (
+    CleanFacts,
+    CleanShare,
+    Dropped,
+    Liveness,
+    RuleSet,
+    staggered,
+    untied_channels,
+)
 from sluice.telemetry import Record, Role
 
-__all__ = ["Calibrated", "Structure", "calibrate_jointly", "structure_of"]
+__all__ = [
+    "REFERENCE_ROWS",
+    "Calibrated",
+    "Structure",
+    "calibrate_jointly",
+    "structure_of",
+    "with_rate",
+]
 
 VACUOUS = 0.5  # of nominal flow: a looser coupling cannot tell on from off
+VACUOUS_TIE = 0.25  # of the reading's range
 VIOLATING = 1e-4  # share of rows that all rules together may be expected to break
 REFERENCE_ROWS = 1_000  # of a batch in which the target is shared among the rules
 WINDOW_ROOM = 1.25  # a short batch may have no window out of balance
 WIDEN = 1.3
 MOST_ROUNDS = 6
+LEAST_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
     """What the rules are about, before their limits are set."""
 
-    rules: RuleSet  # channels and ranges; the ranges are limits already
+    rules: RuleSet  # channels, and the rules whose limits need no calibration
     judged: tuple[Judged, ...]
+    bands: tuple[SwitchBand, ...]
+    spectra: tuple[Spectrum, ...]
     folds: tuple[Fold, ...]
     clean: Clean
 
     @property
     def checks(self) -> int:
         """The number of limits that the target is shared among."""
-        return max(1, len(self.judged) + len(self.rules.channels))
+        limits = len(self.bands) + len(self.spectra) + len(self.rules.channels)
+        return max(1, len(self.judged) + limits)
 
     @property
     def violating(self) -> float:
@@ -53,6 +85,10 @@ class Structure:
         """The share of rows on which one rule may be expected to be severe."""
         return TARGET / self.checks / REFERENCE_ROWS
 
+    def blocks(self, without: int | None) -> list[Record]:
+        """Return the clean record in blocks, without one of them."""
+        return [fold.held_out for at, fold in enumerate(self.folds) if at != without]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
@@ -62,73 +98,86 @@ class Calibrated:
     honest: HonestRefusal
 
 
-def structure_of(rules: RuleSet, candidates: tuple[Candidate, ...], clean: Clean) -> Structure:
+def structure_of(
+    rules: RuleSet,
+    candidates: tuple[Candidate, ...],
+    clean: Clean,
+    *,
+    bands: tuple[SwitchBand, ...] = (),
+    spectra: tuple[Spectrum, ...] = (),
+) -> Structure:
     """Judge the candidates out of fold, and add the windows of each balance."""
-    folds = clean.folds
-    checks = 3 * len(candidates) + len(rules.channels)
-    shares = (VIOLATING / checks, TARGET / checks / REFERENCE_ROWS / 2)
     found: list[Judged] = []
+    checks = 2 * len(candidates) + len(bands) + len(spectra) + len(rules.channels)
+    shares = (VIOLATING / checks, TARGET / checks / REFERENCE_ROWS / 2)
     for candidate in candidates:
-        by_row = judged(candidate, folds)
+        by_row = judged(candidate, clean.folds)
         found.append(by_row)
         if isinstance(candidate.relation, Balance):
-            found += window_candidates(by_row, folds, shares)
-    return Structure(rules=rules, judged=tuple(found), folds=folds, clean=clean)
+            found += window_candidates(by_row, clean.folds, shares)
+    return Structure(
+        rules=rules,
+        judged=tuple(found),
+        bands=bands,
+        spectra=spectra,
+        folds=clean.folds,
+        clean=clean,
+    )
 
 
-def calibrate_jointly(structure: Structure, margins: Margins | None = None) -> Calibrated:
+def calibrate_jointly(
+    structure: Structure, *, margins: Margins | None = None, target: float = TARGET
+) -> Calibrated:
     """Return rules that are expected to refuse few honest batches, and how few."""
-    margins = margins or Margins()
-    slack: dict[Check, float] = {}
+    margins, slack = margins or Margins(), Slack()
     structure = _without_vacuous(structure, slack)
-    honest = _tried(structure, slack, margins)
+    honest = _tried(structure, slack, margins, target)
     for _ in range(MOST_ROUNDS):
-        if honest.kept:
+        if honest.kept or not any(each.rule for each in honest.blamed):
             break
-        blamed = [(each.check, each.rule) for each in honest.blamed if each.rule]
-        if not blamed:
-            break
-        for check in blamed:
-            slack[check] = slack.get(check, 1.0) * WIDEN
+        slack = slack.widened(honest.blamed, WIDEN)
         structure = _without_vacuous(structure, slack)
-        honest = _tried(structure, slack, margins)
+        honest = _tried(structure, slack, margins, target)
     rules = _rules(structure, structure.clean.record, None, slack)
     assert rules.clean is not None
+    rules = replace(rules, clean=with_rate(rules.clean, honest), untied=untied_channels(rules))
+    return Calibrated(rules=rules, honest=honest)
+
+
+def with_rate(facts: CleanFacts, honest: HonestRefusal) -> CleanFacts:
+    """Return the facts with the predicted refusal rate."""
     worst = honest.worst
-    facts = replace(
-        rules.clean,
+    return replace(
+        facts,
         batch_rows=worst.rows,
         batches=worst.batches,
         effective_batches=float(worst.batches),
         refused_share=worst.rate,
         refused_upper=worst.high,
     )
-    return Calibrated(rules=replace(rules, clean=facts), honest=honest)
 
 
-def _tried(structure: Structure, slack: dict[Check, float], margins: Margins) -> HonestRefusal:
-    return tried(
-        [
-            (_rules(structure, fold.rest, at, slack), fold.held_out)
-            for at, fold in enumerate(structure.folds)
-        ],
-        margins,
-    )
+def _tried(structure: Structure, slack: Slack, margins: Margins, target: float) -> HonestRefusal:
+    pairs = [
+        (_rules(structure, fold.rest, at, slack), fold.held_out)
+        for at, fold in enumerate(structure.folds)
+    ]
+    return tried(pairs, margins, target)
 
 
-def _rules(
-    structure: Structure, clean: Record, without: int | None, slack: dict[Check, float]
-) -> RuleSet:
+def _rules(structure: Structure, clean: Record, without: int | None, slack: Slack) -> RuleSet:
     """Return the rules with limits from all folds but one."""
     found = [_invariant(each, structure, without, slack) for each in structure.judged]
-    ranges = _ranges(structure, without, slack)
-    rules = replace(structure.rules, invariants=(*found, *ranges))
+    limited = _limited(structure, without, slack)
+    rules = staggered(
+        replace(structure.rules, invariants=(*found, *limited, *structure.rules.invariants))
+    )
     severe = tuple(
         CleanShare(
             rule=rule.name,
             share=each.tail(without).level(structure.severe)
             / rule.tolerance
-            * slack.get(("severe rows", rule.name), 1.0),
+            * slack.of("severe rows", rule.name),
         )
         for each, rule in zip(structure.judged, found, strict=True)
     )
@@ -139,86 +188,96 @@ def _rules(
         severe=severe,
         jumps_per_row=structure.clean.jumps_per_row,
     )
-    envelope = tuple(
-        replace(
-            fact,
-            share=min(1.0, fact.share * slack.get(("rows in transition", fact.rule), 1.0)),
-        )
-        for fact in facts.envelope
-    )
-    repeats = tuple(
-        replace(
-            fact, share=min(1.0, fact.share * slack.get(("repeated readings", fact.rule), 1.0))
-        )
-        for fact in facts.repeats
-    )
-    return replace(rules, clean=replace(facts, envelope=envelope, repeats=repeats))
+    return replace(rules, clean=_slackened(facts, slack))
 
 
-def _invariant(
-    each: Judged, structure: Structure, without: int | None, slack: dict[Check, float]
-) -> Invariant:
+def _slackened(facts: CleanFacts, slack: Slack) -> CleanFacts:
+    return replace(
+        facts,
+        envelope=_shares(facts.envelope, "rows in transition", slack),
+        repeats=_shares(facts.repeats, "repeated readings", slack),
+    )
+
+
+def _shares(shares: tuple[CleanShare, ...], check: str, slack: Slack) -> tuple[CleanShare, ...]:
+    return tuple(
+        replace(fact, share=min(1.0, fact.share * slack.of(check, fact.rule))) for fact in shares
+    )
+
+
+def _invariant(each: Judged, structure: Structure, without: int | None, slack: Slack) -> Invariant:
     relation = each.candidate.relation
-    wider = max(
-        slack.get((check, relation.name), 1.0) for check in ("violating rows", "own budget")
-    )
+    share, wider = structure.violating, slack.of("violating rows", relation.name)
     if isinstance(relation, Window):
-        share, wider = structure.severe * relation.rows / 2, WINDOW_ROOM * wider
-    else:
-        share = structure.violating
+        share = structure.severe * relation.rows / 2
+        wider = WINDOW_ROOM * slack.of("own budget", relation.name)
     return each.invariant(without, share=share, slack=wider)
 
 
-def _ranges(
-    structure: Structure, without: int | None, slack: dict[Check, float]
-) -> Iterator[Invariant]:
-    blocks = [fold.held_out for at, fold in enumerate(structure.folds) if at != without]
+def _limited(structure: Structure, without: int | None, slack: Slack) -> Iterator[Invariant]:
+    """Yield the rules that have limits instead of a residual."""
+    blocks, record = structure.blocks(without), structure.clean.record
     for channel in structure.rules.channels:
-        if channel.role.discrete:
-            continue
-        usual = operating_range(channel, blocks, share=structure.severe / 2)
-        if usual is not None:
-            name = f"{channel.name} in range"
-            wider = max(
-                slack.get((check, name), 1.0) for check in ("violating rows", "severe rows")
-            )
-            room = (wider - 1) * (usual.high - usual.low)
-            bound = Bound(
-                name=name, channel=channel.name, low=usual.low - room, high=usual.high + room
-            )
-            step = resolution(structure.clean.record.column(channel.name))
-            yield Invariant(relation=bound, tolerance=step)
+        if not channel.role.discrete:
+            usual = operating_range(channel, blocks, share=structure.severe / 2)
+            name, step = f"{channel.name} in range", resolution(record.column(channel.name))
+            if usual is not None:
+                wider = max(slack.of("violating rows", name), slack.of("severe rows", name))
+                room = (wider - 1) * (usual.high - usual.low)
+                bound = Bound(
+                    name=name, channel=channel.name, low=usual.low - room, high=usual.high + room
+                )
+                yield Invariant(relation=bound, tolerance=step)
+    for band in structure.bands:
+        limited = band_of(band, blocks, slack=slack.of("own budget", band.name)) or band
+        step = max(resolution(record.column(band.level)), LEAST_TOLERANCE)
+        yield Invariant(relation=limited, tolerance=step)
+    for spectrum in structure.spectra:
+        wider = slack.of("own budget", spectrum.name)
+        found = spectrum_of(spectrum, blocks, share=structure.severe, slack=wider) or spectrum
+        step = max(resolution(record.column(spectrum.channel)), LEAST_TOLERANCE)
+        yield Invariant(relation=found, tolerance=step)
 
 
-def _liveness(
-    structure: Structure, without: int | None, slack: dict[Check, float]
-) -> tuple[Liveness, ...]:
-    parts = [fold.held_out for at, fold in enumerate(structure.folds) if at != without]
+def _liveness(structure: Structure, without: int | None, slack: Slack) -> tuple[Liveness, ...]:
+    parts = structure.blocks(without)
     return tuple(
-        replace(
-            fact,
-            smallest_range=fact.smallest_range / slack.get(("standing still", level.name), 1.0),
-        )
+        replace(fact, smallest_range=fact.smallest_range / slack.of("standing still", level.name))
         for level in structure.rules.channels
         if level.role is Role.LEVEL and level.span
         for fact in liveness_of(level.name, parts, share=structure.severe)
     )
 
 
-def _without_vacuous(structure: Structure, slack: dict[Check, float]) -> Structure:
-    """Drop couplings that cannot tell on from off."""
+def _without_vacuous(structure: Structure, slack: Slack) -> Structure:
+    """Drop rules that are so wide that they say nothing."""
     kept, dropped = [], list(structure.rules.dropped)
     for each in structure.judged:
-        relation = each.candidate.relation
-        if isinstance(relation, Coupling):
-            tolerance = _invariant(each, structure, None, slack).tolerance
-            if tolerance >= VACUOUS * relation.nominal:
-                why = (
-                    f"vacuous: tolerance {tolerance:.3g} reaches half of nominal "
-                    f"{relation.nominal:.3g}; it cannot tell on from off"
-                )
-                dropped.append(Dropped(name=relation.name, why=why))
-                continue
-        kept.append(each)
+        why = _vacuous(each, structure, slack)
+        if why:
+            dropped.append(Dropped(name=each.candidate.relation.name, why=why))
+        else:
+            kept.append(each)
     rules = replace(structure.rules, dropped=tuple(dropped))
     return replace(structure, judged=tuple(kept), rules=rules)
+
+
+def _vacuous(each: Judged, structure: Structure, slack: Slack) -> str:
+    relation = each.candidate.relation
+    if relation.kind not in (RelationKind.COUPLING, RelationKind.TIE):
+        return ""
+    tolerance = _invariant(each, structure, None, slack).tolerance
+    match relation:
+        case Coupling(nominal=nominal) if tolerance >= VACUOUS * nominal:
+            return (
+                f"vacuous: tolerance {tolerance:.3g} reaches half of nominal {nominal:.3g}; it "
+                "cannot tell on from off"
+            )
+        case Tie(channel=channel):
+            low, high = structure.clean.range_of(channel)
+            if tolerance >= VACUOUS_TIE * (high - low):
+                return (
+                    f"vacuous: tolerance {tolerance:.3g} reaches a quarter of the range "
+                    f"{high - low:.3g}"
+                )
+    return ""

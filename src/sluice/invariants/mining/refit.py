@@ -6,7 +6,15 @@ import numpy as np
 
 from sluice.arrays import Bools, Floats
 from sluice.invariants.mining.windows import window_of
-from sluice.invariants.relations import ActuatorState, Balance, Coupling, Relation, Term, Window
+from sluice.invariants.relations import (
+    ActuatorState,
+    Balance,
+    Coupling,
+    Relation,
+    Term,
+    Tie,
+    Window,
+)
 from sluice.invariants.residuals import transition_rows
 from sluice.telemetry import Record
 
@@ -29,6 +37,8 @@ def refitted(relation: Relation, clean: Record) -> Relation:
                 averaged=relation.averaged,
             )
             return replace(window_of(_balance(balance, clean), relation.rows), name=relation.name)
+        case Tie():
+            return _tie(relation, clean)
         case _:
             return relation
 
@@ -63,10 +73,27 @@ def _balance(relation: Balance, clean: Record) -> Balance:
     return replace(relation, terms=terms, constant=float(weights[-1]))
 
 
+def _tie(relation: Tie, clean: Record) -> Tie:
+    target = clean.column(relation.channel)
+    columns = [_shown(term, clean) for term in relation.terms]
+    design = np.column_stack([*columns, np.ones(len(clean))])
+    whole = ~(np.isnan(target) | np.isnan(design).any(axis=1))
+    weights = _weights(design, target, whole)
+    terms = tuple(
+        replace(term, coefficient=float(weight))
+        for term, weight in zip(relation.terms, weights, strict=False)
+    )
+    return replace(relation, terms=terms, constant=float(weights[-1]))
+
+
 def _moved(term: Term, clean: Record, *, averaged: bool) -> Floats:
-    readings = clean.column(term.channel)
-    moved = np.isin(np.rint(readings), term.on).astype(np.float64) if term.on else readings
+    moved = _shown(term, clean)
     return (moved[1:] + moved[:-1]) / 2 if averaged else moved[1:]
+
+
+def _shown(term: Term, clean: Record) -> Floats:
+    readings = clean.column(term.channel)
+    return np.isin(np.rint(readings), term.on).astype(np.float64) if term.on else readings
 
 
 def _weights(design: Floats, target: Floats, whole: Bools) -> Floats:

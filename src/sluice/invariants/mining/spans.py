@@ -9,7 +9,7 @@ from sluice.arrays import Floats
 from sluice.invariants.mining.tails import tail_of
 from sluice.telemetry import Channel, Record, Role, Span
 
-__all__ = ["operating_range", "resolution", "with_spans"]
+__all__ = ["operating_range", "resolution", "span_of", "with_spans"]
 
 ROOM = 0.5  # of the clean range, on either side
 ANALYSER_ROOM = 10.0  # analysers drift by many times their daily range (18 sigma on SWaT)
@@ -39,9 +39,7 @@ def resolution(readings: Floats) -> float:
     return float(min(np.diff(distinct).min(), FINEST_SHARE * (distinct[-1] - distinct[0])))
 
 
-def operating_range(
-    channel: Channel, blocks: Sequence[Record], *, share: float
-) -> Span | None:
+def operating_range(channel: Channel, blocks: Sequence[Record], *, share: float) -> Span | None:
     """Return the range of clean rows with some room; `None` if the channel is constant.
 
     A share of later rows is expected to lie beyond it, by the tail of clean readings and by how
@@ -93,7 +91,7 @@ def _range(readings: Floats) -> tuple[float, float]:
     return float(np.fmin.reduce(readings)), float(np.fmax.reduce(readings))
 
 
-def _span(channel: Channel, record: Record) -> Span | None:
+def span_of(channel: Channel, record: Record) -> Span | None:
     """Return the clean range with room for an instrument's span; `None` if constant."""
     readings = record.column(channel.name)
     low, high = _range(readings)
@@ -105,4 +103,4 @@ def _span(channel: Channel, record: Record) -> Span | None:
 
 
 def _with_span(channel: Channel, record: Record) -> Channel:
-    return replace(channel, span=_span(channel, record))
+    return replace(channel, span=span_of(channel, record))

@@ -7,14 +7,25 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import beta
 
+from sluice.arrays import Bools
 from sluice.invariants.budgets import Budgets, Margins, budgets_for
 from sluice.invariants.encoding import encode
+from sluice.invariants.integers import Judged
 from sluice.invariants.measure import Measurement, measure
 from sluice.invariants.relations import Coupling
 from sluice.invariants.ruleset import RuleSet
 from sluice.telemetry import Record
 
-__all__ = ["BATCH_ROWS", "TARGET", "Blamed", "Check", "HonestRefusal", "RefusedShare", "tried"]
+__all__ = [
+    "BATCH_ROWS",
+    "TARGET",
+    "Blamed",
+    "HonestRefusal",
+    "RefusedShare",
+    "Slack",
+    "exceeded",
+    "tried",
+]
 
 BATCH_ROWS = (300, 600, 1_000, 4_000)
 """The lengths of the batches that are tried, where the record has them."""
@@ -22,9 +33,6 @@ TARGET = 0.005
 """The share of honest batches that may be refused."""
 CONFIDENCE = 0.95
 WORTH_KNOWING = 0.025  # the upper end of the interval that a record should be long enough for
-
-Check = tuple[str, str]
-"""A kind of check, and the rule or level it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,26 @@ class Blamed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slack:
+    """How much wider limits are than the clean record alone would make them."""
+
+    factors: tuple[tuple[str, str, float], ...] = ()  # (check, rule, factor)
+
+    def of(self, check: str, rule: str) -> float:
+        """Return the factor of a check of a rule."""
+        return next((f for c, r, f in self.factors if (c, r) == (check, rule)), 1.0)
+
+    def widened(self, blamed: Sequence[Blamed], factor: float) -> "Slack":
+        """Return the slack with every check to blame widened once more."""
+        every = {(check, rule): wider for check, rule, wider in self.factors}
+        for each in blamed:
+            if each.rule:
+                at = (each.check, each.rule)
+                every[at] = every.get(at, 1.0) * factor
+        return Slack(factors=tuple((*at, wider) for at, wider in every.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HonestRefusal:
     """The refusal rate of honest batches that the rules' own clean record predicts."""
 
@@ -100,7 +128,7 @@ def tried(
     lengths = [rows for rows in BATCH_ROWS if rows_least <= rows <= longest]
     if not lengths and longest >= rows_least:
         lengths = [longest]
-    blamed: Counter[Check] = Counter()
+    blamed: Counter[tuple[str, str]] = Counter()
     shares = []
     for rows in lengths:
         batches = refused = 0
@@ -127,26 +155,25 @@ def tried(
     )
 
 
-def exceeded(measured: Measurement, budgets: Budgets) -> Iterator[Check]:
+def exceeded(measured: Measurement, budgets: Budgets) -> Iterator[tuple[str, str]]:
     """Yield each check of the hardened gate whose budget a measured batch exceeds."""
     if measured.segments > budgets.segments:
         yield "time jumps", ""
+    by_row = [found for found in measured.judged if not found.own_budget]
     if np.count_nonzero(measured.violating) > budgets.violating_rows:
-        yield "violating rows", _most({f.rule.name: int(f.violating.sum()) for f in _by_row(measured)})
+        yield "violating rows", _most([(found, found.violating) for found in by_row])
+    beyond = [(found, found.size > budgets.severe[found.rule.name]) for found in by_row]
     severe = np.zeros(measured.rows, bool)
-    counts = {}
-    for found in _by_row(measured):
-        beyond = found.size > budgets.severe[found.rule.name]
-        counts[found.rule.name] = int(beyond.sum())
-        severe |= beyond
+    for _, rows in beyond:
+        severe |= rows
     if np.count_nonzero(severe) > budgets.severe_rows:
-        yield "severe rows", _most(counts)
+        yield "severe rows", _most(beyond)
+    own = budgets.own
     for found in measured.judged:
         name = found.rule.name
-        if found.anchors.size:
-            if np.count_nonzero(found.violating[found.anchors]) > budgets.anchors[name]:
-                yield "own budget", name
-        elif isinstance(found.rule.relation, Coupling):
+        if found.own_budget and np.count_nonzero(found.violating) > own[name]:
+            yield "own budget", name
+        if isinstance(found.rule.relation, Coupling):
             if np.count_nonzero(found.envelope) > budgets.envelope_rows[name]:
                 yield "rows in transition", name
     for fact, ranges in measured.quietest:
@@ -157,10 +184,10 @@ def exceeded(measured: Measurement, budgets: Budgets) -> Iterator[Check]:
             yield "repeated readings", level
 
 
-def _by_row(measured: Measurement):  # type: ignore[no-untyped-def]
-    return [found for found in measured.judged if not found.anchors.size]
-
-
-def _most(counts: dict[str, int]) -> str:
-    name = max(counts, key=lambda rule: counts[rule], default="")
-    return name if counts.get(name) else ""
+def _most(found: Sequence[tuple[Judged, Bools]]) -> str:
+    """Return the rule with most marked rows; empty if none has any."""
+    rule, count = "", 0
+    for judged, rows in found:
+        if np.count_nonzero(rows) > count:
+            rule, count = judged.rule.name, int(np.count_nonzero(rows))
+    return rule
