@@ -1,6 +1,6 @@
 from .calibration import calibrate_as_paper
 from .profiles import mine
-from .hardened import NEW_KINDS, mine_hardened
+from .hardened import MINED_KINDS, TYING_KINDS, mine_hardened
 from .joint import Calibrated
 from .record import Mined, clean_parts, mine_record
 from .renewal import KeptRule, keep_tolerances
@@ -9,8 +9,9 @@ from .trial import BATCH_ROWS, TARGET, Blamed, HonestRefusal, RefusedShare
 
 __all__ = [
     "BATCH_ROWS",
-    "NEW_KINDS",
+    "MINED_KINDS",
     "TARGET",
+    "TYING_KINDS",
     "Blamed",
     "Calibrated",
     "HonestRefusal",

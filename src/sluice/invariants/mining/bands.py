@@ -13,7 +13,7 @@ from sluice.telemetry import Channel, Record, Role
 
 __all__ = ["band_of", "mine_bands"]
 
-LEAST_SWITCHES = 6  # in either direction
+LEAST_SWITCHES = 8  # in either direction
 NARROW = 0.4  # of the reading's range: either band, with its room
 LEAST_ROOM = 0.03  # of the reading's range, on either side
 ROOM = 8.0  # of a band's width over the number of switches: few switches show little of a band

@@ -49,6 +49,29 @@ class Judged:
     candidate: Candidate
     relations: tuple[Relation, ...]
     residuals: tuple[Floats, ...]
+    tails: tuple[Tail, ...]  # without each fold, then of all
+
+    @classmethod
+    def of(
+        cls, candidate: Candidate, relations: tuple[Relation, ...], folds: Sequence[Fold]
+    ) -> "Judged":
+        """Judge each fold by the relation that was fitted without it."""
+        found = tuple(
+            _residuals(relation, fold.held_out)
+            for relation, fold in zip(relations, folds, strict=True)
+        )
+        sizes = [np.abs(part) for part in found]
+        relation = candidate.relation
+        apart = relation.rows if isinstance(relation, Window) else APART
+        return cls(
+            candidate=candidate,
+            relations=relations,
+            residuals=found,
+            tails=tuple(
+                tail_of([size for at, size in enumerate(sizes) if at != without], apart=apart)
+                for without in (*range(len(sizes)), None)
+            ),
+        )
 
     def relation(self, without: int | None) -> Relation:
         """Return the relation as fitted without a fold, or to all rows."""
@@ -56,9 +79,7 @@ class Judged:
 
     def tail(self, without: int | None) -> Tail:
         """Return the tail of its residuals on all folds but one."""
-        sizes = [np.abs(part) for part in self._parts(without)]
-        relation = self.candidate.relation
-        return tail_of(sizes, apart=relation.rows if isinstance(relation, Window) else APART)
+        return self.tails[-1 if without is None else without]
 
     def invariant(self, without: int | None, *, share: float, slack: float = 1.0) -> Invariant:
         """Return the rule with a tolerance that a share of clean rows is expected to exceed."""
@@ -81,14 +102,7 @@ class Judged:
 def judged(candidate: Candidate, folds: Sequence[Fold]) -> Judged:
     """Judge each fold by the candidate fitted to the others."""
     relations = tuple(refitted(candidate.relation, fold.rest) for fold in folds)
-    return Judged(
-        candidate=candidate,
-        relations=relations,
-        residuals=tuple(
-            _residuals(relation, fold.held_out)
-            for relation, fold in zip(relations, folds, strict=True)
-        ),
-    )
+    return Judged.of(candidate, relations, folds)
 
 
 def window_candidates(
@@ -106,14 +120,8 @@ def window_candidates(
             for relation in by_row.relations
             if isinstance(relation, Balance)
         )
-        window = Judged(
-            candidate=replace(by_row.candidate, relation=window_of(balance, rows)),
-            relations=relations,
-            residuals=tuple(
-                _residuals(relation, fold.held_out)
-                for relation, fold in zip(relations, folds, strict=True)
-            ),
-        )
+        candidate = replace(by_row.candidate, relation=window_of(balance, rows))
+        window = Judged.of(candidate, relations, folds)
         slower = window.tail(None).level(shares[1] * rows) / rows
         if slower * SHARPER <= ramp:
             chosen.append(window)

@@ -36,7 +36,7 @@ from sluice.invariants.relations import (
 from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.telemetry import Channel, Record, Role
 
-__all__ = ["NEW_KINDS", "mine_hardened", "with_power"]
+__all__ = ["MINED_KINDS", "TYING_KINDS", "mine_hardened", "with_power"]
 
 
 def with_power(rules: RuleSet, clean: Record) -> RuleSet:
@@ -81,14 +81,17 @@ def _moves(level: str, rows: int, clean: Record) -> float:
 
 
 TIE_FLOOR = 0.02  # of the range: a closer tie fails when a rare state occurs
-NEW_KINDS = frozenset(
+TYING_KINDS = frozenset(
     {RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM}
 )
+"""The kinds that tie down channels which no coupling and no balance reads."""
+MINED_KINDS: frozenset[RelationKind] = frozenset()
+"""Those of them that are mined unless the caller names others: what the system `full` states."""
 
 
 def mine_hardened(
     *records: Record,
-    kinds: frozenset[RelationKind] = NEW_KINDS,
+    kinds: frozenset[RelationKind] = MINED_KINDS,
     margins: Margins | None = None,
     target: float = TARGET,
 ) -> Calibrated:

@@ -53,8 +53,8 @@ VACUOUS_TIE = 0.25  # of the reading's range
 VIOLATING = 1e-4  # share of rows that all rules together may be expected to break
 REFERENCE_ROWS = 1_000  # of a batch in which the target is shared among the rules
 WINDOW_ROOM = 1.25  # a short batch may have no window out of balance
-WIDEN = 1.3
-MOST_ROUNDS = 6
+WIDEN = 1.5
+MOST_ROUNDS = 3
 LEAST_TOLERANCE = 1e-12
 
 

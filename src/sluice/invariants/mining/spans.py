@@ -13,7 +13,7 @@ __all__ = ["operating_range", "resolution", "span_of", "with_spans"]
 
 ROOM = 0.5  # of the clean range, on either side
 ANALYSER_ROOM = 10.0  # analysers drift by many times their daily range (18 sigma on SWaT)
-BOUND_ROOM = 0.1  # of the clean range, beyond which a reading is out of range
+BOUND_ROOM = 0.2  # of the clean range, beyond which a reading is out of range
 DRIFT = 5.0  # standard deviations of the means of blocks
 DRIFT_BLOCKS = 20
 APART = 12  # rows between peaks that count as two

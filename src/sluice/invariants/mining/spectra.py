@@ -14,8 +14,8 @@ __all__ = ["mine_spectra", "spectrum_of"]
 
 BLOCKS = (32, 64, 128)  # rows; the shortest that tells smoothing from the plant is used
 LEAST_BLOCKS = 24
-WEAK = 0.2  # of the median: a lower limit below this does not notice a smoothed channel
-ROOM = 1.5  # times beyond the tail: a short batch may have no block outside
+WEAK = 0.12  # of the median: a lower limit below this does not notice a smoothed channel
+ROOM = 1.75  # times beyond the tail: a short batch may have no block outside
 
 
 def mine_spectra(

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import genpareto
 
 from sluice.arrays import Floats
 
@@ -38,8 +37,10 @@ class Tail:
             return self.largest
         if share >= self.per_size:
             return self.threshold
-        beyond = genpareto.isf(share / self.per_size, self.shape, scale=self.scale)
-        return self.threshold + float(beyond)
+        rarer = np.log(self.per_size / share)
+        if self.shape == 0:
+            return self.threshold + self.scale * float(rarer)
+        return self.threshold + self.scale * float(np.expm1(self.shape * rarer)) / self.shape
 
 
 def tail_of(parts: Sequence[Floats], *, apart: int) -> Tail:
