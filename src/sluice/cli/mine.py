@@ -159,13 +159,7 @@ def mine(
             payload["objections"] = objection_payloads(objections, rules=out_path, last=update)
         emit(payload)
     else:
-        show_rules(rules)
-        show_summary(mined, loaded)
-        if old is not None:
-            _show_drift(mined.changes, mined.kept, rules)
-        if objections:
-            out.print(f"\n[bold]the policy refuses the rules[/bold]: {len(objections)} objections")
-            show_objections(objections, rules=out_path, last=update)
+        _show(mined, loaded, objections, out_path, update)
         state = f"hash {digest[:12]}" if written else "not written (--strict)"
         out.print(f"\n{out_path}: {len(rules.invariants)} rules, {state}", markup=False)
     if mined.honest is not None and not promised:
@@ -173,6 +167,22 @@ def mine(
             typer.echo(f"sluice: {line}", err=True)
     if objections or not promised:
         raise typer.Exit(3)
+
+
+def _show(
+    mined: Mined,
+    record: Record,
+    objections: tuple[Objection, ...],
+    out_path: Path,
+    update: Path | None,
+) -> None:
+    show_rules(mined.rules)
+    show_summary(mined, record)
+    if update is not None:
+        _show_drift(mined.changes, mined.kept, mined.rules)
+    if objections:
+        out.print(f"\n[bold]the policy refuses the rules[/bold]: {len(objections)} objections")
+        show_objections(objections, rules=out_path, last=update)
 
 
 def _parts(

@@ -65,19 +65,14 @@ def _lines(mined: Mined, rules: RuleSet, record: Record) -> Iterator[tuple[str, 
         yield "untied channels", f"{len(rules.untied)} of {len(rules.channels)}: {names}"
     if mined.honest is not None:
         for share in mined.honest.by_rows:
-            yield (
-                f"honest batches of {share.rows:,} rows",
-                f"{share.refused} of {share.batches} refused: {share.rate:.1%} "
-                f"({share.low:.1%} to {share.high:.1%})",
-            )
+            counted = f"{share.refused} of {share.batches} refused"
+            interval = f"{share.rate:.1%} ({share.low:.1%} to {share.high:.1%})"
+            yield f"honest batches of {share.rows:,} rows", f"{counted}: {interval}"
         yield "target", f"at most {mined.honest.target:.1%} refused"
         if mined.honest.worst.high > WIDE and mined.honest.rows_missing:
             missing = duration(mined.honest.rows_missing * rules.stride_s)
-            yield (
-                "more clean data",
-                f"{mined.honest.rows_missing:,} more rows ({missing}) would show whether the rate "
-                f"is below {WIDE:.1%}",
-            )
+            rows = f"{mined.honest.rows_missing:,} more rows ({missing})"
+            yield "more clean data", f"{rows} would show whether the rate is below {WIDE:.1%}"
 
 
 def advice(honest: HonestRefusal, rules: RuleSet) -> Iterator[str]:

@@ -107,5 +107,5 @@ def _readings(band: SwitchBand, blocks: Sequence[Record]) -> _Readings:
             readings = np.concatenate((readings[:1], readings[:-1]))
         ons.append(readings[went_on])
         offs.append(readings[went_off])
-    on, off = np.concatenate(ons), np.concatenate(offs)
-    return _Readings(on[~np.isnan(on)], off[~np.isnan(off)])
+    at_on, at_off = np.concatenate(ons), np.concatenate(offs)
+    return _Readings(at_on[~np.isnan(at_on)], at_off[~np.isnan(at_off)])

@@ -23,6 +23,7 @@ from sluice.telemetry import Record
 
 __all__ = ["Candidate", "Judged", "judged", "window_candidates"]
 
+UNKNOWN = Evidence()
 APART = 12  # rows between peaks that count as two
 ROWS_FOR_TAIL = 1_000
 DRIFT_BLOCKS = 20
@@ -39,7 +40,7 @@ class Candidate:
 
     relation: Relation
     floor: float
-    evidence: Evidence = Evidence()
+    evidence: Evidence = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,8 @@ def window_candidates(
     """Return windows of a balance at lengths that detect ever slower ramps."""
     balance = by_row.candidate.relation
     assert isinstance(balance, Balance)
-    ramp, rows, chosen = by_row.tail(None).level(shares[0]), SHORTEST, []
+    chosen: list[Judged] = []
+    ramp, rows = by_row.tail(None).level(shares[0]), SHORTEST
     shortest = min(len(fold.held_out) for fold in folds)
     longest = min(LONGEST, LONGEST_SHARE * sum(len(f.held_out) for f in folds), shortest / 3)
     while rows <= longest and len(chosen) < MOST_WINDOWS:

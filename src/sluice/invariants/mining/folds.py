@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class Clean:
                 held_out=self.record.rows(int(start), int(stop)),
                 rest=_without(self.record, int(start), int(stop)),
             )
-            for start, stop in zip(edges[:-1], edges[1:], strict=True)
+            for start, stop in pairwise(edges)
         )
 
 

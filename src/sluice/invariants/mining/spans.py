@@ -84,7 +84,8 @@ def _drift(readings: Sequence[Floats]) -> float:
     if not spread > 0:
         return 0.0
     wandering = float(np.mean(np.diff(means) ** 2)) / (2 * spread**2)  # 1 if it does not wander
-    return DRIFT * spread / np.sqrt(np.clip(wandering, 0.1, 1.0)) - float(np.ptp(means)) / 2
+    further = DRIFT * spread / float(np.sqrt(np.clip(wandering, 0.1, 1.0)))
+    return further - float(np.ptp(means)) / 2
 
 
 def _range(readings: Floats) -> tuple[float, float]:

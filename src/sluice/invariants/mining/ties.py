@@ -34,7 +34,8 @@ class _Sums:
     held_out: tuple[Floats, ...]
 
     def without(self, fold: int) -> Floats:
-        return np.sum([part for at, part in enumerate(self.held_out) if at != fold], axis=0)
+        kept = [part for at, part in enumerate(self.held_out) if at != fold]
+        return np.asarray(np.sum(kept, axis=0), np.float64)
 
 
 def mine_ties(

@@ -156,9 +156,31 @@ def tried(
 
 
 def exceeded(measured: Measurement, budgets: Budgets) -> Iterator[tuple[str, str]]:
-    """Yield each check of the hardened gate whose budget a measured batch exceeds."""
+    """Yield each check of the hardened gate whose budget a measured batch exceeds, and its rule.
+
+    A test compares it with the verdicts of the gate, which may not be imported here.
+    """
     if measured.segments > budgets.segments:
         yield "time jumps", ""
+    yield from _rows_exceeded(measured, budgets)
+    own = budgets.own
+    for found in measured.judged:
+        name = found.rule.name
+        if found.own_budget and np.count_nonzero(found.violating) > own[name]:
+            yield "own budget", name
+        coupled = isinstance(found.rule.relation, Coupling)
+        if coupled and np.count_nonzero(found.envelope) > budgets.envelope_rows[name]:
+            yield "rows in transition", name
+    for fact, ranges in measured.quietest:
+        if (ranges < budgets.quietest[fact.level, fact.rows]).any():
+            yield "standing still", fact.level
+    for level, rows in measured.repeated:
+        if np.count_nonzero(rows) > budgets.repeated_rows[level]:
+            yield "repeated readings", level
+
+
+def _rows_exceeded(measured: Measurement, budgets: Budgets) -> Iterator[tuple[str, str]]:
+    """Yield the budgets that all row rules share, with the rule that spends most of it."""
     by_row = [found for found in measured.judged if not found.own_budget]
     if np.count_nonzero(measured.violating) > budgets.violating_rows:
         yield "violating rows", _most([(found, found.violating) for found in by_row])
@@ -168,20 +190,6 @@ def exceeded(measured: Measurement, budgets: Budgets) -> Iterator[tuple[str, str
         severe |= rows
     if np.count_nonzero(severe) > budgets.severe_rows:
         yield "severe rows", _most(beyond)
-    own = budgets.own
-    for found in measured.judged:
-        name = found.rule.name
-        if found.own_budget and np.count_nonzero(found.violating) > own[name]:
-            yield "own budget", name
-        if isinstance(found.rule.relation, Coupling):
-            if np.count_nonzero(found.envelope) > budgets.envelope_rows[name]:
-                yield "rows in transition", name
-    for fact, ranges in measured.quietest:
-        if (ranges < budgets.quietest[fact.level, fact.rows]).any():
-            yield "standing still", fact.level
-    for level, rows in measured.repeated:
-        if np.count_nonzero(rows) > budgets.repeated_rows[level]:
-            yield "repeated readings", level
 
 
 def _most(found: Sequence[tuple[Judged, Bools]]) -> str:

@@ -78,9 +78,7 @@ def test_a_range_ends_at_zero_where_a_quantity_cannot_be_negative() -> None:
 
 def test_a_range_that_drifts_has_more_room_but_at_most_half() -> None:
     channel, blocks = saws()
-    drifting = [
-        block.with_values(block.values + 30.0 * at) for at, block in enumerate(blocks)
-    ]
+    drifting = [block.with_values(block.values + 30.0 * at) for at, block in enumerate(blocks)]
     found = operating_range(channel, drifting, share=1e-7)
     assert found is not None
     assert found.high == 160.0 + 0.5 * 140.0
