@@ -18,11 +18,12 @@ __all__ = ["clean_facts", "liveness_of"]
 
 SHORT_BATCH = 300  # rows: in a short batch, the share of rows in transition varies most
 BATCH = 1_000
-SMALLER = 0.5  # of the smallest range shown: no tail is trusted further
+SMALLER = 0.3  # of the smallest range shown: no tail is trusted further
 STRAY = 0.03  # of switches: a manual one lies outside every band
+MANY = 1_000  # blocks: fewer show little of how long a level can be calm
 FEWEST_BLOCKS = 20
 SHORTEST_BLOCK = 8
-LONGEST_SECOND = 256  # rows of the block in which a level clearly moves
+LONGEST_SECOND = 192  # rows of the block in which a level clearly moves
 LIVELY = (0.4, 3.0)  # a block's smallest range, in multiples of the range of noise alone
 
 
@@ -125,9 +126,10 @@ def liveness_of(level: str, parts: Sequence[Record], *, share: float) -> tuple[L
         smallest = _smallest(ranges, share * rows / 4)
         jitter = 2 * noise * np.sqrt(2 * np.log(rows))  # the range of noise alone over the block
         if np.isfinite(smallest) and smallest > max(0.0, LIVELY[len(facts)] * jitter):
-            # A calm stretch slightly longer than any in clean rows must not count as still, so a
-            # longer block has to show only the range of this one.
-            facts.append(Liveness(level=level, rows=rows * 9 // 8, smallest_range=smallest))
+            # A calm stretch longer than any in clean rows must not count as still, so a longer
+            # block has to show only the range of this one.
+            longer = rows * 9 // 8 if sum(map(len, readings)) >= MANY * rows else rows * 3 // 2
+            facts.append(Liveness(level=level, rows=longer, smallest_range=smallest))
         rows = rows * 5 // 4
     return tuple(facts)
 
