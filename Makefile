@@ -120,6 +120,10 @@ evaluate: setup ## what the gate tells apart, measured anew into docs/results (s
 exactness: setup ## whether gate and circuit ever disagree, measured anew into docs/results (an hour)
 	$(BIN)/python -m benchmarks exactness --out docs/results/exactness.md
 
+.PHONY: verifiers
+verifiers: setup ## whether the two verifiers of full proofs ever disagree, measured anew into docs/results (10 minutes)
+	$(BIN)/python -m benchmarks verifiers --seed $(SEED) --out docs/results/verifiers.md
+
 .PHONY: parameters
 parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (20 minutes)
 	$(BIN)/python -m benchmarks parameters --out docs/results/parameters.md

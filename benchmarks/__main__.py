@@ -1,8 +1,8 @@
 """`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
-Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup
-Pages of docs/results:  evaluation, honest, exactness, evidence, red-team, drift, sampling,
-                        parameters, many
+Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled, reading, startup
+Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
+                        sampling, parameters, many, verifiers
 Latency of a federation: round-latency
 Opening a long log:     log-open
 Crash test of the lab:  kills
@@ -33,6 +33,7 @@ MODULES = {
     "round-latency": "benchmarks.round_latency",
     "sampling": "benchmarks.sampling",
     "startup": "benchmarks.speed.startup",
+    "verifiers": "benchmarks.verifiers.run",
 }
 
 
