@@ -1,19 +1,32 @@
+from .batadal import BatadalScore, batadal_score, row_alarms
 from .etapr import EtaPR, etapr
-from .events import AttackOutcome, attacks_found, false_alarms_per_day
+from .events import (
+    MERGE_ROWS,
+    AttackOutcome,
+    alarm_events,
+    attacks_found,
+    false_alarms_per_day,
+    false_alarms_per_week,
+)
 from .outcome import Outcome, Unlabelled
 from .paired import Pair, PairedDifference, Unit, paired_difference
 from .point_adjust import point_adjusted_f1
 from .quality import DetectionQuality, evaluate
 from .removal import Federation, Reference, Removal, RemovalCase, removal
+from .report import DetectionReport, Metric, detection_report
 from .vus import vus_pr
 from .windows import Hits, average_precision, hits, oracle_best_f1, recall
 
 __all__ = [
+    "MERGE_ROWS",
     "AttackOutcome",
+    "BatadalScore",
     "DetectionQuality",
+    "DetectionReport",
     "EtaPR",
     "Federation",
     "Hits",
+    "Metric",
     "Outcome",
     "Pair",
     "PairedDifference",
@@ -22,16 +35,21 @@ __all__ = [
     "RemovalCase",
     "Unit",
     "Unlabelled",
+    "alarm_events",
     "attacks_found",
     "average_precision",
+    "batadal_score",
+    "detection_report",
     "etapr",
     "evaluate",
     "false_alarms_per_day",
+    "false_alarms_per_week",
     "hits",
     "oracle_best_f1",
     "paired_difference",
     "point_adjusted_f1",
     "recall",
     "removal",
+    "row_alarms",
     "vus_pr",
 ]
