@@ -1,4 +1,12 @@
+from .ballots import Ballots, covering_groups
 from .batadal import BatadalScore, batadal_score, row_alarms
+from .certificate import (
+    AttackCertificate,
+    Certificate,
+    CertifiedFigures,
+    MemberRisk,
+    certify,
+)
 from .etapr import EtaPR, etapr
 from .events import (
     MERGE_ROWS,
@@ -19,13 +27,18 @@ from .windows import Hits, average_precision, hits, oracle_best_f1, recall
 
 __all__ = [
     "MERGE_ROWS",
+    "AttackCertificate",
     "AttackOutcome",
+    "Ballots",
     "BatadalScore",
+    "Certificate",
+    "CertifiedFigures",
     "DetectionQuality",
     "DetectionReport",
     "EtaPR",
     "Federation",
     "Hits",
+    "MemberRisk",
     "Metric",
     "Outcome",
     "Pair",
@@ -39,6 +52,8 @@ __all__ = [
     "attacks_found",
     "average_precision",
     "batadal_score",
+    "certify",
+    "covering_groups",
     "detection_report",
     "etapr",
     "evaluate",
