@@ -105,11 +105,19 @@ class Recipe:
         )
 
     def from_sums(
-        self, windows: Mapping[str, Windows], *, decisions: Mapping[str, Decision]
+        self,
+        windows: Mapping[str, Windows],
+        *,
+        decisions: Mapping[str, Decision],
+        sent: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
     ) -> Federated:
-        """Learn the detector from the clients' summed windows, in one exchange."""
+        """Learn the detector from the clients' summed windows, in one exchange.
+
+        `sent` turns the sums that clients compute into those that arrive.
+        """
         kind = SUMMED[self.detector]
         sums = {client: kind.summarise(own) for client, own in windows.items()}
+        sums = dict(sent(sums)) if sent else sums
         if self.vote is not None:
             return self._from_votes(sums, kind, windows, decisions)
         total = reduce(operator.add, sums.values())
