@@ -1,7 +1,8 @@
 """`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
 Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup
-Pages of docs/results:  evaluation, exactness, evidence, red-team, sampling, parameters, many
+Pages of docs/results:  evaluation, exactness, evidence, red-team, vote, sampling, parameters,
+                        many
 Latency of a federation: round-latency
 Opening a long log:     log-open
 Crash test of the lab:  kills
@@ -30,6 +31,7 @@ MODULES = {
     "round-latency": "benchmarks.round_latency",
     "sampling": "benchmarks.sampling",
     "startup": "benchmarks.speed.startup",
+    "vote": "benchmarks.vote.run",
 }
 
 
