@@ -53,9 +53,14 @@ class _Runtime(CommandGroup):
             help="Score a record with a trained detector; write a score and an alarm per window.",
         ),
         Command(
+            path="certify",
+            target="sluice.cli.certify:certify",
+            help="Certify a shared detector: the worst that any --malicious members can do to it.",
+        ),
+        Command(
             path="model",
             target="sluice.cli.model:app",
-            help="Show and export trained detectors.",
+            help="Show, export and recalibrate trained detectors.",
         ),
         Command(
             path="coordinator",

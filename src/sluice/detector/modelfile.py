@@ -14,6 +14,7 @@ from sluice.detector.calibration import Detector, Framing, TrainingSummary, seal
 from sluice.detector.model import DetectorKind, Model, Weights
 from sluice.detector.registry import SUMMED, detector_names
 from sluice.detector.threshold import AlarmThreshold
+from sluice.detector.vote import VOTE, VotedModel
 from sluice.errors import InputError, ModelFileError
 from sluice.files import atomically, parse_json, read_at_most
 from sluice.telemetry import Scaler
@@ -129,6 +130,8 @@ def _card(content: bytes) -> Card:
 
 
 def _model(card: Card, tensors: dict[str, Weights]) -> Model:
+    if card.kind == VOTE:
+        return VotedModel.from_tensors(tensors)
     if card.kind not in detector_names():
         raise ModelFileError(f"its kind is {card.kind!r}; known are {', '.join(detector_names())}")
     if card.kind == DetectorKind.AUTOENCODER:
