@@ -13,9 +13,23 @@ from .autoencoder import (
 )
 from .calibration import Detector, Framing, TrainingSummary, calibrated
 from .export import export_onnx
+from .local import complete_rows, train_moments
 from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
+from .moments import (
+    LAGS,
+    MomentModel,
+    MomentSettings,
+    MomentStatistic,
+    WindowMoments,
+    fit_moments,
+    moment_settings,
+    moment_statistic,
+    trapezoid,
+    window_moments,
+)
 from .registry import SUMMED, SummedDetector, WindowSums, demand_detector, detector_names
+from .scaling import robust_scaler
 from .subspace import Moments, Subspace, fit_subspace
 from .tails import MERGE_ROWS, WEEK_S, Pareto, alarm_events, fit_pareto, threshold_for
 from .threshold import AlarmThreshold, RateThreshold, Threshold
@@ -35,6 +49,7 @@ from .voting import (
 )
 
 __all__ = [
+    "LAGS",
     "MERGE_ROWS",
     "SUMMED",
     "VOTE",
@@ -49,6 +64,9 @@ __all__ = [
     "DetectorKind",
     "Framing",
     "Model",
+    "MomentModel",
+    "MomentSettings",
+    "MomentStatistic",
     "Moments",
     "Parameters",
     "Pareto",
@@ -63,23 +81,29 @@ __all__ = [
     "VotedAlarm",
     "VotedModel",
     "Voter",
+    "WindowMoments",
     "WindowSums",
     "alarm_events",
     "batches",
     "calibrate_voters",
     "calibrated",
+    "complete_rows",
     "demand_detector",
     "detector_names",
     "errors",
     "export_onnx",
+    "fit_moments",
     "fit_pareto",
     "fit_subspace",
     "initial",
     "load_detector",
+    "moment_settings",
+    "moment_statistic",
     "padded",
     "parameter_count",
     "recalibrated",
     "restored",
+    "robust_scaler",
     "save_detector",
     "score",
     "scores",
@@ -87,11 +111,14 @@ __all__ = [
     "threshold_changes",
     "threshold_for",
     "train",
+    "train_moments",
     "train_parameters",
+    "trapezoid",
     "unflatten",
     "voted_alarms",
     "voted_detector",
     "voted_model",
     "walk",
     "width_of",
+    "window_moments",
 ]

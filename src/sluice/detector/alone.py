@@ -5,6 +5,7 @@ import numpy as np
 from sluice.detector.alarms import Scored
 from sluice.detector.autoencoder import Autoencoder, Descent, initial
 from sluice.detector.calibration import Detector, Framing, TrainingSummary, calibrated
+from sluice.detector.local import train_moments
 from sluice.detector.model import DetectorKind, Model
 from sluice.detector.registry import SUMMED, demand_detector
 from sluice.detector.training import train_parameters
@@ -33,15 +34,18 @@ def train(  # noqa: PLR0913 - the options of `sluice train`
         detector = sluice.train(sluice.read_record("clean.csv"), kind="subspace")
         sluice.save_detector(detector, Path("model.safetensors"))
 
-    The slices are those of `telemetry.split`. The mining and root slices stay unused, so that the
-    result can be compared with a federation's. With `false_alarms_per_week`, the threshold gives so
-    many alarm events on clean rows; without, it is the paper's 99.5 % quantile.
+    The detector `moments` is fitted to the first 70 % of the rows and calibrated on the others. For
+    other kinds, the slices are those of `telemetry.split`; the mining and root slices stay unused,
+    so that the result can be compared with a federation's. With `false_alarms_per_week`, the
+    threshold gives so many alarm events on clean rows; without, it is the paper's 99.5 % quantile.
     """
     demand_detector(kind)
     if np.any(record.labels == Label.ATTACK):
         raise SettingError(
             f"record {record.name!r} holds rows labelled attack; train on a clean record"
         )
+    if kind == DetectorKind.MOMENTS:
+        return train_moments(record, false_alarms_per_week=false_alarms_per_week)
     parts = split(record, clients=1, shares=shares)
     own = parts.shards[0]
     framing = Framing(scaler=Scaler.fit([own], feature_names(record)), stride_s=record.stride_s)

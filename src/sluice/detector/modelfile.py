@@ -37,6 +37,7 @@ class Card:
     stride_s: float
     mean: tuple[float, ...]  # of the scaler, per channel
     spread: tuple[float, ...]
+    resolution: tuple[float, ...] = ()  # readings are rounded to it; empty: taken as read
     threshold: AlarmThreshold
     training: TrainingSummary
 
@@ -56,6 +57,7 @@ def save_detector(detector: Detector, path: str | Path) -> None:
         stride_s=framing.stride_s,
         mean=tuple(scaler.mean.tolist()),
         spread=tuple(scaler.spread.tolist()),
+        resolution=tuple(scaler.resolution.tolist()),
         threshold=detector.threshold,
         training=detector.training,
     )
@@ -139,10 +141,17 @@ def _model(card: Card, tensors: dict[str, Weights]) -> Model:
 
 def _scaler(card: Card) -> Scaler:
     counts = {len(card.channels), len(card.mean), len(card.spread), len(set(card.channels))}
-    if len(counts) != 1:
+    if len(counts) != 1 or len(card.resolution) not in (0, len(card.channels)):
         raise ModelFileError(
-            "its card needs one mean and one spread for each channel, and each channel once"
+            "its card needs one mean and one spread for each channel, one resolution for each or "
+            "for none, and each channel once"
         )
-    if not all(map(math.isfinite, card.mean)) or not all(0 < s < math.inf for s in card.spread):
+    units = (*card.spread, *card.resolution)
+    if not all(map(math.isfinite, card.mean)) or not all(0 < unit < math.inf for unit in units):
         raise ModelFileError("its card holds means or spreads that cannot scale a reading")
-    return Scaler(names=card.channels, mean=np.array(card.mean), spread=np.array(card.spread))
+    return Scaler(
+        names=card.channels,
+        mean=np.array(card.mean),
+        spread=np.array(card.spread),
+        resolution=np.array(card.resolution),
+    )
