@@ -4,7 +4,6 @@ Each result is stored as soon as it is known, so a stopped run continues where i
 """
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,6 @@ from sluice.detector import SUMMED, Detector, DetectorKind, TrainingSummary, cal
 from sluice.evaluation import Ballots, CertifiedFigures, certify
 from sluice.federation import VoteSettings, ballots_of, hold_vote
 from sluice.files import atomically
-from sluice.lab.attacks import UPDATE_ATTACKS
 from sluice.lab.trials import MODES, Contributions, NamedGate, Scenario, Trial, scenario
 from sluice.seeding import stream
 from sluice.telemetry import Label, Windows
@@ -136,9 +134,7 @@ def _summed(one: Case, honest: Mapping[str, Any], labelled: Windows) -> Iterator
         yield _measured(one, detector, rule="sum", attack=attack)
 
 
-def _sent(
-    one: Case, attack: str, client: str, honest: Mapping[str, Any], labelled: Windows
-) -> Any:
+def _sent(one: Case, attack: str, client: str, honest: Mapping[str, Any], labelled: Windows) -> Any:
     """Return the statistic that a malicious client sends."""
     if attack == "none":
         return honest[client]

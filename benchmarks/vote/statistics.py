@@ -26,7 +26,7 @@ StatisticAttack = Callable[
 def min_max(
     own: MomentStatistic,
     honest: Sequence[MomentStatistic],
-    labelled: Windows,  # noqa: ARG001 - as every attack
+    labelled: Windows,
     rng: np.random.Generator,
 ) -> MomentStatistic:
     """Go against the honest mean as far as the honest statistics lie apart (min-max)."""
@@ -36,9 +36,9 @@ def min_max(
 
 def of_the_attacks(
     own: MomentStatistic,
-    honest: Sequence[MomentStatistic],  # noqa: ARG001 - as every attack
+    honest: Sequence[MomentStatistic],
     labelled: Windows,
-    rng: np.random.Generator,  # noqa: ARG001 - as every attack
+    rng: np.random.Generator,
 ) -> MomentStatistic:
     """Send the sums of the attacks themselves: they become what is normal."""
     sums = SUMMED[DetectorKind.MOMENTS].summarise(labelled.take(labelled.labels == Label.ATTACK))
@@ -49,9 +49,9 @@ def of_the_attacks(
 
 def wide(
     own: MomentStatistic,
-    honest: Sequence[MomentStatistic],  # noqa: ARG001 - as every attack
-    labelled: Windows,  # noqa: ARG001 - as every attack
-    rng: np.random.Generator,  # noqa: ARG001 - as every attack
+    honest: Sequence[MomentStatistic],
+    labelled: Windows,
+    rng: np.random.Generator,
 ) -> MomentStatistic:
     """Claim the largest variances that registers allow, so that nothing is unusual."""
     weight = own.weight
@@ -67,8 +67,8 @@ def wide(
 
 def random(
     own: MomentStatistic,
-    honest: Sequence[MomentStatistic],  # noqa: ARG001 - as every attack
-    labelled: Windows,  # noqa: ARG001 - as every attack
+    honest: Sequence[MomentStatistic],
+    labelled: Windows,
     rng: np.random.Generator,
 ) -> MomentStatistic:
     """Send sums of random registers; most are no sums of any rows."""
@@ -77,9 +77,9 @@ def random(
 
 def nothing(
     own: MomentStatistic,
-    honest: Sequence[MomentStatistic],  # noqa: ARG001 - as every attack
-    labelled: Windows,  # noqa: ARG001 - as every attack
-    rng: np.random.Generator,  # noqa: ARG001 - as every attack
+    honest: Sequence[MomentStatistic],
+    labelled: Windows,
+    rng: np.random.Generator,
 ) -> MomentStatistic:
     """Send zeros: no detector follows from them, and the vote is withheld."""
     return _statistic(own, np.zeros(len(_flat(own))))

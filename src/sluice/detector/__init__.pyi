@@ -28,6 +28,7 @@ from .moments import (
     trapezoid,
     window_moments,
 )
+from .receiver import ReceiverMoments, summed_for
 from .registry import SUMMED, SummedDetector, WindowSums, demand_detector, detector_names
 from .scaling import robust_scaler
 from .subspace import Moments, Subspace, fit_subspace
@@ -71,6 +72,7 @@ __all__ = [
     "Parameters",
     "Pareto",
     "RateThreshold",
+    "ReceiverMoments",
     "Scored",
     "Subspace",
     "SummedDetector",
@@ -108,6 +110,7 @@ __all__ = [
     "score",
     "scores",
     "shapes",
+    "summed_for",
     "threshold_changes",
     "threshold_for",
     "train",

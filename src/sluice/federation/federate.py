@@ -6,7 +6,7 @@ clients, whatever transport carries their updates.
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -28,6 +28,8 @@ from sluice.detector import (
     calibrated,
     demand_detector,
     initial,
+    robust_scaler,
+    summed_for,
 )
 from sluice.errors import InputError, RecordError, SettingError
 from sluice.federation.admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
@@ -73,6 +75,7 @@ class Recipe:
     descent: Descent = field(default_factory=Descent)
     seed: int = 0
     update_max: float = UPDATE_MAX  # a client whose update has a larger entry sits the round out
+    kind: SummedDetector | None = None  # how clients sum their windows; default: by `detector`
     vote: VoteSettings | None = None  # members vote, and their sums are not added
 
     def in_rounds(  # noqa: PLR0913 - a federation is these parts
@@ -115,7 +118,7 @@ class Recipe:
 
         `sent` turns the sums that clients compute into those that arrive.
         """
-        kind = SUMMED[self.detector]
+        kind = self.kind or SUMMED[self.detector]
         sums = {client: kind.summarise(own) for client, own in windows.items()}
         sums = dict(sent(sums)) if sent else sums
         if self.vote is not None:
@@ -216,7 +219,11 @@ def federate(settings: FederationSettings) -> Federated:
     _check(settings)
     decisions = dict(_decided(settings))
     names, stride_s = feature_names(settings.validation), settings.validation.stride_s
-    framing = Framing(scaler=Scaler.fit([settings.validation], names), stride_s=stride_s)
+    if settings.detector == DetectorKind.MOMENTS:
+        scaler = robust_scaler(settings.validation, names)
+    else:
+        scaler = Scaler.fit([settings.validation], names)
+    framing = Framing(scaler=scaler, stride_s=stride_s)
     windows: dict[str, Windows] = {}
     for client in sorted(client for client, decision in decisions.items() if decision.admitted):
         try:
@@ -235,6 +242,8 @@ def federate(settings: FederationSettings) -> Federated:
         vote=_vote(settings),
     )
     if settings.detector != DetectorKind.AUTOENCODER:
+        kind = summed_for(settings.detector, framing, settings.validation)
+        recipe = replace(recipe, kind=kind)
         return recipe.from_sums(windows, decisions=decisions)
     transport = InProcess(
         batches=settings.clients, windows=windows, descent=settings.descent, seed=settings.seed

@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sluice.aggregation import RULES, Rule
-from sluice.detector import (
-    DetectorKind,
-)
+from sluice.detector import DetectorKind, SummedDetector, summed_for
 from sluice.errors import SettingError
 from sluice.federation import (
     VOTE_RULES,
@@ -149,6 +147,7 @@ class Trial:
         scenario, setup = self.scenario, self.scenario.setup
         vote = None
         if rule in VOTE_RULES:
+            _demand_own_scale(setup.detector)
             vote = VoteSettings.on(
                 scenario.parts.validation,
                 rule=rule,
@@ -164,8 +163,17 @@ class Trial:
             rounds=setup.rounds,
             descent=setup.descent,
             seed=scenario.seed,
+            kind=self.kind,
             vote=vote,
         )
+
+    @property
+    def kind(self) -> SummedDetector | None:
+        """How clients sum their windows; None for the autoencoder, which is trained in rounds."""
+        shared = self.scenario
+        if shared.setup.detector == DetectorKind.AUTOENCODER:
+            return None
+        return summed_for(shared.setup.detector, shared.framing, shared.parts.validation)
 
     def _decided(self, invited: Group) -> Mapping[str, Decision]:
         """Let the gate decide, on batches or on proofs of them."""
@@ -248,6 +256,14 @@ def _all_admitted(invited: Group) -> Mapping[str, Decision]:
         client: admission.decide(client, Shown(batch=brought.batch))
         for client, brought in invited.items()
     }
+
+
+def _demand_own_scale(detector: str) -> None:
+    if detector == DetectorKind.SUBSPACE:
+        raise SettingError(
+            f"the lab scales readings for {detector!r} by the rows of all clients, so a vote would "
+            f"have no certificate; use the detector {DetectorKind.MOMENTS.value!r}"
+        )
 
 
 def _demand_sums(plan: TrialPlan) -> None:
