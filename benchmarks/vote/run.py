@@ -8,7 +8,8 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,15 @@ from benchmarks.vote.page import page
 from benchmarks.vote.statistics import STATISTIC_ATTACKS
 from benchmarks.vote.store import Result, Store
 from sluice.admission import EmptyRulesWarning
-from sluice.detector import SUMMED, Detector, DetectorKind, TrainingSummary, calibrated
+from sluice.detector import (
+    SUMMED,
+    Detector,
+    DetectorKind,
+    Model,
+    SummedDetector,
+    TrainingSummary,
+    calibrated,
+)
 from sluice.evaluation import Ballots, CertifiedFigures, certify
 from sluice.federation import VoteSettings, ballots_of, hold_vote
 from sluice.files import atomically
@@ -43,6 +52,7 @@ class Case:
     study: Study
     shared: Scenario
     trial: Trial
+    kind: SummedDetector  # of the vote
     asked: float  # false alarms a week
 
     @property
@@ -50,6 +60,24 @@ class Case:
         """Which labelled windows touch a row that malicious members hide."""
         windows = self.shared.framing.windows(self.shared.test)
         return windows.touching(self.shared.targets.rows)
+
+
+class Remembered:
+    """A kind of detector that fits each statistic once: honest members send the same every time."""
+
+    def __init__(self, kind: SummedDetector) -> None:
+        self._kind, self.model = kind, kind.model
+        self._fitted: dict[int, tuple[Any, Model]] = {}
+
+    def summarise(self, windows: Windows) -> Any:
+        """Return the sums of the windows."""
+        return self._kind.summarise(windows)
+
+    def fit(self, total: Any, clean: Windows) -> Model:
+        """Return the model of a statistic; the receiver's clean windows are always the same."""
+        if id(total) not in self._fitted:
+            self._fitted[id(total)] = total, self._kind.fit(total, clean)
+        return self._fitted[id(total)][1]
 
 
 def case(study: Study, seed: int, detector: str) -> Case:
@@ -61,7 +89,8 @@ def case(study: Study, seed: int, detector: str) -> Case:
         gate=_hardened(study.name, shared),
     )
     asked = FALSE_ALARMS_PER_WEEK.get(study.name, 7.0)
-    return Case(study=study, shared=shared, trial=trial, asked=asked)
+    kind = Remembered(trial.kind or SUMMED[DetectorKind.MOMENTS])
+    return Case(study=study, shared=shared, trial=trial, kind=kind, asked=asked)
 
 
 _GATES: dict[str, NamedGate] = {}
@@ -76,7 +105,7 @@ def _hardened(name: str, shared: Scenario) -> NamedGate:
 
 def votes(one: Case, attacks: tuple[str, ...] = ()) -> Iterator[Result]:
     """Attack the members of a vote in every way; the certificate is of the honest federation."""
-    shared, kind = one.shared, SUMMED[DetectorKind.MOMENTS]
+    shared, kind = one.shared, one.kind
     honest = {
         client: kind.summarise(one.trial.contributions.honest(client).windows)
         for client in shared.shards
@@ -111,10 +140,7 @@ def votes(one: Case, attacks: tuple[str, ...] = ()) -> Iterator[Result]:
 
 def _summed(one: Case, honest: Mapping[str, Any], labelled: Windows) -> Iterator[Result]:
     """Attack the pooled sum, which has no certificate."""
-    from functools import reduce
-    from operator import add
-
-    shared, kind = one.shared, SUMMED[DetectorKind.MOMENTS]
+    shared, kind = one.shared, one.kind
     clean = shared.framing.windows(shared.parts.validation)
     for attack in ("none", "replay", "statistic: of the attacks", "statistic: wide"):
         sums = dict(honest)
@@ -141,9 +167,10 @@ def _sent(one: Case, attack: str, client: str, honest: Mapping[str, Any], labell
     if attack in STATISTIC_ATTACKS:
         others = [honest[name] for name in one.shared.honest]
         rng = stream(one.shared.seed, "statistic", client)
-        return STATISTIC_ATTACKS[attack](honest[client], others, labelled, rng)
+        hidden = one.kind.summarise(labelled.take(labelled.labels == Label.ATTACK))
+        return STATISTIC_ATTACKS[attack](honest[client], others, hidden, rng)
     plan = one.trial.contributions.malicious(client, attack, onto=one.trial.gate, project=False)
-    return SUMMED[DetectorKind.MOMENTS].summarise(plan.windows)
+    return one.kind.summarise(plan.windows)
 
 
 def _training(one: Case) -> TrainingSummary:
@@ -154,7 +181,7 @@ def _vote(one: Case, sums: Mapping[str, Any]) -> Detector:
     shared = one.shared
     return hold_vote(
         sums,
-        SUMMED[DetectorKind.MOMENTS],
+        one.kind,
         shared.framing,
         shared.framing.windows(shared.parts.validation),
         settings=VoteSettings.on(

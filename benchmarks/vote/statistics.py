@@ -9,24 +9,23 @@ from types import MappingProxyType
 import numpy as np
 
 from sluice.arrays import Floats
-from sluice.detector import SUMMED, DetectorKind
 from sluice.detector.moments import MomentStatistic
 from sluice.invariants import REGISTER_TOP
 from sluice.lab.attacks import MinMax
-from sluice.telemetry import Label, Windows
 
 __all__ = ["STATISTIC_ATTACKS", "StatisticAttack"]
 
 StatisticAttack = Callable[
-    [MomentStatistic, Sequence[MomentStatistic], Windows, np.random.Generator], MomentStatistic
+    [MomentStatistic, Sequence[MomentStatistic], MomentStatistic, np.random.Generator],
+    MomentStatistic,
 ]
-"""From the member's own statistic, those of honest members, the labelled windows and a generator."""
+"""From the own statistic, those of honest members, that of the attacks, and a generator."""
 
 
 def min_max(
     own: MomentStatistic,
     honest: Sequence[MomentStatistic],
-    labelled: Windows,
+    hidden: MomentStatistic,
     rng: np.random.Generator,
 ) -> MomentStatistic:
     """Go against the honest mean as far as the honest statistics lie apart (min-max)."""
@@ -37,20 +36,17 @@ def min_max(
 def of_the_attacks(
     own: MomentStatistic,
     honest: Sequence[MomentStatistic],
-    labelled: Windows,
+    hidden: MomentStatistic,
     rng: np.random.Generator,
 ) -> MomentStatistic:
     """Send the sums of the attacks themselves: they become what is normal."""
-    sums = SUMMED[DetectorKind.MOMENTS].summarise(labelled.take(labelled.labels == Label.ATTACK))
-    assert isinstance(sums, MomentStatistic)
-    assert sums.settings == own.settings
-    return sums
+    return hidden
 
 
 def wide(
     own: MomentStatistic,
     honest: Sequence[MomentStatistic],
-    labelled: Windows,
+    hidden: MomentStatistic,
     rng: np.random.Generator,
 ) -> MomentStatistic:
     """Claim the largest variances that registers allow, so that nothing is unusual."""
@@ -68,7 +64,7 @@ def wide(
 def random(
     own: MomentStatistic,
     honest: Sequence[MomentStatistic],
-    labelled: Windows,
+    hidden: MomentStatistic,
     rng: np.random.Generator,
 ) -> MomentStatistic:
     """Send sums of random registers; most are no sums of any rows."""
@@ -78,7 +74,7 @@ def random(
 def nothing(
     own: MomentStatistic,
     honest: Sequence[MomentStatistic],
-    labelled: Windows,
+    hidden: MomentStatistic,
     rng: np.random.Generator,
 ) -> MomentStatistic:
     """Send zeros: no detector follows from them, and the vote is withheld."""
