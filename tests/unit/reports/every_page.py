@@ -9,6 +9,7 @@ import numpy as np
 
 from sluice.admission import HardenedPolicy, judge
 from sluice.detector import DetectorKind, train
+from sluice.evaluation import Ballots, certify
 from sluice.invariants import Profile, RuleSet, mine
 from sluice.lab.plants import simulate
 from sluice.lab.reports import (
@@ -27,7 +28,13 @@ from sluice.lab.reports import (
 from sluice.lab.results.store import ResultStore
 from sluice.lab.results.work import GridFacts, WorkRow
 from sluice.network.coordinator.states import PlantState, PlantWord
-from sluice.reports import rendered_main, write_record_page, write_score_page, write_verdict_page
+from sluice.reports import (
+    rendered_main,
+    write_certificate_page,
+    write_record_page,
+    write_score_page,
+    write_verdict_page,
+)
 from sluice.reports.dashboard.federation_page import federation_page
 from sluice.reports.dashboard.quality import RoundQuality
 from sluice.reports.dashboard.snapshot import PlantRow, RoundRow, Snapshot
@@ -110,6 +117,23 @@ def write_admitted(path: Path) -> None:
 def write_score(path: Path) -> None:
     detector = train(plant().rows(0, 4_000), kind=DetectorKind.SUBSPACE)
     write_score_page(detector.score(attacked()), attacked(), detector, path)
+
+
+def write_certificate(path: Path) -> None:
+    votes = np.stack([attacked().labels == Label.ATTACK] * 3)
+    votes[0, :300] = True
+    ballots = Ballots(
+        members=TAGS[:3],
+        voters=tuple(frozenset((tag,)) for tag in TAGS[:3]),
+        votes=votes,
+        needed=2,
+        labels=attacked().labels,
+        last_rows=np.arange(len(attacked())),
+        row_labels=attacked().labels,
+        stride_s=attacked().stride_s,
+    )
+    certificate = certify(ballots, malicious=1)
+    write_certificate_page(certificate, ballots, attacked(), path, clean=plant())
 
 
 def write_separation(path: Path) -> None:
@@ -213,6 +237,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "verdict": write_verdict,
     "admitted": write_admitted,
     "score": write_score,
+    "certificate": write_certificate,
     "separation": write_separation,
     "coverage": write_coverage,
     "grid": write_grid,
