@@ -119,10 +119,12 @@ def write_score(path: Path) -> None:
     write_score_page(detector.score(attacked()), attacked(), detector, path)
 
 
-def write_certificate(path: Path) -> None:
+@cache
+def ballots() -> Ballots:
+    """Return the votes of three members with hostile names."""
     votes = np.stack([attacked().labels == Label.ATTACK] * 3)
     votes[0, :300] = True
-    ballots = Ballots(
+    return Ballots(
         members=TAGS[:3],
         voters=tuple(frozenset((tag,)) for tag in TAGS[:3]),
         votes=votes,
@@ -132,8 +134,11 @@ def write_certificate(path: Path) -> None:
         row_labels=attacked().labels,
         stride_s=attacked().stride_s,
     )
-    certificate = certify(ballots, malicious=1)
-    write_certificate_page(certificate, ballots, attacked(), path, clean=plant())
+
+
+def write_certificate(path: Path) -> None:
+    certificate = certify(ballots(), malicious=1)
+    write_certificate_page(certificate, ballots(), attacked(), path, clean=plant())
 
 
 def write_separation(path: Path) -> None:
@@ -166,7 +171,15 @@ def write_story(path: Path) -> None:
         Way(name=name, recall=0.3, precision=0.3, other_recall=None, malicious_in=0)
         for name in ("clean", "honest-only", "naive", "physics-aware", "gated")
     )
-    write_story_page(StoryPage(plants=plants, ways=ways, rules=TAGS, rounds=3, seed=0), path)
+    story = StoryPage(
+        plants=plants,
+        ways=ways,
+        rules=TAGS,
+        rounds=3,
+        seed=0,
+        certificate=certify(ballots(), malicious=1),
+    )
+    write_story_page(story, path)
 
 
 def write_grid(path: Path) -> None:
