@@ -16,7 +16,15 @@ from .encoding import (
     register_of,
 )
 from .integers import Judged, evaluate
-from .measure import Measurement, block_ranges, block_starts, illegal_rows, measure, missing_rows
+from .measure import (
+    REPEAT_ROWS,
+    Measurement,
+    block_ranges,
+    block_starts,
+    illegal_rows,
+    measure,
+    missing_rows,
+)
 from .mining.profiles import mine
 from .mining.record import Mined, mine_record
 from .relations import (
@@ -38,6 +46,7 @@ from .rowcheck import RowCheck, RuleRows, violations
 from .ruleset import CleanFacts, CleanShare, Dropped, Liveness, Profile, RuleSet
 from .rulesfile import (
     LARGEST_RULES,
+    dump_rules,
     load_rules,
     parse_rules,
     rules_hash,
@@ -57,6 +66,7 @@ from .words import (
 __all__ = [
     "LARGEST_RULES",
     "REGISTER_TOP",
+    "REPEAT_ROWS",
     "TOLERANCE",
     "ActuatorState",
     "Balance",
@@ -102,6 +112,7 @@ __all__ = [
     "block_starts",
     "budgets_for",
     "drift",
+    "dump_rules",
     "duration",
     "encode",
     "evaluate",

@@ -54,11 +54,14 @@ class Scaler:
 
     def scale(self, record: Record) -> Floats:
         """Return the record's readings in units of spread, one column per scaled channel."""
+        scaled: Floats = (self._readings(record) - self.mean) / self.spread
+        return scaled
+
+    def _readings(self, record: Record) -> Floats:
         readings = _columns(record, self.names)
         if len(self.resolution):
             readings = np.rint(readings / self.resolution) * self.resolution
-        scaled: Floats = (readings - self.mean) / self.spread
-        return scaled
+        return readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
