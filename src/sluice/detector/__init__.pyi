@@ -1,4 +1,4 @@
-from .alarms import AlarmStretch, Scored
+from .alarms import AlarmEvent, AlarmStretch, Scored
 from .alone import DEFAULT_KIND, score, train, trained_kinds
 from .autoencoder import (
     Autoencoder,
@@ -75,6 +75,7 @@ __all__ = [
     "SUMMED",
     "VOTE",
     "WEEK_S",
+    "AlarmEvent",
     "AlarmStretch",
     "AlarmThreshold",
     "Autoencoder",

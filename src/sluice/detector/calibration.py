@@ -119,7 +119,8 @@ class Detector:
         cut = self.framing.windows(record)
         scores, last = self.model.scores(cut), cut.last_rows
         if self.fusion:
-            scores = self.fusion.surprises(scores, record, last, rows=cut.length).fused
+            rounded = self.framing.scaler.rounded(record)
+            scores = self.fusion.surprises(scores, rounded, last, rows=cut.length).fused
         return Scored(
             last_rows=last,
             times=record.times[last],
@@ -140,8 +141,9 @@ class Detector:
         if self.fusion is None:
             return tuple(Blame(tags=own) for own in tags)
         rows, last = alarmed.length, alarmed.last_rows
-        seen = self.fusion.surprises(self.model.scores(alarmed), record, last, rows=rows)
-        rules = self.fusion.physics.blame(record, last, rows=rows, most=MOST_NAMES)
+        rounded = self.framing.scaler.rounded(record)
+        seen = self.fusion.surprises(self.model.scores(alarmed), rounded, last, rows=rows)
+        rules = self.fusion.physics.blame(rounded, last, rows=rows, most=MOST_NAMES)
         return tuple(
             Blame(
                 tags=own if model >= STANDS_OUT * broken else (),
@@ -195,9 +197,10 @@ def calibrated_with_rules(  # noqa: PLR0913 - a detector is these parts
     cut = framing.windows(clean)
     _refuse_attacks(cut)
     scores, last = model.scores(cut), cut.last_rows
-    fusion = Fusion.fit(physics, scores, clean, last, rows=cut.length)
+    rounded = framing.scaler.rounded(clean)
+    fusion = Fusion.fit(physics, scores, rounded, last, rows=cut.length)
     threshold = threshold_for(
-        fusion.surprises(scores, clean, last, rows=cut.length).fused,
+        fusion.surprises(scores, rounded, last, rows=cut.length).fused,
         last,
         stride_s=framing.stride_s,
         false_alarms_per_week=false_alarms_per_week,

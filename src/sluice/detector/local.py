@@ -50,12 +50,13 @@ def fitted_moments(record: Record) -> Fitted:
         stride_s=record.stride_s,
         window_rows=settings.lags,
     )
+    rounded = framing.scaler.rounded(fit)
     return Fitted(
         model=fit_moments(statistic, framing.scaler, framing.windows(clean)),
         framing=framing,
         clean=clean,
         training=TrainingSummary(records=(record.name,), windows=statistic.count, seed=0),
-        mined=(whole.rows(0, last // 2), whole.rows(last // 2, last)),
+        mined=(rounded.rows(0, last // 2), rounded.rows(last // 2, last)),
     )
 
 

@@ -225,8 +225,11 @@ def _extrapolated(scores: Floats, last_rows: Ints, wanted: float) -> float:
 def _peaks(scores: Floats, last_rows: Ints) -> tuple[float, Floats]:
     """Return a level that a few dozen events pass, and the peak of each."""
     level = _level_with(scores, last_rows, PEAKS)
+    events = alarm_events(last_rows[scores > level])
+    if len(events) < FEWEST_PEAKS and (scores < level).any():  # many windows share the top score
+        level = float(scores[scores < level].max())
+        events = alarm_events(last_rows[scores > level])
     above = scores > level
-    events = alarm_events(last_rows[above])
     if len(events) < FEWEST_PEAKS:
         raise SettingError(
             f"{len(scores):,} clean windows hold {len(events)} separate peaks; a threshold by "

@@ -57,6 +57,14 @@ class Scaler:
         scaled: Floats = (self._readings(record) - self.mean) / self.spread
         return scaled
 
+    def rounded(self, record: Record) -> Record:
+        """Return the record with its readings at this resolution; other channels stay as read."""
+        if not len(self.resolution):
+            return record
+        values = record.values.copy()
+        values[:, [record.index(name) for name in self.names]] = self._readings(record)
+        return record.with_values(values)
+
     def _readings(self, record: Record) -> Floats:
         readings = _columns(record, self.names)
         if len(self.resolution):
