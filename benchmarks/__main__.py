@@ -1,8 +1,8 @@
 """`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
 Speed beside a rival:   gate, train, moments, attest-full, attest-sampled, reading, startup
-Pages of docs/results:  evaluation, detector, exactness, evidence, red-team, sampling, parameters,
-                        many
+Pages of docs/results:  evaluation, honest, detector, exactness, evidence, red-team, sampling,
+                        parameters, many
 Latency of a federation: round-latency
 Opening a long log:     log-open
 Crash test of the lab:  kills
@@ -23,6 +23,7 @@ MODULES = {
     "evaluation": "benchmarks.gate.evaluation",
     "evidence": "benchmarks.evidence.run",
     "exactness": "benchmarks.exactness.run",
+    "honest": "benchmarks.gate.honest",
     "kills": "benchmarks.lab_kills",
     "log-open": "benchmarks.log_open",
     "many": "benchmarks.network_many",

@@ -12,11 +12,9 @@ from pydantic import TypeAdapter
 from benchmarks.detector.measured import Failed, Measured, measure
 from benchmarks.detector.page import write
 from benchmarks.detector.subjects import SUBJECTS, Subject
-from sluice.detector import DEFAULT_KIND
 
 __all__ = ["main"]
 
-KINDS = (DEFAULT_KIND, "moments", "subspace", "autoencoder")
 ASKED = 1.0
 _LINES = TypeAdapter(tuple[Measured | Failed, ...])
 
@@ -47,7 +45,7 @@ def main() -> None:
 def _lines(subject: Subject) -> tuple[Measured | Failed, ...]:
     lines = []
     for case in subject.cases():
-        for kind in KINDS:
+        for kind in subject.kinds:
             line = measure(case, kind, asked=ASKED)
             print(subject.name, asdict(line), flush=True)
             lines.append(line)

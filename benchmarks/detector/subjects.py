@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.arrays import Bools
+from sluice.detector import DEFAULT_KIND
 from sluice.lab.attacks import choose_targets
 from sluice.lab.plants import simulate
 from sluice.telemetry import Record, read_record
@@ -38,6 +39,7 @@ class Subject:
     name: str
     says: str
     cases: Callable[[], Iterator[Case]]
+    kinds: tuple[str, ...] = (DEFAULT_KIND, "moments", "subspace")
 
 
 def _data(*parts: str) -> Path:
@@ -115,6 +117,7 @@ SUBJECTS = (
         says="trained on dataset03, scored on dataset04 with full labels; held out: the last "
         "quarter of dataset03, not trained on",
         cases=_batadal,
+        kinds=(DEFAULT_KIND, "moments", "subspace", "autoencoder"),
     ),
     Subject(
         name="treatment",
@@ -139,5 +142,6 @@ SUBJECTS = (
         says="hardware-in-the-loop testbed, 1 Hz; trained on 57 clean minutes, which include the "
         "start-up; held out: the last quarter, not trained on",
         cases=_wdt,
+        kinds=(DEFAULT_KIND, "moments", "subspace", "autoencoder"),
     ),
 )
