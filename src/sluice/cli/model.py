@@ -175,7 +175,8 @@ def _card(detector: Detector) -> dict[str, object]:
     """Return what a detector's file says about it."""
     framing, training = detector.framing, detector.training
     return {
-        "kind": str(detector.model.kind),
+        "kind": detector.kind,
+        "rules": detector.fusion.physics.digest if detector.fusion else None,
         "channels": framing.scaler.names,
         "window_rows": framing.window_rows,
         "stride_s": framing.stride_s,

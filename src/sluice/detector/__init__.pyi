@@ -1,5 +1,5 @@
-from .alarms import AlarmStretch, Scored
-from .alone import score, train
+from .alarms import AlarmEvent, AlarmStretch, Scored
+from .alone import DEFAULT_KIND, score, train, trained_kinds
 from .autoencoder import (
     Autoencoder,
     Descent,
@@ -11,9 +11,18 @@ from .autoencoder import (
     unflatten,
     width_of,
 )
-from .calibration import Detector, Framing, TrainingSummary, calibrated
+from .blame import Blame, tags_to_blame
+from .calibration import (
+    PHYSICS,
+    Detector,
+    Framing,
+    TrainingSummary,
+    calibrated,
+    calibrated_with_rules,
+)
 from .export import export_onnx
-from .local import complete_rows, train_moments
+from .fusion import Fusion, Surprises
+from .local import Fitted, complete_rows, fitted_moments
 from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
 from .moments import (
@@ -28,11 +37,21 @@ from .moments import (
     trapezoid,
     window_moments,
 )
+from .physics import Physics, RuleExcess, rule_excess
 from .receiver import ReceiverMoments, summed_for
 from .registry import SUMMED, SummedDetector, WindowSums, demand_detector, detector_names
 from .scaling import robust_scaler
 from .subspace import Moments, Subspace, fit_subspace
-from .tails import MERGE_ROWS, WEEK_S, Pareto, alarm_events, fit_pareto, threshold_for
+from .tails import (
+    MERGE_ROWS,
+    WEEK_S,
+    Pareto,
+    Tail,
+    alarm_events,
+    fit_pareto,
+    fit_tail,
+    threshold_for,
+)
 from .threshold import AlarmThreshold, RateThreshold, Threshold
 from .training import Batches, batches, errors, padded, train_parameters, walk
 from .vote import VOTE, VoteCalibration, VotedModel, Voter
@@ -50,20 +69,26 @@ from .voting import (
 )
 
 __all__ = [
+    "DEFAULT_KIND",
     "LAGS",
     "MERGE_ROWS",
+    "PHYSICS",
     "SUMMED",
     "VOTE",
     "WEEK_S",
+    "AlarmEvent",
     "AlarmStretch",
     "AlarmThreshold",
     "Autoencoder",
     "Batches",
+    "Blame",
     "CleanVotes",
     "Descent",
     "Detector",
     "DetectorKind",
+    "Fitted",
     "Framing",
+    "Fusion",
     "Model",
     "MomentModel",
     "MomentSettings",
@@ -71,11 +96,15 @@ __all__ = [
     "Moments",
     "Parameters",
     "Pareto",
+    "Physics",
     "RateThreshold",
     "ReceiverMoments",
+    "RuleExcess",
     "Scored",
     "Subspace",
     "SummedDetector",
+    "Surprises",
+    "Tail",
     "Threshold",
     "ThresholdChange",
     "TrainingSummary",
@@ -89,6 +118,7 @@ __all__ = [
     "batches",
     "calibrate_voters",
     "calibrated",
+    "calibrated_with_rules",
     "complete_rows",
     "demand_detector",
     "detector_names",
@@ -97,6 +127,8 @@ __all__ = [
     "fit_moments",
     "fit_pareto",
     "fit_subspace",
+    "fit_tail",
+    "fitted_moments",
     "initial",
     "load_detector",
     "moment_settings",
@@ -106,16 +138,18 @@ __all__ = [
     "recalibrated",
     "restored",
     "robust_scaler",
+    "rule_excess",
     "save_detector",
     "score",
     "scores",
     "shapes",
     "summed_for",
+    "tags_to_blame",
     "threshold_changes",
     "threshold_for",
     "train",
-    "train_moments",
     "train_parameters",
+    "trained_kinds",
     "trapezoid",
     "unflatten",
     "voted_alarms",

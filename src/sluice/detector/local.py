@@ -1,37 +1,48 @@
 """A plant's own detector from its clean rows: the first rows fit it, the others calibrate it."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sluice.detector.calibration import Detector, Framing, TrainingSummary, calibrated
+from sluice.detector.calibration import Framing, TrainingSummary
+from sluice.detector.model import Model
 from sluice.detector.moments import fit_moments, moment_settings, moment_statistic
 from sluice.detector.scaling import robust_scaler
 from sluice.errors import SettingError
 from sluice.telemetry import Record, feature_names
 
-__all__ = ["FIT_SHARE", "complete_rows", "train_moments"]
+__all__ = ["Fitted", "complete_rows", "fitted_moments"]
+
+FEWEST_ROWS = 100
 
 FIT_SHARE = 0.7
-FALSE_ALARMS_PER_WEEK = 1.0
 
 
-def train_moments(
-    record: Record, *, false_alarms_per_week: float | None = FALSE_ALARMS_PER_WEEK
-) -> Detector:
-    """Train the detector `moments` on one plant's clean rows.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fitted:
+    """A model before its calibration, and the clean rows that it was not fitted to."""
 
-    The first 70 % of the rows are summed. The others choose the shrinkage and set the threshold:
-    so many false alarms a week, or the paper's quantile if None.
+    model: Model
+    framing: Framing
+    clean: Record
+    training: TrainingSummary
+    mined: tuple[Record, Record]  # rows to mine rules from, and rows to calibrate them on
+
+
+def fitted_moments(record: Record) -> Fitted:
+    """Fit `moments` to the first 70 % of a plant's clean rows.
+
+    The other rows choose the shrinkage; they also calibrate the detector. Rows in which a reading
+    is missing are left out.
     """
     whole = complete_rows(record)
-    fitted = int(FIT_SHARE * len(whole))
-    if fitted < 1 or fitted == len(whole):
+    last = int(FIT_SHARE * len(whole))
+    if last < FEWEST_ROWS:
         raise SettingError(
-            f"record {record.name!r} has {len(whole)} rows without a missing reading, too few to "
-            "train on; give more clean rows"
+            f"record {record.name!r} has {len(whole)} rows without a missing reading; training "
+            f"needs at least {int(FEWEST_ROWS / FIT_SHARE) + 1}: give more clean rows"
         )
-    fit, clean = whole.rows(0, fitted), whole.rows(fitted, len(whole))
+    fit, clean = whole.rows(0, last), whole.rows(last, len(whole))
     settings = moment_settings(fit)
     statistic = moment_statistic(fit, settings)
     framing = Framing(
@@ -39,13 +50,13 @@ def train_moments(
         stride_s=record.stride_s,
         window_rows=settings.lags,
     )
-    windows = framing.windows(clean)
-    return calibrated(
-        fit_moments(statistic, framing.scaler, windows),
-        framing,
-        windows,
+    rounded = framing.scaler.rounded(fit)
+    return Fitted(
+        model=fit_moments(statistic, framing.scaler, framing.windows(clean)),
+        framing=framing,
+        clean=clean,
         training=TrainingSummary(records=(record.name,), windows=statistic.count, seed=0),
-        false_alarms_per_week=false_alarms_per_week,
+        mined=(rounded.rows(0, last // 2), rounded.rows(last // 2, last)),
     )
 
 

@@ -9,8 +9,10 @@ So a channel's unit is the spread of its usual readings, but at least
 - for a measured channel, 1 % of its largest reading (or of the declared span, if that is more),
   and a tenth of its clean range.
 
-Measured readings are rounded to a power of ten between 0.05 % and 0.5 % of the largest reading:
-the accuracy of instruments in water plants.
+Measured readings are rounded to a power of ten: at most 0.5 % of the largest reading, which is the
+accuracy of instruments in water plants. For a channel that moves by more than that accuracy, it is
+also at most a fifth of its usual change from row to row. Then a record with nine digits and the
+same record with two decimals score the same.
 """
 
 import math
@@ -29,6 +31,7 @@ CODE_SHARE = 0.1
 READING_SHARE = 0.01
 RANGE_SHARE = 0.1
 ACCURACY = 0.005
+STEP_SHARE = 0.2
 CODE_GRID = 1e-3  # finer than any code, so that a code stays as it is
 
 
@@ -59,6 +62,14 @@ def _unit(channel: Channel, readings: Floats, record: str) -> tuple[float, float
         largest = max(largest, abs(channel.span.low), abs(channel.span.high))
     if largest == 0:  # a meter that has never shown anything: any flow is many units
         return middle, READING_SHARE, CODE_GRID
-    grid = 10.0 ** math.floor(math.log10(ACCURACY * largest))
     floor = max(READING_SHARE * largest, RANGE_SHARE * (most - least))
-    return middle, max((high - low) / 4, floor), grid
+    spread = (high - low) / 4
+    grid = _power_of_ten(ACCURACY * largest)
+    if spread > READING_SHARE * largest:  # it moves: do not round away what it does in one row
+        steps = np.abs(np.diff(known))
+        grid = min(grid, _power_of_ten(STEP_SHARE * float(np.median(steps[steps > 0]))))
+    return middle, max(spread, floor), grid
+
+
+def _power_of_ten(limit: float) -> float:
+    return 10.0 ** math.floor(math.log10(limit))

@@ -54,11 +54,22 @@ class Scaler:
 
     def scale(self, record: Record) -> Floats:
         """Return the record's readings in units of spread, one column per scaled channel."""
+        scaled: Floats = (self._readings(record) - self.mean) / self.spread
+        return scaled
+
+    def rounded(self, record: Record) -> Record:
+        """Return the record with its readings at this resolution; other channels stay as read."""
+        if not len(self.resolution):
+            return record
+        values = record.values.copy()
+        values[:, [record.index(name) for name in self.names]] = self._readings(record)
+        return record.with_values(values)
+
+    def _readings(self, record: Record) -> Floats:
         readings = _columns(record, self.names)
         if len(self.resolution):
             readings = np.rint(readings / self.resolution) * self.resolution
-        scaled: Floats = (readings - self.mean) / self.spread
-        return scaled
+        return readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,13 +16,13 @@ import rfc8785
 from sluice.arrays import Ints
 from sluice.errors import RecordError, SettingError
 from sluice.invariants import REGISTER_TOP, Register, RuleSet, register_of
-from sluice.invariants.mining import operating_range
-from sluice.telemetry import WINDOW_ROWS, Channel, Record, feature_names
+from sluice.telemetry import WINDOW_ROWS, Channel, Record, Span, feature_names
 
 __all__ = ["LAGS", "MomentSettings", "moment_settings"]
 
 LAGS = WINDOW_ROWS
 MOST_LAGS = 1_000
+ROOM = 0.5  # of the clean range, on either side, where no span is declared
 MOST_CHANNELS = 10_000
 
 
@@ -99,11 +99,15 @@ def moment_settings(
 
 
 def _described(channel: Channel, ruled: Channel | None, clean: Record) -> Channel:
-    """Return the channel with a span: that of the rules, its own, or the operating range."""
+    """Return the channel with a span: that of the rules, its own, or the clean range with room."""
     if channel.role.discrete:
         return channel
     span = ruled.span if ruled else channel.span
-    return replace(channel, span=span or operating_range(channel, clean))
+    if span is None:
+        readings = clean.column(channel.name)
+        low, high = float(np.fmin.reduce(readings)), float(np.fmax.reduce(readings))
+        span = Span(low=low - ROOM * (high - low), high=high + ROOM * (high - low))
+    return replace(channel, span=span)
 
 
 def _changes(record: Record, name: str) -> bool:
