@@ -20,6 +20,7 @@ from sluice.cli import run_app
 
 MODULES = {
     "drift": "benchmarks.drift",
+    "detector": "benchmarks.detector.run",
     "evaluation": "benchmarks.gate.evaluation",
     "evidence": "benchmarks.evidence.run",
     "exactness": "benchmarks.exactness.run",
@@ -27,6 +28,7 @@ MODULES = {
     "kills": "benchmarks.lab_kills",
     "log-open": "benchmarks.log_open",
     "many": "benchmarks.network_many",
+    "moments": "benchmarks.speed.moments",
     "parameters": "benchmarks.attest.parameters",
     "reading": "benchmarks.speed.reading",
     "red-team": "benchmarks.red_team",
@@ -34,6 +36,7 @@ MODULES = {
     "sampling": "benchmarks.sampling",
     "startup": "benchmarks.speed.startup",
     "verifiers": "benchmarks.verifiers.run",
+    "vote": "benchmarks.vote.run",
 }
 
 

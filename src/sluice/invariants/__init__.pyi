@@ -24,7 +24,15 @@ from .encoding import (
     register_of,
 )
 from .integers import Judged, block_sums, evaluate
-from .measure import Measurement, block_ranges, block_starts, illegal_rows, measure, missing_rows
+from .measure import (
+    REPEAT_ROWS,
+    Measurement,
+    block_ranges,
+    block_starts,
+    illegal_rows,
+    measure,
+    missing_rows,
+)
 from .mining.profiles import mine
 from .mining.record import Mined, mine_record
 from .relations import (
@@ -66,6 +74,7 @@ from .ruleset import (
 )
 from .rulesfile import (
     LARGEST_RULES,
+    dump_rules,
     load_rules,
     parse_rules,
     rules_hash,
@@ -86,6 +95,7 @@ __all__ = [
     "LARGEST_RULES",
     "REGISTER_TOP",
     "TIE_GRAIN",
+    "REPEAT_ROWS",
     "TOLERANCE",
     "ActuatorState",
     "Balance",
@@ -145,6 +155,7 @@ __all__ = [
     "budgets_for",
     "causes",
     "drift",
+    "dump_rules",
     "duration",
     "encode",
     "evaluate",

@@ -13,6 +13,7 @@ from sluice.invariants.ruleset import Liveness, RuleSet
 from sluice.telemetry import Record, Role
 
 __all__ = [
+    "REPEAT_ROWS",
     "Measurement",
     "block_ranges",
     "block_starts",

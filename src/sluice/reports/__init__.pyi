@@ -1,3 +1,8 @@
+from .certificate_page import (
+    certificate_figures,
+    certificate_sections,
+    write_certificate_page,
+)
 from .drawings import Drawing
 from .page import (
     Bullets,
@@ -38,8 +43,11 @@ __all__ = [
     "Tile",
     "Tone",
     "asset",
+    "certificate_figures",
+    "certificate_sections",
     "plotly_source",
     "rendered_main",
+    "write_certificate_page",
     "write_page",
     "write_record_page",
     "write_score_page",
