@@ -1,0 +1,34 @@
+"""How soon a watch raises an alarm, how long it waits before it ends one, and how many it sends."""
+
+from dataclasses import dataclass
+
+from sluice.errors import SettingError
+from sluice.watch.rows import microseconds
+from sluice.watch.signals import Cause, CauseKind
+
+__all__ = ["WatchSettings"]
+
+JITTER = 1.25  # clocks of plants are not exact; a step of more than 1.5 strides is a time jump
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSettings:
+    """The settings of hysteresis and rate limiting; rows are rows of the plant's stride."""
+
+    raise_rows: int = 3  # of 2 x n - 1 consecutive rows must show a cause
+    raise_windows: int = 1  # the same for windows above the detector's threshold
+    clear_rows: int = 10  # rows without a signal end an alarm; alarms closer than this are one
+    most_per_hour: int = 12  # alarms that are sent, in any hour of the plant's clock
+
+    def __post_init__(self) -> None:
+        if min(self.raise_rows, self.raise_windows, self.clear_rows, self.most_per_hour) < 1:
+            raise SettingError(
+                "a watch raises and ends alarms after at least 1 row, and sends at least 1 an "
+                f"hour; got {self}"
+            )
+
+    def cause(self, kind: CauseKind, name: str, *, stride_s: float) -> Cause:
+        """Return a cause that most of a few consecutive rows must show."""
+        needed = self.raise_windows if kind is CauseKind.DETECTOR else self.raise_rows
+        within = microseconds((2 * needed - 2) * stride_s * JITTER)
+        return Cause(kind=kind, name=name, needed=needed, within=within)
