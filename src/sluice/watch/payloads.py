@@ -53,6 +53,7 @@ def event_text(event: Event, page: Page, *, plant: str) -> str:
     """Return an event as one line of JSON."""
     payload = {
         "event": event.kind.value,
+        "key": event.key,
         "plant": plant,
         "at": clock(event.at),
         **alarm_payload(event.alarm, page),

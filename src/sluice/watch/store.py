@@ -157,9 +157,9 @@ class Store:
         return Saved(rows=rows, text=text, journal=journal, position=position)
 
     def commit(
-        self, rows: Rows, events: list[tuple[Outgoing, StoredAlarm]], *, sinks: tuple[str, ...]
+        self, rows: Rows, events: list[tuple[Outgoing, StoredAlarm, tuple[str, ...]]]
     ) -> None:
-        """Keep rows that were judged, where the source continues, and the events."""
+        """Keep rows that were judged, where the source continues, and events for sinks."""
         with self._transaction() as base:
             if len(rows):
                 base.execute(
@@ -172,7 +172,7 @@ class Store:
                 )
             if rows.position:
                 self._note(base, "position", rows.position)
-            for event, alarm in events:
+            for event, alarm, sinks in events:
                 self._add(base, event, alarm, sinks)
 
     def _note(self, base: sqlite3.Connection, key: str, value: str) -> None:
