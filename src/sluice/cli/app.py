@@ -43,6 +43,11 @@ class _Runtime(CommandGroup):
             help="Prove that a batch satisfies its plant's rules without showing readings.",
         ),
         Command(
+            path="train",
+            target="sluice.cli.train:train",
+            help="Train a detector on one plant's clean rows; labels are not needed.",
+        ),
+        Command(
             path="score",
             target="sluice.cli.score:score",
             help="Score a record with a trained detector; write a score and an alarm per window.",

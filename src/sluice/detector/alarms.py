@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.arrays import Bools, Floats, Ints, Run, Times, runs
-from sluice.detector.threshold import Threshold
+from sluice.detector.threshold import AlarmThreshold
 from sluice.telemetry import Label
 
 __all__ = ["AlarmStretch", "Scored"]
@@ -40,7 +40,7 @@ class Scored:
     scores: Floats
     alarms: Bools
     labels: NDArray[np.int8]  # Label of the whole window
-    threshold: Threshold
+    threshold: AlarmThreshold
     stride_s: float
 
     def __len__(self) -> int:

@@ -7,7 +7,8 @@ import numpy as np
 from sluice.detector.alarms import Scored
 from sluice.detector.autoencoder import Descent
 from sluice.detector.model import Model
-from sluice.detector.threshold import QUANTILE, Threshold
+from sluice.detector.tails import threshold_for
+from sluice.detector.threshold import QUANTILE, AlarmThreshold, Threshold
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import WINDOW_ROWS, Label, Record, Scaler, Windows, windows
 
@@ -78,7 +79,7 @@ class Detector:
 
     model: Model
     framing: Framing
-    threshold: Threshold
+    threshold: AlarmThreshold
     training: TrainingSummary
     seal: InitVar[object]
 
@@ -98,7 +99,7 @@ class Detector:
         """Score every window of a record and mark the alarms."""
         cut = self.framing.windows(record)
         scores = self.model.scores(cut)
-        last = cut.starts + cut.length - 1
+        last = cut.last_rows
         return Scored(
             last_rows=last,
             times=record.times[last],
@@ -110,17 +111,20 @@ class Detector:
         )
 
 
-def calibrated(
+def calibrated(  # noqa: PLR0913 - a detector is these parts
     model: Model,
     framing: Framing,
     clean: Windows,
     *,
     training: TrainingSummary,
     quantile: float = QUANTILE,
+    false_alarms_per_week: float | None = None,
 ) -> Detector:
     """Set a model's threshold on clean windows that it was not trained on.
 
-    A window labelled attack is refused. The caller must know that unlabelled windows are clean.
+    With `false_alarms_per_week`, the threshold gives so many alarm events on clean rows. Without,
+    it is the paper's quantile of the clean scores. A window labelled attack is refused. The caller
+    must know that unlabelled windows are clean.
     """
     attacked = int(np.sum(clean.labels == Label.ATTACK))
     if attacked:
@@ -128,12 +132,22 @@ def calibrated(
             f"{attacked:,} of the {len(clean):,} windows given as clean are labelled attack; "
             "calibrate on attack-free rows"
         )
-    threshold = Threshold.from_clean(model.scores(clean), quantile=quantile)
+    scores = model.scores(clean)
+    threshold: AlarmThreshold
+    if false_alarms_per_week is None:
+        threshold = Threshold.from_clean(scores, quantile=quantile)
+    else:
+        threshold = threshold_for(
+            scores,
+            clean.last_rows,
+            stride_s=framing.stride_s,
+            false_alarms_per_week=false_alarms_per_week,
+        )
     return sealed(model, framing, threshold=threshold, training=training)
 
 
 def sealed(
-    model: Model, framing: Framing, *, threshold: Threshold, training: TrainingSummary
+    model: Model, framing: Framing, *, threshold: AlarmThreshold, training: TrainingSummary
 ) -> Detector:
     """Build a detector with a calibrated threshold; only for `calibrated` and `load_detector`."""
     return Detector(

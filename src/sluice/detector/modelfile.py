@@ -13,7 +13,7 @@ from sluice.detector.autoencoder import Autoencoder
 from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
 from sluice.detector.model import DetectorKind, Model, Weights
 from sluice.detector.registry import SUMMED, detector_names
-from sluice.detector.threshold import Threshold
+from sluice.detector.threshold import AlarmThreshold
 from sluice.errors import InputError, ModelFileError
 from sluice.files import atomically, parse_json, read_at_most
 from sluice.telemetry import Scaler
@@ -36,7 +36,7 @@ class Card:
     stride_s: float
     mean: tuple[float, ...]  # of the scaler, per channel
     spread: tuple[float, ...]
-    threshold: Threshold
+    threshold: AlarmThreshold
     training: TrainingSummary
 
 

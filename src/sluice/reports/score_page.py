@@ -73,7 +73,7 @@ def _lead(scored: Scored, detector: Detector) -> str:
         f"{len(scored):,} windows of {framing.window_rows} rows, each scored at its last row; one "
         f"row every {scored.stride_s:g} s. Model: {detector.model.kind} over "
         f"{len(framing.scaler.names)} channels; an alarm is a score above {threshold.score:.4g}, "
-        f"the {threshold.quantile:.1%} quantile of {threshold.clean_windows:,} clean windows."
+        f"{threshold.origin}."
     )
 
 

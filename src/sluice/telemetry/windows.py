@@ -67,6 +67,12 @@ class Windows:
     def __len__(self) -> int:
         return len(self.starts)
 
+    @property
+    def last_rows(self) -> Ints:
+        """The row at which each window is reported."""
+        last: Ints = self.starts + self.length - 1
+        return last
+
     def matrix(self, which: Ints | None = None) -> NDArray[np.float32]:
         """Return windows flattened row by row: (windows, length x channels)."""
         starts = self.starts if which is None else self.starts[which]
