@@ -1,4 +1,4 @@
-from .drawings import Drawing
+from .drawings import ROLE_COLOURS, Drawing, attack_times, stamps, thinned, time_axis
 from .page import (
     Bullets,
     Cell,
@@ -23,6 +23,7 @@ from .score_page import write_score_page
 from .verdict_page import write_verdict_figure, write_verdict_page
 
 __all__ = [
+    "ROLE_COLOURS",
     "Bullets",
     "Cell",
     "Columns",
@@ -38,8 +39,12 @@ __all__ = [
     "Tile",
     "Tone",
     "asset",
+    "attack_times",
     "plotly_source",
     "rendered_main",
+    "stamps",
+    "thinned",
+    "time_axis",
     "write_page",
     "write_record_page",
     "write_score_page",

@@ -1,23 +1,50 @@
 from .alarms import Alarm, Event, EventKind, Evidence, Severity
+from .health import Health
 from .intake import Counts, Intake
 from .judging import Judge
-from .rows import Rows
+from .opening import opened_source
+from .payloads import Page, alarm_payload
+from .rows import Rows, clock
 from .settings import WatchSettings
+from .store import Store
 from .subject import Subject, subject_of
+from .timeline import (
+    ShownAlarm,
+    Timeline,
+    attacks_found,
+    timeline_of_store,
+    write_timeline,
+)
 from .tracking import Tracker
+from .watching import STDOUT, Watch, WatchParts, store_identity
 
 __all__ = [
+    "STDOUT",
     "Alarm",
     "Counts",
     "Event",
     "EventKind",
     "Evidence",
+    "Health",
     "Intake",
     "Judge",
+    "Page",
     "Rows",
     "Severity",
+    "ShownAlarm",
+    "Store",
     "Subject",
+    "Timeline",
     "Tracker",
+    "Watch",
+    "WatchParts",
     "WatchSettings",
+    "alarm_payload",
+    "attacks_found",
+    "clock",
+    "opened_source",
+    "store_identity",
     "subject_of",
+    "timeline_of_store",
+    "write_timeline",
 ]

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from sluice.arrays import Floats
-from sluice.detector import Detector
+from sluice.detector import Detector, RateThreshold
 from sluice.telemetry import Channel, Record, Role, Windows, windows
 from sluice.watch.settings import WatchSettings
 from sluice.watch.signals import CauseKind, Signal
@@ -16,6 +16,7 @@ from sluice.watch.words import say_score
 __all__ = ["ByDetector"]
 
 SEVERE_RATIO = 4.0  # times the threshold
+QUANTILE_WINDOWS = 3
 MOST_TAGS = 3
 ENOUGH_SHARE = 0.6  # of a score; further tags are not named
 
@@ -29,7 +30,12 @@ class ByDetector:
         column = {name: at for at, name in enumerate(names)}
         self._columns = [column[name] for name in scaler.names]
         self._channels = tuple(Channel(name=name, role=Role.OTHER) for name in scaler.names)
-        self._cause = settings.cause(CauseKind.DETECTOR, "", stride_s=detector.framing.stride_s)
+        # A quantile of single windows is exceeded often; a rate of events is what was asked for.
+        usual = 1 if isinstance(detector.threshold, RateThreshold) else QUANTILE_WINDOWS
+        needed = usual if settings.raise_windows is None else settings.raise_windows
+        self._cause = settings.cause(
+            CauseKind.DETECTOR, "", stride_s=detector.framing.stride_s, needed=needed
+        )
 
     @property
     def context(self) -> int:

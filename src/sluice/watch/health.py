@@ -48,9 +48,7 @@ class Health:
 class Pulse:
     """Measures speed, delay and silence by the computer's clock."""
 
-    def __init__(
-        self, *, stride_s: float, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, stride_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._silent_after = max(SILENT_STRIDES * stride_s, SILENT_S)
         self._monotonic = monotonic
         self._began = monotonic()

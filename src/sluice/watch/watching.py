@@ -52,9 +52,7 @@ class Watch:
         self.parts = parts
         self.raised = 0
         self.judge = Judge(subject, parts.settings)
-        self.tracker = Tracker(
-            parts.settings, identity=subject.identity, stride_s=subject.stride_s
-        )
+        self.tracker = Tracker(parts.settings, identity=subject.identity, stride_s=subject.stride_s)
         self.intake = Intake(stride_s=subject.stride_s)
         self.pulse = Pulse(stride_s=subject.stride_s)
         self.position = ""

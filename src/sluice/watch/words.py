@@ -85,8 +85,8 @@ def _balance(  # noqa: PLR0913 - the numbers of one sentence
         return f"{balance.level} does not change over {over} as {flows} predict"
     return (
         f"{balance.level} {_moved(step, unit)} in {over}, but {flows} predict that it "
-        f"{_moved(step - residual, unit)} (± {amount(rule.tolerance, unit)}): read the tank's level on "
-        f"site, and check whether the meters and pumps show what really runs"
+        f"{_moved(step - residual, unit)} (± {amount(rule.tolerance, unit)}): read the tank's "
+        f"level on site, and check whether the meters and pumps show what really runs"
     )
 
 

@@ -17,9 +17,7 @@ def cef_line(event: Outgoing, *, version: str) -> str:
     """Return an event as one CEF line: header fields, then key=value pairs."""
     found = json.loads(event.content)
     kind = found["event"]
-    header = "|".join(
-        map(_header, ("CEF:0", "Sluice", "watch", version, kind, f"alarm {kind}"))
-    )
+    header = "|".join(map(_header, ("CEF:0", "Sluice", "watch", version, kind, f"alarm {kind}")))
     fields = {
         "externalId": found["id"],
         "rt": _milliseconds(found["at"]),

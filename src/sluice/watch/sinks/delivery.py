@@ -60,9 +60,7 @@ class Delivery:
     def stop(self, *, within_s: float) -> int:
         """Wait for the sinks, but not for long; return how many events they still need."""
         deadline = time.monotonic() + within_s
-        while time.monotonic() < deadline and any(
-            self._store.waits(name) for name in self.names
-        ):
+        while time.monotonic() < deadline and any(self._store.waits(name) for name in self.names):
             time.sleep(0.02)
         for worker in self._workers:
             worker.stop()

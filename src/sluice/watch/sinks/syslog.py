@@ -28,7 +28,8 @@ class Syslog:
     beats = False
 
     def __init__(self, kind: str, address: tuple[str, int] | str, *, version: str) -> None:
-        self.name = f"syslog+{kind}:{address if isinstance(address, str) else '%s:%d' % address}"
+        place = address if isinstance(address, str) else f"{address[0]}:{address[1]}"
+        self.name = f"syslog+{kind}:{place}"
         self._kind = kind
         self._address = address
         self._version = version
@@ -40,7 +41,9 @@ class Syslog:
         line = cef_line(event, version=self._version)
         severity = next(level for word, level in LEVELS.items() if f"cat={word}" in line)
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        text = f"<{FACILITY * 8 + severity}>1 {now} {self._host} sluice {os.getpid()} alarm - {line}"
+        text = (
+            f"<{FACILITY * 8 + severity}>1 {now} {self._host} sluice {os.getpid()} alarm - {line}"
+        )
         data = text.encode()
         try:
             self._send(data + b"\n" if self._kind == "tcp" else data)

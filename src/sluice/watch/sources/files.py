@@ -45,7 +45,7 @@ _POSITIONS = TypeAdapter(tuple[FilePosition, ...])
 class GrowingFiles:
     """Follows one file by its name, or all records in a folder, by what they contain."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is read, how, and from where
         self,
         path: Path,
         subject: Subject,

@@ -90,11 +90,15 @@ class MqttSource:
     def take(self, wait_s: float) -> Rows:
         """Return the rows of the messages that have come."""
         rows: list[tuple[int, list[float]]] = []
-        deadline = time.monotonic() + (min(wait_s, self._sampler.wait_s) if self._samples else wait_s)
+        deadline = time.monotonic() + (
+            min(wait_s, self._sampler.wait_s) if self._samples else wait_s
+        )
         while len(rows) < MOST_ROWS:
             left = 0.0 if rows else deadline - time.monotonic()
             try:
-                message = self._messages.get(timeout=left) if left > 0 else self._messages.get(False)
+                message = (
+                    self._messages.get(timeout=left) if left > 0 else self._messages.get(False)
+                )
             except queue.Empty:
                 break
             found = self._row(message)

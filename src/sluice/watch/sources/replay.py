@@ -22,7 +22,12 @@ class Replay:
     unreadable = 0
 
     def __init__(
-        self, record: Record, subject: Subject, *, pace: float | None = None, chunk: int = CHUNK_ROWS
+        self,
+        record: Record,
+        subject: Subject,
+        *,
+        pace: float | None = None,
+        chunk: int = CHUNK_ROWS,
     ) -> None:
         self.name = record.name
         columns = columns_of(record.names, subject, source=record.name)
