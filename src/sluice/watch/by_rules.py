@@ -118,10 +118,10 @@ class ByRules:
 
     def _known(self, rule: Invariant, stretch: Stretch) -> Bools:
         columns = [self._column[name] for name in rule.relation.channels]
-        known = ~np.isnan(stretch.raw[:, columns]).any(axis=1)
+        known: Bools = np.asarray(~np.isnan(stretch.raw[:, columns]).any(axis=1))
         if isinstance(rule.relation, Balance | Rate):
             known[1:] &= known[:-1].copy()
-        return np.asarray(known)
+        return known
 
     def _broken_rows(self, judged: Judged, stretch: Stretch, record: Record) -> Iterator[Signal]:
         rule = judged.rule
@@ -146,8 +146,8 @@ class ByRules:
     def _window_signals(self, stretch: Stretch) -> Iterator[Signal]:
         judged_at: dict[str, dict[int, BrokenWindow | None]] = {}
         for rows, encoding in self._windows.items():
-            for rule in encoding.rules:
-                judged_at[rule.rule.name] = {}
+            for encoded in encoding.rules:
+                judged_at[encoded.rule.name] = {}
             for first in (rows, rows + rows // 2):
                 self._judge_chain(encoding, stretch, rows, first, judged_at)
         for name, judged in judged_at.items():
@@ -166,8 +166,8 @@ class ByRules:
         anchors = chain_in(stretch.row + stretch.fresh, stretch.row + len(stretch), first, rows)
         at = anchors - stretch.row
         for anchor in at.tolist():
-            for rule in encoding.rules:
-                judged_at[rule.rule.name][anchor] = None
+            for encoded in encoding.rules:
+                judged_at[encoded.rule.name][anchor] = None
         at = at[at >= rows]  # the others have a time jump inside
         if not at.size:
             return
@@ -175,7 +175,9 @@ class ByRules:
         record = self._record(span)
         for judged in evaluate(encoding, record):
             rule = judged.rule
-            unknown = np.concatenate(([0], np.cumsum(~self._known(rule, span))))
+            unknown: Ints = np.concatenate(
+                (np.zeros(1, np.int64), np.cumsum(~self._known(rule, span)))
+            )
             for anchor in at.tolist():
                 end = anchor - int(at[0]) + rows
                 if judged.violating[end] and unknown[end + 1] == unknown[end - rows]:

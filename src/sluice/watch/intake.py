@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sluice.arrays import Bools, Ints
+from sluice.errors import RecordError
 from sluice.watch.rows import Rows, microseconds
 
 __all__ = ["Counts", "Intake"]
 
 LARGEST_READING = 1e15  # no instrument shows more
+FIRST_STEPS = 8  # between rows, that tell the source's stride
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class Intake:
     def __init__(self, *, stride_s: float, counts: Counts | None = None) -> None:
         self.counts = counts or Counts()
         self._stride = microseconds(stride_s)
+        self._first_steps: list[int] = []
 
     def take(self, rows: Rows) -> Rows:
         """Return the rows that are newer than all before them, and count the others."""
@@ -56,7 +59,20 @@ class Intake:
         )
         return Rows(times=times, values=values, position=rows.position)
 
+    def _refuse_other_stride(self) -> None:
+        """Raise if rows come at another stride: none of them would ever be judged."""
+        usual = float(np.median(self._first_steps)) if self._first_steps else self._stride
+        if len(self._first_steps) == FIRST_STEPS and abs(usual - self._stride) > self._stride / 2:
+            raise RecordError(
+                f"a row comes every {usual / 1e6:g} s; the rules or the model read one every "
+                f"{self._stride / 1e6:g} s: let the source send at that stride, or mine the rules "
+                "and train the model at the source's"
+            )
+
     def _gaps(self, times: Ints) -> int:
         last = self.counts.last
         steps = np.diff(times if last is None else np.concatenate(([last], times)))
+        if len(self._first_steps) < FIRST_STEPS:
+            self._first_steps += steps[: FIRST_STEPS - len(self._first_steps)].tolist()
+            self._refuse_other_stride()
         return int(np.count_nonzero(np.abs(steps - self._stride) > self._stride / 2))

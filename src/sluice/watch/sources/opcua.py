@@ -110,7 +110,7 @@ class OpcUaSource:
             self._ending.wait(RETRY_S)
 
     async def _session(self) -> None:
-        from asyncua import Client  # noqa: PLC0415 - an extra
+        from asyncua.client.client import Client  # noqa: PLC0415 - an extra
 
         client = Client(self.name, timeout=10)
         if os.environ.get(SECURITY):
