@@ -36,6 +36,7 @@ class Evidence:
     key: str
     kind: CauseKind
     name: str  # of the rule or of the tag; empty for the detector
+    order: int  # among evidence of the same row, the most direct one first
     tags: tuple[str, ...]
     first: int  # microseconds
     last: int
@@ -63,9 +64,12 @@ class Alarm:
 
     @property
     def ranked(self) -> tuple[Evidence, ...]:
-        """The evidence, strongest first."""
+        """The evidence in the order in which it is told: rules first, and what came first."""
         return tuple(
-            sorted(self.evidence, key=lambda each: (not each.severe, each.kind.rank, -each.peak))
+            sorted(
+                self.evidence,
+                key=lambda each: (each.kind.rank, each.first, each.order, -each.peak),
+            )
         )
 
     @property

@@ -22,6 +22,7 @@ from sluice.invariants import (
     Invariant,
     Judged,
     Rate,
+    RelationKind,
     RuleSet,
     Window,
     encode,
@@ -37,6 +38,14 @@ from sluice.watch.words import say_code, say_rule
 __all__ = ["BrokenWindow", "ByRules", "chain_in"]
 
 SEVERE_FACTOR = 1.5  # times the largest clean excess; the hardened gate has the same
+DIRECT = (
+    RelationKind.COUPLING,
+    RelationKind.BOUND,
+    RelationKind.BALANCE,
+    RelationKind.RATE,
+    RelationKind.WINDOW,
+)
+"""The kinds of rule, the one that names the fewest suspects first."""
 SEVERE_UNKNOWN = 4.0  # tolerances, where the rules state nothing about clean rows
 
 
@@ -87,10 +96,12 @@ class ByRules:
         return max((_context(r.rule) for r in self._row_rules.rules), default=0)
 
     def _cause(self, rule: Invariant, settings: WatchSettings) -> Cause:
+        order = DIRECT.index(rule.kind)
         if isinstance(rule.relation, Window):  # two windows that share half of their rows
             span = microseconds(rule.relation.rows * self.rules.stride_s)
-            return Cause(kind=CauseKind.RULE, name=rule.name, needed=2, within=span)
-        return settings.cause(CauseKind.RULE, rule.name, stride_s=self.rules.stride_s)
+            return Cause(kind=CauseKind.RULE, name=rule.name, needed=2, within=span, order=order)
+        cause = settings.cause(CauseKind.RULE, rule.name, stride_s=self.rules.stride_s)
+        return replace(cause, order=order)
 
     def take(self, stretch: Stretch) -> list[Signal]:
         """Return what the new rows of a stretch show."""

@@ -29,6 +29,7 @@ class Cause:
     name: str  # of the rule or of the tag; empty for the detector
     needed: int  # signals
     within: int  # microseconds between the first and the last of them
+    order: int = 0  # among causes of the same row, the most direct one first
 
     @property
     def key(self) -> str:

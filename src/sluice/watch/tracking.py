@@ -81,6 +81,7 @@ class Tracker:
             key=key,
             kind=signal.cause.kind,
             name=signal.cause.name,
+            order=signal.cause.order,
             tags=signal.tags,
             first=near[0],
             last=signal.time,

@@ -185,7 +185,7 @@ def test_an_attack_is_one_alarm_with_its_tags_and_a_sentence(ground: Ground) -> 
     assert found.severity is Severity.HIGH
     assert "S_PU1~F_PU1" in found.rules
     assert {"F_PU1", "S_PU1"} <= set(found.tags)
-    assert found.sentence.startswith(("F_PU1 shows 0", "L_T1 "))
+    assert found.sentence.startswith("F_PU1 shows 0 m3/h while S_PU1 reads on; expected ")
     assert "check" in found.sentence
 
 
