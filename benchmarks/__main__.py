@@ -1,6 +1,7 @@
 """`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
-Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup
+Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup,
+                        watch
 Pages of docs/results:  evaluation, exactness, evidence, red-team, sampling, parameters, many
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -30,6 +31,7 @@ MODULES = {
     "round-latency": "benchmarks.round_latency",
     "sampling": "benchmarks.sampling",
     "startup": "benchmarks.speed.startup",
+    "watch": "benchmarks.speed.watch",
 }
 
 

@@ -8,6 +8,7 @@ import json
 import sys
 
 from asyncua import Server, ua  # type: ignore[attr-defined]
+from asyncua.ua.status_codes import StatusCodes
 
 
 async def serve(port: int, readings: dict[str, float], failing: str) -> None:
@@ -24,7 +25,7 @@ async def serve(port: int, readings: dict[str, float], failing: str) -> None:
         await nodes[failing].write_value(
             ua.DataValue(
                 Value=ua.Variant(0.0, ua.VariantType.Double),
-                StatusCode=ua.StatusCode(ua.UInt32(ua.StatusCodes.BadSensorFailure)),
+                StatusCode=ua.StatusCode(ua.UInt32(StatusCodes.BadSensorFailure)),
             )
         )
         await asyncio.to_thread(sys.stdin.readline)

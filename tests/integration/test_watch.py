@@ -235,11 +235,16 @@ class Client:
             (m.topic, json.loads(m.payload))
         )
         self.client.on_subscribe = lambda *_: self._ready.set()
-        self.client.on_connect = lambda client, *_: [client.subscribe(t, qos=1) for t in topics]
+        self.client.on_connect = self._subscribe
+        self._topics = topics
         self.client.connect("127.0.0.1", port)
         self.client.loop_start()
         if topics:
             assert self._ready.wait(PATIENCE_S)
+
+    def _subscribe(self, client: Any, *_: Any) -> None:
+        for topic in self._topics:
+            client.subscribe(topic, qos=1)
 
     def say(self, topic: str, content: object) -> None:
         sent = self.client.publish(topic, json.dumps(content), qos=1)

@@ -1,10 +1,10 @@
-from .alarms import Alarm, Event, EventKind, Evidence, Severity
+from .alarms import Alarm, AlarmEvidence, Event, EventKind, Severity
 from .health import Health
-from .intake import Counts, Intake
+from .intake import RowCounts, RowIntake
 from .judging import Judge
 from .opening import opened_source
 from .payloads import Page, alarm_payload
-from .rows import Rows, clock
+from .rows import StreamRows, clock
 from .settings import WatchSettings
 from .store import Store
 from .subject import Subject, subject_of
@@ -21,18 +21,18 @@ from .watching import STDOUT, Watch, WatchParts, store_identity
 __all__ = [
     "STDOUT",
     "Alarm",
-    "Counts",
+    "AlarmEvidence",
     "Event",
     "EventKind",
-    "Evidence",
     "Health",
-    "Intake",
     "Judge",
     "Page",
-    "Rows",
+    "RowCounts",
+    "RowIntake",
     "Severity",
     "ShownAlarm",
     "Store",
+    "StreamRows",
     "Subject",
     "Timeline",
     "Tracker",

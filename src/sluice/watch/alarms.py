@@ -1,4 +1,4 @@
-"""Alarms: what a plant's staff is told, with evidence, severity and a sentence."""
+"""Alarms: evidence that something is wrong at a plant, its severity, and a sentence."""
 
 import hashlib
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from enum import StrEnum
 from sluice.watch.rows import clock
 from sluice.watch.signals import CauseKind
 
-__all__ = ["Alarm", "Event", "EventKind", "Evidence", "Severity", "alarm_id"]
+__all__ = ["Alarm", "AlarmEvidence", "Event", "EventKind", "Severity", "alarm_id"]
 
 MOST_NAMED = 4
 
@@ -30,7 +30,7 @@ class EventKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class AlarmEvidence:
     """One cause in an alarm."""
 
     key: str
@@ -55,7 +55,7 @@ class Alarm:
     last: int  # the last row that showed it
     ended: bool
     sent: bool  # false if it is held back because too many were sent
-    evidence: tuple[Evidence, ...]  # in the order in which it came
+    evidence: tuple[AlarmEvidence, ...]  # in the order in which it came
 
     @property
     def end(self) -> int | None:
@@ -63,8 +63,8 @@ class Alarm:
         return self.last if self.ended else None
 
     @property
-    def ranked(self) -> tuple[Evidence, ...]:
-        """The evidence in the order in which it is told: rules first, and what came first."""
+    def ranked(self) -> tuple[AlarmEvidence, ...]:
+        """The evidence in the order of the sentence: rules first, and what came first."""
         return tuple(
             sorted(
                 self.evidence,

@@ -10,7 +10,7 @@ from sluice.detector import Detector, RateThreshold
 from sluice.telemetry import Channel, Record, Role, Windows, windows
 from sluice.watch.settings import WatchSettings
 from sluice.watch.signals import CauseKind, Signal
-from sluice.watch.trailing import Stretch
+from sluice.watch.trailing import RecentRows
 from sluice.watch.words import say_score
 
 __all__ = ["ByDetector"]
@@ -42,7 +42,7 @@ class ByDetector:
         """How many rows before a row its window has."""
         return self.detector.framing.window_rows - 1
 
-    def take(self, stretch: Stretch) -> Iterator[Signal]:
+    def take(self, stretch: RecentRows) -> Iterator[Signal]:
         """Return the windows that end in the new rows and score above the threshold."""
         short = stretch.last(self.context)
         framing, threshold = self.detector.framing, self.detector.threshold

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from sluice.arrays import Bools, Ints
+from sluice.arrays import Bools, Floats, Ints
 from sluice.invariants import (
     Balance,
     Bound,
@@ -30,9 +30,10 @@ from sluice.invariants import (
 )
 from sluice.telemetry import Record
 from sluice.watch.rows import microseconds
+from sluice.watch.screening import Screen
 from sluice.watch.settings import WatchSettings
 from sluice.watch.signals import Cause, CauseKind, Signal
-from sluice.watch.trailing import Stretch
+from sluice.watch.trailing import RecentRows
 from sluice.watch.words import say_code, say_rule
 
 __all__ = ["BrokenWindow", "ByRules", "chain_in"]
@@ -75,12 +76,18 @@ class ByRules:
             for rows in lengths
         }
         self._by_name = {rule.name: rule for rule in rules.invariants}
+        self._row_context = max((_context(r.rule) for r in self._row_rules.rules), default=0)
+        self._screen = Screen(self._row_rules, names)
         self._column = {name: column for column, name in enumerate(names)}
         read = dict.fromkeys(n for rule in rules.invariants for n in rule.relation.channels)
         self._channels = tuple(c for c in rules.channels if c.name in read)
         self._columns = [self._column[c.name] for c in self._channels]
         self._severe = {fact.rule: fact.share for fact in rules.clean.severe} if rules.clean else {}
         self._causes = {r.name: self._cause(r, settings) for r in rules.invariants}
+        self._actuator_at = [self._column[channel.name] for channel in encoding.actuators]
+        self._legal = _padded(
+            [channel.codes.legal for channel in encoding.actuators if channel.codes]
+        )
         self._codes = {
             channel.name: settings.cause(CauseKind.CODE, channel.name, stride_s=rules.stride_s)
             for channel in encoding.actuators
@@ -91,10 +98,6 @@ class ByRules:
         """How many rows before a row its rules read."""
         return max(_context(rule) for rule in self.rules.invariants)
 
-    @property
-    def _row_context(self) -> int:
-        return max((_context(r.rule) for r in self._row_rules.rules), default=0)
-
     def _cause(self, rule: Invariant, settings: WatchSettings) -> Cause:
         order = DIRECT.index(rule.kind)
         if isinstance(rule.relation, Window):  # two windows that share half of their rows
@@ -103,13 +106,15 @@ class ByRules:
         cause = settings.cause(CauseKind.RULE, rule.name, stride_s=self.rules.stride_s)
         return replace(cause, order=order)
 
-    def take(self, stretch: Stretch) -> list[Signal]:
+    def take(self, stretch: RecentRows) -> list[Signal]:
         """Return what the new rows of a stretch show."""
         short = stretch.last(self._row_context)
         signals: list[Signal] = []
-        if self._row_rules.rules:
+        suspects = self._screen.suspects(short.held, short.fresh)
+        if suspects:
+            rules = tuple(rule for rule in self._row_rules.rules if rule in suspects)
             record = self._record(short)
-            for judged in evaluate(self._row_rules, record):
+            for judged in evaluate(replace(self._row_rules, rules=rules), record):
                 if judged.violating[short.fresh :].any():
                     signals += self._broken_rows(judged, short, record)
         signals += self._quality(short)
@@ -117,7 +122,7 @@ class ByRules:
             signals += self._window_signals(stretch)
         return signals
 
-    def _record(self, stretch: Stretch) -> Record:
+    def _record(self, stretch: RecentRows) -> Record:
         return Record(
             name=self.rules.plant,
             channels=self._channels,
@@ -127,14 +132,14 @@ class ByRules:
             labels=np.zeros(len(stretch), np.int8),
         )
 
-    def _known(self, rule: Invariant, stretch: Stretch) -> Bools:
+    def _known(self, rule: Invariant, stretch: RecentRows) -> Bools:
         columns = [self._column[name] for name in rule.relation.channels]
         known: Bools = np.asarray(~np.isnan(stretch.raw[:, columns]).any(axis=1))
         if isinstance(rule.relation, Balance | Rate):
             known[1:] &= known[:-1].copy()
         return known
 
-    def _broken_rows(self, judged: Judged, stretch: Stretch, record: Record) -> Iterator[Signal]:
+    def _broken_rows(self, judged: Judged, stretch: RecentRows, record: Record) -> Iterator[Signal]:
         rule = judged.rule
         rows: Ints = np.flatnonzero(judged.violating & self._known(rule, stretch))
         severe = SEVERE_UNKNOWN
@@ -154,7 +159,7 @@ class ByRules:
 
     # -- windows ------------------------------------------------------------------------------
 
-    def _window_signals(self, stretch: Stretch) -> Iterator[Signal]:
+    def _window_signals(self, stretch: RecentRows) -> Iterator[Signal]:
         judged_at: dict[str, dict[int, BrokenWindow | None]] = {}
         for rows, encoding in self._windows.items():
             for encoded in encoding.rules:
@@ -168,7 +173,7 @@ class ByRules:
     def _judge_chain(
         self,
         encoding: Encoding,
-        stretch: Stretch,
+        stretch: RecentRows,
         rows: int,
         first: int,
         judged_at: dict[str, dict[int, BrokenWindow | None]],
@@ -199,7 +204,7 @@ class ByRules:
                     )
 
     def _holding(
-        self, rule: Invariant, stretch: Stretch, judged: dict[int, BrokenWindow | None]
+        self, rule: Invariant, stretch: RecentRows, judged: dict[int, BrokenWindow | None]
     ) -> Iterator[Signal]:
         """Yield a signal for each row from a broken window to the next one that is judged."""
         for row in range(stretch.fresh, len(stretch)):
@@ -222,14 +227,16 @@ class ByRules:
 
     # -- readings -----------------------------------------------------------------------------
 
-    def _quality(self, stretch: Stretch) -> Iterator[Signal]:
-        fresh = stretch.raw[stretch.fresh :]
-        for channel in self._row_rules.actuators:
+    def _quality(self, stretch: RecentRows) -> Iterator[Signal]:
+        readings = stretch.raw[stretch.fresh :, self._actuator_at]
+        legal = (readings[:, :, None] == self._legal).any(axis=2)
+        unknown = ~legal & ~np.isnan(readings)
+        if not unknown.any():
+            return
+        for number, channel in enumerate(self._row_rules.actuators):
             assert channel.codes is not None
-            readings = fresh[:, self._column[channel.name]]
-            unknown = ~np.isin(readings, sorted(channel.codes.legal)) & ~np.isnan(readings)
-            for row in np.flatnonzero(unknown).tolist():
-                said = partial(say_code, channel.name, readings[row], channel.codes.legal)
+            for row in np.flatnonzero(unknown[:, number]).tolist():
+                said = partial(say_code, channel.name, readings[row, number], channel.codes.legal)
                 yield Signal(
                     time=int(stretch.times[stretch.fresh + row]),
                     cause=self._codes[channel.name],
@@ -238,6 +245,14 @@ class ByRules:
                     severe=False,
                     say=said,
                 )
+
+
+def _padded(codes: list[frozenset[int]]) -> Floats:
+    """Return one row of codes for each actuator; NaN where it has fewer than another."""
+    most = max(map(len, codes), default=0)
+    return np.array([[*sorted(each), *[np.nan] * (most - len(each))] for each in codes]).reshape(
+        len(codes), most
+    )
 
 
 def _context(rule: Invariant) -> int:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from sluice.watch.intake import Counts
+from sluice.watch.intake import RowCounts
 from sluice.watch.rows import clock
 from sluice.watch.sinks import SinkHealth
 from sluice.watch.sources import SourceState
@@ -26,7 +26,7 @@ class Health:
     judged_ms: float  # longest time from taking rows to keeping their alarms, last minute
     lag_s: float | None  # between the last row's time and now, if the plant's clock is UTC
     silent_s: float | None  # since the last row came in
-    counts: Counts
+    counts: RowCounts
     unreadable: int  # lines or messages
     open_alarms: int
     raised: int  # since the start of this process

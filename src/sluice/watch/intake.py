@@ -6,16 +6,16 @@ import numpy as np
 
 from sluice.arrays import Bools, Ints
 from sluice.errors import RecordError
-from sluice.watch.rows import Rows, microseconds
+from sluice.watch.rows import StreamRows, microseconds
 
-__all__ = ["Counts", "Intake"]
+__all__ = ["RowCounts", "RowIntake"]
 
 LARGEST_READING = 1e15  # no instrument shows more
 FIRST_STEPS = 8  # between rows, that tell the source's stride
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class RowCounts:
     """What came in so far."""
 
     rows: int = 0  # taken
@@ -27,15 +27,15 @@ class Counts:
     last: int | None = None  # time of the last row, in microseconds
 
 
-class Intake:
+class RowIntake:
     """Takes rows from a source in whatever order they come."""
 
-    def __init__(self, *, stride_s: float, counts: Counts | None = None) -> None:
-        self.counts = counts or Counts()
+    def __init__(self, *, stride_s: float, counts: RowCounts | None = None) -> None:
+        self.counts = counts or RowCounts()
         self._stride = microseconds(stride_s)
         self._first_steps: list[int] = []
 
-    def take(self, rows: Rows) -> Rows:
+    def take(self, rows: StreamRows) -> StreamRows:
         """Return the rows that are newer than all before them, and count the others."""
         counts = self.counts
         before = np.iinfo(np.int64).min if counts.last is None else counts.last
@@ -57,7 +57,7 @@ class Intake:
             impossible=counts.impossible + int(impossible.sum()),
             last=int(times[-1]) if len(times) else counts.last,
         )
-        return Rows(times=times, values=values, position=rows.position)
+        return StreamRows(times=times, values=values, position=rows.position)
 
     def _refuse_other_stride(self) -> None:
         """Raise if rows come at another stride: none of them would ever be judged."""

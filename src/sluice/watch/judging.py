@@ -8,11 +8,11 @@ from pydantic import TypeAdapter
 
 from sluice.watch.by_detector import ByDetector
 from sluice.watch.by_rules import BrokenWindow, ByRules
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 from sluice.watch.settings import WatchSettings
 from sluice.watch.signals import CauseKind, Signal
 from sluice.watch.subject import Subject
-from sluice.watch.trailing import Stretch, Trailing
+from sluice.watch.trailing import RecentRows, Trailing
 from sluice.watch.words import say_missing
 
 __all__ = ["Judge", "SavedJudge"]
@@ -34,7 +34,7 @@ class Judge:
         contexts = [each.context for each in (self._rules, self._detector) if each is not None]
         self.trailing = Trailing(depth=max(contexts), channels=len(names), stride_s=stride_s)
 
-    def take(self, rows: Rows) -> list[Signal]:
+    def take(self, rows: StreamRows) -> list[Signal]:
         """Return what the rows show, in the order of time."""
         signals: list[Signal] = []
         for stretch in self.trailing.segments(rows):
@@ -45,7 +45,7 @@ class Judge:
             signals += self._gone(stretch)
         return sorted(signals, key=lambda signal: (signal.time, signal.cause.key))
 
-    def _gone(self, stretch: Stretch) -> Iterator[Signal]:
+    def _gone(self, stretch: RecentRows) -> Iterator[Signal]:
         missing = np.isnan(stretch.raw[stretch.fresh :])
         for row, column in zip(*(at.tolist() for at in np.nonzero(missing)), strict=True):
             tag = self.subject.names[column]

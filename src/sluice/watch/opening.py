@@ -8,7 +8,7 @@ from sluice.errors import SettingError
 from sluice.files import parse_toml, read_text
 from sluice.telemetry import PlantFile
 from sluice.watch.broker import broker_of
-from sluice.watch.sources import GrowingFiles, MqttSource, OpcUaSource, Pipe, Source
+from sluice.watch.sources import GrowingFiles, MqttSource, OpcUaSource, PipeSource, RowSource
 from sluice.watch.subject import Subject
 
 __all__ = ["opened_source"]
@@ -27,12 +27,12 @@ def opened_source(  # noqa: PLR0913 - one source of several kinds
     from_end: bool,
     nodes: Path | None,
     max_age_s: float | None,
-) -> Source:
+) -> RowSource:
     """Open a source; `lasting` keeps a session at a broker between two runs."""
     scheme = name.partition("://")[0] if "://" in name else ""
     match scheme:
         case "" if name == "-":
-            return Pipe(sys.stdin.fileno(), subject, plant=plant, format_name=format_name)
+            return PipeSource(sys.stdin.fileno(), subject, plant=plant, format_name=format_name)
         case "":
             return GrowingFiles(
                 Path(name),

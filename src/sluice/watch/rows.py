@@ -6,11 +6,11 @@ import numpy as np
 
 from sluice.arrays import Floats, Ints
 
-__all__ = ["Rows", "clock", "microseconds"]
+__all__ = ["StreamRows", "clock", "microseconds"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
+class StreamRows:
     """Consecutive rows; the columns are the channels of the watch, NaN where a reading is missing.
 
     `position` is where a source continues after these rows, in the source's own words.
@@ -23,9 +23,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.times)
 
-    def take(self, start: int, stop: int) -> "Rows":
+    def take(self, start: int, stop: int) -> "StreamRows":
         """Return rows start..stop-1."""
-        return Rows(
+        return StreamRows(
             times=self.times[start:stop], values=self.values[start:stop], position=self.position
         )
 

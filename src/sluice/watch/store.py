@@ -19,7 +19,7 @@ import numpy as np
 
 from sluice.errors import SettingError
 from sluice.files import private_file
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 
 __all__ = ["Outgoing", "Saved", "Store", "StoredAlarm"]
 
@@ -44,7 +44,7 @@ class Saved:
 
     rows: bytes
     text: str
-    journal: tuple[Rows, ...]
+    journal: tuple[StreamRows, ...]
     position: str
 
 
@@ -157,7 +157,7 @@ class Store:
         return Saved(rows=rows, text=text, journal=journal, position=position)
 
     def commit(
-        self, rows: Rows, events: list[tuple[Outgoing, StoredAlarm, tuple[str, ...]]]
+        self, rows: StreamRows, events: list[tuple[Outgoing, StoredAlarm, tuple[str, ...]]]
     ) -> None:
         """Keep rows that were judged, where the source continues, and events for sinks."""
         with self._transaction() as base:
@@ -254,9 +254,9 @@ class Store:
         )
 
 
-def _rows(times: bytes, shape: str, readings: bytes) -> Rows:
+def _rows(times: bytes, shape: str, readings: bytes) -> StreamRows:
     rows, columns = json.loads(shape)
-    return Rows(
+    return StreamRows(
         times=np.frombuffer(times, np.int64),
         values=np.frombuffer(readings, np.float64).reshape(rows, columns),
     )

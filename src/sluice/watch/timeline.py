@@ -31,7 +31,7 @@ from sluice.reports import (
 )
 from sluice.telemetry import Record
 from sluice.watch.alarms import Alarm, Severity
-from sluice.watch.intake import Counts
+from sluice.watch.intake import RowCounts
 from sluice.watch.rows import clock
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Timeline:
 
     plant: str
     alarms: tuple[ShownAlarm, ...]
-    counts: Counts
+    counts: RowCounts
     record: Record | None = None  # the history, if there is one: its signals are drawn
 
 
@@ -145,7 +145,7 @@ def _worst(alarms: tuple[ShownAlarm, ...]) -> tuple[ShownAlarm, ...]:
     return tuple(sorted(chosen[:MOST_SECTIONS], key=lambda alarm: alarm.start))
 
 
-def _lead(counts: Counts) -> str:
+def _lead(counts: RowCounts) -> str:
     if counts.last is None:
         return "No row has come in yet."
     return (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter
 
-from sluice.watch.alarms import Alarm, Event, EventKind, Evidence, alarm_id
+from sluice.watch.alarms import Alarm, AlarmEvidence, Event, EventKind, alarm_id
 from sluice.watch.rows import microseconds
 from sluice.watch.settings import WatchSettings
 from sluice.watch.signals import Signal
@@ -77,7 +77,7 @@ class Tracker:
             return
         near = [t for t in streak if streak[-1] - t <= signal.cause.within] or [signal.time]
         del self._streaks[key]
-        evidence = Evidence(
+        evidence = AlarmEvidence(
             key=key,
             kind=signal.cause.kind,
             name=signal.cause.name,
@@ -92,7 +92,7 @@ class Tracker:
         )
         yield self._joined(evidence)
 
-    def _joined(self, evidence: Evidence) -> Event:
+    def _joined(self, evidence: AlarmEvidence) -> Event:
         """Add evidence to the open alarm that shares most tags with it, or raise one."""
         shared = {
             alarm.id: len(set(alarm.tags) & set(evidence.tags)) for alarm in self.open.values()

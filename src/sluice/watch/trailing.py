@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluice.arrays import Bools, Floats, Ints
-from sluice.watch.rows import Rows, microseconds
+from sluice.watch.rows import StreamRows, microseconds
 
-__all__ = ["Stretch", "Trailing"]
+__all__ = ["RecentRows", "Trailing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stretch:
+class RecentRows:
     """New rows and the rows before them, without a time jump between them."""
 
     times: Ints
@@ -24,10 +24,10 @@ class Stretch:
     def __len__(self) -> int:
         return len(self.times)
 
-    def last(self, context: int) -> "Stretch":
+    def last(self, context: int) -> "RecentRows":
         """Return the new rows with at most this many rows before them."""
         start = max(0, self.fresh - context)
-        return Stretch(
+        return RecentRows(
             times=self.times[start:],
             raw=self.raw[start:],
             held=self.held[start:],
@@ -35,9 +35,9 @@ class Stretch:
             row=self.row + start,
         )
 
-    def span(self, start: int, stop: int) -> "Stretch":
+    def span(self, start: int, stop: int) -> "RecentRows":
         """Return rows start..stop-1, all of them new."""
-        return Stretch(
+        return RecentRows(
             times=self.times[start:stop],
             raw=self.raw[start:stop],
             held=self.held[start:stop],
@@ -58,7 +58,7 @@ class Trailing:
         self._held = np.empty((0, channels))
         self._known = np.full(channels, np.nan)
 
-    def segments(self, rows: Rows) -> list[Stretch]:
+    def segments(self, rows: StreamRows) -> list[RecentRows]:
         """Add rows; return them as stretches, one for each segment between time jumps."""
         if not len(rows):
             return []
@@ -78,9 +78,9 @@ class Trailing:
             )
         return stretches
 
-    def _extended(self, times: Ints, raw: Floats, held: Floats) -> Stretch:
+    def _extended(self, times: Ints, raw: Floats, held: Floats) -> RecentRows:
         kept = len(self._times)
-        stretch = Stretch(
+        stretch = RecentRows(
             times=np.concatenate((self._times, times)),
             raw=np.concatenate((self._raw, raw)),
             held=np.concatenate((self._held, held)),

@@ -9,13 +9,13 @@ from pydantic import TypeAdapter
 
 from sluice.watch.alarms import Event, EventKind
 from sluice.watch.health import Health, Pulse
-from sluice.watch.intake import Counts, Intake
+from sluice.watch.intake import RowCounts, RowIntake
 from sluice.watch.judging import Judge
 from sluice.watch.payloads import Page, alarm_payload, event_text
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 from sluice.watch.settings import WatchSettings
 from sluice.watch.sinks import Delivery
-from sluice.watch.sources import Source, no_rows
+from sluice.watch.sources import RowSource, no_rows
 from sluice.watch.store import Outgoing, Store, StoredAlarm
 from sluice.watch.subject import Subject
 from sluice.watch.tracking import Tracker
@@ -25,7 +25,7 @@ __all__ = ["STDOUT", "Watch", "WatchParts", "store_identity"]
 STDOUT = "stdout"  # a sink that the caller serves
 REMEMBER_ROWS, REMEMBER_S = 5_000, 30.0
 
-_COUNTS = TypeAdapter(Counts)
+_COUNTS = TypeAdapter(RowCounts)
 
 
 def store_identity(subject: Subject, settings: WatchSettings) -> str:
@@ -53,7 +53,7 @@ class Watch:
         self.raised = 0
         self.judge = Judge(subject, parts.settings)
         self.tracker = Tracker(parts.settings, identity=subject.identity, stride_s=subject.stride_s)
-        self.intake = Intake(stride_s=subject.stride_s)
+        self.intake = RowIntake(stride_s=subject.stride_s)
         self.pulse = Pulse(stride_s=subject.stride_s)
         self.position = ""
         self._durable = parts.store.path is not None
@@ -69,14 +69,14 @@ class Watch:
             memory = json.loads(saved.text)
             self.judge.restore((saved.rows, memory["broken"]))
             self.tracker.restore(memory["tracker"])
-            self.intake = Intake(
+            self.intake = RowIntake(
                 stride_s=self.parts.subject.stride_s,
                 counts=_COUNTS.validate_json(memory["counts"]),
             )
         for rows in saved.journal:  # their events are in the store
             self._judged(rows)
 
-    def _judged(self, rows: Rows) -> list[Event]:
+    def _judged(self, rows: StreamRows) -> list[Event]:
         taken = self.intake.take(rows)
         if self.intake.counts.last is None:
             return []
@@ -84,7 +84,7 @@ class Watch:
 
     # -- steps --------------------------------------------------------------------------------
 
-    def step(self, source: Source, *, wait_s: float) -> list[Event]:
+    def step(self, source: RowSource, *, wait_s: float) -> list[Event]:
         """Take the rows that are there, judge them, and keep and send what they show."""
         rows = source.take(wait_s)
         began = time.perf_counter()
@@ -100,10 +100,10 @@ class Watch:
         self._keep(self._nothing(), events)
         return events
 
-    def _nothing(self) -> Rows:
+    def _nothing(self) -> StreamRows:
         return no_rows(len(self.parts.subject.names))
 
-    def _keep(self, rows: Rows, events: list[Event]) -> None:
+    def _keep(self, rows: StreamRows, events: list[Event]) -> None:
         if self._durable and len(rows):
             self.position = rows.position or self.position
             self.parts.store.commit(rows, [self._kept(event) for event in events])
@@ -159,7 +159,7 @@ class Watch:
                 yield event
                 store.delivered(STDOUT, event.number)
 
-    def health(self, source: Source) -> Health:
+    def health(self, source: RowSource) -> Health:
         """Return how the watch does."""
         counts, pulse = self.intake.counts, self.pulse
         return Health(

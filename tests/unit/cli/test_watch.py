@@ -123,7 +123,7 @@ def test_a_terminal_shows_a_live_view(
         return Console(file=shown, force_terminal=True, width=120, highlight=highlight)
 
     monkeypatch.setattr(replay_module, "Console", terminal)
-    monkeypatch.setattr(replay_module.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     seen = sluice("watch", folder / "later.csv", *judged_by(folder), "--replay")
     assert seen.code == 0
     assert "400 of 400 rows" in shown.getvalue()
@@ -184,7 +184,7 @@ def test_a_growing_file_with_state_page_health_and_sink(
 def test_without_a_state_a_restart_begins_anew_and_says_so(sluice: Run, folder: Path) -> None:
     seen = sluice("watch", folder / "later.csv", *judged_by(folder), "--stop-when-idle", 0.2)
     assert seen.code == 0
-    assert "without --state, a restart begins anew" in seen.err
+    assert "without --state, a restart begins from the start" in seen.err
     assert "HIGH 2024" in seen.out
 
 

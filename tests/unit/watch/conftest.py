@@ -15,7 +15,16 @@ from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import RuleSet
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.record import Record
-from sluice.watch import Event, Intake, Judge, Rows, Subject, Tracker, WatchSettings, subject_of
+from sluice.watch import (
+    Event,
+    Judge,
+    RowIntake,
+    StreamRows,
+    Subject,
+    Tracker,
+    WatchSettings,
+    subject_of,
+)
 from sluice.watch.signals import Signal
 
 Changed = Callable[[Floats, Callable[[str], int]], None]
@@ -60,17 +69,17 @@ def stopped_pump(values: Floats, index: Callable[[str], int]) -> None:
     values[1_000:1_120, index("F_PU1")] = 0.0
 
 
-def rows_of(record: Record, subject: Subject) -> Rows:
+def rows_of(record: Record, subject: Subject) -> StreamRows:
     columns = [record.index(name) for name in subject.names]
-    return Rows(
+    return StreamRows(
         times=record.times.astype("datetime64[us]").astype(np.int64),
         values=np.ascontiguousarray(record.values[:, columns]),
     )
 
 
-def signals_of(subject: Subject, rows: Rows, cuts: list[int]) -> list[Signal]:
+def signals_of(subject: Subject, rows: StreamRows, cuts: list[int]) -> list[Signal]:
     """Judge rows in parts."""
-    judge, intake = Judge(subject, WatchSettings()), Intake(stride_s=subject.stride_s)
+    judge, intake = Judge(subject, WatchSettings()), RowIntake(stride_s=subject.stride_s)
     edges = [0, *cuts, len(rows)]
     signals: list[Signal] = []
     for start, stop in itertools.pairwise(edges):
@@ -83,7 +92,7 @@ def events_of(
 ) -> list[Event]:
     """Run a watch without source, state and sinks."""
     settings = settings or WatchSettings()
-    judge, intake = Judge(subject, settings), Intake(stride_s=subject.stride_s)
+    judge, intake = Judge(subject, settings), RowIntake(stride_s=subject.stride_s)
     tracker = Tracker(settings, identity=subject.identity, stride_s=subject.stride_s)
     rows, events = rows_of(record, subject), []
     for start in range(0, len(rows), chunk):

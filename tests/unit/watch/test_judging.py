@@ -14,7 +14,7 @@ from sluice.invariants.integers import evaluate
 from sluice.invariants.relations import Window
 from sluice.telemetry.record import Record
 from sluice.watch import subject_of
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 from sluice.watch.signals import CauseKind
 from sluice.watch.subject import columns_of
 
@@ -31,7 +31,7 @@ def broken_in_batch(ground: Ground, record: Record) -> dict[str, set[int]]:
     }
 
 
-def broken_in_stream(ground: Ground, rows: Rows, cuts: list[int]) -> dict[str, set[int]]:
+def broken_in_stream(ground: Ground, rows: StreamRows, cuts: list[int]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = defaultdict(set)
     for signal in signals_of(ground.by_rules, rows, cuts):
         if signal.cause.kind is CauseKind.RULE and not signal.holds:
@@ -70,7 +70,7 @@ def test_no_rule_looks_across_a_time_jump(ground: Ground) -> None:
     record = ground.later
     jumped = np.concatenate((np.arange(400), np.arange(1_400, 1_800)))
     rows = rows_of(record, ground.by_rules)
-    rows = Rows(times=rows.times[jumped], values=rows.values[jumped])
+    rows = StreamRows(times=rows.times[jumped], values=rows.values[jumped])
     levels = abs(record.column("L_T1")[1_400] - record.column("L_T1")[399])
     tolerance = next(r.tolerance for r in ground.rules.invariants if r.name == "L_T1 rate")
     assert levels > tolerance  # a rule that looked across would be broken
@@ -82,7 +82,7 @@ def test_a_missing_reading_breaks_no_rule_but_is_signalled(ground: Ground) -> No
     values = rows.values.copy()
     column = ground.by_rules.names.index("L_T1")
     values[100:110, column] = np.nan
-    signals = signals_of(ground.by_rules, Rows(times=rows.times, values=values), [103])
+    signals = signals_of(ground.by_rules, StreamRows(times=rows.times, values=values), [103])
     assert {signal.cause.key for signal in signals} == {"missing:L_T1"}
     assert len(signals) == 10
     assert "L_T1 has no reading" in signals[0].say()
@@ -92,7 +92,7 @@ def test_an_unknown_code_is_signalled(ground: Ground) -> None:
     rows = rows_of(ground.later.rows(0, 300), ground.by_rules)
     values = rows.values.copy()
     values[100, ground.by_rules.names.index("S_PU1")] = 7
-    signals = signals_of(ground.by_rules, Rows(times=rows.times, values=values), [])
+    signals = signals_of(ground.by_rules, StreamRows(times=rows.times, values=values), [])
     codes = [signal for signal in signals if signal.cause.kind is CauseKind.CODE]
     assert [signal.tags for signal in codes] == [("S_PU1",)]
     assert "shows the code 7; it has only 0 and 1" in codes[0].say()

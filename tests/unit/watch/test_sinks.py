@@ -195,7 +195,10 @@ class Hook(BaseHTTPRequestHandler):
 
 @contextmanager
 def hooked(*codes: int) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    handler = type("One", (Hook,), {"codes": list(codes), "seen": []})
+    class handler(Hook):  # noqa: N801 - a class for each server
+        pass
+
+    handler.codes, handler.seen = list(codes), []
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -14,8 +14,15 @@ from sluice.telemetry import PlantFile
 from sluice.telemetry.record import Record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
-from sluice.watch import Rows, Subject
-from sluice.watch.sources import GrowingFiles, Pipe, Replay, Sampler, SourceState, TextReader
+from sluice.watch import StreamRows, Subject
+from sluice.watch.sources import (
+    GrowingFiles,
+    HistorySource,
+    PipeSource,
+    Sampler,
+    SourceState,
+    TextReader,
+)
 from sluice.watch.sources.messages import Reading, RowMessage, parsed_message
 
 from .conftest import Ground, rows_of, text_of, without_channel
@@ -26,23 +33,23 @@ def subject(ground: Ground) -> Subject:
     return ground.by_rules
 
 
-def expected(ground: Ground, start: int, stop: int) -> Rows:
+def expected(ground: Ground, start: int, stop: int) -> StreamRows:
     return rows_of(ground.later.rows(start, stop), ground.by_rules)
 
 
-def same(found: Rows, wanted: Rows) -> None:
+def same(found: StreamRows, wanted: StreamRows) -> None:
     assert found.times.tolist() == wanted.times.tolist()
     np.testing.assert_array_equal(found.values, wanted.values)
 
 
-def joined(parts: list[Rows]) -> Rows:
-    return Rows(
+def joined(parts: list[StreamRows]) -> StreamRows:
+    return StreamRows(
         times=np.concatenate([part.times for part in parts]),
         values=np.concatenate([part.values for part in parts]),
     )
 
 
-def drained(source: GrowingFiles | Pipe) -> Rows:
+def drained(source: GrowingFiles | PipeSource) -> StreamRows:
     parts = []
     while len(part := source.take(0.0)):
         parts.append(part)
@@ -128,16 +135,16 @@ def test_a_pipe_gives_rows_as_they_are_written_and_is_over_when_it_is_closed(
 ) -> None:
     lines = [line.encode() for line in text_of(ground.later, slice(0, 9))]
     readable, writable = os.pipe()
-    pipe = Pipe(readable, subject, plant=PlantFile())
+    pipe = PipeSource(readable, subject, plant=PlantFile())
     assert len(pipe.take(0.0)) == 0
     os.write(writable, b"".join(lines[:7]))
     assert len(pipe.take(1.0)) == 6
     os.write(writable, b"".join(lines[7:])[:-1])  # no line feed at the end
     assert len(pipe.take(1.0)) == 2
-    assert pipe.state is SourceState.READING
+    states = [pipe.state]
     os.close(writable)
     assert len(pipe.take(1.0)) == 1
-    assert pipe.state is SourceState.OVER
+    assert [*states, pipe.state] == [SourceState.READING, SourceState.OVER]
     pipe.close()
     os.close(readable)
 
@@ -311,7 +318,7 @@ def test_a_position_of_another_source_is_refused(following: Following, tmp_path:
 
 
 def test_a_replay_gives_every_row_in_order(ground: Ground, subject: Subject) -> None:
-    source = Replay(ground.later.rows(0, 700), subject, chunk=256)
+    source = HistorySource(ground.later.rows(0, 700), subject, chunk=256)
     parts = []
     while source.state is not SourceState.OVER:
         parts.append(source.take(0.0))
@@ -321,9 +328,9 @@ def test_a_replay_gives_every_row_in_order(ground: Ground, subject: Subject) -> 
 
 def test_a_replay_at_a_pace_waits(ground: Ground, subject: Subject) -> None:
     record: Record = ground.later.rows(0, 10)
-    source = Replay(record, subject, pace=100.0)
+    source = HistorySource(record, subject, pace=100.0)
     assert len(source.take(0.0)) == 10
-    assert len(Replay(record, subject, pace=1.0).take(0.0)) == 1
+    assert len(HistorySource(record, subject, pace=1.0).take(0.0)) == 1
 
 
 # -- messages ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.errors import SettingError
 from sluice.watch import store as store_module
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 from sluice.watch.store import Outgoing, Store, StoredAlarm
 
 Event = tuple[Outgoing, StoredAlarm, tuple[str, ...]]
@@ -24,8 +24,8 @@ def event(key: str, *sinks: str) -> Event:
     )
 
 
-def rows(*times: int, position: str = "") -> Rows:
-    return Rows(
+def rows(*times: int, position: str = "") -> StreamRows:
+    return StreamRows(
         times=np.array(times, np.int64),
         values=np.array([[float(t), np.nan] for t in times]).reshape(-1, 2),
         position=position,

@@ -40,7 +40,7 @@ def signal(
     )
 
 
-def told(events: list[Event]) -> list[str]:
+def summary_of(events: list[Event]) -> list[str]:
     return [f"{event.kind} {event.alarm.evidence[0].name}" for event in events]
 
 
@@ -81,9 +81,9 @@ def test_an_alarm_ends_after_quiet_rows_with_its_last_row() -> None:
 def test_signs_close_together_are_one_alarm_and_far_apart_two() -> None:
     track = tracker()
     near = track.take([signal(1, severe=True), signal(6, severe=True)], now=6 * MINUTE)
-    assert told(near) == ["raised a"]
+    assert summary_of(near) == ["raised a"]
     far = track.take([signal(12, severe=True)], now=12 * MINUTE)
-    assert told(far) == ["ended a", "raised a"]
+    assert summary_of(far) == ["ended a", "raised a"]
     assert far[0].alarm.id != far[1].alarm.id
 
 
@@ -97,7 +97,7 @@ def test_causes_that_share_a_tag_are_one_alarm() -> None:
         ],
         now=3 * MINUTE,
     )
-    assert told(events) == ["raised a", "updated a", "raised c"]
+    assert summary_of(events) == ["raised a", "updated a", "raised c"]
     assert events[1].alarm.rules == ("a", "b")
     assert events[1].alarm.tags == ("T1", "F1", "F2")
     assert "also broken: b" in events[1].alarm.sentence
@@ -125,7 +125,7 @@ def test_a_window_between_two_anchors_only_continues_an_alarm() -> None:
     assert tracker().take(held, now=9 * MINUTE) == []
     track = tracker()
     events = track.take([signal(1, severe=True), *held[1:]], now=12 * MINUTE)
-    assert told(events) == ["raised a"]
+    assert summary_of(events) == ["raised a"]
     assert events[0].alarm.id in track.open
 
 
@@ -141,7 +141,7 @@ def test_more_alarms_than_the_limit_are_recorded_but_not_sent() -> None:
     track = tracker()
     signals = [signal(minute, str(minute), tags=(str(minute),), severe=True) for minute in range(4)]
     events = track.take(signals, now=4 * MINUTE)
-    assert told(events) == ["raised 0", "raised 1", "limited 2", "raised 3"]
+    assert summary_of(events) == ["raised 0", "raised 1", "limited 2", "raised 3"]
     assert [event.alarm.sent for event in events] == [True, True, False, False]
     later = track.take([signal(70, "late", tags=("late",), severe=True)], now=70 * MINUTE)
     assert later[-1].kind is EventKind.RAISED

@@ -209,7 +209,9 @@ def _refuse(request: WatchRequest, *, replay: bool, thinned: bool) -> None:
             f"--replay judges a record, and {request.source!r} is none; name a file or a folder"
         )
     if replay and request.state is not None:
-        raise SettingError("--replay begins anew each time and keeps no state; drop --state")
+        raise SettingError(
+            "--replay begins from the start each time and keeps no state; drop --state"
+        )
     if not replay and request.pace is not None:
         raise SettingError("--pace is about history; add --replay, or drop it")
     if not replay and thinned:

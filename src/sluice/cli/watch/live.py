@@ -1,4 +1,4 @@
-"""A watch of a live source, until it is over or the process is told to stop."""
+"""A watch of a live source, until it is over or a signal ends the process."""
 
 import json as jsonlib
 import signal
@@ -27,7 +27,7 @@ from sluice.watch import (
     write_timeline,
 )
 from sluice.watch.sinks import Delivery, Sink
-from sluice.watch.sources import Source, SourceState
+from sluice.watch.sources import RowSource, SourceState
 
 __all__ = ["watched"]
 
@@ -38,9 +38,9 @@ DRAIN_S = 5.0
 def watched(
     subject: Subject, settings: WatchSettings, request: WatchRequest, sinks: tuple[Sink, ...]
 ) -> None:
-    """Judge what a source gives until it is over, idle for long, or the process is told to stop."""
+    """Judge what a source gives until it is over, idle for long, or a signal comes."""
     if request.state is None and not request.quiet:
-        typer.echo("sluice: without --state, a restart begins anew", err=True)
+        typer.echo("sluice: without --state, a restart begins from the start", err=True)
     store = Store(request.state, identity=store_identity(subject, settings))
     delivery = Delivery(store, sinks)
     watching = Watch(
@@ -68,7 +68,7 @@ def watched(
             warn(f"{left} events did not reach a sink; {kept}")
 
 
-def _source(subject: Subject, request: WatchRequest, watching: Watch) -> Source:
+def _source(subject: Subject, request: WatchRequest, watching: Watch) -> RowSource:
     return opened_source(
         request.source,
         subject,
@@ -82,7 +82,7 @@ def _source(subject: Subject, request: WatchRequest, watching: Watch) -> Source:
     )
 
 
-def _run(watching: Watch, source: Source, request: WatchRequest) -> None:
+def _run(watching: Watch, source: RowSource, request: WatchRequest) -> None:
     stopping = False
 
     def stop(*_: object) -> None:
@@ -132,13 +132,13 @@ def _print_new(watching: Watch, request: WatchRequest) -> None:
 
 
 class _Reporter:
-    """Writes the health file and the page; a disk that is full is told once and stops nothing."""
+    """Writes the health file and the page; a full disk gives one warning and stops nothing."""
 
     def __init__(self, request: WatchRequest) -> None:
         self._request = request
-        self._told = False
+        self._warned = False
 
-    def beat(self, watching: Watch, source: Source) -> None:
+    def beat(self, watching: Watch, source: RowSource) -> None:
         report = watching.health(source).payload()
         text = jsonlib.dumps({"event": "heartbeat", **report}, allow_nan=False, ensure_ascii=False)
         watching.parts.delivery.beat(text)
@@ -160,6 +160,6 @@ class _Reporter:
         try:
             yield
         except SettingError as error:
-            if not self._told:
+            if not self._warned:
                 warn(str(error))
-            self._told = True
+            self._warned = True

@@ -34,7 +34,7 @@ from sluice.watch import (
     write_timeline,
 )
 from sluice.watch.sinks import Delivery, Sink
-from sluice.watch.sources import Replay, SourceState
+from sluice.watch.sources import HistorySource, SourceState
 
 __all__ = ["replayed"]
 
@@ -74,7 +74,7 @@ def replayed(
         subject=subject, settings=settings, store=store, delivery=delivery, page=page
     )
     watching = Watch(parts)
-    source = Replay(record, subject, pace=request.pace)
+    source = HistorySource(record, subject, pace=request.pace)
     delivery.start()
     outcome = _Outcome()
     try:
@@ -99,7 +99,7 @@ def replayed(
 
 
 def _run(
-    watching: Watch, source: Replay, outcome: _Outcome, request: WatchRequest, page: Page,
+    watching: Watch, source: HistorySource, outcome: _Outcome, request: WatchRequest, page: Page,
     show: "_Show",
 ) -> None:  # fmt: skip
     began = time.perf_counter()
@@ -200,7 +200,7 @@ class _Show:
 
     live = False
 
-    def update(self, watching: Watch, outcome: _Outcome, source: Replay) -> None:
+    def update(self, watching: Watch, outcome: _Outcome, source: HistorySource) -> None:
         """Show how far the replay is."""
 
 
@@ -213,7 +213,7 @@ class _LiveShow(_Show):
         self._view = view
         self._record = record
 
-    def update(self, watching: Watch, outcome: _Outcome, source: Replay) -> None:
+    def update(self, watching: Watch, outcome: _Outcome, source: HistorySource) -> None:
         """Show how far the replay is, and the last alarms."""
         self._view.update(_drawn(watching, outcome, source, self._record))
 
@@ -228,7 +228,7 @@ def _view(record: Record, request: WatchRequest) -> Iterator[_Show]:
         yield _LiveShow(view, record)
 
 
-def _drawn(watching: Watch, outcome: _Outcome, source: Replay, record: Record) -> Group:
+def _drawn(watching: Watch, outcome: _Outcome, source: HistorySource, record: Record) -> Group:
     counts = watching.intake.counts
     now = "" if counts.last is None else _shown(counts.last)
     head = Text.assemble(

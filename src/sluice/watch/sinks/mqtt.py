@@ -25,7 +25,7 @@ class MqttSink:
     beats = True
 
     def __init__(self, broker: Broker) -> None:
-        import paho.mqtt.client  # noqa: F401, PLC0415 - an extra that is missing is told at once
+        import paho.mqtt.client  # noqa: F401, PLC0415 - a missing extra is an error at once
 
         self.name = broker.name
         self._broker = broker

@@ -1,20 +1,20 @@
 from .files import GrowingFiles
 from .mqtt import MqttSource
 from .opcua import OpcUaSource
-from .replay import Replay
+from .replay import HistorySource
 from .sampling import Sampler
-from .source import Source, SourceState, no_rows
-from .stdin import Pipe
+from .source import RowSource, SourceState, no_rows
+from .stdin import PipeSource
 from .text import TextReader
 
 __all__ = [
     "GrowingFiles",
+    "HistorySource",
     "MqttSource",
     "OpcUaSource",
-    "Pipe",
-    "Replay",
+    "PipeSource",
+    "RowSource",
     "Sampler",
-    "Source",
     "SourceState",
     "TextReader",
     "no_rows",

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import PlantFile, read_rows
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 from sluice.watch.sources.source import SourceState, no_rows
 from sluice.watch.sources.text import TextReader
 from sluice.watch.subject import Subject, columns_of
@@ -79,7 +79,7 @@ class GrowingFiles:
         """Lines that could not be read."""
         return self._closed_unreadable + sum(f.unreadable for f in self._followers.values())
 
-    def take(self, wait_s: float) -> Rows:
+    def take(self, wait_s: float) -> StreamRows:
         """Return the rows that were added since the last call."""
         deadline = time.monotonic() + wait_s
         while True:
@@ -87,7 +87,9 @@ class GrowingFiles:
                 follower = self._follower(file)
                 rows = follower.take() if follower is not None else None
                 if rows is not None and len(rows):
-                    return Rows(times=rows.times, values=rows.values, position=self._position())
+                    return StreamRows(
+                        times=rows.times, values=rows.values, position=self._position()
+                    )
             self._close_gone()
             left = deadline - time.monotonic()
             if left <= 0:
@@ -228,7 +230,7 @@ class _Follower:
             self._reader.open_with(os.pread(self._file.fileno(), min(READ_BYTES, offset), 0))
             self._offset = offset
 
-    def take(self) -> Rows:
+    def take(self) -> StreamRows:
         """Return the rows that were added."""
         head = os.pread(self._file.fileno(), 4, 0)
         if head.startswith(WHOLE):
@@ -244,7 +246,7 @@ class _Follower:
         self._reader.feed(data)
         return self._reader.rows()
 
-    def _whole(self) -> Rows:
+    def _whole(self) -> StreamRows:
         """Read a file that is only readable when it is complete; take what is newer."""
         found = self._path.stat()
         stamp = (found.st_size, found.st_mtime_ns)
@@ -263,7 +265,7 @@ class _Follower:
         newer = times > (np.iinfo(np.int64).min if self._last is None else self._last)
         if newer.any():
             self._last = int(times[newer].max())
-        return Rows(times=times[newer], values=read.values[newer][:, columns])
+        return StreamRows(times=times[newer], values=read.values[newer][:, columns])
 
     def close(self) -> None:
         self._file.close()

@@ -15,7 +15,7 @@ import numpy as np
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import PlantFile
 from sluice.watch.broker import KEEP_ALIVE_S, Broker, client_of
-from sluice.watch.rows import Rows, microseconds
+from sluice.watch.rows import StreamRows, microseconds
 from sluice.watch.sources.messages import Reading, RowMessage, parsed_message
 from sluice.watch.sources.sampling import Sampler
 from sluice.watch.sources.source import SourceState, no_rows
@@ -87,7 +87,7 @@ class MqttSource:
         """Whether the broker is there."""
         return SourceState.READING if self._connected else SourceState.LOST
 
-    def take(self, wait_s: float) -> Rows:
+    def take(self, wait_s: float) -> StreamRows:
         """Return the rows of the messages that have come."""
         rows: list[tuple[int, list[float]]] = []
         deadline = time.monotonic() + (
@@ -105,7 +105,7 @@ class MqttSource:
             if found is not None:
                 rows.append(found)
         if rows:
-            return Rows(
+            return StreamRows(
                 times=np.array([at for at, _ in rows], np.int64),
                 values=np.array([values for _, values in rows]),
             )

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, final
 
 from sluice.errors import MissingChannelError, SettingError
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 from sluice.watch.sources.sampling import Sampler
 from sluice.watch.sources.source import SourceState, no_rows
 from sluice.watch.subject import Subject
@@ -41,7 +41,7 @@ class OpcUaSource:
         nodes: Mapping[str, str],
         max_age_s: float | None = None,
     ) -> None:
-        import asyncua  # noqa: F401, PLC0415 - an extra that is missing is told at once
+        import asyncua  # noqa: F401, PLC0415 - a missing extra is an error at once
 
         self.name = address
         self._subject = subject
@@ -69,7 +69,7 @@ class OpcUaSource:
         """Whether the server is there."""
         return self._state
 
-    def take(self, wait_s: float) -> Rows:
+    def take(self, wait_s: float) -> StreamRows:
         """Return the next row, if its time has come."""
         time.sleep(min(wait_s, self._sampler.wait_s))
         if self._state is not SourceState.READING:

@@ -6,17 +6,17 @@ from typing import final
 import numpy as np
 
 from sluice.telemetry import Record
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 from sluice.watch.sources.source import SourceState, no_rows
 from sluice.watch.subject import Subject, columns_of
 
-__all__ = ["Replay"]
+__all__ = ["HistorySource"]
 
 CHUNK_ROWS = 256
 
 
 @final
-class Replay:
+class HistorySource:
     """Gives the rows of a record, in order."""
 
     unreadable = 0
@@ -48,7 +48,7 @@ class Replay:
         """How many rows are left."""
         return len(self._times) - self._at
 
-    def take(self, wait_s: float) -> Rows:
+    def take(self, wait_s: float) -> StreamRows:
         """Return the next rows."""
         if self._pace is not None:
             pause = self._next - time.monotonic()
@@ -59,7 +59,7 @@ class Replay:
             self._next = max(self._next, time.monotonic() - 1.0) + self._chunk / self._pace
         part = slice(self._at, self._at + self._chunk)
         self._at = min(self._at + self._chunk, len(self._times))
-        return Rows(times=self._times[part], values=self._values[part])
+        return StreamRows(times=self._times[part], values=self._values[part])
 
     def confirm(self) -> None:
         """Nothing to confirm."""

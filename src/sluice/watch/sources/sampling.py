@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sluice.watch.rows import Rows, microseconds
+from sluice.watch.rows import StreamRows, microseconds
 from sluice.watch.sources.source import no_rows
 
 __all__ = ["Sampler"]
@@ -55,7 +55,7 @@ class Sampler:
         """How long it takes until the next row."""
         return max(0.0, (self._last + 1) * self._stride_s - self._clock())
 
-    def row(self) -> Rows:
+    def row(self) -> StreamRows:
         """Return the row of the last stride that has passed, if it was not returned yet."""
         now = self._clock()
         step = math.floor(now / self._stride_s)
@@ -70,6 +70,6 @@ class Sampler:
                 values[now - self._at > self._max_age_s] = np.nan
         if np.isnan(values).all():
             return no_rows(len(values))
-        return Rows(
+        return StreamRows(
             times=np.array([microseconds(step * self._stride_s)], np.int64), values=values[None, :]
         )

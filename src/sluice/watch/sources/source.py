@@ -5,9 +5,9 @@ from typing import Protocol
 
 import numpy as np
 
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 
-__all__ = ["Source", "SourceState", "no_rows"]
+__all__ = ["RowSource", "SourceState", "no_rows"]
 
 
 class SourceState(StrEnum):
@@ -19,7 +19,7 @@ class SourceState(StrEnum):
     OVER = "over"  # there will be no more rows
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Gives rows as they come; used by one thread."""
 
     @property
@@ -37,7 +37,7 @@ class Source(Protocol):
         """How many lines or messages could not be read and were dropped."""
         ...
 
-    def take(self, wait_s: float) -> Rows:
+    def take(self, wait_s: float) -> StreamRows:
         """Return the rows that are there; wait for the first one, but not longer than `wait_s`."""
         ...
 
@@ -50,6 +50,6 @@ class Source(Protocol):
         ...
 
 
-def no_rows(channels: int) -> Rows:
+def no_rows(channels: int) -> StreamRows:
     """Return zero rows."""
-    return Rows(times=np.empty(0, np.int64), values=np.empty((0, channels)))
+    return StreamRows(times=np.empty(0, np.int64), values=np.empty((0, channels)))

@@ -5,18 +5,18 @@ import select
 from typing import final
 
 from sluice.telemetry import PlantFile
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 from sluice.watch.sources.source import SourceState, no_rows
 from sluice.watch.sources.text import TextReader
 from sluice.watch.subject import Subject
 
-__all__ = ["Pipe"]
+__all__ = ["PipeSource"]
 
 READ_BYTES = 1 << 18
 
 
 @final
-class Pipe:
+class PipeSource:
     """Reads text from a file descriptor until its writer closes it."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Pipe:
         """Lines that could not be read."""
         return self._reader.unreadable
 
-    def take(self, wait_s: float) -> Rows:
+    def take(self, wait_s: float) -> StreamRows:
         """Return the rows of the lines that have come."""
         if not self._over and not self._ready(0.0 if self._reader.pending else wait_s):
             if not self._reader.pending:
@@ -62,7 +62,7 @@ class Pipe:
         return bool(select.select([self._descriptor], [], [], wait_s)[0])
 
     def confirm(self) -> None:
-        """A pipe cannot be told."""
+        """A pipe has no way back."""
 
     def close(self) -> None:
         """Remove the scratch files."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from sluice.errors import RecordError
 from sluice.telemetry import PlantFile, ReadRows, read_rows
-from sluice.watch.rows import Rows
+from sluice.watch.rows import StreamRows
 from sluice.watch.sources.source import no_rows
 from sluice.watch.subject import Subject, columns_of
 
@@ -74,7 +74,7 @@ class TextReader:
         """How many bytes were fed but are not part of a row yet."""
         return len(self._rest) + sum(map(len, self._waiting))
 
-    def rows(self, *, final: bool = False) -> Rows:
+    def rows(self, *, final: bool = False) -> StreamRows:
         """Return the rows of the lines so far; `final` reads an opening of few lines too."""
         if not self._settled and not self._settle(final=final):
             return no_rows(len(self._subject.names))
@@ -82,7 +82,7 @@ class TextReader:
         parts = [part for part in self._read(lines) if len(part)]
         if not parts:
             return no_rows(len(self._subject.names))
-        return Rows(
+        return StreamRows(
             times=np.concatenate([part.times for part in parts]),
             values=np.concatenate([part.values for part in parts]),
         )
@@ -107,7 +107,7 @@ class TextReader:
 
     # -- lines --------------------------------------------------------------------------------
 
-    def _read(self, lines: list[bytes]) -> list[Rows]:
+    def _read(self, lines: list[bytes]) -> list[StreamRows]:
         """Read lines; those that cannot be read are found by halving, counted and dropped."""
         written = [line for line in lines if line.strip()]
         if not written:
@@ -121,7 +121,7 @@ class TextReader:
                 return []
             half = len(written) // 2
             return self._read(written[:half]) + self._read(written[half:])
-        return [Rows(times=found.times.astype(np.int64), values=found.values[:, columns])]
+        return [StreamRows(times=found.times.astype(np.int64), values=found.values[:, columns])]
 
     def _load(self, lines: list[bytes]) -> ReadRows:
         self._file.write_bytes(b"".join(lines))
