@@ -115,6 +115,7 @@ lint: setup ## formatting, lint, types, import contracts, clippy
 bench: setup ## speed as ratios, rival and ours side by side
 	$(BIN)/python -m benchmarks gate
 	$(BIN)/python -m benchmarks train
+	$(BIN)/python -m benchmarks moments
 	$(BIN)/python -m benchmarks attest-full
 	$(BIN)/python -m benchmarks attest-sampled
 	$(BIN)/python -m benchmarks reading
@@ -124,6 +125,10 @@ bench: setup ## speed as ratios, rival and ours side by side
 .PHONY: evaluate
 evaluate: setup ## what the gate tells apart, measured anew into docs/results (several minutes)
 	$(BIN)/python -m benchmarks evaluation --out docs/results/gate.md
+
+.PHONY: detector
+detector: setup ## what the detectors find, measured anew into docs/results (15 minutes)
+	$(BIN)/python -m benchmarks detector --out docs/results/detector.md
 
 .PHONY: exactness
 exactness: setup ## whether gate and circuit ever disagree, measured anew into docs/results (an hour)

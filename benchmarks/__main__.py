@@ -1,8 +1,9 @@
 """`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
-Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup,
+Speed beside a rival:   gate, train, moments, attest-full, attest-sampled, reading, startup,
                         watch
-Pages of docs/results:  evaluation, exactness, evidence, red-team, sampling, parameters, many
+Pages of docs/results:  evaluation, honest, detector, exactness, evidence, red-team, sampling,
+                        parameters, many
 Latency of a federation: round-latency
 Opening a long log:     log-open
 Crash test of the lab:  kills
@@ -19,12 +20,15 @@ from benchmarks.command import bench
 from sluice.cli import run_app
 
 MODULES = {
+    "detector": "benchmarks.detector.run",
     "evaluation": "benchmarks.gate.evaluation",
     "evidence": "benchmarks.evidence.run",
     "exactness": "benchmarks.exactness.run",
+    "honest": "benchmarks.gate.honest",
     "kills": "benchmarks.lab_kills",
     "log-open": "benchmarks.log_open",
     "many": "benchmarks.network_many",
+    "moments": "benchmarks.speed.moments",
     "parameters": "benchmarks.attest.parameters",
     "reading": "benchmarks.speed.reading",
     "red-team": "benchmarks.red_team",

@@ -89,7 +89,9 @@ class Case:
         margins = replace(
             margins,
             alpha=_share(counts["violating"], rows),
-            severe_rows=counts.get("severe", margins.severe_rows),
+            severe_share=(
+                _share(counts["severe"], rows) if "severe" in counts else margins.severe_share
+            ),
             segment_points=(
                 _share(counts["segments"], rows) if "segments" in counts else margins.segment_points
             ),
@@ -145,7 +147,8 @@ def draw_case(rng: np.random.Generator) -> Case:
     rules = replace(plant.rules, clean=facts)
     severe = _severe(measured, budgets_for(rules, facts, margins, rows=count))
     room = int(rng.choice([0, 0, 1, 4])) if severe == 0 else _off_by(rng)
-    margins = replace(margins, severe_rows=max(0, severe + room))
+    allowed = max(0, severe + room)
+    margins = replace(margins, severe_share=_share(allowed, count) if allowed else 0.0)
     policy = HardenedPolicy(rows_min=2, margins=margins)
     statement = derive(rules, policy)
     return Case(

@@ -39,7 +39,7 @@ SAMPLED = {
     "treatment": "434daee73a0852e78f33773f836fd4ca76de19ac07b7c5f0a0bf32bc2bb251a7",
 }
 POLICIES = {
-    "hardened": "7c1e6b8fe138dda47a5f300c74fab4e4676f9f5912917fa8e228e3ddc2080ea8",
+    "hardened": "cdd256c4f311bc770939e0e27998746cf781605bbe582c6f89f23893670894d5",
     "paper": "486fa5d54a002259f66f1dc30a491509f431ab99f798b19b64bc228762221421",
 }
 

@@ -17,12 +17,16 @@ from sluice.invariants.relations import (
     ActuatorState,
     Balance,
     Bound,
+    Constant,
     Coupling,
     Invariant,
     Rate,
     Relation,
     RelationKind,
+    Spectrum,
+    SwitchBand,
     Term,
+    Tie,
     Transition,
     Window,
 )
@@ -146,8 +150,42 @@ def relations(draw: st.DrawFn) -> Relation:
         ),
         Bound(name="o", channel="G", low=0.5, high=2.0),
         Rate(name="r", channel="L"),
+        Tie(name="t", channel="L", terms=terms, constant=constant),
+        Constant(name="k", channel="G", value=draw(st.floats(0, 3))),
+        _band(draw),
+        _spectrum(draw),
     ]
     return draw(st.sampled_from(made))
+
+
+def _band(draw: st.DrawFn) -> SwitchBand:
+    low = st.floats(0, 5)
+    on, off = draw(low), draw(low)
+    return SwitchBand(
+        name="s",
+        actuator="S",
+        on=draw(st.sampled_from([(2,), (2, 3)])),
+        level="L",
+        before=draw(st.booleans()),
+        on_low=on,
+        on_high=on + draw(st.floats(0.1, 5)),
+        off_low=off,
+        off_high=off + draw(st.floats(0.1, 5)),
+    )
+
+
+def _spectrum(draw: st.DrawFn) -> Spectrum:
+    first, second = draw(st.floats(10, 200)), draw(st.floats(30, 600))
+    return Spectrum(
+        name="n",
+        channel="L",
+        rows=draw(st.sampled_from([3, 5, 8])),
+        first_low=first,
+        first_high=2 * first,
+        second_low=second,
+        second_high=2 * second,
+        offset=draw(st.integers(0, 2)),
+    )
 
 
 @st.composite
@@ -176,7 +214,9 @@ def records(draw: st.DrawFn) -> Record:
     )
 
 
-def quantisation(relation: Relation, steps: dict[str, float]) -> float:
+def quantisation(  # noqa: PLR0911 - one case a kind
+    relation: Relation, steps: dict[str, float]
+) -> float:
     """The most that rounding readings to registers can move a residual."""
     match relation:
         case Balance() | Window():
@@ -189,6 +229,18 @@ def quantisation(relation: Relation, steps: dict[str, float]) -> float:
             return steps["G"]
         case Rate():
             return 2 * steps["L"]
+        case Tie():
+            predicted = sum(
+                abs(t.coefficient) * steps[t.channel] for t in relation.terms if not t.on
+            )
+            return steps["L"] + predicted
+        case Constant():
+            return 2 * steps["G"]
+        case SwitchBand():
+            return 9 * steps["L"]  # a band is rounded up to a multiple of seven registers
+        case Spectrum():
+            # A first difference moves by one step and is at most 10, a second by two and 20.
+            return relation.rows * (2 * 20 * 2 * steps["L"]) + 100 * steps["L"] ** 2
 
 
 @settings(max_examples=120, deadline=None)
@@ -210,7 +262,9 @@ def test_the_integer_evaluator_agrees_with_floats_up_to_quantisation(
     steps = {register.channel: register.step for register in encoding.registers}
     slack = quantisation(relation, steps) + 1e-4 * tolerance
     size = np.abs(np.where(found.applies, found.values, 0.0))
-    limit = 0.0 if isinstance(relation, Bound) else tolerance
+    limit = 0.0 if isinstance(relation, Bound | SwitchBand | Spectrum) else tolerance
     assert judged.violating[found.applies & (size > limit + slack)].all()
     clearly_inside = found.applies & (size < limit - slack)
     assert not judged.violating[clearly_inside].any()
+    if isinstance(relation, SwitchBand):
+        assert not judged.violating[found.applies & (size == 0)].any()

@@ -8,10 +8,14 @@ from sluice.invariants import (
     Balance,
     Bound,
     Budgets,
+    Constant,
     Coupling,
     Invariant,
     Judged,
     Rate,
+    Spectrum,
+    SwitchBand,
+    Tie,
     Window,
     amount,
     residuals,
@@ -28,8 +32,8 @@ def finding_of(judged: Judged, batch: Record, budgets: Budgets, alpha: float) ->
     rule, rows = judged.rule, len(batch)
     limit = alpha
     judged_rows = rows
-    if judged.anchors.size:
-        limit = budgets.anchors[rule.name] / rows
+    if judged.own_budget:
+        limit = budgets.own[rule.name] / rows
         judged_rows = judged.anchors.size
     count = int(judged.violating.sum())
     return Finding(
@@ -37,7 +41,7 @@ def finding_of(judged: Judged, batch: Record, budgets: Budgets, alpha: float) ->
         kind=rule.kind,
         violating_rows=count,
         violating_share=count / rows,
-        inapplicable_share=1 - judged_rows / rows if judged.anchors.size else 0.0,
+        inapplicable_share=1 - judged_rows / rows,
         envelope_share=float(judged.envelope.mean()),
         limit=limit,
         sentence=operator_sentence(rule, batch, judged.violating),
@@ -46,7 +50,9 @@ def finding_of(judged: Judged, batch: Record, budgets: Budgets, alpha: float) ->
     )
 
 
-def operator_sentence(rule: Invariant, batch: Record, broken: Bools) -> str:
+def operator_sentence(  # noqa: C901, PLR0911 - one case a kind
+    rule: Invariant, batch: Record, broken: Bools
+) -> str:
     """Return how a rule is broken, with the plant's tags and units; empty where it holds."""
     count = int(np.count_nonzero(broken))
     if not count:
@@ -71,6 +77,21 @@ def operator_sentence(rule: Invariant, batch: Record, broken: Bools) -> str:
         case Rate() as rate:
             step = amount(rule.tolerance, batch.channel(rate.channel).unit)
             return f"{rate.channel} jumps by more than {step} in one row {tail}"
+        case Tie() as tie:
+            others = " and ".join(dict.fromkeys(term.channel for term in tie.terms))
+            value = _reading(batch, tie.channel, first)
+            return f"{tie.channel} shows {value}, which does not agree with {others} {tail}"
+        case Constant() as constant:
+            value = _reading(batch, constant.channel, first)
+            usual = amount(constant.value, batch.channel(constant.channel).unit)
+            return f"{constant.channel} shows {value} instead of its constant {usual} {tail}"
+        case SwitchBand() as band:
+            at = max(first - band.before, 0)
+            value = _reading(batch, band.level, at)
+            return f"{band.actuator} switches while {band.level} shows {value} {tail}"
+        case Spectrum() as spectrum:
+            over = f"over {spectrum.rows} rows"
+            return f"{spectrum.channel} is smoother or rougher {over} than in clean rows {tail}"
 
 
 def worst_rows(

@@ -11,7 +11,15 @@ from sluice.admission.measured import MeasuredBatch
 from sluice.admission.reasons import Reason, ReasonKind, ranked
 from sluice.admission.verdict import Finding, Verdict, WorstRow
 from sluice.arrays import Bools
-from sluice.invariants import Budgets, Coupling, RuleRows, block_starts, encode, residuals
+from sluice.invariants import (
+    Budgets,
+    Coupling,
+    RelationKind,
+    RuleRows,
+    block_starts,
+    encode,
+    residuals,
+)
 from sluice.telemetry import Record
 
 if TYPE_CHECKING:
@@ -21,6 +29,12 @@ __all__ = ["judge_floats", "judge_integers", "rows_within"]
 
 WORST_ROWS_UP_TO = 100_000
 """In a longer batch the search for the worst rows takes longer than judging all rows."""
+
+_OWN_REASONS = {
+    RelationKind.WINDOW: ReasonKind.WINDOWS,
+    RelationKind.SWITCH_BAND: ReasonKind.SWITCHES,
+    RelationKind.SPECTRUM: ReasonKind.BLOCKS,
+}
 
 
 def judge_floats(measured: MeasuredBatch, *, alpha: float, policy: "Policy") -> Verdict:
@@ -55,7 +69,8 @@ def judge_integers(
     reasons = ranked([*_reasons(measured, budgets)])
     suspect = violating.copy()
     for judged in measured.integers.judged:
-        suspect[judged.anchors[judged.violating[judged.anchors]]] = True
+        if judged.own_budget:
+            suspect |= judged.violating
     for reason in reasons:
         if reason.kind.about_a_level:
             suspect |= reason.rows
@@ -79,7 +94,7 @@ def _reasons(measured: MeasuredBatch, budgets: Budgets) -> Iterator[Reason]:
     jumps[batch.segment_starts[1:]] = True
     severe = np.zeros(integers.rows, bool)
     for judged in integers.judged:
-        if not judged.anchors.size:
+        if not judged.own_budget:
             severe |= judged.size > budgets.severe[judged.rule.name]
     for kind, rows, most in (
         (ReasonKind.TIME_JUMPS, jumps, budgets.segments - 1),
@@ -87,13 +102,12 @@ def _reasons(measured: MeasuredBatch, budgets: Budgets) -> Iterator[Reason]:
         (ReasonKind.SEVERE_ROWS, severe, budgets.severe_rows),
     ):
         yield from _counted(kind, "", batch, rows, most)
+    own = budgets.own
     for judged in integers.judged:
         name = judged.rule.name
-        if judged.anchors.size:
-            windows = np.zeros(integers.rows, bool)
-            windows[judged.anchors] = judged.violating[judged.anchors]
-            most, total = budgets.anchors[name], judged.anchors.size
-            yield from _counted(ReasonKind.WINDOWS, name, batch, windows, most, total=total)
+        if judged.own_budget:
+            kind, total = _OWN_REASONS[judged.rule.kind], judged.anchors.size
+            yield from _counted(kind, name, batch, judged.violating, own[name], total=total)
         elif isinstance(judged.rule.relation, Coupling):
             most = budgets.envelope_rows[name]
             yield from _counted(ReasonKind.TRANSITION, name, batch, judged.envelope, most)

@@ -197,6 +197,7 @@ REPLACED = {
     "anchor_extra": "'anchor_points', a share of the windows of a rule",
     "repeat_rows": "'repeat_points', a share of the rows",
     "segments_extra": "'segment_points', a share of the rows",
+    "severe_rows": "'severe_share', a share of the rows",
 }
 """Keys of policy files of the first release, and what states the same as a share."""
 

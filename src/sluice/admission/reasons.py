@@ -20,6 +20,8 @@ class ReasonKind(StrEnum):
     TIME_JUMPS = "time-jumps"
     VIOLATING_ROWS = "violating-rows"
     WINDOWS = "windows"
+    SWITCHES = "switches"
+    BLOCKS = "blocks"
     TRANSITION = "transition"
     SEVERE_ROWS = "severe-rows"
     STILL_LEVEL = "still-level"
@@ -45,6 +47,15 @@ _WORDS = {
     ReasonKind.WINDOWS: (
         "{rule}: {found:,.0f} of {total:,} windows do not balance; the limit is {allowed:,.0f}"
     ),
+    ReasonKind.SWITCHES: (
+        "{rule}: {found:,.0f} of {total:,} switches happen outside the band (first at {first}); "
+        "the limit is {allowed:,.0f}"
+    ),
+    ReasonKind.BLOCKS: (
+        "{rule}: the noise of {found:,.0f} of {total:,} blocks is outside its limits (first at "
+        "{first}); the limit is {allowed:,.0f}: the readings are smoother or rougher than in clean "
+        "rows"
+    ),
     ReasonKind.TRANSITION: (
         "{rule}: {found:,.0f} of {total:,} rows are in transition; the limit is {allowed:,.0f}: "
         "the actuator switches, or a standby pump runs, more often than in clean rows"
@@ -68,15 +79,16 @@ _WORDS = {
 class Reason:
     """One exceeded budget: what the batch shows and what the policy allows.
 
-    Counts are of rows, windows, time jumps or blocks. For a level that stands still, `found` and
-    `allowed` are ranges in the level's unit, and `allowed` is the smallest one that passes.
+    Counts are of rows, windows, switches, time jumps or blocks. For a level that stands still,
+    `found` and `allowed` are ranges in the level's unit, and `allowed` is the smallest one that
+    passes.
     """
 
     kind: ReasonKind
     rule: str  # the rule's name, or the level's; empty where the reason is about the whole batch
     found: float
     allowed: float
-    total: int  # of how many rows or windows; for a still level, rows of a block
+    total: int  # of how many rows, windows, switches or blocks; for a still level, rows of a block
     first: str = ""  # time of the first such row
     rows: Bools = field(repr=False)  # the rows that show it
 

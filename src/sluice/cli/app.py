@@ -58,9 +58,14 @@ class _Runtime(CommandGroup):
             help="Watch a plant: judge rows as they come, and raise alarms.",
         ),
         Command(
+            path="certify",
+            target="sluice.cli.certify:certify",
+            help="Certify a shared detector: the worst that any --malicious members can do to it.",
+        ),
+        Command(
             path="model",
             target="sluice.cli.model:app",
-            help="Show and export trained detectors.",
+            help="Show, export and recalibrate trained detectors.",
         ),
         Command(
             path="coordinator",

@@ -17,7 +17,7 @@ from sluice.cli.options import (
     open_record,
     refuse_overwriting,
 )
-from sluice.cli.paths import writes_file
+from sluice.cli.paths import reads_file, writes_file
 
 if TYPE_CHECKING:
     from sluice.detector import Detector
@@ -33,7 +33,20 @@ def train(
             "--out", help="The detector's file to write (.safetensors).", click_type=writes_file()
         ),
     ],
-    detector: Annotated[str, typer.Option("--detector", help="The kind of detector.")] = "subspace",
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            help="The plant's rules file; default: rules are mined from the same rows.",
+            click_type=reads_file("a rules file"),
+        ),
+    ] = None,
+    detector: Annotated[
+        str,
+        typer.Option(
+            "--detector",
+            help="physics+moments, moments, autoencoder, subspace, or physics+ another one.",
+        ),
+    ] = "physics+moments",
     false_alarms: Annotated[
         float,
         typer.Option(
@@ -51,21 +64,26 @@ def train(
 ) -> None:
     """Train a detector on one plant's clean rows; labels are not needed.
 
-    Example: [bold]sluice train march.csv --out model.safetensors[/bold]
+    The first 70 % of the rows fit the detector, and the others calibrate it. The rules are written
+    into the detector's file.
+
+    Example: [bold]sluice train march.csv --rules rules.json --out model.safetensors[/bold]
     """
-    from sluice.detector import detector_names, save_detector
+    from sluice.detector import save_detector, trained_kinds
     from sluice.detector import train as train_detector
+    from sluice.invariants import load_rules
 
     quiet = quiet or json
-    refuse_overwriting(out_path, *record, plant)
-    known("detector", detector, detector_names())
+    refuse_overwriting(out_path, *record, plant, rules)
+    known("detector", detector, trained_kinds())
+    own = load_rules(rules) if rules else None
     with working(f"reading {listed(record)}", quiet=quiet):
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )
     with working(f"training on {len(loaded):,} rows", quiet=quiet):
         trained = train_detector(
-            loaded, kind=detector, seed=seed, false_alarms_per_week=false_alarms
+            loaded, kind=detector, rules=own, seed=seed, false_alarms_per_week=false_alarms
         )
     save_detector(trained, out_path)
     if json:
@@ -79,13 +97,19 @@ def train(
 
 
 def _payload(trained: "Detector", path: Path) -> dict[str, object]:
+    from sluice.detector import RateThreshold
+
+    assert isinstance(trained.threshold, RateThreshold)
     return {
         "file": str(path),
-        "detector": str(trained.model.kind),
+        "detector": trained.kind,
+        "rules": trained.fusion.physics.digest if trained.fusion else None,
         "channels": trained.framing.scaler.names,
         "window_rows": trained.framing.window_rows,
         "stride_s": trained.framing.stride_s,
         "windows": trained.training.windows,
         "clean_windows": trained.threshold.clean_windows,
         "threshold": trained.threshold.score,
+        "clean_events": trained.threshold.clean_events,
+        "false_alarms_per_week": trained.threshold.false_alarms_per_week,
     }

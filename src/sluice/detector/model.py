@@ -23,6 +23,7 @@ class DetectorKind(StrEnum):
 
     AUTOENCODER = "autoencoder"
     SUBSPACE = "subspace"
+    MOMENTS = "moments"
 
 
 class Model(Protocol):

@@ -10,7 +10,7 @@ high while all other channels follow it. The range rules of the gate cover that 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,20 @@ class Moments:
         """The population covariance of the windows."""
         mean = self.mean
         return self.outer / self.count - np.outer(mean, mean)
+
+
+class SecondMoments(Protocol):
+    """The mean window and the covariance of windows, however they were summed."""
+
+    @property
+    def mean(self) -> Floats:
+        """The mean window."""
+        ...
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of the windows."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,7 +164,7 @@ class Subspace:
 
 
 def fit_subspace(
-    moments: Moments, clean: Windows, *, explained: float = EXPLAINED, calm: float = CALM
+    moments: SecondMoments, clean: Windows, *, explained: float = EXPLAINED, calm: float = CALM
 ) -> Subspace:
     """Fit the subspace to summed moments; choose its rank on clean validation windows.
 

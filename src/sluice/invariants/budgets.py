@@ -12,14 +12,21 @@ from dataclasses import dataclass
 
 from sluice.errors import RulesFileError
 from sluice.invariants.encoding import TOLERANCE, register_of
-from sluice.invariants.relations import RelationKind, Window
+from sluice.invariants.relations import Invariant, RelationKind, Spectrum, Window
 from sluice.invariants.ruleset import CleanFacts, RuleSet
 from sluice.telemetry import Role
 
 __all__ = ["Budgets", "FactFault", "Margins", "budgets_for", "fact_faults"]
 
-SEVERE_KINDS = (RelationKind.COUPLING, RelationKind.BALANCE, RelationKind.RATE)
+SEVERE_KINDS = (
+    RelationKind.COUPLING,
+    RelationKind.BALANCE,
+    RelationKind.RATE,
+    RelationKind.TIE,
+)
 """The rules with a fact about their largest residual; a range is broken or not, by any amount."""
+NEVER_SEVERE = 2 * TOLERANCE
+"""Beyond the residual of any row that breaks a constant: an idle channel may wake up."""
 SHORTEST_BLOCK = 2
 """Rows: over a single row no level moves."""
 
@@ -31,7 +38,7 @@ class Margins:
     alpha: float = 0.01  # share of rows that may violate
     severe_multiple: float = 1.0  # of the tolerance, where clean data stayed well within it
     severe_factor: float = 1.5  # times the largest clean excess, where that is larger
-    severe_rows: int = 0  # rows that may be severe
+    severe_share: float = 0.0005  # of rows that may be severe
     envelope_factor: float = 1.25  # times the largest clean share of rows in transition
     envelope_points: float = 0.01  # added to that share
     anchor_factor: float = 2.0  # times the largest clean share of violating anchors
@@ -41,6 +48,10 @@ class Margins:
     repeat_points: float = 0.0  # added to that share
     segment_factor: float = 2.0  # times the share of clean rows that follow a time jump
     segment_points: float = 0.0  # added to that share
+    switch_factor: float = 2.0  # times the largest clean share of rows with a switch out of band
+    switch_points: float = 0.001  # added to that share
+    block_factor: float = 2.0  # times the largest clean share of violating blocks of a spectrum
+    block_points: float = 0.01  # added to that share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +64,8 @@ class Budgets:
     severe: dict[str, int]  # per rule: the largest residual that is not severe
     envelope_rows: dict[str, int]  # per coupling
     anchors: dict[str, int]  # per window rule
+    switches: dict[str, int]  # per switch band: switches out of band
+    blocks: dict[str, int]  # per spectrum
     quietest: dict[tuple[str, int], int]  # per level and block length: smallest range, in registers
     repeated_rows: dict[str, int]  # per level
 
@@ -66,9 +79,16 @@ class Budgets:
             severe={},
             envelope_rows={},
             anchors={},
+            switches={},
+            blocks={},
             quietest={},
             repeated_rows={},
         )
+
+    @property
+    def own(self) -> dict[str, int]:
+        """The budgets of the rules that have one of their own: windows, switches, blocks."""
+        return self.anchors | self.switches | self.blocks
 
     @property
     def severe_multiple(self) -> dict[str, float]:
@@ -103,6 +123,8 @@ def _miscounted(rules: RuleSet, facts: CleanFacts) -> Iterator[FactFault]:
         ("largest residual", facts.severe, _named(rules, *SEVERE_KINDS)),
         ("rows in transition", facts.envelope, _named(rules, RelationKind.COUPLING)),
         ("windows out of balance", facts.anchors, _named(rules, RelationKind.WINDOW)),
+        ("switches out of band", facts.switches, _named(rules, RelationKind.SWITCH_BAND)),
+        ("blocks out of their limits", facts.blocks, _named(rules, RelationKind.SPECTRUM)),
         ("repeated rows", facts.repeats, levels),
     ):
         counts = Counter(fact.rule for fact in stated)
@@ -129,7 +151,14 @@ def _named(rules: RuleSet, *kinds: RelationKind) -> list[str]:
 
 def _misstated(facts: CleanFacts) -> Iterator[FactFault]:
     """Demand numbers that are finite and not negative."""
-    shares = (*facts.severe, *facts.envelope, *facts.anchors, *facts.repeats)
+    shares = (
+        *facts.severe,
+        *facts.envelope,
+        *facts.anchors,
+        *facts.switches,
+        *facts.blocks,
+        *facts.repeats,
+    )
     numbers = [
         ("", "time jumps per clean row", facts.segments_per_row),
         ("", "refused clean batches", facts.refused_share),
@@ -177,23 +206,17 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
         for rule in rules.invariants
         if isinstance(rule.relation, Window)
     }
+    spectra = {
+        rule.name: rule.relation for rule in rules.invariants if isinstance(rule.relation, Spectrum)
+    }
     return Budgets(
         violating_rows=math.floor(margins.alpha * rows),
         segments=1
         + math.floor(
             (margins.segment_factor * facts.segments_per_row + margins.segment_points) * rows
         ),
-        severe_rows=margins.severe_rows,
-        severe={
-            rule.name: math.floor(
-                TOLERANCE
-                * max(
-                    margins.severe_multiple,
-                    margins.severe_factor * excess[rule.name] if rule.kind in SEVERE_KINDS else 0.0,
-                )
-            )
-            for rule in rules.invariants
-        },
+        severe_rows=math.floor(margins.severe_share * rows),
+        severe={rule.name: _severe(rule, excess, margins) for rule in rules.invariants},
         envelope_rows={
             fact.rule: math.floor(
                 (margins.envelope_factor * fact.share + margins.envelope_points) * rows
@@ -206,6 +229,19 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
                 * (2 * rows / windows[fact.rule])
             )
             for fact in facts.anchors
+        },
+        switches={
+            fact.rule: math.floor(
+                (margins.switch_factor * fact.share + margins.switch_points) * rows
+            )
+            for fact in facts.switches
+        },
+        blocks={
+            fact.rule: math.floor(
+                (margins.block_factor * fact.share + margins.block_points)
+                * spectra[fact.rule].blocks(rows)
+            )
+            for fact in facts.blocks
         },
         quietest={
             (fact.level, fact.rows): math.floor(
@@ -222,3 +258,12 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
             for fact in facts.repeats
         },
     )
+
+
+def _severe(rule: Invariant, excess: dict[str, float], margins: Margins) -> int:
+    """Return the largest residual of a rule that is not severe."""
+    multiple = margins.severe_multiple
+    if rule.kind in SEVERE_KINDS:
+        multiple = max(multiple, margins.severe_factor * excess[rule.name])
+    largest = math.floor(TOLERANCE * multiple)
+    return max(largest, NEVER_SEVERE) if rule.kind is RelationKind.CONSTANT else largest

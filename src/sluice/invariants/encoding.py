@@ -5,26 +5,42 @@ transmitter does. Every residual is scaled so that its tolerance is exactly `TOL
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.arrays import Floats, Ints
+from sluice.arrays import Bools, Floats, Ints
 from sluice.errors import RulesFileError
-from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Rate, Term, Window
+from sluice.invariants.meaning import refuse_meaningless
+from sluice.invariants.relations import (
+    Balance,
+    Bound,
+    Constant,
+    Coupling,
+    Invariant,
+    Rate,
+    Spectrum,
+    SwitchBand,
+    Tie,
+    Window,
+)
 from sluice.invariants.ruleset import RuleSet
-from sluice.telemetry import Channel, Codes
+from sluice.telemetry import Channel
 
 __all__ = [
     "TOLERANCE",
     "Encoding",
     "IntegerBalance",
     "IntegerBound",
+    "IntegerConstant",
     "IntegerCoupling",
+    "IntegerLimits",
     "IntegerRate",
     "IntegerRule",
+    "IntegerSpectrum",
+    "IntegerSwitchBand",
+    "IntegerTie",
     "Register",
     "encode",
     "held",
@@ -36,7 +52,10 @@ REGISTER_BITS = 16
 REGISTER_TOP = (1 << REGISTER_BITS) - 1
 HEADROOM = 1 / 16  # of the span, on either side, so that a reading beyond its span is visible
 TOLERANCE = 1 << 30
-SHORTEST_WINDOW = 2
+STEPS_OF_WIDTH = 7
+"""Intervals that share digits in the circuit have a width that is a multiple of this."""
+LEAST_BAND = 42  # registers: the narrowest switch band
+LEAST_SUMS = 98  # squared registers: the narrowest interval of a spectrum
 LARGEST_RESIDUAL = 1 << 62
 """Half the order of the Goldilocks field, less a margin: beyond it residuals could wrap."""
 LARGEST_SHOWN = 10**300  # an integer beyond the floats cannot be printed as one
@@ -120,7 +139,69 @@ class IntegerRate:
     weight: int
 
 
-IntegerRule = IntegerCoupling | IntegerBalance | IntegerBound | IntegerRate
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegerTie:
+    """weight x register - terms - constant, on one row."""
+
+    rule: Invariant
+    channel: str
+    weight: int
+    terms: tuple[IntegerTerm, ...]
+    constant: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegerLimits:
+    """Integers between low and high, both allowed."""
+
+    low: int
+    high: int
+
+    def holds(self, values: Ints) -> Bools:
+        """Mark the values inside."""
+        return np.asarray((values >= self.low) & (values <= self.high))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegerConstant:
+    """Registers in an interval, or one code of an actuator."""
+
+    rule: Invariant
+    channel: str
+    allowed: IntegerLimits
+    code: bool  # the interval is about codes and holds one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegerSwitchBand:
+    """Registers at which an actuator switches on, and at which it switches off."""
+
+    rule: Invariant
+    relation: SwitchBand
+    on: IntegerLimits
+    off: IntegerLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegerSpectrum:
+    """Sums of squared first and second differences of registers over a block."""
+
+    rule: Invariant
+    relation: Spectrum
+    first: IntegerLimits
+    second: IntegerLimits
+
+
+IntegerRule = (
+    IntegerCoupling
+    | IntegerBalance
+    | IntegerBound
+    | IntegerRate
+    | IntegerTie
+    | IntegerConstant
+    | IntegerSwitchBand
+    | IntegerSpectrum
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +238,14 @@ def encode(rules: RuleSet) -> Encoding:
     Rules that could be read in two ways, or that judge nothing, are refused too: two rules or
     channels of one name, a code that an actuator does not have, a window without rows.
     """
-    _refuse_ambiguous(rules)
+    refuse_meaningless(rules)
     registers = {
         channel.name: register_of(channel)
         for channel in rules.channels
         if channel.span is not None and not channel.role.discrete
     }
-    encoded = tuple(_encode(rule, registers) for rule in rules.invariants)
+    discrete = frozenset(channel.name for channel in rules.channels if channel.role.discrete)
+    encoded = tuple(_encode(rule, registers, discrete) for rule in rules.invariants)
     read = {name for rule in rules.invariants for name in rule.relation.channels}
     return Encoding(
         registers=tuple(registers.values()),
@@ -190,81 +272,11 @@ def register_of(channel: Channel) -> Register:
     return Register(channel=channel.name, low=low, step=step)
 
 
-def _refuse_ambiguous(rules: RuleSet) -> None:
-    """Refuse names that stand for two things, and relations that judge no row."""
-    for what, names in (
-        ("rules", (rule.name for rule in rules.invariants)),
-        ("channels", (channel.name for channel in rules.channels)),
-    ):
-        for name, count in Counter(names).items():
-            if count > 1:
-                raise RulesFileError(
-                    f"the rules of {rules.plant!r} hold {count} {what} named {name!r}, so a budget "
-                    "or a span could belong to either; mine the rules again"
-                )
-    if not 0 < rules.stride_s < math.inf:
-        raise RulesFileError(
-            f"the rules of {rules.plant!r} have one row every {rules.stride_s:g} s; mine the rules "
-            "again"
-        )
-    codes = {channel.name: channel.codes for channel in rules.channels if channel.codes}
-    for rule in rules.invariants:
-        wrong = _meaningless(rule, codes)
-        if wrong:
-            raise RulesFileError(f"rule {rule.name!r} {wrong}; mine it again")
-
-
-def _meaningless(rule: Invariant, codes: dict[str, Codes]) -> str:
-    """Return why a rule cannot be judged as it is written; empty if it can."""
-    if not 0 < rule.tolerance < math.inf:
-        return f"has the tolerance {rule.tolerance:g}, which must be finite and above 0"
-    match rule.relation:
-        case Coupling() as coupling:
-            return _meaningless_coupling(coupling, codes)
-        case Window(rows=rows) if rows < SHORTEST_WINDOW:
-            return f"is a window of {rows} rows, fewer than {SHORTEST_WINDOW}"
-        case Balance(terms=terms) | Window(terms=terms):
-            return _meaningless_terms(terms, codes)
-        case _:
-            return ""
-
-
-def _meaningless_terms(terms: tuple[Term, ...], codes: dict[str, Codes]) -> str:
-    for channel, count in Counter(term.channel for term in terms).items():
-        if count > 1:
-            return f"has {count} terms of {channel!r}, which could cancel"
-    for term in terms:
-        if term.on and term.channel not in codes:
-            return f"reads the codes of {term.channel!r}, which is no actuator of the file"
-        unknown = set(term.on) - set(codes[term.channel].on) if term.on else set()
-        if unknown:
-            return f"reads {term.channel!r} as on at {min(unknown)}, which is not its on code"
-    return ""
-
-
-def _meaningless_coupling(coupling: Coupling, codes: dict[str, Codes]) -> str:
-    actuator = codes.get(coupling.actuator)
-    states = [state.code for state in coupling.states]
-    if actuator is None:
-        return f"reads the codes of {coupling.actuator!r}, which is no actuator of the file"
-    if coupling.off != actuator.off or not states or not set(states) <= set(actuator.on):
-        return (
-            f"takes {coupling.actuator!r} as off at {coupling.off} and on at {states}; the file "
-            f"describes it as off at {actuator.off} and on at {list(actuator.on)}"
-        )
-    if len(set(states)) < len(states):
-        return f"states two flows for one code of {coupling.actuator!r}"
-    if coupling.settle < 0:
-        return f"settles in {coupling.settle} rows"
-    for pump, off in coupling.standby:
-        if pump not in codes or codes[pump].off != off:
-            return f"takes {pump!r} as off at {off}, which is not its off code in the file"
-    return ""
-
-
-def _encode(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
+def _encode(
+    rule: Invariant, registers: dict[str, Register], discrete: frozenset[str]
+) -> IntegerRule:
     try:
-        encoded = _integers(rule, registers)
+        encoded = _integers(rule, registers, discrete)
     except (ArithmeticError, ValueError):  # an infinite number has no integer
         raise RulesFileError(
             f"rule {rule.name!r} holds a number that is too large beside its tolerance of "
@@ -280,7 +292,9 @@ def _encode(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
     return encoded
 
 
-def _integers(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
+def _integers(  # noqa: C901, PLR0911 - one case a kind
+    rule: Invariant, registers: dict[str, Register], discrete: frozenset[str]
+) -> IntegerRule:
     relation = rule.relation
     needed = [name for name in relation.channels if name not in registers]
     quantum = rule.tolerance / TOLERANCE  # one integer unit of the residual
@@ -309,6 +323,18 @@ def _integers(rule: Invariant, registers: dict[str, Register]) -> IntegerRule:
         case Rate():
             weight = round(register_for(relation.channel).step / quantum)
             return IntegerRate(rule=rule, channel=relation.channel, weight=weight)
+        case Tie():
+            return _encode_tie(rule, relation, register_for, quantum)
+        case Constant():
+            if relation.channel in discrete:
+                at = round(relation.value)
+                code = IntegerLimits(low=at, high=at)
+                return IntegerConstant(rule=rule, channel=relation.channel, allowed=code, code=True)
+            return _encode_constant(rule, relation, register_for(relation.channel))
+        case SwitchBand():
+            return _encode_switch_band(rule, relation, register_for(relation.level))
+        case Spectrum():
+            return _encode_spectrum(rule, relation, register_for(relation.channel))
 
 
 def _encode_coupling(
@@ -334,7 +360,27 @@ def _encode_balance(
 ) -> IntegerBalance:
     rows = relation.rows if isinstance(relation, Window) else 1
     share = 2 if relation.averaged else 1  # terms are summed over both rows, so each weighs half
-    terms, constant = [], relation.constant
+    terms, constant = _encode_terms(relation, register_for, quantum, share=share)
+    return IntegerBalance(
+        rule=rule,
+        level=relation.level,
+        level_weight=round(register_for(relation.level).step / quantum),
+        terms=terms,
+        constant=round(constant / quantum),
+        rows=rows,
+        averaged=relation.averaged,
+    )
+
+
+def _encode_terms(
+    relation: Balance | Window | Tie,
+    register_for: Callable[[str], Register],
+    quantum: float,
+    *,
+    share: int,
+) -> tuple[tuple[IntegerTerm, ...], float]:
+    """Return the terms on registers, and the constant with what the registers' zeros add to it."""
+    encoded, constant = [], relation.constant
     for term in relation.terms:
         if term.on:
             weight = round(term.coefficient / share / quantum)
@@ -342,19 +388,74 @@ def _encode_balance(
             register = register_for(term.channel)
             weight = round(term.coefficient * register.step / share / quantum)
             constant += term.coefficient * register.low
-        terms.append(IntegerTerm(channel=term.channel, weight=weight, on=term.on))
-    return IntegerBalance(
+        encoded.append(IntegerTerm(channel=term.channel, weight=weight, on=term.on))
+    return tuple(encoded), constant
+
+
+def _encode_tie(
+    rule: Invariant, relation: Tie, register_for: Callable[[str], Register], quantum: float
+) -> IntegerTie:
+    terms, constant = _encode_terms(relation, register_for, quantum, share=1)
+    register = register_for(relation.channel)
+    return IntegerTie(
         rule=rule,
-        level=relation.level,
-        level_weight=round(register_for(relation.level).step / quantum),
-        terms=tuple(terms),
-        constant=round(constant / quantum),
-        rows=rows,
-        averaged=relation.averaged,
+        channel=relation.channel,
+        weight=round(register.step / quantum),
+        terms=terms,
+        constant=round((constant - register.low) / quantum),
     )
 
 
-def largest_residual(rule: IntegerRule) -> int:
+def _encode_constant(rule: Invariant, relation: Constant, register: Register) -> IntegerConstant:
+    at = round((relation.value - register.low) / register.step)
+    reach = round(rule.tolerance / register.step)
+    low, high = max(at - reach, 0), min(at + reach, REGISTER_TOP)
+    if low > high:
+        raise RulesFileError(
+            f"rule {rule.name!r} holds {relation.channel!r} at {relation.value:g}, outside its "
+            "instrument span; correct the span in the plant file"
+        )
+    allowed = IntegerLimits(low=low, high=high)
+    return IntegerConstant(rule=rule, channel=relation.channel, allowed=allowed, code=False)
+
+
+def _encode_switch_band(
+    rule: Invariant, relation: SwitchBand, register: Register
+) -> IntegerSwitchBand:
+    def band(low: float, high: float) -> IntegerLimits:
+        ends = [(end - register.low) / register.step for end in (low, high)]
+        return _widened(math.floor(ends[0]), math.ceil(ends[1]), LEAST_BAND, most=REGISTER_TOP)
+
+    return IntegerSwitchBand(
+        rule=rule,
+        relation=relation,
+        on=band(relation.on_low, relation.on_high),
+        off=band(relation.off_low, relation.off_high),
+    )
+
+
+def _encode_spectrum(rule: Invariant, relation: Spectrum, register: Register) -> IntegerSpectrum:
+    def sums(low: float, high: float, largest: int) -> IntegerLimits:
+        ends = [end / register.step**2 for end in (low, high)]
+        most = relation.rows * largest**2
+        return _widened(math.floor(ends[0]), math.ceil(ends[1]), LEAST_SUMS, most=most)
+
+    return IntegerSpectrum(
+        rule=rule,
+        relation=relation,
+        first=sums(relation.first_low, relation.first_high, REGISTER_TOP),
+        second=sums(relation.second_low, relation.second_high, 2 * REGISTER_TOP),
+    )
+
+
+def _widened(low: int, high: int, least: int, *, most: int) -> IntegerLimits:
+    """Return limits from 0 to `most`, widened at the upper end to a width that digits can share."""
+    low, high = min(max(low, 0), most), min(max(high, 0), most)
+    width = -(-max(high - low, least) // STEPS_OF_WIDTH) * STEPS_OF_WIDTH
+    return IntegerLimits(low=low, high=low + width)
+
+
+def largest_residual(rule: IntegerRule) -> int:  # noqa: PLR0911 - one case a kind
     """Return the largest residual that any register values can give."""
     match rule:
         case IntegerCoupling():
@@ -370,3 +471,15 @@ def largest_residual(rule: IntegerRule) -> int:
             return REGISTER_TOP
         case IntegerRate():
             return rule.weight * REGISTER_TOP
+        case IntegerTie():
+            return (
+                rule.weight * REGISTER_TOP
+                + sum(abs(term.weight) * (1 if term.on else REGISTER_TOP) for term in rule.terms)
+                + abs(rule.constant)
+            )
+        case IntegerConstant() | IntegerSwitchBand():
+            return REGISTER_TOP
+        case IntegerSpectrum(relation=relation):
+            # A segment start in a block adds more than the upper limit to the first sum.
+            jumps = relation.rows * (rule.first.high + 1)
+            return 4 * relation.rows * REGISTER_TOP**2 + jumps

@@ -15,16 +15,21 @@ from sluice.invariants.encoding import (
     Encoding,
     IntegerBalance,
     IntegerBound,
+    IntegerConstant,
     IntegerCoupling,
     IntegerRate,
     IntegerRule,
+    IntegerSpectrum,
+    IntegerSwitchBand,
+    IntegerTerm,
+    IntegerTie,
     held,
 )
 from sluice.invariants.relations import Invariant
-from sluice.invariants.residuals import anchors, transition_rows
+from sluice.invariants.residuals import anchors, block_ends, switch_rows, transition_rows
 from sluice.telemetry import Record
 
-__all__ = ["Judged", "evaluate"]
+__all__ = ["Judged", "block_sums", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +40,12 @@ class Judged:
     size: Ints  # |residual|, scaled so that the tolerance is `TOLERANCE`; 0 where not judged
     violating: Bools
     envelope: Bools
-    anchors: Ints  # rows at which a window rule is judged; empty otherwise
+    anchors: Ints  # rows on which a rule with a budget of its own is judged; empty otherwise
+
+    @property
+    def own_budget(self) -> bool:
+        """Whether violations count against a budget of the rule, not as violating rows."""
+        return self.rule.kind.own_budget
 
     @property
     def excess(self) -> Floats:
@@ -74,7 +84,7 @@ class _Reader:
         return self._states[channel]
 
 
-def _judge(rule: IntegerRule, reader: _Reader) -> Judged:
+def _judge(rule: IntegerRule, reader: _Reader) -> Judged:  # noqa: PLR0911 - one case a kind
     match rule:
         case IntegerCoupling():
             return _judge_coupling(rule, reader)
@@ -83,13 +93,27 @@ def _judge(rule: IntegerRule, reader: _Reader) -> Judged:
         case IntegerBound():
             registers = reader.registers(rule.channel, rule.rule)
             outside = (registers < rule.low) | (registers > rule.high)
-            return _judged(rule.rule, outside.astype(np.int64) * (TOLERANCE + 1))
+            return _judged(rule.rule, _broken(outside))
         case IntegerRate():
             registers = reader.registers(rule.channel, rule.rule)
             step = np.zeros(reader.rows, np.int64)
             np.subtract(registers[1:], registers[:-1], out=step[1:])
             step[reader.starts] = 0
             return _judged(rule.rule, step * rule.weight)
+        case IntegerTie():
+            predicted = _summed(rule.terms, rule.rule, reader, rule.constant)
+            registers = reader.registers(rule.channel, rule.rule)
+            return _judged(rule.rule, registers * rule.weight - predicted)
+        case IntegerConstant():
+            if rule.code:
+                shown = reader.states(rule.channel, rule.rule).astype(np.int64)
+            else:
+                shown = reader.registers(rule.channel, rule.rule)
+            return _judged(rule.rule, _broken(~rule.allowed.holds(shown)))
+        case IntegerSwitchBand():
+            return _judge_switches(rule, reader)
+        case IntegerSpectrum():
+            return _judge_blocks(rule, reader)
 
 
 def _judge_coupling(rule: IntegerCoupling, reader: _Reader) -> Judged:
@@ -113,15 +137,9 @@ def _judge_coupling(rule: IntegerCoupling, reader: _Reader) -> Judged:
 
 def _judge_balance(rule: IntegerBalance, reader: _Reader) -> Judged:
     level = reader.registers(rule.level, rule.rule)
-    flow = np.full(reader.rows, rule.constant, np.int64)
-    for term in rule.terms:
-        if term.on:
-            moved = np.isin(reader.states(term.channel, rule.rule), term.on).astype(np.int64)
-        else:
-            moved = reader.registers(term.channel, rule.rule)
-        flow += term.weight * moved
-        if rule.averaged:
-            flow[1:] += term.weight * moved[:-1]
+    flow = _summed(rule.terms, rule.rule, reader, rule.constant)
+    if rule.averaged:
+        flow[1:] += flow[:-1].copy() - rule.constant
     if rule.rows == 1:
         residual = np.zeros(reader.rows, np.int64)
         residual[1:] = (level[1:] - level[:-1]) * rule.level_weight - flow[1:]
@@ -136,6 +154,57 @@ def _judge_balance(rule: IntegerBalance, reader: _Reader) -> Judged:
     segment = np.searchsorted(reader.starts, np.arange(reader.rows), side="right")
     residual[at[segment[at] != segment[at - rule.rows]]] = TOLERANCE + 1
     return _judged(rule.rule, residual, anchors_=at)
+
+
+def _summed(
+    terms: tuple[IntegerTerm, ...], rule: Invariant, reader: _Reader, constant: int
+) -> Ints:
+    """Return the constant plus the weighted terms of each row."""
+    total = np.full(reader.rows, constant, np.int64)
+    for term in terms:
+        if term.on:
+            shown = np.isin(reader.states(term.channel, rule), term.on).astype(np.int64)
+        else:
+            shown = reader.registers(term.channel, rule)
+        total += term.weight * shown
+    return total
+
+
+def _judge_switches(rule: IntegerSwitchBand, reader: _Reader) -> Judged:
+    relation = rule.relation
+    on = np.isin(reader.states(relation.actuator, rule.rule), relation.on)
+    went_on, went_off = switch_rows(on, reader.starts)
+    registers = reader.registers(relation.level, rule.rule)
+    if relation.before:
+        registers = np.concatenate((registers[:1], registers[:-1]))
+    outside = (went_on & ~rule.on.holds(registers)) | (went_off & ~rule.off.holds(registers))
+    return _judged(rule.rule, _broken(outside), anchors_=np.flatnonzero(went_on | went_off))
+
+
+def _judge_blocks(rule: IntegerSpectrum, reader: _Reader) -> Judged:
+    relation = rule.relation
+    at = block_ends(reader.rows, relation.rows, relation.offset)
+    registers = reader.registers(relation.channel, rule.rule)
+    first, second = block_sums(registers, relation.rows, relation.offset)
+    # A block with a time jump inside violates, so that declaring jumps does not evade the rule.
+    segment = np.searchsorted(reader.starts, np.arange(reader.rows), side="right")
+    jumps = segment[at] != segment[at - relation.rows + 1]
+    outside = np.zeros(reader.rows, bool)
+    outside[at] = jumps | ~rule.first.holds(first) | ~rule.second.holds(second)
+    return _judged(rule.rule, _broken(outside), anchors_=at)
+
+
+def block_sums(registers: Ints, rows: int, offset: int) -> tuple[Ints, Ints]:
+    """Return the sums of squared first and second differences inside each whole block."""
+    count = block_ends(len(registers), rows, offset).size
+    blocks = registers[offset : offset + count * rows].reshape(count, rows)
+    first, second = np.diff(blocks, axis=1), np.diff(blocks, n=2, axis=1)
+    return np.square(first).sum(axis=1), np.square(second).sum(axis=1)
+
+
+def _broken(rows: Bools) -> Ints:
+    """Return residuals of rules that hold or do not: one unit beyond the tolerance, or zero."""
+    return np.asarray(rows.astype(np.int64) * (TOLERANCE + 1))
 
 
 def _judged(

@@ -12,6 +12,7 @@ from sluice.invariants.ruleset import Liveness, RuleSet
 from sluice.telemetry import Record, Role
 
 __all__ = [
+    "REPEAT_ROWS",
     "Measurement",
     "block_ranges",
     "block_starts",
@@ -31,7 +32,7 @@ class Measurement:
 
     rows: int
     segments: int
-    judged: tuple[Judged, ...]  # every rule on every row; window rules at their anchors
+    judged: tuple[Judged, ...]  # every rule on every row; some at their anchors alone
     missing: Bools  # rows in which a rule's reading is missing or of bad quality
     illegal: Bools  # rows in which an actuator shows a code it does not have
     violating: Bools  # rows that break a row rule, are missing or illegal, or start a segment
@@ -48,7 +49,7 @@ def measure(rules: RuleSet, record: Record, *, encoding: Encoding | None = None)
     violating = missing | illegal
     violating[record.segment_starts] = True
     for found in judged:
-        if not found.anchors.size:
+        if not found.own_budget:
             violating |= found.violating
     facts = rules.clean.liveness if rules.clean else ()
     return Measurement(

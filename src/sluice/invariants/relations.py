@@ -10,13 +10,17 @@ __all__ = [
     "ActuatorState",
     "Balance",
     "Bound",
+    "Constant",
     "Coupling",
     "Evidence",
     "Invariant",
     "Rate",
     "Relation",
     "RelationKind",
+    "Spectrum",
+    "SwitchBand",
     "Term",
+    "Tie",
     "Transition",
     "Window",
 ]
@@ -30,11 +34,31 @@ class RelationKind(StrEnum):
     WINDOW = "window"
     BOUND = "bound"
     RATE = "rate"
+    TIE = "tie"
+    CONSTANT = "constant"
+    SWITCH_BAND = "switch-band"
+    SPECTRUM = "spectrum"
 
     @property
     def physical(self) -> bool:
-        """Whether it relates channels to each other; bounds and rates do not."""
-        return self in (RelationKind.COUPLING, RelationKind.BALANCE, RelationKind.WINDOW)
+        """Whether it relates channels to each other; rules about one channel alone do not."""
+        return self in (
+            RelationKind.COUPLING,
+            RelationKind.BALANCE,
+            RelationKind.WINDOW,
+            RelationKind.TIE,
+            RelationKind.SWITCH_BAND,
+        )
+
+    @property
+    def own_budget(self) -> bool:
+        """Whether its violations count against a budget of the rule, not as violating rows."""
+        return self in (RelationKind.WINDOW, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM)
+
+    @property
+    def ties(self) -> bool:
+        """Whether it says more about a channel than its range and its steps."""
+        return self not in (RelationKind.BOUND, RelationKind.RATE)
 
 
 class Transition(StrEnum):
@@ -156,7 +180,93 @@ class Rate:
         return (self.channel,)
 
 
-Relation = Annotated[Coupling | Balance | Window | Bound | Rate, Field(discriminator="kind")]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tie:
+    """Other channels of the same row determine a reading."""
+
+    name: str
+    channel: str
+    terms: tuple[Term, ...]
+    constant: float
+
+    kind: Literal[RelationKind.TIE] = RelationKind.TIE
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Every channel it reads."""
+        return (self.channel, *(term.channel for term in self.terms))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A channel that never moved: a reading stays at its value, an actuator in its code."""
+
+    name: str
+    channel: str
+    value: float  # a reading, or an actuator's code
+
+    kind: Literal[RelationKind.CONSTANT] = RelationKind.CONSTANT
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channel it reads."""
+        return (self.channel,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchBand:
+    """An actuator switches on while a level or pressure is in one band, and off in another."""
+
+    name: str
+    actuator: str
+    on: tuple[int, ...]  # codes that count as on
+    level: str
+    before: bool  # the reading of the row before the switch decides, not that of its row
+    on_low: float
+    on_high: float
+    off_low: float
+    off_high: float
+
+    kind: Literal[RelationKind.SWITCH_BAND] = RelationKind.SWITCH_BAND
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Every channel it reads."""
+        return (self.actuator, self.level)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spectrum:
+    """A channel's noise: sums of squared first and second differences over blocks of rows.
+
+    Blocks lie side by side from row `offset` on. Differences are taken inside a block only.
+    """
+
+    name: str
+    channel: str
+    rows: int  # of a block
+    first_low: float  # of the sum of squared first differences, in the channel's unit squared
+    first_high: float
+    second_low: float  # of the sum of squared second differences
+    second_high: float
+    offset: int = 0  # rows before the first block
+
+    kind: Literal[RelationKind.SPECTRUM] = RelationKind.SPECTRUM
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channel it reads."""
+        return (self.channel,)
+
+    def blocks(self, rows: int) -> int:
+        """Return how many whole blocks a batch of `rows` rows has."""
+        return max(0, rows - self.offset) // self.rows
+
+
+Relation = Annotated[
+    Coupling | Balance | Window | Bound | Rate | Tie | Constant | SwitchBand | Spectrum,
+    Field(discriminator="kind"),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,16 +11,20 @@ from sluice.arrays import Bools, Floats, Ints
 from sluice.invariants.relations import (
     Balance,
     Bound,
+    Constant,
     Coupling,
     Rate,
     Relation,
+    Spectrum,
+    SwitchBand,
     Term,
+    Tie,
     Transition,
     Window,
 )
 from sluice.telemetry import Record
 
-__all__ = ["Residuals", "anchors", "residuals", "transition_rows"]
+__all__ = ["Residuals", "anchors", "block_ends", "residuals", "switch_rows", "transition_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,9 @@ class Residuals:
     envelope: Bools
 
 
-def residuals(relation: Relation, record: Record) -> Residuals:
+def residuals(  # noqa: PLR0911 - one case a kind
+    relation: Relation, record: Record
+) -> Residuals:
     """Evaluate one relation on every row of a record."""
     match relation:
         case Coupling():
@@ -49,11 +55,21 @@ def residuals(relation: Relation, record: Record) -> Residuals:
             return _window(relation, record)
         case Bound():
             readings = _column(relation.channel, relation.name, record)
-            below = np.minimum(readings - relation.low, 0.0)
-            above = np.maximum(readings - relation.high, 0.0)
-            return _where(below + above, np.ones(len(record), bool))
+            outside = _outside(readings, relation.low, relation.high)
+            return _where(outside, np.ones(len(record), bool))
         case Rate():
             return _where(*_step(relation.channel, relation.name, record))
+        case Tie():
+            readings = _column(relation.channel, relation.name, record)
+            predicted = _flow(relation.terms, relation.name, record, averaged=False)
+            return _where(readings - predicted - relation.constant, np.ones(len(record), bool))
+        case Constant():
+            readings = _column(relation.channel, relation.name, record)
+            return _where(readings - relation.value, np.ones(len(record), bool))
+        case SwitchBand():
+            return _switch_band(relation, record)
+        case Spectrum():
+            return _spectrum(relation, record)
 
 
 def transition_rows(states: Floats, settle: int, starts: Ints) -> Bools:
@@ -78,6 +94,20 @@ def anchors(rows: int, window: int) -> Ints:
     first = np.arange(window, rows, window)
     second = np.arange(window + window // 2, rows, window)
     return np.unique(np.concatenate([first, second]))
+
+
+def switch_rows(on: Bools, starts: Ints) -> tuple[Bools, Bools]:
+    """Mark the rows on which an actuator switches on and off; no segment begins with a switch."""
+    went_on, went_off = np.zeros(len(on), bool), np.zeros(len(on), bool)
+    went_on[1:] = on[1:] & ~on[:-1]
+    went_off[1:] = ~on[1:] & on[:-1]
+    went_on[starts] = went_off[starts] = False
+    return went_on, went_off
+
+
+def block_ends(rows: int, block: int, offset: int) -> Ints:
+    """Return the last rows of the whole blocks that lie side by side from row `offset` on."""
+    return np.arange(offset + block - 1, rows, block)
 
 
 def _coupling(relation: Coupling, record: Record) -> Residuals:
@@ -117,6 +147,48 @@ def _window(relation: Window, record: Record) -> Residuals:
     known = missing[at + 1] == missing[at - span + 1]
     whole[at] = known & (segment[at] == segment[at - span])
     return _where(values, whole)
+
+
+def _switch_band(relation: SwitchBand, record: Record) -> Residuals:
+    """Return how far outside its band the reading of each switch lies."""
+    states = np.rint(_column(relation.actuator, relation.name, record))
+    went_on, went_off = switch_rows(np.isin(states, relation.on), record.segment_starts)
+    known = ~np.isnan(states)
+    known[1:] &= known[:-1].copy()
+    readings = _column(relation.level, relation.name, record)
+    if relation.before:
+        readings = np.concatenate((readings[:1], readings[:-1]))
+    at_on = _outside(readings, relation.on_low, relation.on_high)
+    at_off = _outside(readings, relation.off_low, relation.off_high)
+    return _where(np.where(went_on, at_on, at_off), known & (went_on | went_off))
+
+
+def _spectrum(relation: Spectrum, record: Record) -> Residuals:
+    """Return, on the last row of each block, how far its worse sum lies outside its limits."""
+    readings = _column(relation.channel, relation.name, record)
+    at = block_ends(len(record), relation.rows, relation.offset)
+    blocks = readings[relation.offset : relation.offset + at.size * relation.rows]
+    blocks = blocks.reshape(at.size, relation.rows)
+    first = np.square(np.diff(blocks, axis=1)).sum(axis=1)
+    second = np.square(np.diff(blocks, n=2, axis=1)).sum(axis=1)
+    outside = np.array(
+        [
+            _outside(first, relation.first_low, relation.first_high),
+            _outside(second, relation.second_low, relation.second_high),
+        ]
+    )
+    worse = np.abs(np.nan_to_num(outside)).argmax(axis=0)
+    values = np.full(len(record), np.nan)
+    values[at] = np.where(np.isnan(first), np.nan, outside[worse, np.arange(at.size)])
+    segment = np.searchsorted(record.segment_starts, np.arange(len(record)), side="right")
+    whole = np.zeros(len(record), bool)
+    whole[at] = segment[at] == segment[at - relation.rows + 1]
+    return _where(values, whole)
+
+
+def _outside(values: Floats, low: float, high: float) -> Floats:
+    """Return how far values lie below (negative) or above (positive) two limits."""
+    return np.minimum(values - low, 0.0) + np.maximum(values - high, 0.0)
 
 
 def _step(channel: str, name: str, record: Record) -> tuple[Floats, Bools]:

@@ -1,12 +1,22 @@
 """A plant's rules as one document: what was mined, from which rows, and what clean data showed."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sluice.invariants.relations import Invariant, RelationKind, Window
+from sluice.invariants.relations import Invariant, RelationKind, Spectrum, Window
 from sluice.telemetry import Channel, Record
 
-__all__ = ["CleanFacts", "CleanShare", "Dropped", "Liveness", "Profile", "RuleSet"]
+__all__ = [
+    "CleanFacts",
+    "CleanShare",
+    "Dropped",
+    "Liveness",
+    "Profile",
+    "RuleSet",
+    "staggered",
+    "untied_channels",
+]
 
 
 class Profile(StrEnum):
@@ -60,6 +70,8 @@ class CleanFacts:
     anchors: tuple[CleanShare, ...]  # per window rule: largest share of violating anchors
     liveness: tuple[Liveness, ...]
     repeats: tuple[CleanShare, ...]  # per level: largest share of repeated rows
+    switches: tuple[CleanShare, ...] = ()  # per switch band: largest share of rows with a bad one
+    blocks: tuple[CleanShare, ...] = ()  # per spectrum: largest share of violating blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +87,7 @@ class RuleSet:
     fit_rows: int = 0
     calibration_rows: int = 0
     clean: CleanFacts | None = None  # hardened profiles only
+    untied: tuple[str, ...] | None = None  # `untied_channels`; None where the file does not say
 
     @property
     def empty(self) -> bool:
@@ -83,7 +96,7 @@ class RuleSet:
 
     @property
     def rows_needed(self) -> int:
-        """The fewest rows in which every window is judged once and every block fits.
+        """The fewest rows in which every window and block of a rule is judged once.
 
         A window ends at an anchor row, so it needs one row more than it spans.
         """
@@ -91,8 +104,13 @@ class RuleSet:
         if self.clean:
             needed += [fact.rows for fact in self.clean.liveness]
         for rule in self.invariants:
-            if isinstance(rule.relation, Window):
-                needed.append(rule.relation.rows + 1)
+            match rule.relation:
+                case Window(rows=rows):
+                    needed.append(rows + 1)
+                case Spectrum(rows=rows, offset=offset):
+                    needed.append(offset + rows)
+                case _:
+                    pass
         return max(needed)
 
     def of_kind(self, *kinds: RelationKind) -> tuple[Invariant, ...]:
@@ -108,3 +126,25 @@ class RuleSet:
         for invariant in self.invariants:
             for channel in invariant.relation.channels:
                 record.index(channel, needed_by=f"rule {invariant.name!r}")
+
+
+def untied_channels(rules: RuleSet) -> tuple[str, ...]:
+    """Return the channels that no rule besides a bound or a rate reads, in the file's order."""
+    tied = {name for rule in rules.invariants if rule.kind.ties for name in rule.relation.channels}
+    return tuple(channel.name for channel in rules.channels if channel.name not in tied)
+
+
+def staggered(rules: RuleSet) -> RuleSet:
+    """Return the rules with spectra whose blocks end on different rows, as far as they can.
+
+    A proof has one range check for all spectra that never end a block on the same row.
+    """
+    seen: Counter[int] = Counter()
+    made = []
+    for rule in rules.invariants:
+        if isinstance(rule.relation, Spectrum):
+            rows = rule.relation.rows
+            rule = replace(rule, relation=replace(rule.relation, offset=seen[rows] % rows))  # noqa: PLW2901
+            seen[rows] += 1
+        made.append(rule)
+    return replace(rules, invariants=tuple(made))

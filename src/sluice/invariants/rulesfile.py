@@ -12,9 +12,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from sluice.errors import RulesFileError
 from sluice.files import atomically, parse_json, read_text
-from sluice.invariants.ruleset import RuleSet
+from sluice.invariants.ruleset import RuleSet, untied_channels
 
-__all__ = ["LARGEST_RULES", "load_rules", "parse_rules", "rules_hash", "save_rules", "seal_rules"]
+__all__ = [
+    "LARGEST_RULES",
+    "dump_rules",
+    "load_rules",
+    "parse_rules",
+    "rules_hash",
+    "save_rules",
+    "seal_rules",
+]
 
 SCHEMA = 1
 LARGEST_RULES = 4 << 20
@@ -30,12 +38,17 @@ def rules_hash(rules: RuleSet) -> str:
 def save_rules(rules: RuleSet, path: str | Path) -> str:
     """Write sealed rules and return their hash."""
     path = Path(path)
-    document = _document(rules)
-    document["hash"] = _hash(document)
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    text = dump_rules(rules)
     with atomically(path) as draft:
         draft.write_text(text + "\n", encoding="utf-8")
-    return str(document["hash"])
+    return rules_hash(rules)
+
+
+def dump_rules(rules: RuleSet) -> str:
+    """Return sealed rules as the text of a rules file."""
+    document = _document(rules)
+    document["hash"] = _hash(document)
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def load_rules(path: str | Path, *, sealed: bool = True) -> RuleSet:
@@ -65,7 +78,18 @@ def seal_rules(path: str | Path) -> str:
 
 
 def _document(rules: RuleSet) -> dict[str, object]:
-    return {"schema": SCHEMA, **_ADAPTER.dump_python(rules, mode="json")}
+    """Return the content of a file; parts that only newer rules have are left out where empty.
+
+    So rules of the first release keep their hash.
+    """
+    document = {"schema": SCHEMA, **_ADAPTER.dump_python(rules, mode="json")}
+    if rules.untied is None:
+        del document["untied"]
+    facts = document["clean"]
+    for part in ("switches", "blocks"):
+        if facts and not facts[part]:
+            del facts[part]
+    return document
 
 
 def _hash(document: dict[str, object]) -> str:
@@ -98,4 +122,13 @@ def _rules(document: dict[str, object], name: str) -> RuleSet:
         raise RulesFileError(
             f"rules file {name} has keys that are not part of a rule; remove them or mine it again"
         )
+    if rules.untied is not None and rules.untied != untied_channels(rules):
+        raise RulesFileError(
+            f"rules file {name} lists {_listed(rules.untied)} as untied; no rule besides a bound "
+            f"or a rate reads {_listed(untied_channels(rules))}; correct the list or mine it again"
+        )
     return rules
+
+
+def _listed(channels: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, channels)) or "no channel"

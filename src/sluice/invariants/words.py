@@ -1,15 +1,20 @@
 """Rules in words: one sentence each, in the plant's units."""
 
 import math
+from collections.abc import Iterator
 
 from sluice.invariants.relations import (
     Balance,
     Bound,
+    Constant,
     Coupling,
     Invariant,
     Rate,
     Relation,
+    Spectrum,
+    SwitchBand,
     Term,
+    Tie,
     Transition,
     Window,
 )
@@ -29,7 +34,9 @@ DIGITS = 3
 WORTH_SAYING = 0.01  # of the tolerance: a smaller constant is rounding
 
 
-def rule_in_words(rule: Invariant, rules: RuleSet) -> str:
+def rule_in_words(  # noqa: PLR0911 - one case a kind
+    rule: Invariant, rules: RuleSet
+) -> str:
     """Return the rule and its tolerance as a sentence."""
     relation = rule.relation
     tolerance = f"± {amount(rule.tolerance, unit_of(relation, rules))}"
@@ -54,12 +61,20 @@ def rule_in_words(rule: Invariant, rules: RuleSet) -> str:
         case Rate():
             step = amount(rule.tolerance, unit_of(relation, rules))
             return f"{relation.channel} changes by at most {step} in {duration(rules.stride_s)}"
+        case Tie():
+            return f"{relation.channel} reads {_prediction(relation, rules)}, {tolerance}"
+        case Constant():
+            return _constant(relation, tolerance, rules)
+        case SwitchBand():
+            return _switch_band(relation, rules)
+        case Spectrum():
+            return _spectrum(relation, rules)
 
 
 def power_in_words(rule: Invariant, rules: RuleSet) -> str:
     """Return what the rule detects; empty where its profile does not measure that."""
     evidence, unit = rule.evidence, unit_of(rule.relation, rules)
-    parts = []
+    parts = [*_power_of_limits(rule, rules)]
     if evidence.smallest_offset is not None:
         offset = amount(evidence.smallest_offset, unit)
         match rule.relation:
@@ -68,6 +83,8 @@ def power_in_words(rule: Invariant, rules: RuleSet) -> str:
                 parts.append(f"detects an offset of {offset} ({share:.0%} of nominal)")
             case Window():
                 parts.append(f"detects a ramp of {offset} per row")
+            case Tie():
+                parts.append(f"detects an offset of {offset}")
             case _:
                 parts.append(f"detects a jump of {offset}")
     if evidence.sees_contradiction is not None:
@@ -108,8 +125,13 @@ def unit_of(relation: Relation, rules: RuleSet) -> str:
             return _unit(relation.flow, rules)
         case Balance() | Window():
             return _unit(relation.level, rules)
-        case Bound() | Rate():
+        case Bound() | Rate() | Tie() | Constant():
             return _unit(relation.channel, rules)
+        case SwitchBand():
+            return _unit(relation.level, rules)
+        case Spectrum():
+            unit = _unit(relation.channel, rules)
+            return f"({unit})^2" if unit else ""
 
 
 def number(value: float, digits: int = DIGITS) -> str:
@@ -155,6 +177,87 @@ def _coupling(relation: Coupling, tolerance: float, rules: RuleSet) -> str:
         pumps = " or ".join(pump for pump, _ in relation.standby)
         parts.append(f"not checked while {pumps} runs")
     return "; ".join(parts)
+
+
+def _prediction(relation: Tie, rules: RuleSet) -> str:
+    """Return the sum that a tie compares a reading with."""
+    unit = _unit(relation.channel, rules)
+    parts = [number(relation.constant)] if relation.constant or not relation.terms else []
+    for term in relation.terms:
+        sign = ("" if term.coefficient >= 0 else "-") if not parts else _sign(term.coefficient)
+        if term.on:
+            step = amount(abs(term.coefficient), unit)
+            parts.append(f"{sign}{step} while {term.channel} is on")
+        else:
+            parts.append(f"{sign}{number(abs(term.coefficient))} x {term.channel}")
+    return " ".join(parts)
+
+
+def _sign(value: float) -> str:
+    return "+ " if value >= 0 else "- "
+
+
+def _constant(relation: Constant, tolerance: str, rules: RuleSet) -> str:
+    channel = rules.channel(relation.channel)
+    if channel.codes is None:
+        value = amount(relation.value, channel.unit)
+        return f"{relation.channel} stays at {value}, {tolerance}; it never moved in clean rows"
+    state = "off" if relation.value == channel.codes.off else f"at code {relation.value:g}"
+    return f"{relation.channel} stays {state}; it never switched in clean rows"
+
+
+def _switch_band(relation: SwitchBand, rules: RuleSet) -> str:
+    unit = _unit(relation.level, rules)
+    when = "on the row before the switch" if relation.before else "on the row of the switch"
+    return (
+        f"{relation.actuator} switches on while {relation.level} reads {number(relation.on_low)} "
+        f"to {amount(relation.on_high, unit)}, and off at {number(relation.off_low)} to "
+        f"{amount(relation.off_high, unit)}, {when}"
+    )
+
+
+def _spectrum(relation: Spectrum, rules: RuleSet) -> str:
+    unit = _unit(relation.channel, rules)
+    first, second = _typical_steps(relation)
+    span = f"{relation.rows} rows ({duration(relation.rows * rules.stride_s)})"
+    return (
+        f"over blocks of {span}, {relation.channel} moves by {number(first[0])} to "
+        f"{amount(first[1], unit)} from row to row (root mean square), and its steps differ by "
+        f"{number(second[0])} to {amount(second[1], unit)}"
+    )
+
+
+def _typical_steps(relation: Spectrum) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the limits as root mean squares of first and of second differences."""
+    first, second = relation.rows - 1, relation.rows - 2
+    return (
+        (math.sqrt(relation.first_low / first), math.sqrt(relation.first_high / first)),
+        (math.sqrt(relation.second_low / second), math.sqrt(relation.second_high / second)),
+    )
+
+
+def _power_of_limits(rule: Invariant, rules: RuleSet) -> Iterator[str]:
+    """Yield what a rule with limits of its own detects; it follows from the limits."""
+    match rule.relation:
+        case Constant(channel=channel):
+            known = rules.channel(channel)
+            if known.codes is None:
+                yield f"detects an offset of {amount(rule.tolerance, known.unit)}"
+            else:
+                yield "detects any switch"
+        case SwitchBand() as band:
+            unit = _unit(band.level, rules)
+            width = max(band.on_high - band.on_low, band.off_high - band.off_low)
+            yield f"detects an offset of {amount(width, unit)} at the next switch"
+        case Spectrum() as spectrum:
+            unit = _unit(spectrum.channel, rules)
+            quiet, loud = _typical_steps(spectrum)[1]
+            yield (
+                f"detects noise below {amount(quiet, unit)} or above {amount(loud, unit)} "
+                f"within {2 * spectrum.rows - 1} rows"
+            )
+        case _:
+            pass
 
 
 def _moves(

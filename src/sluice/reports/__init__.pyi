@@ -1,3 +1,8 @@
+from .certificate_page import (
+    certificate_figures,
+    certificate_sections,
+    write_certificate_page,
+)
 from .drawings import ROLE_COLOURS, Drawing, attack_times, stamps, thinned, time_axis
 from .page import (
     Bullets,
@@ -40,11 +45,14 @@ __all__ = [
     "Tone",
     "asset",
     "attack_times",
+    "certificate_figures",
+    "certificate_sections",
     "plotly_source",
     "rendered_main",
     "stamps",
     "thinned",
     "time_axis",
+    "write_certificate_page",
     "write_page",
     "write_record_page",
     "write_score_page",

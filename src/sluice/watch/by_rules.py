@@ -16,14 +16,20 @@ from sluice.arrays import Bools, Floats, Ints
 from sluice.invariants import (
     Balance,
     Bound,
+    Constant,
     Coupling,
     Encoding,
     IntegerBalance,
+    IntegerRule,
+    IntegerSpectrum,
     Invariant,
     Judged,
     Rate,
     RelationKind,
     RuleSet,
+    Spectrum,
+    SwitchBand,
+    Tie,
     Window,
     encode,
     evaluate,
@@ -31,7 +37,7 @@ from sluice.invariants import (
 from sluice.telemetry import Record
 from sluice.watch.rows import microseconds
 from sluice.watch.screening import Screen
-from sluice.watch.settings import WatchSettings
+from sluice.watch.settings import JITTER, WatchSettings
 from sluice.watch.signals import Cause, CauseKind, Signal
 from sluice.watch.trailing import RecentRows
 from sluice.watch.words import say_code, say_rule
@@ -41,12 +47,18 @@ __all__ = ["BrokenWindow", "ByRules", "chain_in"]
 SEVERE_FACTOR = 1.5  # times the largest clean excess; the hardened gate has the same
 DIRECT = (
     RelationKind.COUPLING,
+    RelationKind.CONSTANT,
+    RelationKind.SWITCH_BAND,
     RelationKind.BOUND,
     RelationKind.BALANCE,
     RelationKind.RATE,
+    RelationKind.TIE,
     RelationKind.WINDOW,
+    RelationKind.SPECTRUM,
 )
 """The kinds of rule, the one that names the fewest suspects first."""
+SWITCHES_WITHIN_S, SWITCHES_WITHIN_ROWS = 86_400.0, 24
+"""Two switches at unusual levels this close together raise an alarm."""
 SEVERE_UNKNOWN = 4.0  # tolerances, where the rules state nothing about clean rows
 
 
@@ -59,6 +71,31 @@ class BrokenWindow:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Span:
+    """A rule over several rows that is judged at a chain of rows only."""
+
+    rule: IntegerRule
+    key: tuple[int, int, int]  # the first row of the chain, the step, and rows before each
+
+    @staticmethod
+    def all_of(rule: IntegerRule) -> "tuple[_Span, ...]":
+        """Return its chains: two for a window, one for blocks, none for a rule of single rows."""
+        match rule:
+            case IntegerBalance(rows=rows) if rows > 1:
+                return tuple(
+                    _Span(rule=rule, key=(first, rows, rows)) for first in (rows, rows + rows // 2)
+                )
+            case IntegerSpectrum(relation=relation):
+                rows = relation.rows
+                first = relation.offset + rows - 1
+                moved = replace(relation, offset=0)  # each block is judged by itself
+                alone = replace(rule, relation=moved, rule=replace(rule.rule, relation=moved))
+                return (_Span(rule=alone, key=(first, rows, rows - 1)),)
+            case _:
+                return ()
+
+
 class ByRules:
     """Judges rows by a plant's rules."""
 
@@ -66,14 +103,14 @@ class ByRules:
         self.rules = rules
         self.broken: dict[str, BrokenWindow] = {}
         encoding = encode(rules)
-        windows = [r for r in encoding.rules if isinstance(r, IntegerBalance) and r.rows > 1]
+        spans = [span for rule in encoding.rules for span in _Span.all_of(rule)]
+        spanning = {span.rule.rule.name for span in spans}
         self._row_rules = replace(
-            encoding, rules=tuple(r for r in encoding.rules if r not in windows)
+            encoding, rules=tuple(r for r in encoding.rules if r.rule.name not in spanning)
         )
-        lengths = sorted({r.rows for r in windows})
-        self._windows = {
-            rows: replace(encoding, rules=tuple(r for r in windows if r.rows == rows))
-            for rows in lengths
+        self._spans = {
+            key: replace(encoding, rules=tuple(s.rule for s in spans if s.key == key))
+            for key in sorted({span.key for span in spans})
         }
         self._by_name = {rule.name: rule for rule in rules.invariants}
         self._row_context = max((_context(r.rule) for r in self._row_rules.rules), default=0)
@@ -100,9 +137,24 @@ class ByRules:
 
     def _cause(self, rule: Invariant, settings: WatchSettings) -> Cause:
         order = DIRECT.index(rule.kind)
-        if isinstance(rule.relation, Window):  # two windows that share half of their rows
-            span = microseconds(rule.relation.rows * self.rules.stride_s)
-            return Cause(kind=CauseKind.RULE, name=rule.name, needed=2, within=span, order=order)
+        within = 0.0
+        match rule.relation:
+            case Window(rows=rows):  # two windows that share half of their rows
+                within = rows * self.rules.stride_s
+            case Spectrum(rows=rows):  # two blocks side by side
+                within = rows * self.rules.stride_s
+            case SwitchBand():
+                within = max(SWITCHES_WITHIN_S, SWITCHES_WITHIN_ROWS * self.rules.stride_s)
+            case _:
+                pass
+        if within:
+            return Cause(
+                kind=CauseKind.RULE,
+                name=rule.name,
+                needed=2,
+                within=microseconds(within * JITTER),
+                order=order,
+            )
         cause = settings.cause(CauseKind.RULE, rule.name, stride_s=self.rules.stride_s)
         return replace(cause, order=order)
 
@@ -118,7 +170,7 @@ class ByRules:
                 if judged.violating[short.fresh :].any():
                     signals += self._broken_rows(judged, short, record)
         signals += self._quality(short)
-        if self._windows:
+        if self._spans:
             signals += self._window_signals(stretch)
         return signals
 
@@ -135,7 +187,7 @@ class ByRules:
     def _known(self, rule: Invariant, stretch: RecentRows) -> Bools:
         columns = [self._column[name] for name in rule.relation.channels]
         known: Bools = np.asarray(~np.isnan(stretch.raw[:, columns]).any(axis=1))
-        if isinstance(rule.relation, Balance | Rate):
+        if isinstance(rule.relation, Balance | Rate | SwitchBand):
             known[1:] &= known[:-1].copy()
         return known
 
@@ -161,11 +213,10 @@ class ByRules:
 
     def _window_signals(self, stretch: RecentRows) -> Iterator[Signal]:
         judged_at: dict[str, dict[int, BrokenWindow | None]] = {}
-        for rows, encoding in self._windows.items():
+        for (first, step, back), encoding in self._spans.items():
             for encoded in encoding.rules:
-                judged_at[encoded.rule.name] = {}
-            for first in (rows, rows + rows // 2):
-                self._judge_chain(encoding, stretch, rows, first, judged_at)
+                judged_at.setdefault(encoded.rule.name, {})
+            self._judge_chain(encoding, stretch, (first, step, back), judged_at)
         for name, judged in judged_at.items():
             if judged or name in self.broken:
                 yield from self._holding(self._by_name[name], stretch, judged)
@@ -174,20 +225,20 @@ class ByRules:
         self,
         encoding: Encoding,
         stretch: RecentRows,
-        rows: int,
-        first: int,
+        chain: tuple[int, int, int],
         judged_at: dict[str, dict[int, BrokenWindow | None]],
     ) -> None:
         """Judge the windows of one chain of anchors that end in the new rows."""
-        anchors = chain_in(stretch.row + stretch.fresh, stretch.row + len(stretch), first, rows)
+        first, step, back = chain
+        anchors = chain_in(stretch.row + stretch.fresh, stretch.row + len(stretch), first, step)
         at = anchors - stretch.row
         for anchor in at.tolist():
             for encoded in encoding.rules:
                 judged_at[encoded.rule.name][anchor] = None
-        at = at[at >= rows]  # the others have a time jump inside
+        at = at[at >= back]  # the others have a time jump inside
         if not at.size:
             return
-        span = stretch.span(int(at[0]) - rows, int(at[-1]) + 1)
+        span = stretch.span(int(at[0]) - back, int(at[-1]) + 1)
         record = self._record(span)
         for judged in evaluate(encoding, record):
             rule = judged.rule
@@ -195,8 +246,8 @@ class ByRules:
                 (np.zeros(1, np.int64), np.cumsum(~self._known(rule, span)))
             )
             for anchor in at.tolist():
-                end = anchor - int(at[0]) + rows
-                if judged.violating[end] and unknown[end + 1] == unknown[end - rows]:
+                end = anchor - int(at[0]) + back
+                if judged.violating[end] and unknown[end + 1] == unknown[end - back]:
                     judged_at[rule.name][anchor] = BrokenWindow(
                         rule=rule.name,
                         size=float(judged.excess[end]),
@@ -261,9 +312,11 @@ def _context(rule: Invariant) -> int:
             return settle
         case Window(rows=rows):
             return rows
-        case Balance() | Rate():
+        case Spectrum(rows=rows):
+            return rows - 1
+        case Balance() | Rate() | SwitchBand():
             return 1
-        case Bound():
+        case Bound() | Tie() | Constant():
             return 0
 
 

@@ -14,7 +14,6 @@ from sluice.invariants import (
     REGISTER_TOP,
     TOLERANCE,
     Encoding,
-    IntegerBalance,
     IntegerBound,
     IntegerCoupling,
     IntegerRate,
@@ -32,7 +31,8 @@ class Screen:
         bounds = [r for r in encoding.rules if isinstance(r, IntegerBound)]
         rates = [r for r in encoding.rules if isinstance(r, IntegerRate)]
         couplings = [r for r in encoding.rules if isinstance(r, IntegerCoupling)]
-        self._always = [r for r in encoding.rules if isinstance(r, IntegerBalance)]
+        screened = (IntegerBound, IntegerRate, IntegerCoupling)
+        self._always = [r for r in encoding.rules if not isinstance(r, screened)]
         self._bounds, self._rates, self._couplings = bounds, rates, couplings
 
         read = [r.channel for r in bounds] + [r.channel for r in rates]

@@ -6,7 +6,7 @@ from sluice.errors import SettingError
 from sluice.watch.rows import microseconds
 from sluice.watch.signals import Cause, CauseKind
 
-__all__ = ["WatchSettings"]
+__all__ = ["JITTER", "WatchSettings"]
 
 JITTER = 1.25  # clocks of plants are not exact; a step of more than 1.5 strides is a time jump
 

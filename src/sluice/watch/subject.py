@@ -11,6 +11,7 @@ from sluice.arrays import Floats, Ints
 from sluice.detector import Detector
 from sluice.errors import MissingChannelError, SettingError
 from sluice.invariants import RuleSet, rules_hash
+from sluice.watch.by_detector import channels_of
 
 __all__ = ["Blaming", "Subject", "columns_of", "subject_of"]
 
@@ -35,7 +36,12 @@ class Subject:
 
 
 def subject_of(rules: RuleSet | None, detector: Detector | None, *, plant: str = "") -> Subject:
-    """Combine rules and detector; refuse a pair that reads rows at different strides."""
+    """Combine rules and detector; refuse a pair that reads rows at different strides.
+
+    Without rules of its own, a watch takes those that the detector was calibrated with.
+    """
+    if rules is None and detector is not None and detector.fusion:
+        rules = detector.fusion.physics.rules
     if rules is None and detector is None:
         raise SettingError("a watch needs something to judge by; give --model, --rules, or both")
     if rules is not None and not rules.invariants:
@@ -48,7 +54,7 @@ def subject_of(rules: RuleSet | None, detector: Detector | None, *, plant: str =
         strides.append(rules.stride_s)
         digest.update(rules_hash(rules).encode())
     if detector is not None:
-        names |= dict.fromkeys(detector.framing.scaler.names)
+        names |= dict.fromkeys(channels_of(detector))
         strides.append(detector.framing.stride_s)
         digest.update(_fingerprint(detector))
     if not np.isclose(strides[0], strides[-1], rtol=1e-6, atol=0):
@@ -75,6 +81,8 @@ def _fingerprint(detector: Detector) -> bytes:
     digest.update("\x1f".join(scaler.names).encode())
     digest.update(scaler.mean.tobytes() + scaler.spread.tobytes())
     digest.update(repr((detector.framing.window_rows, detector.threshold)).encode())
+    if detector.fusion:
+        digest.update(detector.fusion.physics.digest.encode())
     return digest.digest()
 
 

@@ -5,10 +5,14 @@ import numpy as np
 from sluice.invariants import (
     Balance,
     Bound,
+    Constant,
     Coupling,
     Invariant,
     Rate,
     RuleSet,
+    Spectrum,
+    SwitchBand,
+    Tie,
     Window,
     amount,
     duration,
@@ -23,7 +27,9 @@ __all__ = ["say_code", "say_missing", "say_rule", "say_score"]
 MOST_TAGS = 4
 
 
-def say_rule(rule: Invariant, rules: RuleSet, record: Record, row: int) -> str:
+def say_rule(  # noqa: PLR0911 - one case a kind
+    rule: Invariant, rules: RuleSet, record: Record, row: int
+) -> str:
     """Return how a row breaks a rule, and what to check."""
     match rule.relation:
         case Coupling() as coupling:
@@ -40,6 +46,18 @@ def say_rule(rule: Invariant, rules: RuleSet, record: Record, row: int) -> str:
                 f"{bound.channel} shows {amount(value, unit)}, {side} the {limits} of clean "
                 f"operation: compare it with another instrument, and check set points that changed"
             )
+        case Tie() as tie:
+            return _tie(tie, rule, rules, record, row)
+        case Constant() as constant:
+            return _constant(constant, rules, record, row)
+        case SwitchBand() as band:
+            return _switch(band, rules, record, row)
+        case Spectrum() as spectrum:
+            over = duration(spectrum.rows * rules.stride_s)
+            return (
+                f"the noise of {spectrum.channel} over {over} is not that of clean operation: "
+                f"check whether the instrument is live, and its signal path"
+            )
         case Rate() as rate:
             column, unit = record.column(rate.channel), unit_of(rate, rules)
             step = float(column[row] - column[row - 1]) if row else 0.0
@@ -48,6 +66,38 @@ def say_rule(rule: Invariant, rules: RuleSet, record: Record, row: int) -> str:
                 f"operation it changes by at most {amount(rule.tolerance, unit)}: check the "
                 f"instrument and its signal path"
             )
+
+
+def _tie(tie: Tie, rule: Invariant, rules: RuleSet, record: Record, row: int) -> str:
+    unit = unit_of(tie, rules)
+    shown = float(record.column(tie.channel)[row])
+    expected = shown - float(residuals(tie, record).values[row])
+    others = _listed(tuple(term.channel for term in tie.terms))
+    return (
+        f"{tie.channel} shows {amount(shown, unit)}, but {others} predict {number(expected)} "
+        f"± {amount(rule.tolerance, unit)}: compare {tie.channel} with another instrument, and "
+        f"check what it is predicted from"
+    )
+
+
+def _constant(constant: Constant, rules: RuleSet, record: Record, row: int) -> str:
+    shown = amount(float(record.column(constant.channel)[row]), unit_of(constant, rules))
+    return (
+        f"{constant.channel} shows {shown}; in clean operation it always shows "
+        f"{number(constant.value)}: check on site whether it was operated, and by whom"
+    )
+
+
+def _switch(band: SwitchBand, rules: RuleSet, record: Record, row: int) -> str:
+    at = row - 1 if band.before and row else row
+    level, unit = float(record.column(band.level)[at]), unit_of(band, rules)
+    on = round(float(record.column(band.actuator)[row])) in band.on
+    low, high = (band.on_low, band.on_high) if on else (band.off_low, band.off_high)
+    return (
+        f"{band.actuator} switches {'on' if on else 'off'} while {band.level} shows "
+        f"{amount(level, unit)}; it does so at {number(low)} to {amount(high, unit)}: check the "
+        f"control's set points, and read {band.level} on site"
+    )
 
 
 def _coupling(coupling: Coupling, rule: Invariant, rules: RuleSet, record: Record, row: int) -> str:
@@ -90,10 +140,14 @@ def _balance(  # noqa: PLR0913 - the numbers of one sentence
     )
 
 
-def say_score(ratio: float, tags: tuple[str, ...], shares: tuple[float, ...]) -> str:
+def say_score(
+    ratio: float, tags: tuple[str, ...], shares: tuple[float, ...], *, rules_first: bool = False
+) -> str:
     """Return how far the detector's score is above its threshold, and which tags to check."""
     blamed = [f"{tag} ({share:.0%})" for tag, share in zip(tags, shares, strict=True)]
     text = f"the readings differ from normal operation: the score is {ratio:.3g} times its limit"
+    if rules_first:
+        text = f"{text}, because rules are strained together"
     if not blamed:
         return text
     return f"{text}, most of it from {_listed(tuple(blamed))}: check these signals first"

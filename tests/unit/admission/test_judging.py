@@ -30,6 +30,8 @@ GENEROUS = Budgets(
     envelope_rows={"P1~F1": LARGE},
     anchors={"dL1/4": LARGE},
     quietest={("L1", 8): 0},
+    switches={},
+    blocks={},
     repeated_rows={"L1": LARGE},
 )
 

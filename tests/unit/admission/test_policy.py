@@ -19,7 +19,7 @@ from sluice.invariants.budgets import Margins
 
 EDITED = HardenedPolicy(
     rows_min=500,
-    margins=Margins(alpha=0.005, severe_rows=2),
+    margins=Margins(alpha=0.005, severe_share=0.002),
     acceptance=Acceptance(rules_min=7, reasons={"LIT601": "decommissioned in May"}),
 )
 

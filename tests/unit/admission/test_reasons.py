@@ -43,6 +43,34 @@ SENTENCES = {
         reason(ReasonKind.WINDOWS, rule="dL1/4", found=2, allowed=1, total=6),
         "dL1/4: 2 of 6 windows do not balance; the limit is 1",
     ),
+    ReasonKind.SWITCHES: (
+        reason(
+            ReasonKind.SWITCHES,
+            rule="P1@L1",
+            found=2,
+            allowed=0,
+            total=7,
+            first="2026-03-01 00:00:30",
+        ),
+        (
+            "P1@L1: 2 of 7 switches happen outside the band (first at 2026-03-01 00:00:30); the "
+            "limit is 0"
+        ),
+    ),
+    ReasonKind.BLOCKS: (
+        reason(
+            ReasonKind.BLOCKS,
+            rule="L1 noise",
+            found=3,
+            allowed=1,
+            total=12,
+            first="2026-03-01 00:00:30",
+        ),
+        (
+            "L1 noise: the noise of 3 of 12 blocks is outside its limits (first at 2026-03-01 "
+            "00:00:30); the limit is 1: the readings are smoother or rougher than in clean rows"
+        ),
+    ),
     ReasonKind.TRANSITION: (
         reason(ReasonKind.TRANSITION, rule="P1~F1", found=9, allowed=8, total=16),
         (

@@ -148,7 +148,7 @@ def clean_facts(wiring: Wiring) -> CleanFacts:
 def policy_of(wiring: Wiring) -> HardenedPolicy:
     """The policy under which the plant is judged."""
     margins = Margins(
-        alpha=0.1, severe_rows=wiring.severe_rows, severe_multiple=wiring.severe_multiple
+        alpha=0.1, severe_share=wiring.severe_rows / 100, severe_multiple=wiring.severe_multiple
     )
     return HardenedPolicy(rows_min=2, margins=margins)
 

@@ -132,6 +132,8 @@ def exact_budgets(rules: RuleSet, batch: Record) -> Budgets:
             if each.anchors.size
         },
         quietest={(fact.level, fact.rows): int(ranges.min()) for fact, ranges in measured.quietest},
+        switches={},
+        blocks={},
         repeated_rows={},
     )
 

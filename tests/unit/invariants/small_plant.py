@@ -11,11 +11,15 @@ from sluice.invariants.relations import (
     ActuatorState,
     Balance,
     Bound,
+    Constant,
     Coupling,
     Invariant,
     Rate,
     Relation,
+    Spectrum,
+    SwitchBand,
     Term,
+    Tie,
     Transition,
     Window,
 )
@@ -50,6 +54,34 @@ BALANCE = Balance(
 WINDOW = Window(name="dL1/4", level="L1", terms=BALANCE.terms, constant=0.0, rows=4, averaged=False)
 BOUND = Bound(name="L1 in range", channel="L1", low=30.0, high=3_000.0)
 RATE = Rate(name="L1 rate", channel="L1")
+TIE = Tie(
+    name="F1 by P1",
+    channel="F1",
+    terms=(Term(channel="P1", coefficient=300.0, on=(1,)),),
+    constant=0.0,
+)
+IDLE = Constant(name="P1 idle", channel="P1", value=0.0)
+FLAT = Constant(name="F1 constant", channel="F1", value=300.0)
+BAND = SwitchBand(
+    name="P1@L1",
+    actuator="P1",
+    on=(1,),
+    level="L1",
+    before=True,
+    on_low=300.0,
+    on_high=600.0,
+    off_low=1_500.0,
+    off_high=1_800.0,
+)
+SPECTRUM = Spectrum(
+    name="L1 noise",
+    channel="L1",
+    rows=4,
+    first_low=9.0 * 10,
+    first_high=9.0 * 500,
+    second_low=9.0 * 20,
+    second_high=9.0 * 1_000,
+)
 
 
 def rule(relation: Relation, tolerance: float) -> Invariant:
@@ -102,7 +134,7 @@ def clean_facts(rules: Sequence[Invariant], channels: tuple[Channel, ...] = PLAN
         severe=tuple(
             CleanShare(rule=name, share=0.0)
             for name, relation in kinds.items()
-            if isinstance(relation, Coupling | Balance | Rate)
+            if isinstance(relation, Coupling | Balance | Rate | Tie)
         ),
         envelope=tuple(
             CleanShare(rule=name, share=0.0)
@@ -120,6 +152,16 @@ def clean_facts(rules: Sequence[Invariant], channels: tuple[Channel, ...] = PLAN
             if level.span
         ),
         repeats=tuple(CleanShare(rule=level.name, share=0.0) for level in levels),
+        switches=tuple(
+            CleanShare(rule=name, share=0.0)
+            for name, relation in kinds.items()
+            if isinstance(relation, SwitchBand)
+        ),
+        blocks=tuple(
+            CleanShare(rule=name, share=0.0)
+            for name, relation in kinds.items()
+            if isinstance(relation, Spectrum)
+        ),
     )
 
 

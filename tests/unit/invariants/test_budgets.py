@@ -151,8 +151,13 @@ def test_repeated_rows_are_twice_the_clean_share(
     assert of(facts, Margins(repeat_points=points), rows).repeated_rows == {"L1": allowed}
 
 
-def test_severe_rows_are_taken_as_written() -> None:
-    assert of(FACTS, Margins(severe_rows=7), 10).severe_rows == 7
+@pytest.mark.parametrize(
+    ("share", "rows", "allowed"), [(0.0, 10_000, 0), (0.001, 999, 0), (0.001, 1_000, 1), (1, 7, 7)]
+)
+def test_severe_rows_are_a_share_of_the_rows_rounded_down(
+    share: float, rows: int, allowed: int
+) -> None:
+    assert of(FACTS, Margins(severe_share=share), rows).severe_rows == allowed
 
 
 def test_the_papers_budgets_limit_violating_rows_alone() -> None:

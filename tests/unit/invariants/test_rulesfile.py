@@ -2,11 +2,13 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from sluice.errors import RulesFileError
 from sluice.invariants.mining.profiles import mine
@@ -14,16 +16,26 @@ from sluice.invariants.relations import (
     ActuatorState,
     Balance,
     Bound,
+    Constant,
     Coupling,
     Evidence,
     Invariant,
     Rate,
+    Spectrum,
+    SwitchBand,
     Term,
+    Tie,
     Transition,
     Window,
 )
-from sluice.invariants.ruleset import Dropped, Profile, RuleSet
-from sluice.invariants.rulesfile import load_rules, rules_hash, save_rules, seal_rules
+from sluice.invariants.ruleset import Dropped, Profile, RuleSet, untied_channels
+from sluice.invariants.rulesfile import (
+    load_rules,
+    parse_rules,
+    rules_hash,
+    save_rules,
+    seal_rules,
+)
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.channel import Channel, Codes, Role, Span
 
@@ -58,6 +70,31 @@ RELATION = st.one_of(
     ),
     st.builds(Bound, name=NAME, channel=NAME, low=NUMBER, high=NUMBER),
     st.builds(Rate, name=NAME, channel=NAME),
+    st.builds(Tie, name=NAME, channel=NAME, terms=TERMS, constant=NUMBER),
+    st.builds(Constant, name=NAME, channel=NAME, value=NUMBER),
+    st.builds(
+        SwitchBand,
+        name=NAME,
+        actuator=NAME,
+        on=st.lists(CODE, max_size=2).map(tuple),
+        level=NAME,
+        before=st.booleans(),
+        on_low=NUMBER,
+        on_high=NUMBER,
+        off_low=NUMBER,
+        off_high=NUMBER,
+    ),
+    st.builds(
+        Spectrum,
+        name=NAME,
+        channel=NAME,
+        rows=COUNT,
+        first_low=NUMBER,
+        first_high=NUMBER,
+        second_low=NUMBER,
+        second_high=NUMBER,
+        offset=COUNT,
+    ),
 )
 INVARIANT = st.builds(
     Invariant,
@@ -102,6 +139,11 @@ def file(rules: RuleSet, tmp_path: Path) -> Path:
     return path
 
 
+def sealed(rules: RuleSet) -> str:
+    document = {"schema": 1, **TypeAdapter(RuleSet).dump_python(rules, mode="json")}
+    return json.dumps(document | {"hash": rules_hash(rules)})
+
+
 def edit(path: Path, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
@@ -123,6 +165,27 @@ def test_any_rules_survive_a_file_bit_by_bit(drawn: RuleSet, tmp_path: Path) -> 
     path = tmp_path / "drawn.json"
     save_rules(drawn, path)
     assert load_rules(path) == drawn
+
+
+@settings(max_examples=20, deadline=None)
+@given(drawn=RULES)
+def test_the_list_of_untied_channels_must_be_exact(drawn: RuleSet) -> None:
+    exact = replace(drawn, untied=untied_channels(drawn))
+    assert parse_rules(sealed(exact), name="drawn") == exact
+    wrong = replace(exact, untied=(*untied_channels(drawn), "X9"))
+    with pytest.raises(RulesFileError, match="drawn lists .*'X9' as untied; no rule besides"):
+        parse_rules(sealed(wrong), name="drawn")
+
+
+def test_rules_without_new_parts_keep_the_document_of_the_first_release(
+    rules: RuleSet, tmp_path: Path
+) -> None:
+    rules = replace(rules, untied=None)
+    save_rules(rules, tmp_path / "first.json")
+    document = json.loads((tmp_path / "first.json").read_text())
+    assert "untied" not in document
+    assert not {"switches", "blocks"} & document["clean"].keys()
+    assert rules_hash(replace(rules, untied=())) != rules_hash(rules)
 
 
 def test_an_edited_file_is_refused_until_it_is_sealed(rules: RuleSet, file: Path) -> None:

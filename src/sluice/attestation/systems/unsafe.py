@@ -14,7 +14,16 @@ from sluice.arrays import Floats, Ints
 from sluice.attestation.packing import digest, number
 from sluice.attestation.systems.system import SALT_BYTES, Circuit, ProofClaim, each_alone
 from sluice.errors import RefusedError, RulesFileError, SettingError, VerificationError
-from sluice.invariants import Coupling, Encoding, Register, RuleSet, encode, measure, rules_hash
+from sluice.invariants import (
+    Coupling,
+    Encoding,
+    Register,
+    RelationKind,
+    RuleSet,
+    encode,
+    measure,
+    rules_hash,
+)
 from sluice.telemetry import Channel, Label, Record
 
 __all__ = ["RevealedRows", "RevealedTable", "Unsafe"]
@@ -237,6 +246,13 @@ class Unsafe:
         return each_alone(self, circuit, claims)
 
 
+_COUNTED = {
+    RelationKind.WINDOW: "windows",
+    RelationKind.SWITCH_BAND: "switches",
+    RelationKind.SPECTRUM: "blocks",
+}
+
+
 def _table(circuit: Circuit) -> RevealedTable:
     return RevealedTable.of(encode(circuit.rules), circuit.rules)
 
@@ -256,9 +272,9 @@ def _broken(circuit: Circuit, rows: RevealedRows) -> Iterator[str]:
     severe = np.zeros(measured.rows, bool)
     for judged in measured.judged:
         name = judged.rule.name
-        if judged.anchors.size:
-            if int(judged.violating[judged.anchors].sum()) > budgets.anchors[name]:
-                yield f"windows of {name}"
+        if judged.own_budget:
+            if int(judged.violating.sum()) > budgets.own[name]:
+                yield f"{_COUNTED[judged.rule.kind]} of {name}"
             continue
         severe |= judged.size > budgets.severe[name]
         coupled = isinstance(judged.rule.relation, Coupling)

@@ -101,6 +101,8 @@ def _facts_of(facts: CleanFacts, names: frozenset[str], *, lively: bool) -> Clea
         severe=tuple(share for share in facts.severe if share.rule in names),
         envelope=tuple(share for share in facts.envelope if share.rule in names),
         anchors=tuple(share for share in facts.anchors if share.rule in names),
+        switches=tuple(share for share in facts.switches if share.rule in names),
+        blocks=tuple(share for share in facts.blocks if share.rule in names),
         liveness=facts.liveness if lively else (),
         # A share of 1 allows every row to repeat, which disables the check.
         repeats=facts.repeats if lively else tuple(replace(s, share=1.0) for s in facts.repeats),

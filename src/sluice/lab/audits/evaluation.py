@@ -21,7 +21,7 @@ from scipy.stats import binomtest
 from sluice.admission import Gate, ReasonKind, Verdict
 from sluice.arrays import Ints
 from sluice.errors import SettingError
-from sluice.invariants import RelationKind, evaluate
+from sluice.invariants import evaluate
 from sluice.lab.attacks import (
     ChannelRoll,
     ConservationScaling,
@@ -109,6 +109,8 @@ CAUSES = {
     ReasonKind.BROKEN_ROWS: "violating rows",
     ReasonKind.VIOLATING_ROWS: "violating rows",
     ReasonKind.WINDOWS: "windows that do not balance",
+    ReasonKind.SWITCHES: "switches out of band",
+    ReasonKind.BLOCKS: "noise out of its limits",
     ReasonKind.TRANSITION: "rows in transition",
     ReasonKind.SEVERE_ROWS: "severe rows",
     ReasonKind.STILL_LEVEL: "a level that stands still",
@@ -150,7 +152,7 @@ def _refusal(where: str, verdict: Verdict) -> Refusal:
     beyond = [
         (abs(row.residual) / row.tolerance, finding.name)
         for finding in verdict.findings
-        if finding.kind is not RelationKind.WINDOW
+        if not finding.kind.own_budget
         for row in finding.worst
         if row.tolerance > 0
     ]
@@ -356,5 +358,5 @@ def _broken_at_joins(gate: Gate, forged: _Forged) -> tuple[str, ...]:
     return tuple(
         f"{found.rule.name} at {found.excess[forged.joins].max():.2f} tolerances"
         for found in evaluate(gate.encoding, forged.batch)
-        if not found.anchors.size and found.violating[forged.joins].any()
+        if not found.own_budget and found.violating[forged.joins].any()
     )

@@ -24,6 +24,7 @@ class Setup:
     detector: str = DetectorKind.AUTOENCODER.value
     descent: Descent = field(default_factory=Descent)
     shares: Shares = field(default_factory=Shares)
+    false_alarms_per_week: float = 1.0  # that a vote asks of each voter
     target_share: float = 0.25  # attack rows that a malicious client plants, as a share of a shard
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from sluice.detector import (
 )
 from sluice.errors import SettingError
 from sluice.federation import (
+    VOTE_RULES,
     AdmissionCheck,
     AdmitAll,
     Attestor,
@@ -28,7 +29,9 @@ from sluice.federation import (
     RootSlice,
     Shown,
     Transport,
+    VoteSettings,
     admit,
+    demand_rule,
 )
 from sluice.lab.attacks import UPDATE_ATTACKS
 from sluice.lab.trials.contributions import BLEND, Contribution, Contributions, NamedGate, pooled
@@ -107,12 +110,14 @@ class Trial:
         on_round: Callable[[Checkpoint], None] | None = None,
     ) -> tuple[Federated, ...]:
         """Train one federation, or one for each client where each is alone."""
-        if rule not in RULES:
-            raise SettingError(f"unknown rule {rule!r}; known are {', '.join(RULES)}")
-        if self.scenario.setup.detector != DetectorKind.AUTOENCODER:
-            _demand_sums(plan, rule)
+        setup = self.scenario.setup
+        demand_rule(rule, setup.detector)
+        if setup.detector != DetectorKind.AUTOENCODER:
+            _demand_sums(plan)
             return tuple(
-                self._recipe.from_sums(_windows(group), decisions=_decisions(plan, group))
+                self._recipe(rule, members=len(group)).from_sums(
+                    _windows(group), decisions=_decisions(plan, group)
+                )
                 for group in plan.groups
             )
         return tuple(
@@ -129,8 +134,8 @@ class Trial:
         on_round: Callable[[Checkpoint], None] | None,
     ) -> Federated:
         """Train the autoencoder of one group in rounds."""
-        recipe, heard = self._recipe, Eavesdropper()
-        group = plan.groups[at]
+        heard, group = Eavesdropper(), plan.groups[at]
+        recipe = self._recipe(members=len(group))
         return recipe.in_rounds(
             _windows(group),
             decisions=_decisions(plan, group),
@@ -140,9 +145,17 @@ class Trial:
             listeners=[heard.hear, *([on_round] if on_round else [])],
         )
 
-    @property
-    def _recipe(self) -> Recipe:
+    def _recipe(self, rule: str = "fedavg", *, members: int) -> Recipe:
         scenario, setup = self.scenario, self.scenario.setup
+        vote = None
+        if rule in VOTE_RULES:
+            vote = VoteSettings.on(
+                scenario.parts.validation,
+                rule=rule,
+                # The gate may leave fewer members than such a vote needs.
+                malicious=min(setup.malicious, (members - 1) // 2),
+                false_alarms_per_week=setup.false_alarms_per_week,
+            )
         return Recipe(
             framing=scenario.framing,
             validation=scenario.framing.windows(scenario.parts.validation),
@@ -151,6 +164,7 @@ class Trial:
             rounds=setup.rounds,
             descent=setup.descent,
             seed=scenario.seed,
+            vote=vote,
         )
 
     def _decided(self, invited: Group) -> Mapping[str, Decision]:
@@ -236,11 +250,7 @@ def _all_admitted(invited: Group) -> Mapping[str, Decision]:
     }
 
 
-def _demand_sums(plan: TrialPlan, rule: str) -> None:
-    if rule != "fedavg":
-        raise SettingError(
-            f"this detector adds sums up, as fedavg does; rule {rule!r} has no updates to weigh"
-        )
+def _demand_sums(plan: TrialPlan) -> None:
     if plan.attack == BLEND or plan.attack in UPDATE_ATTACKS:
         raise SettingError(
             f"attack {plan.attack!r} falsifies updates, and this detector sends sums"

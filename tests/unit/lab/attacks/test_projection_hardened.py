@@ -84,7 +84,7 @@ def test_a_sacrificed_row_stays_short_of_severe() -> None:
     assert found.record.column("F1")[20] == pytest.approx(2.9, abs=0.001)
     assert found.sacrificed.tolist() == [0, 20]
     assert found.verdict.admitted
-    free = project(record_of(values), rules, hardened_policy(0.05, severe_rows=1))
+    free = project(record_of(values), rules, hardened_policy(0.05, severe_share=1 / 40))
     assert free.moved_rows == 0
     assert free.verdict.admitted
 

@@ -44,6 +44,7 @@ class Deriving:
     actuators: tuple[Actuator, ...]
     budgets: Budgets  # only the parts that do not depend on the number of rows
     jumps: bool  # whether a batch may contain time jumps
+    severe: bool  # whether a row may be severe
 
     def document(self) -> Json:
         """Return the statement."""
@@ -62,7 +63,7 @@ class Deriving:
             ],
             "lanes": self._lanes(limits),
             "jumps": self.jumps,
-            "severe": self.budgets.severe_rows > 0,
+            "severe": self.severe,
             "bounds": [
                 self._bound(rule)
                 for rule in _of(self.encoding, IntegerBound)
@@ -98,7 +99,7 @@ class Deriving:
     def _always(self, rule: IntegerBound) -> bool:
         """Whether no row may break a bound: breaking it is severe, and no row may be severe."""
         severe = self.budgets.severe[rule.rule.name] <= TOLERANCE
-        return severe and self.budgets.severe_rows == 0
+        return severe and not self.severe
 
     def _limits(self, channel: str) -> tuple[int, int]:
         low, high = 0, REGISTER_TOP

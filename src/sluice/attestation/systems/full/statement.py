@@ -11,7 +11,7 @@ from sluice.admission import HardenedPolicy
 from sluice.attestation.systems.full.derivation import Deriving, Json, couplings_of, windows_of
 from sluice.attestation.systems.full.lanes import Actuator, actuators_of
 from sluice.errors import SettingError
-from sluice.invariants import Budgets, Encoding, RuleSet, encode
+from sluice.invariants import Budgets, Encoding, RelationKind, RuleSet, encode
 
 __all__ = ["Statement", "derive"]
 
@@ -58,6 +58,7 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
             f"severe_multiple is {policy.margins.severe_multiple}; a proof counts severe rows "
             "among the violating ones, so it must be 1 or more"
         )
+    _refuse_unstated(rules)
     encoding = encode(rules)
     actuators = actuators_of(rules, encoding)
     deriving = Deriving(
@@ -66,6 +67,7 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
         actuators=actuators,
         budgets=policy.budgets(rules, rows=1),
         jumps=rules.clean.segments_per_row > 0 or policy.margins.segment_points > 0,
+        severe=policy.margins.severe_share > 0,
     )
     return Statement(
         rules=rules,
@@ -74,6 +76,16 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
         actuators=actuators,
         content=_canonical(deriving.document()),
     )
+
+
+def _refuse_unstated(rules: RuleSet) -> None:
+    for rule in rules.of_kind(
+        RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM
+    ):
+        raise SettingError(
+            f"the system 'full' does not state rule {rule.name!r} of {rules.plant!r}, which is of "
+            f"kind {rule.kind.value!r}; mine without this kind"
+        )
 
 
 def _canonical(document: Json) -> bytes:

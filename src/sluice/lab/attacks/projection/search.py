@@ -3,7 +3,7 @@
 import numpy as np
 
 from sluice.admission import Gate, HardenedPolicy, PaperPolicy, Verdict
-from sluice.invariants import evaluate
+from sluice.invariants import RelationKind, evaluate
 from sluice.lab.attacks.projection.assembly import Assembly, assemble
 from sluice.lab.attacks.projection.by_integers import hardened_demands
 from sluice.lab.attacks.projection.by_paper import paper_demands
@@ -46,7 +46,7 @@ def _as_planned(
     if gate.encoding is None or not own.size:
         return True
     for judged in evaluate(gate.encoding, moved):
-        if judged.anchors.size:
+        if judged.rule.kind is RelationKind.WINDOW:
             at = own[links.rule[own] == links.rules.index(judged.rule.name)]
             if (judged.violating[links.row[at]] & kept[links.group[at]]).any():
                 return False
