@@ -71,8 +71,16 @@ rival: prerequisites tools ## stock circom and the paper's circuit, for bench at
 	mkdir -p build/rival
 	cp benchmarks/rival/paper.circom target/release/examples/benchmark_only_powers_of_tau build/rival/
 
+build/broker/.locked: requirements/broker.txt
+	$(PYTHON) -m venv build/broker
+	build/broker/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/broker.txt
+	@touch $@
+
+.PHONY: broker
+broker: prerequisites build/broker/.locked ## an MQTT broker for the tests of watch, in an environment of its own
+
 .PHONY: test
-test: setup lint tools ## everything that must hold: lint, types, imports, tests, Rust
+test: setup lint tools broker ## everything that must hold: lint, types, imports, tests, Rust
 	$(BIN)/python -m pytest
 	cargo test --locked --quiet
 
@@ -111,6 +119,7 @@ bench: setup ## speed as ratios, rival and ours side by side
 	$(BIN)/python -m benchmarks attest-full
 	$(BIN)/python -m benchmarks attest-sampled
 	$(BIN)/python -m benchmarks reading
+	$(BIN)/python -m benchmarks watch
 	$(BIN)/python -m benchmarks startup
 
 .PHONY: evaluate
@@ -179,9 +188,11 @@ lock: ## resolve the locks again, all extras together
 	$(LOCK) --all-extras pyproject.toml requirements/engines.in -o requirements/all.txt
 	$(LOCK) -c requirements/all.txt pyproject.toml -o requirements/runtime.txt
 	$(LOCK) --extra network -c requirements/all.txt pyproject.toml -o requirements/network.txt
+	$(LOCK) --extra mqtt --extra opcua -c requirements/all.txt pyproject.toml -o requirements/watch.txt
 	$(LOCK) --extra lab --extra network --extra export -c requirements/all.txt pyproject.toml -o requirements/lab.txt
 	$(LOCK) --extra dev -c requirements/all.txt pyproject.toml -o requirements/dev.txt
 	$(LOCK) requirements/release.in -o requirements/release.txt
+	$(LOCK) requirements/broker.in -o requirements/broker.txt
 
 .PHONY: clean
 clean: ## remove what the targets above made

@@ -37,6 +37,7 @@ MODULES = {
     "startup": "benchmarks.speed.startup",
     "verifiers": "benchmarks.verifiers.run",
     "vote": "benchmarks.vote.run",
+    "watch": "benchmarks.speed.watch",
 }
 
 

@@ -53,6 +53,11 @@ class _Runtime(CommandGroup):
             help="Score a record with a trained detector; write a score and an alarm per window.",
         ),
         Command(
+            path="watch",
+            target="sluice.cli.watch:watch",
+            help="Watch a plant: judge rows as they come, and raise alarms.",
+        ),
+        Command(
             path="certify",
             target="sluice.cli.certify:certify",
             help="Certify a shared detector: the worst that any --malicious members can do to it.",
@@ -108,6 +113,8 @@ EXTRAS = {
     "network": ("fastapi", "flwr", "httpx", "uvicorn"),
     "export": ("onnx",),
     "ray": ("ray",),
+    "mqtt": ("paho",),
+    "opcua": ("asyncua",),
 }
 """The packages that each extra of the distribution installs."""
 INTERRUPTED = 130

@@ -1,0 +1,128 @@
+"""Rows that come one by one are judged as the whole batch is."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.errors import SettingError
+from sluice.invariants.encoding import encode
+from sluice.invariants.integers import evaluate
+from sluice.invariants.relations import Window
+from sluice.telemetry.record import Record
+from sluice.watch import subject_of
+from sluice.watch.rows import StreamRows
+from sluice.watch.signals import CauseKind
+from sluice.watch.subject import columns_of
+
+from .conftest import Ground, rows_of, signals_of, stopped_pump
+
+
+def broken_in_batch(ground: Ground, record: Record) -> dict[str, set[int]]:
+    """Return the times at which the gate's evaluator finds each rule broken."""
+    times = record.times.astype("datetime64[us]").astype(np.int64)
+    return {
+        judged.rule.name: set(times[judged.violating].tolist())
+        for judged in evaluate(encode(ground.rules), record)
+        if judged.violating.any()
+    }
+
+
+def broken_in_stream(ground: Ground, rows: StreamRows, cuts: list[int]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = defaultdict(set)
+    for signal in signals_of(ground.by_rules, rows, cuts):
+        if signal.cause.kind is CauseKind.RULE and not signal.holds:
+            found[signal.cause.name].add(signal.time)
+    return dict(found)
+
+
+@settings(max_examples=15, deadline=None)
+@given(cuts=st.lists(st.integers(0, 1_500), max_size=12), shift=st.integers(1, 9))
+def test_every_rule_is_judged_as_in_a_batch_however_the_rows_are_cut(
+    ground: Ground, cuts: list[int], shift: int
+) -> None:
+    record = ground.later.rows(0, 1_500)
+    values = record.values.copy()
+    column = record.index("S_PU1")
+    values[700:, column] = np.roll(values[700:, column], shift)
+    values[900:1_000, record.index("L_T1")] += 0.05
+    record = record.with_values(values)
+    expected = broken_in_batch(ground, record)
+    assert any(isinstance(rule.relation, Window) for rule in ground.rules.invariants)
+    assert expected
+    found = broken_in_stream(ground, rows_of(record, ground.by_rules), sorted(cuts))
+    assert found == expected
+
+
+def test_one_row_at_a_time_is_judged_as_in_a_batch(ground: Ground) -> None:
+    record = ground.attacked(stopped_pump).rows(900, 1_200)
+    expected = broken_in_batch(ground, record)
+    assert "S_PU1~F_PU1" in expected
+    assert (
+        broken_in_stream(ground, rows_of(record, ground.by_rules), list(range(1, 300))) == expected
+    )
+
+
+def test_no_rule_looks_across_a_time_jump(ground: Ground) -> None:
+    record = ground.later
+    jumped = np.concatenate((np.arange(400), np.arange(1_400, 1_800)))
+    rows = rows_of(record, ground.by_rules)
+    rows = StreamRows(times=rows.times[jumped], values=rows.values[jumped])
+    levels = abs(record.column("L_T1")[1_400] - record.column("L_T1")[399])
+    tolerance = next(r.tolerance for r in ground.rules.invariants if r.name == "L_T1 rate")
+    assert levels > tolerance  # a rule that looked across would be broken
+    assert broken_in_stream(ground, rows, [100, 400, 500]) == {}
+
+
+def test_a_missing_reading_breaks_no_rule_but_is_signalled(ground: Ground) -> None:
+    rows = rows_of(ground.later.rows(0, 300), ground.by_rules)
+    values = rows.values.copy()
+    column = ground.by_rules.names.index("L_T1")
+    values[100:110, column] = np.nan
+    signals = signals_of(ground.by_rules, StreamRows(times=rows.times, values=values), [103])
+    assert {signal.cause.key for signal in signals} == {"missing:L_T1"}
+    assert len(signals) == 10
+    assert "L_T1 has no reading" in signals[0].say()
+
+
+def test_an_unknown_code_is_signalled(ground: Ground) -> None:
+    rows = rows_of(ground.later.rows(0, 300), ground.by_rules)
+    values = rows.values.copy()
+    values[100, ground.by_rules.names.index("S_PU1")] = 7
+    signals = signals_of(ground.by_rules, StreamRows(times=rows.times, values=values), [])
+    codes = [signal for signal in signals if signal.cause.kind is CauseKind.CODE]
+    assert [signal.tags for signal in codes] == [("S_PU1",)]
+    assert "shows the code 7; it has only 0 and 1" in codes[0].say()
+
+
+def test_scores_are_those_of_the_whole_record(ground: Ground) -> None:
+    record = ground.attacked(stopped_pump)
+    scored = ground.detector.score(record)
+    expected = set(scored.times[scored.alarms].astype(np.int64).tolist())
+    subject = subject_of(None, ground.detector)
+    signals = signals_of(subject, rows_of(record, subject), [5, 9, 10, 700, 1_001, 1_500])
+    assert {signal.time for signal in signals} == expected
+    assert expected
+    worst = max(signals, key=lambda signal: signal.size)
+    assert worst.tags[0] in ("F_PU1", "S_PU1")
+    assert "times its limit" in worst.say()
+    peak = float(scored.scores.max() / scored.threshold.score)
+    assert worst.size == pytest.approx(peak, rel=1e-4)
+
+
+def test_rules_and_model_of_different_strides_are_refused(ground: Ground) -> None:
+    with pytest.raises(SettingError, match="a row every 5 s and the model one every 60 s"):
+        subject_of(replace(ground.rules, stride_s=5.0), ground.detector)
+
+
+def test_nothing_to_judge_by_is_refused() -> None:
+    with pytest.raises(SettingError, match="give --model, --rules, or both"):
+        subject_of(None, None)
+
+
+def test_a_source_without_a_channel_is_refused(ground: Ground) -> None:
+    with pytest.raises(Exception, match="has no channel 'F_PU1', which the watch's rules"):
+        columns_of(("L_T1",), subject_of(ground.rules, None), source="rows.csv")
