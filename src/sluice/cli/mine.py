@@ -163,9 +163,7 @@ def mine(
             payload["objections"] = objection_payloads(objections, rules=out_path, last=update)
         emit(payload)
     else:
-        _show(mined, loaded, objections, out_path, update)
-        if old is not None:
-            show_causes(causes(old, loaded))
+        _show(mined, loaded, objections, out_path, update, old)
         state = f"hash {digest[:12]}" if written else "not written (--strict)"
         out.print(f"\n{out_path}: {len(rules.invariants)} rules, {state}", markup=False)
     if mined.honest is not None and not promised:
@@ -181,11 +179,13 @@ def _show(
     objections: tuple[Objection, ...],
     out_path: Path,
     update: Path | None,
+    earlier: RuleSet | None,
 ) -> None:
     show_rules(mined.rules)
     show_summary(mined, record)
-    if update is not None:
+    if earlier is not None:
         _show_drift(mined.changes, mined.kept, mined.rules)
+        show_causes(causes(earlier, record))
     if objections:
         out.print(f"\n[bold]the policy refuses the rules[/bold]: {len(objections)} objections")
         show_objections(objections, rules=out_path, last=update)

@@ -22,13 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.arrays import Bools, Floats, Ints, runs
+from sluice.arrays import Bools, Floats, Ints
 from sluice.invariants import (
-    REPEAT_ROWS,
     Judged,
     Measurement,
     RuleSet,
     block_starts,
+    known_repeats,
     measure,
     register_of,
     rules_hash,
@@ -128,8 +128,9 @@ def _checks(rules: RuleSet, record: Record, measurement: Measurement) -> Iterato
         quiet: Floats = QUIET * fact.smallest_range / np.maximum(ranges * step, step)
         ends = block_starts(rows, fact.rows) + fact.rows - 1
         yield _Check(f"{fact.level} stands still", _carried(quiet, ends, rows))
-    for level, repeated in measurement.repeated:
-        yield _Check(f"{level} repeats", REPEATED * _known(repeated))
+    for level, _ in measurement.repeated:
+        known = known_repeats(record.column(level))
+        yield _Check(f"{level} repeats", np.where(known, REPEATED, 0.0))
     yield _Check("actuator codes", np.where(measurement.illegal, ILLEGAL, 0.0))
 
 
@@ -152,11 +153,3 @@ def _carried(values: Floats, rows: Ints, total: int) -> Floats:
         return np.zeros(total)
     at = np.searchsorted(rows, np.arange(total), side="right") - 1
     return np.where(at >= 0, values[np.maximum(at, 0)], 0.0)
-
-
-def _known(repeated: Bools) -> Floats:
-    """Return the rows at which a repetition is known: from its `REPEAT_ROWS`-th row on."""
-    known = np.zeros(len(repeated))
-    for run in runs(repeated):
-        known[run.start + REPEAT_ROWS - 1 : run.stop] = 1.0
-    return known

@@ -26,7 +26,6 @@ from .encoding import (
 )
 from .integers import Judged, block_sums, evaluate
 from .measure import (
-    REPEAT_ROWS,
     Measurement,
     block_ranges,
     block_starts,
@@ -54,6 +53,7 @@ from .relations import (
     Transition,
     Window,
 )
+from .repeats import known_repeats
 from .residuals import (
     Residuals,
     anchors,
@@ -96,7 +96,6 @@ __all__ = [
     "LARGEST_RULES",
     "REGISTER_TOP",
     "TIE_GRAIN",
-    "REPEAT_ROWS",
     "TOLERANCE",
     "ActuatorState",
     "Balance",
@@ -165,6 +164,7 @@ __all__ = [
     "fact_faults",
     "held",
     "illegal_rows",
+    "known_repeats",
     "largest_residual",
     "load_rules",
     "measure",

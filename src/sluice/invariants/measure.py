@@ -13,7 +13,6 @@ from sluice.invariants.ruleset import Liveness, RuleSet
 from sluice.telemetry import Record, Role
 
 __all__ = [
-    "REPEAT_ROWS",
     "Measurement",
     "block_ranges",
     "block_starts",
