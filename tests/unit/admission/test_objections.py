@@ -360,3 +360,19 @@ def test_a_rule_that_reads_an_actuators_state_covers_it(relation: Relation) -> N
     bare = replace(covered, invariants=rules[:3], clean=clean_facts(rules[:3], known))
     assert Kind.UNCOVERED_ACTUATOR in kinds(bare)
     assert Kind.UNCOVERED_ACTUATOR not in kinds(covered)
+
+
+def test_the_movement_of_one_level_does_not_stand_for_that_of_another() -> None:
+    def moving(first: float, second: float) -> RuleSet:
+        rules = described(SECOND_TANK)
+        assert rules.clean is not None
+        facts = tuple(
+            Liveness(level=level, rows=8, smallest_range=size)
+            for level, size in (("L1", first), ("L2", second))
+        )
+        return replace(rules, clean=replace(rules.clean, liveness=facts))
+
+    last, required = moving(60.0, 60.0), Acceptance(reasons={"L2": "rebuilt"})
+    for rules, less in ((moving(1e-9, 60.0), ["L1"]), (moving(60.0, 60.0), [])):
+        found = objections(rules, required, last=last)
+        assert [each.subject for each in found if each.kind is Kind.LESS_MOVEMENT] == less

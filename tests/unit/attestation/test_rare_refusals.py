@@ -24,6 +24,7 @@ from sluice.attestation.systems.system import Circuit
 from sluice.attestation.systems.unsafe import RevealedTable, Unsafe
 from sluice.errors import (
     DocumentError,
+    MissingChannelError,
     RecordError,
     RulesFileError,
     SettingError,
@@ -129,6 +130,26 @@ def test_a_batch_without_rows_is_not_judged(line: Record, rules: RuleSet) -> Non
     empty = replace(line, values=line.values[:0], times=line.times[:0], labels=line.labels[:0])
     with pytest.raises(RecordError, match="has no rows"):
         Gate.of(rules, POLICY).judge(empty)
+
+
+def test_a_batch_that_lacks_a_channel_is_not_committed_to(world: World) -> None:
+    rule = world.circuit.rules.invariants[0]
+    channel = rule.relation.channels[0]
+    with pytest.raises(MissingChannelError, match=f"'{channel}', which rule '"):
+        world.plant().commit(world.batch().without(channel))
+
+
+def test_a_batch_of_another_stride_is_not_committed_to(world: World) -> None:
+    with pytest.raises(RecordError, match="has a stride of 120 s, the rules of 'line' one of 60 s"):
+        world.plant().commit(replace(world.batch(), stride_s=120.0))
+
+
+def test_a_batch_with_too_many_or_too_few_rows_is_not_committed_to(world: World) -> None:
+    terms = world.plant().registration().content.terms
+    for rows in (terms.rows_max + 1, terms.rows_min - 1):
+        with pytest.raises(RecordError, match=f"cannot be committed to: .*{rows:,} rows"):
+            world.plant().commit(world.line.rows(0, rows))
+    world.plant().commit(world.line.rows(0, terms.rows_min))
 
 
 def test_bounds_that_no_reading_keeps_are_not_stated(rules: RuleSet) -> None:
