@@ -441,7 +441,7 @@ def test_a_budget_is_not_more_than_there_is_to_count() -> None:
 def test_the_fewest_rows_are_two_and_severe_rows_are_violating() -> None:
     document = json.loads(STATEMENT) | {"severe": True}
     circuit = ReferenceCircuit(json.dumps(document).encode())
-    parts = {"segments": 1, "unsteady": [0, 0], "windows": [0, 0, 0], **OWN}
+    parts: dict[str, Any] = {"segments": 1, "unsteady": [0, 0], "windows": [0, 0, 0], **OWN}
     public = publics.public_of(circuit, 2, BudgetList(violating=1, severe=9, **parts))
     assert public.totals[0] == 1 + BASE  # one violating row, and so at most one severe row
     assert public.height == 256
