@@ -180,8 +180,8 @@ def main() -> None:
                 f"| {subject.plant} | {subject.days:g} | {what} | {sum(told.values())} "
                 f"| {named} | {told['other']} | {told['nothing']} |"
             )
-    with atomically(arguments.out) as draft:
-        draft.write_text("\n".join(parts) + "\n", encoding="utf-8")
+        with atomically(arguments.out) as draft:  # after every plant: a long run is not lost
+            draft.write_text("\n".join(parts) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -259,11 +259,14 @@ def main() -> None:
         attacks=tuple(arguments.attacks),
     )
     parts = [HEAD]
+    left_out = [name for name in POISONS if name not in effort.attacks]
+    if left_out:
+        parts.append(f"\nThis run is reduced. It leaves out {', '.join(left_out)}.")
     for name, study in PLANTS.items():
         if arguments.only in (None, name):
             parts += study_page(study(first), effort)
-    with atomically(arguments.out) as draft:
-        draft.write_text("\n".join(parts) + "\n", encoding="utf-8")
+            with atomically(arguments.out) as draft:  # after every plant: a long run is not lost
+                draft.write_text("\n".join(parts) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

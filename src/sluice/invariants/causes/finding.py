@@ -6,7 +6,7 @@ from dataclasses import replace
 from sluice.invariants.causes.blocks import Blocks
 from sluice.invariants.causes.cause import Cause, CauseKind
 from sluice.invariants.causes.pumps import Delivered, pumps
-from sluice.invariants.causes.set_points import Moved, set_points
+from sluice.invariants.causes.set_points import MovedSetPoint, set_points
 from sluice.invariants.causes.tanks import Metered, Unmetered, tanks
 from sluice.invariants.ruleset import RuleSet
 from sluice.invariants.words import amount, number
@@ -159,7 +159,7 @@ def _set_points(record: Record) -> Iterator[Cause]:
         yield _set_point(found, record)
 
 
-def _set_point(found: Moved, record: Record) -> Cause:
+def _set_point(found: MovedSetPoint, record: Record) -> Cause:
     unit = record.channel(found.level).unit
     since = _time(record, found.row)
     verb = "starts" if found.on else "stops"

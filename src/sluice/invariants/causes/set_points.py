@@ -9,7 +9,7 @@ from sluice.arrays import Floats, Ints
 from sluice.invariants.causes.blocks import sigmas
 from sluice.telemetry import Channel, Record, Role
 
-__all__ = ["Moved", "set_points"]
+__all__ = ["MovedSetPoint", "set_points"]
 
 FEWEST = 6  # switches before the change, and after it
 DAY_S, CLOCK_S = 86_400, 600
@@ -21,7 +21,7 @@ SCATTERS = 2.0  # by which the set-point moves, in scatters of the readings at t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class MovedSetPoint:
     """An actuator switches (on or off) at another reading of a level, from a row on."""
 
     actuator: str
@@ -32,7 +32,7 @@ class Moved:
     row: int
 
 
-def set_points(record: Record) -> Iterator[Moved]:
+def set_points(record: Record) -> Iterator[MovedSetPoint]:
     """Yield the set-points that change within the record.
 
     A level decides a switch if its readings at the switches lie close together: all of them, or
@@ -58,7 +58,7 @@ class _Decided:
     """How closely a level decides a switch, in shares of its range, and whether that changed."""
 
     scatter: float
-    moved: Moved | None
+    moved: MovedSetPoint | None
 
 
 def _by_the_clock(record: Record, rows: Ints) -> bool:
@@ -99,7 +99,7 @@ def _decided(
     error = sigmas(fewer) * scatter * np.sqrt(1 / len(before) + 1 / len(after))
     if abs(moved) < max(LEAST * extent, SCATTERS * scatter, error):
         return _Decided(scatter=_scatter(shown) / extent, moved=None)
-    change = Moved(
+    change = MovedSetPoint(
         actuator=actuator.name,
         level=level.name,
         on=on,

@@ -2,7 +2,7 @@ from .foreign import ForeignSimulator
 from .levels import ArNoise, LevelOffset, LowPass
 from .makers import TAMPERINGS, Tampered
 from .replays import ShapedReplay
-from .search import Part, strongest
+from .search import TamperedPart, strongest
 from .swaps import ChannelSwap, TankSwap
 from .unread import IdleFlip, UntiedReplay, unread_channels
 
@@ -14,9 +14,9 @@ __all__ = [
     "IdleFlip",
     "LevelOffset",
     "LowPass",
-    "Part",
     "ShapedReplay",
     "Tampered",
+    "TamperedPart",
     "TankSwap",
     "UntiedReplay",
     "strongest",

@@ -14,10 +14,10 @@ from sluice.admission import Gate
 from sluice.arrays import Floats
 from sluice.telemetry import Record
 
-__all__ = ["Part", "strongest"]
+__all__ = ["TamperedPart", "strongest"]
 
 
-class Part(Protocol):
+class TamperedPart(Protocol):
     """One thing to tamper with; a variant changes the readings, in place."""
 
     @property
@@ -30,7 +30,7 @@ class Part(Protocol):
         ...
 
 
-def strongest(record: Record, parts: Sequence[Part], gate: Gate | None) -> Record:
+def strongest(record: Record, parts: Sequence[TamperedPart], gate: Gate | None) -> Record:
     """Apply every part as strongly as the gate admits; without a gate, at full strength.
 
     If the gate refuses the untouched record, no variant can be admitted, and the attacker does
@@ -39,7 +39,7 @@ def strongest(record: Record, parts: Sequence[Part], gate: Gate | None) -> Recor
     whole = _with(record, [(part, 0) for part in parts])
     if gate is None or gate.judge(whole).admitted or not gate.judge(record).admitted:
         return whole
-    taken: list[tuple[Part, int]] = []
+    taken: list[tuple[TamperedPart, int]] = []
     for part in parts:
         for variant in range(part.variants):
             if gate.judge(_with(record, [*taken, (part, variant)])).admitted:
@@ -49,7 +49,7 @@ def strongest(record: Record, parts: Sequence[Part], gate: Gate | None) -> Recor
     return _with(record, taken or weakest)
 
 
-def _with(record: Record, taken: Sequence[tuple[Part, int]]) -> Record:
+def _with(record: Record, taken: Sequence[tuple[TamperedPart, int]]) -> Record:
     values = record.values.copy()
     for part, variant in taken:
         part.apply(values, variant)
