@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sluice.invariants.mining.profiles import mine
-from sluice.invariants.ruleset import Profile
+from sluice.invariants.ruleset import Profile, untied_channels
 from sluice.invariants.rulesfile import load_rules, save_rules
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.reading import read_record
@@ -181,7 +181,8 @@ def test_empty_rules_need_leave(sluice: Run, folder: Path, tmp_path: Path) -> No
     names = {rule.name for rule in bounds}
     severe = tuple(fact for fact in rules.clean.severe if fact.rule in names)
     clean = replace(rules.clean, severe=severe, envelope=(), anchors=())
-    save_rules(replace(rules, invariants=bounds, clean=clean), tmp_path / "empty.json")
+    bare = replace(rules, invariants=bounds, clean=clean)
+    save_rules(replace(bare, untied=untied_channels(bare)), tmp_path / "empty.json")
     arguments = ("check", folder / "clean.parquet", "--rules", tmp_path / "empty.json", "--json")
     seen = sluice(*arguments)
     assert (seen.code, seen.out) == (2, "")

@@ -61,14 +61,14 @@ def _best(record: Record, actuator: Channel, role: Role) -> SwitchBand | None:
     return best[1] if best else None
 
 
-def band_of(band: SwitchBand, blocks: Sequence[Record], *, slack: float = 1.0) -> SwitchBand | None:
+def band_of(band: SwitchBand, blocks: Sequence[Record]) -> SwitchBand | None:
     """Return the band with limits from these rows; `None` if they hold too few switches."""
     readings = _readings(band, blocks)
     if not readings.enough:
         return None
     shown = np.concatenate([block.column(band.level) for block in blocks])
     least = LEAST_ROOM * float(np.fmax.reduce(shown) - np.fmin.reduce(shown))
-    on, off = (slack * (_room(part) + least) for part in (readings.on, readings.off))
+    on, off = (_room(part) + least for part in (readings.on, readings.off))
     return replace(
         band,
         on_low=float(readings.on.min()) - on,

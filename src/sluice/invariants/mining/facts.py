@@ -18,12 +18,12 @@ __all__ = ["clean_facts", "liveness_of"]
 
 SHORT_BATCH = 300  # rows: in a short batch, the share of rows in transition varies most
 BATCH = 1_000
-SMALLER = 0.3  # of the smallest range shown: no tail is trusted further
+SMALLER = 0.5  # of the smallest range shown: no tail is trusted further
 STRAY = 0.03  # of switches: a manual one lies outside every band
-MANY = 1_000  # blocks: fewer show little of how long a level can be calm
+LEAP = 3.0  # times the smallest range over a block that is a fifth shorter
 FEWEST_BLOCKS = 20
 SHORTEST_BLOCK = 8
-LONGEST_SECOND = 192  # rows of the block in which a level clearly moves
+LONGEST_SECOND = 128  # rows of the block in which a level clearly moves
 LIVELY = (0.4, 3.0)  # a block's smallest range, in multiples of the range of noise alone
 
 
@@ -118,7 +118,7 @@ def liveness_of(level: str, parts: Sequence[Record], *, share: float) -> tuple[L
     readings = [part.column(level) for part in parts]
     noise = max(_noise(part) for part in readings)
     facts: list[Liveness] = []
-    rows = SHORTEST_BLOCK
+    rows, before = SHORTEST_BLOCK, 0.0
     while sum(map(len, readings)) // rows >= FEWEST_BLOCKS and len(facts) < len(LIVELY):
         if facts and rows > LONGEST_SECOND:
             break
@@ -128,9 +128,11 @@ def liveness_of(level: str, parts: Sequence[Record], *, share: float) -> tuple[L
         if np.isfinite(smallest) and smallest > max(0.0, LIVELY[len(facts)] * jitter):
             # A calm stretch longer than any in clean rows must not count as still, so a longer
             # block has to show only the range of this one.
-            longer = rows * 9 // 8 if sum(map(len, readings)) >= MANY * rows else rows * 3 // 2
+            # Where the range leaps with the length of the block, the longest rest decides it; the
+            # next record may show a longer one.
+            longer = rows * 3 // 2 if smallest > LEAP * before > 0 else rows * 9 // 8
             facts.append(Liveness(level=level, rows=longer, smallest_range=smallest))
-        rows = rows * 5 // 4
+        rows, before = rows * 5 // 4, smallest
     return tuple(facts)
 
 

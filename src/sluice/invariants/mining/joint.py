@@ -14,9 +14,10 @@ from sluice.invariants.mining.bands import band_of
 from sluice.invariants.mining.candidates import Candidate, Judged, judged, window_candidates
 from sluice.invariants.mining.facts import clean_facts, liveness_of
 from sluice.invariants.mining.folds import Clean, Fold
+from sluice.invariants.mining.slack import Slack, slackened
 from sluice.invariants.mining.spans import operating_range, resolution
 from sluice.invariants.mining.spectra import spectrum_of
-from sluice.invariants.mining.trial import TARGET, HonestRefusal, Slack, tried
+from sluice.invariants.mining.trial import TARGET, HonestRefusal, tried
 from sluice.invariants.relations import (
     Balance,
     Bound,
@@ -130,15 +131,20 @@ def calibrate_jointly(
 ) -> Calibrated:
     """Return rules that are expected to refuse few honest batches, and how few."""
     margins, slack = margins or Margins(), Slack()
-    structure = _without_vacuous(structure, slack)
-    honest = _tried(structure, slack, margins, target)
+    structure = _without_vacuous(structure)
+    bases = [_rules(structure, fold.rest, at) for at, fold in enumerate(structure.folds)]
+    rules = _rules(structure, structure.clean.record, None)
+    held_out = [fold.held_out for fold in structure.folds]
+    honest = tried(list(zip(bases, held_out, strict=True)), margins, target)
     for _ in range(MOST_ROUNDS):
         if honest.kept or not any(each.rule for each in honest.blamed):
             break
         slack = slack.widened(honest.blamed, WIDEN)
-        structure = _without_vacuous(structure, slack)
-        honest = _tried(structure, slack, margins, target)
-    rules = _rules(structure, structure.clean.record, None, slack)
+        pairs = [
+            (slackened(base, slack), record) for base, record in zip(bases, held_out, strict=True)
+        ]
+        honest = tried(pairs, margins, target)
+    rules = slackened(rules, slack)
     assert rules.clean is not None
     rules = replace(rules, clean=with_rate(rules.clean, honest), untied=untied_channels(rules))
     return Calibrated(rules=rules, honest=honest)
@@ -157,103 +163,71 @@ def with_rate(facts: CleanFacts, honest: HonestRefusal) -> CleanFacts:
     )
 
 
-def _tried(structure: Structure, slack: Slack, margins: Margins, target: float) -> HonestRefusal:
-    pairs = [
-        (_rules(structure, fold.rest, at, slack), fold.held_out)
-        for at, fold in enumerate(structure.folds)
-    ]
-    return tried(pairs, margins, target)
-
-
-def _rules(structure: Structure, clean: Record, without: int | None, slack: Slack) -> RuleSet:
+def _rules(structure: Structure, clean: Record, without: int | None) -> RuleSet:
     """Return the rules with limits from all folds but one."""
-    found = [_invariant(each, structure, without, slack) for each in structure.judged]
-    limited = _limited(structure, without, slack)
+    found = [_invariant(each, structure, without) for each in structure.judged]
+    limited = _limited(structure, without)
     rules = staggered(
         replace(structure.rules, invariants=(*found, *limited, *structure.rules.invariants))
     )
     severe = tuple(
         CleanShare(
-            rule=rule.name,
-            share=each.tail(without).level(structure.severe)
-            / rule.tolerance
-            * slack.of("severe rows", rule.name),
+            rule=rule.name, share=each.tail(without).level(structure.severe) / rule.tolerance
         )
         for each, rule in zip(structure.judged, found, strict=True)
     )
     facts = clean_facts(
         rules,
         clean,
-        liveness=_liveness(structure, without, slack),
+        liveness=_liveness(structure, without),
         severe=severe,
         jumps_per_row=structure.clean.jumps_per_row,
     )
-    return replace(rules, clean=_slackened(facts, slack))
+    return replace(rules, clean=facts)
 
 
-def _slackened(facts: CleanFacts, slack: Slack) -> CleanFacts:
-    return replace(
-        facts,
-        envelope=_shares(facts.envelope, "rows in transition", slack),
-        repeats=_shares(facts.repeats, "repeated readings", slack),
-    )
-
-
-def _shares(shares: tuple[CleanShare, ...], check: str, slack: Slack) -> tuple[CleanShare, ...]:
-    return tuple(
-        replace(fact, share=min(1.0, fact.share * slack.of(check, fact.rule))) for fact in shares
-    )
-
-
-def _invariant(each: Judged, structure: Structure, without: int | None, slack: Slack) -> Invariant:
+def _invariant(each: Judged, structure: Structure, without: int | None) -> Invariant:
     relation = each.candidate.relation
-    share, wider = structure.violating, slack.of("violating rows", relation.name)
     if isinstance(relation, Window):
         share = structure.severe * relation.rows / 2
-        wider = WINDOW_ROOM * slack.of("own budget", relation.name)
-    return each.invariant(without, share=share, slack=wider)
+        return each.invariant(without, share=share, slack=WINDOW_ROOM)
+    return each.invariant(without, share=structure.violating)
 
 
-def _limited(structure: Structure, without: int | None, slack: Slack) -> Iterator[Invariant]:
+def _limited(structure: Structure, without: int | None) -> Iterator[Invariant]:
     """Yield the rules that have limits instead of a residual."""
     blocks, record = structure.blocks(without), structure.clean.record
     for channel in structure.rules.channels:
         if not channel.role.discrete:
             usual = operating_range(channel, blocks, share=structure.severe / 2)
-            name, step = f"{channel.name} in range", resolution(record.column(channel.name))
             if usual is not None:
-                wider = max(slack.of("violating rows", name), slack.of("severe rows", name))
-                room = (wider - 1) * (usual.high - usual.low)
-                bound = Bound(
-                    name=name, channel=channel.name, low=usual.low - room, high=usual.high + room
-                )
-                yield Invariant(relation=bound, tolerance=step)
+                name = channel.name
+                bound = Bound(name=f"{name} in range", channel=name, low=usual.low, high=usual.high)
+                yield Invariant(relation=bound, tolerance=resolution(record.column(name)))
     for band in structure.bands:
-        limited = band_of(band, blocks, slack=slack.of("own budget", band.name)) or band
         step = max(resolution(record.column(band.level)), LEAST_TOLERANCE)
-        yield Invariant(relation=limited, tolerance=step)
+        yield Invariant(relation=band_of(band, blocks) or band, tolerance=step)
     for spectrum in structure.spectra:
-        wider = slack.of("own budget", spectrum.name)
-        found = spectrum_of(spectrum, blocks, share=structure.severe, slack=wider) or spectrum
+        found = spectrum_of(spectrum, blocks, share=structure.severe) or spectrum
         step = max(resolution(record.column(spectrum.channel)), LEAST_TOLERANCE)
         yield Invariant(relation=found, tolerance=step)
 
 
-def _liveness(structure: Structure, without: int | None, slack: Slack) -> tuple[Liveness, ...]:
+def _liveness(structure: Structure, without: int | None) -> tuple[Liveness, ...]:
     parts = structure.blocks(without)
     return tuple(
-        replace(fact, smallest_range=fact.smallest_range / slack.of("standing still", level.name))
+        fact
         for level in structure.rules.channels
         if level.role is Role.LEVEL and level.span
         for fact in liveness_of(level.name, parts, share=structure.severe)
     )
 
 
-def _without_vacuous(structure: Structure, slack: Slack) -> Structure:
+def _without_vacuous(structure: Structure) -> Structure:
     """Drop rules that are so wide that they say nothing."""
     kept, dropped = [], list(structure.rules.dropped)
     for each in structure.judged:
-        why = _vacuous(each, structure, slack)
+        why = _vacuous(each, structure)
         if why:
             dropped.append(Dropped(name=each.candidate.relation.name, why=why))
         else:
@@ -262,11 +236,11 @@ def _without_vacuous(structure: Structure, slack: Slack) -> Structure:
     return replace(structure, judged=tuple(kept), rules=rules)
 
 
-def _vacuous(each: Judged, structure: Structure, slack: Slack) -> str:
+def _vacuous(each: Judged, structure: Structure) -> str:
     relation = each.candidate.relation
     if relation.kind not in (RelationKind.COUPLING, RelationKind.TIE):
         return ""
-    tolerance = _invariant(each, structure, None, slack).tolerance
+    tolerance = _invariant(each, structure, None).tolerance
     match relation:
         case Coupling(nominal=nominal) if tolerance >= VACUOUS * nominal:
             return (

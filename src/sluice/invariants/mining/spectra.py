@@ -52,14 +52,12 @@ def _tells(spectrum: Spectrum, usual: float) -> bool:
     return spectrum.second_low >= WEAK * usual and spectrum.second_high <= usual / WEAK**2
 
 
-def spectrum_of(
-    spectrum: Spectrum, blocks: Sequence[Record], *, share: float, slack: float = 1.0
-) -> Spectrum | None:
+def spectrum_of(spectrum: Spectrum, blocks: Sequence[Record], *, share: float) -> Spectrum | None:
     """Return the spectrum with limits that a share of later rows is expected to break."""
     first, second = _sums(spectrum, blocks)
     if not sum(part.size for part in first) or min(part.min() for part in second if part.size) <= 0:
         return None
-    room, per_block = ROOM * slack, share * spectrum.rows / 4
+    room, per_block = ROOM, share * spectrum.rows / 4
     limits = [_limits(part, per_block) for part in (first, second)]
     return replace(
         spectrum,

@@ -22,7 +22,6 @@ __all__ = [
     "Blamed",
     "HonestRefusal",
     "RefusedShare",
-    "Slack",
     "exceeded",
     "tried",
 ]
@@ -72,26 +71,6 @@ class Blamed:
     check: str
     rule: str
     batches: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slack:
-    """How much wider limits are than the clean record alone would make them."""
-
-    factors: tuple[tuple[str, str, float], ...] = ()  # (check, rule, factor)
-
-    def of(self, check: str, rule: str) -> float:
-        """Return the factor of a check of a rule."""
-        return next((f for c, r, f in self.factors if (c, r) == (check, rule)), 1.0)
-
-    def widened(self, blamed: Sequence[Blamed], factor: float) -> "Slack":
-        """Return the slack with every check to blame widened once more."""
-        every = {(check, rule): wider for check, rule, wider in self.factors}
-        for each in blamed:
-            if each.rule:
-                at = (each.check, each.rule)
-                every[at] = every.get(at, 1.0) * factor
-        return Slack(factors=tuple((*at, wider) for at, wider in every.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

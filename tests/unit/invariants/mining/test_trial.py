@@ -1,5 +1,7 @@
 """The predicted refusal rate: its interval, the rules to blame, and agreement with the gate."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -7,16 +9,25 @@ from scipy.stats import binomtest
 from sluice.admission import Gate, HardenedPolicy
 from sluice.invariants import Margins, RuleSet, budgets_for
 from sluice.invariants.mining.hardened import TYING_KINDS, mine_hardened
+from sluice.invariants.mining.slack import Slack, slackened
 from sluice.invariants.mining.trial import (
     Blamed,
     HonestRefusal,
     RefusedShare,
-    Slack,
     exceeded,
     tried,
 )
 from sluice.lab.plants import simulate
 from sluice.telemetry import Record
+from tests.unit.invariants.small_plant import (
+    BALANCED,
+    BAND,
+    BOUND,
+    COUPLED,
+    SPECTRUM,
+    rule,
+    rules_of,
+)
 
 
 @pytest.mark.parametrize(("refused", "batches"), [(0, 24), (1, 24), (7, 90), (24, 24)])
@@ -59,6 +70,41 @@ def test_slack_grows_for_the_checks_to_blame_alone() -> None:
     slack = Slack().widened(blamed, 1.5).widened(blamed, 1.5)
     assert slack.of("own budget", "dL1/4") == 2.25
     assert slack.of("violating rows", "dL1/4") == 1.0
+
+
+def test_slack_widens_each_kind_of_limit_in_its_own_way() -> None:
+    band, noise, bound = rule(BAND, 3.0), rule(SPECTRUM, 3.0), rule(BOUND, 3.0)
+    rules = rules_of(COUPLED, BALANCED, band, noise, bound)
+    checks = (
+        ("violating rows", "dL1"),
+        ("severe rows", "dL1"),
+        ("violating rows", "P1~F1"),
+        ("own budget", "P1@L1"),
+        ("own budget", "L1 noise"),
+        ("severe rows", "L1 in range"),
+        ("standing still", "L1"),
+    )
+    blamed = tuple(Blamed(check=check, rule=name, batches=1) for check, name in checks)
+    wider = slackened(rules, Slack().widened(blamed, 2.0))
+    by_name = {one.name: one for one in wider.invariants}
+    assert by_name["dL1"].tolerance == 24.0
+    assert by_name["P1~F1"].tolerance == 12.0
+    assert by_name["P1@L1"].relation == replace(
+        BAND, on_low=150.0, on_high=750.0, off_low=1_350.0, off_high=1_950.0
+    )
+    assert by_name["L1 noise"].relation == replace(
+        SPECTRUM, first_low=45.0, first_high=9_000.0, second_low=90.0, second_high=18_000.0
+    )
+    assert by_name["L1 in range"].relation == replace(BOUND, low=-1_455.0, high=4_485.0)
+    assert wider.clean is not None
+    assert wider.clean.liveness[0].smallest_range == 30.0
+    assert slackened(rules, Slack()) is rules
+
+
+def test_a_coupling_never_widens_to_half_of_its_flow() -> None:
+    blamed = (Blamed(check="violating rows", rule="P1~F1", batches=1),)
+    (wide,) = slackened(rules_of(COUPLED), Slack().widened(blamed, 99.0)).invariants
+    assert 149.9 < wide.tolerance < 150.0
 
 
 @pytest.fixture(scope="module")
