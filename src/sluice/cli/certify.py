@@ -129,20 +129,32 @@ def certify(
 
 def _calibrated_on(clean: "Record", detector: "Detector", asked: float | None) -> "Detector":
     """Return the detector with thresholds from the clean record."""
-    from sluice.detector import RateThreshold, VotedModel, calibrated, recalibrated
+    from sluice.detector import (
+        RateThreshold,
+        VotedModel,
+        calibrated,
+        calibrated_with_rules,
+        recalibrated,
+    )
 
     if isinstance(detector.model, VotedModel):
         return recalibrated(detector, clean, time=datetime.now(UTC), false_alarms_per_week=asked)
     threshold = detector.threshold
     if asked is None and isinstance(threshold, RateThreshold):
         asked = threshold.false_alarms_per_week
-    return calibrated(
-        detector.model,
-        detector.framing,
-        detector.framing.windows(clean),
-        training=detector.training,
-        false_alarms_per_week=1.0 if asked is None else asked,
-    )
+    rate = 1.0 if asked is None else asked
+    model, framing, training = detector.model, detector.framing, detector.training
+    if detector.fusion is not None:
+        return calibrated_with_rules(
+            model,
+            framing,
+            clean,
+            physics=detector.fusion.physics,
+            training=training,
+            false_alarms_per_week=rate,
+        )
+    windows = framing.windows(clean)
+    return calibrated(model, framing, windows, training=training, false_alarms_per_week=rate)
 
 
 def certificate_payload(certificate: "Certificate") -> dict[str, object]:

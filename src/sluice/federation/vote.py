@@ -170,7 +170,7 @@ def ballots_of(
     else:
         members, needed = tuple(sorted(detector.training.records)), 1
         voters = (frozenset(members),)
-        votes = detector.threshold.alarms(model.scores(windows))[np.newaxis]
+        votes = detector.score(record).alarms[np.newaxis]
     return Ballots(
         members=members,
         voters=voters,
