@@ -24,7 +24,7 @@ from sluice.evaluation import Unlabelled
 
 if TYPE_CHECKING:
     from sluice.detector import Detector
-    from sluice.evaluation import Certificate
+    from sluice.evaluation import VoteCertificate
     from sluice.telemetry import Record
 
 __all__ = ["certificate_payload", "certify", "show_certificate"]
@@ -157,7 +157,7 @@ def _calibrated_on(clean: "Record", detector: "Detector", asked: float | None) -
     return calibrated(model, framing, windows, training=training, false_alarms_per_week=rate)
 
 
-def certificate_payload(certificate: "Certificate") -> dict[str, object]:
+def certificate_payload(certificate: "VoteCertificate") -> dict[str, object]:
     """Return a certificate as `--json` prints it."""
     actual, certified = certificate.actual, certificate.certified
     return {
@@ -191,7 +191,7 @@ def certificate_payload(certificate: "Certificate") -> dict[str, object]:
     }
 
 
-def show_certificate(certificate: "Certificate", record: "Record") -> None:
+def show_certificate(certificate: "VoteCertificate", record: "Record") -> None:
     """Print a certificate as tables and sentences."""
     out.print(
         f"[bold]{certificate.needed} of {certificate.voters} votes[/bold] are an alarm; "
@@ -215,7 +215,7 @@ def show_certificate(certificate: "Certificate", record: "Record") -> None:
         out.print(f"\n{sentence}" if sentence is certificate.sentences[0] else sentence)
 
 
-def figure_lines(certificate: "Certificate") -> tuple[tuple[str, str, str, str], ...]:
+def figure_lines(certificate: "VoteCertificate") -> tuple[tuple[str, str, str, str], ...]:
     """Return name, actual value, certified value and worst set of each figure."""
     actual, certified, sets = certificate.actual, certificate.certified, certificate.worst_sets
     attacks = len(certificate.attacks)

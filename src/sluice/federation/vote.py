@@ -27,7 +27,7 @@ from sluice.detector import (
     voted_detector,
 )
 from sluice.errors import RefusedError, SettingError
-from sluice.evaluation import Ballots, Certificate, Unlabelled, certify, covering_groups
+from sluice.evaluation import Ballots, Unlabelled, VoteCertificate, certify, covering_groups
 from sluice.telemetry import Label, Record, Windows
 
 __all__ = [
@@ -189,7 +189,7 @@ def certificate_of(
     *,
     malicious: int,
     unlabelled: Unlabelled = Unlabelled.EXCLUDE,
-) -> Certificate:
+) -> VoteCertificate:
     """Certify a detector on a labelled record against any `malicious` of its members."""
     return certify(ballots_of(detector, record, unlabelled=unlabelled), malicious=malicious)
 
