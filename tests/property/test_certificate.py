@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sluice.arrays import Bools
 from sluice.evaluation import (
     Ballots,
-    Certificate,
     Outcome,
+    VoteCertificate,
     alarm_events,
     attacks_found,
     batadal_score,
@@ -205,7 +205,7 @@ def test_always_never_and_random_votes_are_never_worse(seed: int, f: int) -> Non
 def test_more_malicious_members_are_never_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cast = ballots(rng.random((5, 60)) < 0.4, drawn(rng, 60), 3)
-    some: list[Certificate] = [certify(cast, malicious=f) for f in range(6)]
+    some: list[VoteCertificate] = [certify(cast, malicious=f) for f in range(6)]
     for fewer, more in pairwise(some):
         assert more.certified.recall <= fewer.certified.recall
         assert more.certified.time_in_alarm is not None

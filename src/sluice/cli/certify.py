@@ -24,7 +24,7 @@ from sluice.evaluation import Unlabelled
 
 if TYPE_CHECKING:
     from sluice.detector import Detector
-    from sluice.evaluation import Certificate
+    from sluice.evaluation import VoteCertificate
     from sluice.telemetry import Record
 
 __all__ = ["certificate_payload", "certify", "show_certificate"]
@@ -129,23 +129,35 @@ def certify(
 
 def _calibrated_on(clean: "Record", detector: "Detector", asked: float | None) -> "Detector":
     """Return the detector with thresholds from the clean record."""
-    from sluice.detector import RateThreshold, VotedModel, calibrated, recalibrated
+    from sluice.detector import (
+        RateThreshold,
+        VotedModel,
+        calibrated,
+        calibrated_with_rules,
+        recalibrated,
+    )
 
     if isinstance(detector.model, VotedModel):
         return recalibrated(detector, clean, time=datetime.now(UTC), false_alarms_per_week=asked)
     threshold = detector.threshold
     if asked is None and isinstance(threshold, RateThreshold):
         asked = threshold.false_alarms_per_week
-    return calibrated(
-        detector.model,
-        detector.framing,
-        detector.framing.windows(clean),
-        training=detector.training,
-        false_alarms_per_week=1.0 if asked is None else asked,
-    )
+    rate = 1.0 if asked is None else asked
+    model, framing, training = detector.model, detector.framing, detector.training
+    if detector.fusion is not None:
+        return calibrated_with_rules(
+            model,
+            framing,
+            clean,
+            physics=detector.fusion.physics,
+            training=training,
+            false_alarms_per_week=rate,
+        )
+    windows = framing.windows(clean)
+    return calibrated(model, framing, windows, training=training, false_alarms_per_week=rate)
 
 
-def certificate_payload(certificate: "Certificate") -> dict[str, object]:
+def certificate_payload(certificate: "VoteCertificate") -> dict[str, object]:
     """Return a certificate as `--json` prints it."""
     actual, certified = certificate.actual, certificate.certified
     return {
@@ -179,7 +191,7 @@ def certificate_payload(certificate: "Certificate") -> dict[str, object]:
     }
 
 
-def show_certificate(certificate: "Certificate", record: "Record") -> None:
+def show_certificate(certificate: "VoteCertificate", record: "Record") -> None:
     """Print a certificate as tables and sentences."""
     out.print(
         f"[bold]{certificate.needed} of {certificate.voters} votes[/bold] are an alarm; "
@@ -203,7 +215,7 @@ def show_certificate(certificate: "Certificate", record: "Record") -> None:
         out.print(f"\n{sentence}" if sentence is certificate.sentences[0] else sentence)
 
 
-def figure_lines(certificate: "Certificate") -> tuple[tuple[str, str, str, str], ...]:
+def figure_lines(certificate: "VoteCertificate") -> tuple[tuple[str, str, str, str], ...]:
     """Return name, actual value, certified value and worst set of each figure."""
     actual, certified, sets = certificate.actual, certificate.certified, certificate.worst_sets
     attacks = len(certificate.attacks)

@@ -34,6 +34,7 @@ from sluice.telemetry import Label, Record
 __all__ = ["score"]
 
 MOST_EVENTS = 10
+MOST_VOTES = 10
 SUFFIXES = (".csv", ".parquet")
 
 
@@ -111,9 +112,47 @@ def score(
                     result.scored, loaded, detector, html, self_contained=self_contained
                 )
     if json:
-        emit(_payload(result))
+        emit(_payload(result) | _votes(loaded, detector))
     else:
         _show(result)
+        _show_votes(loaded, detector)
+
+
+def _votes(record: Record, detector: Detector) -> dict[str, object]:
+    """Return who voted for each alarm; nothing for a detector that is no vote."""
+    from sluice.detector import VotedModel, voted_alarms
+
+    if not isinstance(detector.model, VotedModel):
+        return {}
+    return {
+        "votes": [
+            {
+                "start": str(alarm.start),
+                "end": str(alarm.end),
+                "tags": list(alarm.tags),
+                "voted": list(alarm.voted),
+                "dissented": list(alarm.dissented),
+            }
+            for alarm in voted_alarms(detector, record)
+        ]
+    }
+
+
+def _show_votes(record: Record, detector: Detector) -> None:
+    """Print which members voted for each alarm and which did not."""
+    from sluice.detector import VotedModel, voted_alarms
+
+    if not isinstance(detector.model, VotedModel):
+        return
+    listed = table("\nVotes", "from", "tags", "voted", "dissented")
+    for alarm in voted_alarms(detector, record)[:MOST_VOTES]:
+        listed.add_row(
+            _clock(alarm.start),
+            ", ".join(alarm.tags),
+            ", ".join(alarm.voted),
+            ", ".join(alarm.dissented) or "-",
+        )
+    out.print(listed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,9 +2,9 @@ from .ballots import Ballots, covering_groups
 from .batadal import BatadalScore, batadal_score, row_alarms
 from .certificate import (
     AttackCertificate,
-    Certificate,
     CertifiedFigures,
     MemberRisk,
+    VoteCertificate,
     certify,
 )
 from .etapr import EtaPR, etapr
@@ -31,7 +31,6 @@ __all__ = [
     "AttackOutcome",
     "Ballots",
     "BatadalScore",
-    "Certificate",
     "CertifiedFigures",
     "DetectionQuality",
     "DetectionReport",
@@ -48,6 +47,7 @@ __all__ = [
     "RemovalCase",
     "Unit",
     "Unlabelled",
+    "VoteCertificate",
     "alarm_events",
     "attacks_found",
     "average_precision",

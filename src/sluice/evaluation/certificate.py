@@ -17,7 +17,7 @@ from sluice.evaluation.events import MERGE_ROWS, per_week
 from sluice.evaluation.worst_case import Damage, MaliciousSets, Members, damage_of
 from sluice.telemetry import Label
 
-__all__ = ["AttackCertificate", "Certificate", "CertifiedFigures", "MemberRisk", "certify"]
+__all__ = ["AttackCertificate", "CertifiedFigures", "MemberRisk", "VoteCertificate", "certify"]
 
 ASSUMES_COUNT = (
     "It holds if no more than {who} are malicious. Count owners and integrators, not keys: members "
@@ -77,7 +77,7 @@ class WorstSets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
+class VoteCertificate:
     """Figures as votes stand, and the worst over all behaviours of any `malicious` members."""
 
     members: Members
@@ -129,7 +129,7 @@ class Certificate:
         return (*said, ASSUMES_COUNT.format(who=who), ASSUMES_RECORD, ASSUMES_CLEAN)
 
 
-def certify(ballots: Ballots, *, malicious: int, merge_rows: int = MERGE_ROWS) -> Certificate:
+def certify(ballots: Ballots, *, malicious: int, merge_rows: int = MERGE_ROWS) -> VoteCertificate:
     """Certify a vote on a labelled record against any `malicious` members.
 
     Raises if no window is labelled attack, or if there are too many sets to count one by one.
@@ -146,7 +146,7 @@ def certify(ballots: Ballots, *, malicious: int, merge_rows: int = MERGE_ROWS) -
     counted = _Counted(ballots, damage_of(ballots, sets, merge_rows=merge_rows))
     everyone = np.ones(len(sets.sets), dtype=np.bool_)
     corrupted = sets.corrupted.sum(axis=1)
-    return Certificate(
+    return VoteCertificate(
         members=ballots.members,
         voters=len(ballots.voters),
         needed=ballots.needed,

@@ -27,7 +27,7 @@ from sluice.detector import (
     voted_detector,
 )
 from sluice.errors import RefusedError, SettingError
-from sluice.evaluation import Ballots, Certificate, Unlabelled, certify, covering_groups
+from sluice.evaluation import Ballots, Unlabelled, VoteCertificate, certify, covering_groups
 from sluice.telemetry import Label, Record, Windows
 
 __all__ = [
@@ -170,7 +170,7 @@ def ballots_of(
     else:
         members, needed = tuple(sorted(detector.training.records)), 1
         voters = (frozenset(members),)
-        votes = detector.threshold.alarms(model.scores(windows))[np.newaxis]
+        votes = detector.score(record).alarms[np.newaxis]
     return Ballots(
         members=members,
         voters=voters,
@@ -189,7 +189,7 @@ def certificate_of(
     *,
     malicious: int,
     unlabelled: Unlabelled = Unlabelled.EXCLUDE,
-) -> Certificate:
+) -> VoteCertificate:
     """Certify a detector on a labelled record against any `malicious` of its members."""
     return certify(ballots_of(detector, record, unlabelled=unlabelled), malicious=malicious)
 

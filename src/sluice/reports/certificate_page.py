@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import plotly.graph_objects as go
 
-from sluice.evaluation import Ballots, Certificate
+from sluice.evaluation import Ballots, VoteCertificate
 from sluice.reports.drawings import Drawing, attack_times, stamps, thinned, time_axis
 from sluice.reports.page import (
     Bullets,
@@ -30,7 +30,7 @@ MOST_POINTS = 6_000
 
 
 def write_certificate_page(  # noqa: PLR0913 - a page shows all of these
-    certificate: Certificate,
+    certificate: VoteCertificate,
     ballots: Ballots,
     record: Record,
     path: Path,
@@ -64,7 +64,7 @@ def write_certificate_page(  # noqa: PLR0913 - a page shows all of these
     write_page(page, path, self_contained=self_contained)
 
 
-def certificate_sections(certificate: Certificate) -> tuple[PageSection, ...]:
+def certificate_sections(certificate: VoteCertificate) -> tuple[PageSection, ...]:
     """Return what a certificate says, its figures and its assumptions."""
     first, *others = certificate.sentences
     return (
@@ -80,7 +80,7 @@ def certificate_sections(certificate: Certificate) -> tuple[PageSection, ...]:
     )
 
 
-def _tiles(certificate: Certificate) -> tuple[Tile, ...]:
+def _tiles(certificate: VoteCertificate) -> tuple[Tile, ...]:
     actual, worst = certificate.actual, certificate.certified
     attacks = len(certificate.attacks)
     return (
@@ -116,7 +116,7 @@ def _tiles(certificate: Certificate) -> tuple[Tile, ...]:
     )
 
 
-def certificate_figures(certificate: Certificate) -> DataTable:
+def certificate_figures(certificate: VoteCertificate) -> DataTable:
     """Return the table of figures: as votes stand, certified, and the set that reaches it."""
     actual, worst, sets = certificate.actual, certificate.certified, certificate.worst_sets
     attacks = len(certificate.attacks)
@@ -166,7 +166,7 @@ def certificate_figures(certificate: Certificate) -> DataTable:
     )
 
 
-def _attacks(certificate: Certificate, record: Record) -> DataTable:
+def _attacks(certificate: VoteCertificate, record: Record) -> DataTable:
     rows = tuple(
         (
             _clock(record, attack.first_row),
@@ -187,7 +187,7 @@ def _attacks(certificate: Certificate, record: Record) -> DataTable:
     return DataTable(columns=columns, rows=rows, key="attacks")
 
 
-def _members(certificate: Certificate) -> tuple[PageSection, ...]:
+def _members(certificate: VoteCertificate) -> tuple[PageSection, ...]:
     if not certificate.by_member:
         return ()
     rows = tuple(
@@ -219,7 +219,7 @@ def _members(certificate: Certificate) -> tuple[PageSection, ...]:
     )
 
 
-def _drawn(ballots: Ballots, certificate: Certificate, record: Record) -> tuple[Part, ...]:
+def _drawn(ballots: Ballots, certificate: VoteCertificate, record: Record) -> tuple[Part, ...]:
     votes = ballots.votes.sum(axis=0).astype(np.float64)
     points = thinned(votes, MOST_POINTS)
     times = stamps(record.times[ballots.last_rows])

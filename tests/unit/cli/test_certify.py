@@ -184,6 +184,19 @@ def test_recalibration_shows_what_changes_and_can_be_undone(
     assert len(cast("list[str]", shown["calibrations"])) == 3
 
 
+def test_an_alarm_names_its_tags_and_who_voted(sluice: Run, folder: Path, tmp_path: Path) -> None:
+    scored = ("score", folder / "attacked.parquet", "--model", folder / "vote.safetensors")
+    seen = sluice(*scored, "--out", tmp_path / "scores.csv", "--json")
+    assert seen.code == 0, seen.err
+    votes = cast("list[dict[str, list[str]]]", seen.json["votes"])
+    assert votes
+    for vote in votes:
+        assert vote["tags"]
+        assert len(vote["voted"]) >= 3
+        assert sorted((*vote["voted"], *vote["dissented"])) == list("abcde")
+    assert "dissented" in sluice(*scored, "--out", tmp_path / "scores.csv").out
+
+
 def test_a_first_calibration_is_not_undone(sluice: Run, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "back.safetensors"
     seen = sluice("model", "restore", folder / "vote.safetensors", "--out", out)

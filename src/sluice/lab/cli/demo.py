@@ -19,7 +19,7 @@ from sluice.attestation.systems import circuit_for, find_system
 from sluice.cli import Json, Quiet, SelfContained, counted, emit, working, writes_folder
 from sluice.detector import Descent
 from sluice.errors import SettingError
-from sluice.evaluation import Certificate
+from sluice.evaluation import VoteCertificate
 from sluice.federation import Attestor, ProofGate, certificate_of
 from sluice.files import demand_room
 from sluice.invariants import Profile
@@ -154,7 +154,7 @@ def _run(size: Size, *, seed: int, quiet: bool) -> Story:
     )
 
 
-def _certificate(shared: Scenario) -> Certificate:
+def _certificate(shared: Scenario) -> VoteCertificate:
     """Let all ten plants vote, and count what any three of them can do at worst."""
     trial = Trial(contributions=Contributions(shared))
     (done,) = trial.run(trial.plan(MODES["clean"]), VOTE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sluice.admission import Verdict
 from sluice.cli import certificate_payload, out, table
-from sluice.evaluation import Certificate
+from sluice.evaluation import VoteCertificate
 from sluice.invariants import RuleSet, rule_in_words
 from sluice.lab.trials import MODES, CellResult, Scenario
 
@@ -35,7 +35,7 @@ class Story:
     rules: RuleSet
     attempts: tuple[Attempt, ...]
     modes: Mapping[str, CellResult]
-    certificate: Certificate  # of a vote of all plants
+    certificate: VoteCertificate  # of a vote of all plants
 
 
 def write_page(story: Story, report: Path, *, self_contained: bool = False) -> None:

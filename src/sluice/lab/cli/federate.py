@@ -36,7 +36,7 @@ from sluice.cli import (
 )
 from sluice.detector import Descent, DetectorKind, VotedModel, detector_names, save_detector
 from sluice.errors import SettingError
-from sluice.evaluation import Certificate, Unlabelled
+from sluice.evaluation import Unlabelled, VoteCertificate
 from sluice.federation import (
     VOTE_RULES,
     CheckpointFile,
@@ -312,7 +312,7 @@ def _claimed(folder: Path) -> Iterator[None]:
 
 def _certificate(
     finished: tuple[Federated, ...], shared: Scenario, unlabelled: Unlabelled
-) -> Certificate | None:
+) -> VoteCertificate | None:
     """Certify the detector; several detectors of plants that train alone have none together."""
     if len(finished) != 1:
         return None
@@ -325,7 +325,7 @@ def _certificate(
     return certificate_of(done.detector, shared.test, malicious=malicious, unlabelled=unlabelled)
 
 
-def _certified(certificate: Certificate | None) -> dict[str, object] | None:
+def _certified(certificate: VoteCertificate | None) -> dict[str, object] | None:
     return None if certificate is None else certificate_payload(certificate)
 
 
@@ -333,7 +333,7 @@ def _write(
     folder: Path,
     result: CellResult,
     finished: tuple[Federated, ...],
-    certificate: Certificate | None,
+    certificate: VoteCertificate | None,
 ) -> None:
     for at, done in enumerate(finished):
         name = "model" if len(finished) == 1 else f"model-{at}"

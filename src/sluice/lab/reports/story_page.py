@@ -5,7 +5,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from sluice.evaluation import Certificate
+from sluice.evaluation import VoteCertificate
 from sluice.lab.reports.tables import Column, ReportTable, as_part, without_empty_columns
 from sluice.reports import (
     Bullets,
@@ -86,7 +86,7 @@ class StoryPage:
     rules: tuple[str, ...]
     rounds: int
     seed: int
-    certificate: Certificate  # of a vote of all plants
+    certificate: VoteCertificate  # of a vote of all plants
 
 
 def write_story_page(story: StoryPage, path: Path, *, self_contained: bool = False) -> None:
@@ -177,7 +177,7 @@ def _sections(story: StoryPage) -> tuple[PageSection, ...]:
     )
 
 
-def _vote(certificate: Certificate) -> PageSection:
+def _vote(certificate: VoteCertificate) -> PageSection:
     """Return what a vote of all plants promises."""
     first, *others = certificate.sentences
     return PageSection(

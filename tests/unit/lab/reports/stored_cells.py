@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sluice.evaluation import Ballots, Certificate, certify
+from sluice.evaluation import Ballots, VoteCertificate, certify
 from sluice.lab.reports.tables import ReportTable, Value
 from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.reading import GridState, StoredCell
@@ -122,7 +122,7 @@ def _stored(
     )
 
 
-def a_certificate() -> Certificate:
+def a_certificate() -> VoteCertificate:
     """Return the certificate of three plants on a short record."""
     labels = np.zeros(40, np.int8)
     labels[10:20] = Label.ATTACK
