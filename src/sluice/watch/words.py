@@ -12,6 +12,7 @@ from sluice.invariants import (
     RuleSet,
     Spectrum,
     SwitchBand,
+    Term,
     Tie,
     Window,
     amount,
@@ -73,10 +74,10 @@ def _tie(tie: Tie, rule: Invariant, rules: RuleSet, record: Record, row: int) ->
     shown = float(record.column(tie.channel)[row])
     expected = shown - float(residuals(tie, record).values[row])
     others = _listed(tuple(term.channel for term in tie.terms))
+    predicted = f"{_predict(tie.terms)} {number(expected)} ± {amount(rule.tolerance, unit)}"
     return (
-        f"{tie.channel} shows {amount(shown, unit)}, but {others} predict {number(expected)} "
-        f"± {amount(rule.tolerance, unit)}: compare {tie.channel} with another instrument, and "
-        f"check what it is predicted from"
+        f"{tie.channel} shows {amount(shown, unit)}, but {others} {predicted}: compare "
+        f"{tie.channel} with another instrument, and check what it is predicted from"
     )
 
 
@@ -134,9 +135,9 @@ def _balance(  # noqa: PLR0913 - the numbers of one sentence
     if not (np.isfinite(step) and np.isfinite(residual)):
         return f"{balance.level} does not change over {over} as {flows} predict"
     return (
-        f"{balance.level} {_moved(step, unit)} in {over}, but {flows} predict that it "
-        f"{_moved(step - residual, unit)} (± {amount(rule.tolerance, unit)}): read the tank's "
-        f"level on site, and check whether the meters and pumps show what really runs"
+        f"{balance.level} {_moved(step, unit)} in {over}, but {flows} {_predict(balance.terms)} "
+        f"that it {_moved(step - residual, unit)} (± {amount(rule.tolerance, unit)}): read the "
+        f"tank's level on site, and check whether the meters and pumps show what really runs"
     )
 
 
@@ -164,6 +165,10 @@ def say_code(tag: str, code: float, legal: frozenset[int]) -> str:
     return (
         f"{tag} shows the code {code:g}; it has only {known}: check the controller that writes it"
     )
+
+
+def _predict(terms: tuple[Term, ...]) -> str:
+    return "predicts" if len(terms) == 1 else "predict"
 
 
 def _moved(step: float, unit: str) -> str:

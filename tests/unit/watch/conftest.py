@@ -36,6 +36,7 @@ class Ground:
 
     rules: RuleSet
     detector: Detector
+    fused: Detector  # rules and moments together
     later: Record
 
     @property
@@ -57,8 +58,10 @@ class Ground:
 def ground() -> Ground:
     plant = simulate("line", seed=0, days=12)
     fit, calibrate = plant.rows(0, 7_000), plant.rows(7_000, 14_000)
+    rules = mine(fit, calibrate)
     return Ground(
-        rules=mine(fit, calibrate),
+        rules=rules,
+        fused=train(plant.rows(0, 14_000), rules=rules, false_alarms_per_week=1.0),
         detector=train(plant.rows(0, 14_000), kind="subspace", false_alarms_per_week=1.0),
         later=plant.rows(14_000, 17_000),
     )

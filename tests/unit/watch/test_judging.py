@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 from sluice.errors import SettingError
 from sluice.invariants.encoding import encode
 from sluice.invariants.integers import evaluate
-from sluice.invariants.relations import Window
+from sluice.invariants.relations import (
+    Constant,
+    Invariant,
+    Relation,
+    Spectrum,
+    SwitchBand,
+    Term,
+    Tie,
+    Window,
+)
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.seeding import stream
+from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.record import Record
 from sluice.watch import subject_of
 from sluice.watch.rows import StreamRows
@@ -111,6 +123,75 @@ def test_scores_are_those_of_the_whole_record(ground: Ground) -> None:
     assert "times its limit" in worst.say()
     peak = float(scored.scores.max() / scored.threshold.score)
     assert worst.size == pytest.approx(peak, rel=1e-4)
+
+
+def test_a_detector_that_reads_rules_scores_a_stream_as_a_record(ground: Ground) -> None:
+    record = ground.attacked(stopped_pump)
+    scored = ground.fused.score(record)
+    expected = set(scored.times[scored.alarms].astype(np.int64).tolist())
+    assert expected
+    subject = subject_of(None, ground.fused)
+    assert subject.rules == ground.rules  # the model holds them
+    signals = signals_of(subject, rows_of(record, subject), [400, 999, 1_001, 1_002, 1_500, 2_222])
+    found = {signal.time for signal in signals if signal.cause.kind is CauseKind.DETECTOR}
+    assert found == expected
+
+
+LEVEL = Channel(name="L", role=Role.LEVEL, unit="m", span=Span(low=0.0, high=10.0))
+FLOW = Channel(name="F", role=Role.FLOW, unit="L/s", span=Span(low=0.0, high=10.0))
+PUMP = Channel(name="P", role=Role.ACTUATOR, codes=Codes(off=0, on=(1,)))
+SPECTRUM = Spectrum(
+    name="noise", channel="L", rows=8, offset=3, first_low=0.001, first_high=9.0,
+    second_low=0.001, second_high=9.0,
+)  # fmt: skip
+BAND = SwitchBand(
+    name="band", actuator="P", on=(1,), level="L", before=True, on_low=1.0, on_high=2.0,
+    off_low=6.0, off_high=8.0,
+)  # fmt: skip
+TIE = Tie(name="tie", channel="F", terms=(Term(channel="L", coefficient=0.5),), constant=1.0)
+
+
+@pytest.mark.parametrize(
+    ("relation", "words"),
+    [
+        (TIE, "F shows 9 L/s, but L predicts 3.5 ± 0.2 L/s"),
+        (Constant(name="still", channel="P", value=0.0), "in clean operation it always shows 0"),
+        (BAND, "m; it does so at 1 to 2 m: check the control's set points"),
+        (SPECTRUM, "the noise of L over 8 min is not that of clean operation"),
+    ],
+    ids=["tie", "constant", "switch band", "spectrum"],
+)
+@pytest.mark.parametrize("step", [1, 5, 200])
+def test_every_kind_of_rule_is_judged_as_in_a_batch(
+    relation: Relation, words: str, step: int
+) -> None:
+    rules = RuleSet(
+        plant="small",
+        profile=Profile.HARDENED,
+        stride_s=60.0,
+        channels=(LEVEL, FLOW, PUMP),
+        invariants=(Invariant(relation=relation, tolerance=0.2),),
+    )
+    rng = stream(0, "watch", "kinds")
+    level = 5.0 + rng.normal(0, 0.05, 120)
+    values = np.column_stack((level, 0.5 * level + 1.0, np.zeros(120)))
+    values[60:80] = (5.0, 9.0, 1.0)
+    record = Record(
+        name="small",
+        channels=rules.channels,
+        values=values,
+        times=np.datetime64("2024-01-01", "us") + np.arange(120) * np.timedelta64(60, "s"),
+        stride_s=60.0,
+        labels=np.zeros(120, np.int8),
+    )
+    subject = subject_of(rules, None)
+    (judged,) = evaluate(encode(rules), record)
+    expected = record.times[judged.violating].astype(np.int64).tolist()
+    assert expected
+    signals = signals_of(subject, rows_of(record, subject), list(range(step, 120, step)))
+    found = [s for s in signals if s.cause.kind is CauseKind.RULE and not s.holds]
+    assert [signal.time for signal in found] == expected
+    assert words in found[0].say()
 
 
 def test_rules_and_model_of_different_strides_are_refused(ground: Ground) -> None:
