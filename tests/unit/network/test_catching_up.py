@@ -106,3 +106,12 @@ def test_a_round_waits_for_its_plants_to_the_end_of_its_time(
     with pytest.raises(RefusedError, match="round 2 has 1 plants .* 0 of them online"):
         made._demand_members(2, ("north",))
     assert wire.looks == 2  # at the beginning, and again when the time was just up
+
+
+def test_a_plant_that_answers_every_question_alike_is_left_out_and_the_others_go_on(
+    consortium: Consortium, store: CoordinatorStore
+) -> None:
+    consortium.plants["north"] = Confused()
+    consortium.run(rounds=2)
+    assert consortium.site.ledger().rounds.members == ("south", "west")
+    assert absences(store)["north"] == 1
