@@ -155,9 +155,9 @@ Written by `python -m benchmarks drift`. A change begins in the middle of a clea
 loses a share of what its meters count, a flow meter reads too little, or a control has another
 set-point. Rules are mined from seed 0. *Named* counts records in which the change is called by its
 name, with the right channel; *other* counts records in which only something else is said. A meter
-that always reads the same cannot be distinguished from a leak. It counts as *other*, and the sentence about
-the leak mentions the meter. In the rows called *nothing*, nothing was changed: every sentence there
-is a false claim.
+that always reads the same cannot be distinguished from a leak. It counts as *other*, and the
+sentence about the leak mentions the meter. In the rows called *nothing*, nothing was changed: every
+sentence there is a false claim.
 """
 
 
