@@ -138,15 +138,15 @@ def counts(subject: Subject, seeds: range) -> dict[str, dict[str, int]]:
     clean = subject.record(0, days=subject.mined_days)
     half = len(clean) // 2
     rules = mine(clean.rows(0, half), clean.rows(half, len(clean)), profile=Profile.HARDENED)
-    told: dict[str, dict[str, int]] = {}
+    said: dict[str, dict[str, int]] = {}
     for seed in seeds:
         record = subject.record(seed, days=subject.days)
         for case in (*cases(rules, record), *moved_set_points(subject, seed)):
-            said = case.judged(causes(rules, case.record))
-            counted = told.setdefault(case.what, dict.fromkeys(("named", "other", "nothing"), 0))
-            counted[said] += 1
-        console.print(f"{subject.plant} seed {seed}: {told}")
-    return told
+            verdict = case.judged(causes(rules, case.record))
+            counted = said.setdefault(case.what, dict.fromkeys(("named", "other", "nothing"), 0))
+            counted[verdict] += 1
+        console.print(f"{subject.plant} seed {seed}: {said}")
+    return said
 
 
 HEAD = """# What is said about drift
@@ -155,9 +155,9 @@ Written by `python -m benchmarks drift`. A change begins in the middle of a clea
 loses a share of what its meters count, a flow meter reads too little, or a control has another
 set-point. Rules are mined from seed 0. *Named* counts records in which the change is called by its
 name, with the right channel; *other* counts records in which only something else is said. A meter
-that always reads the same cannot be told from a leak. It counts as *other*, and the sentence about
-the leak mentions the meter. In the rows called *nothing*, nothing was changed: every sentence there
-is a false claim.
+that always reads the same cannot be distinguished from a leak. It counts as *other*, and the
+sentence about the leak mentions the meter. In the rows called *nothing*, nothing was changed: every
+sentence there is a false claim.
 """
 
 
@@ -174,11 +174,11 @@ def main() -> None:
     parts += ["|---|---|---|---|---|---|---|"]
     for subject in SUBJECTS:
         some = seeds[: max(1, len(seeds) // 4)] if subject.plant == "treatment" else seeds
-        for what, told in counts(subject, some).items():
-            named = "" if what == "nothing" else told["named"]
+        for what, said in counts(subject, some).items():
+            named = "" if what == "nothing" else said["named"]
             parts.append(
-                f"| {subject.plant} | {subject.days:g} | {what} | {sum(told.values())} "
-                f"| {named} | {told['other']} | {told['nothing']} |"
+                f"| {subject.plant} | {subject.days:g} | {what} | {sum(said.values())} "
+                f"| {named} | {said['other']} | {said['nothing']} |"
             )
         with atomically(arguments.out) as draft:  # after every plant: a long run is not lost
             draft.write_text("\n".join(parts) + "\n", encoding="utf-8")

@@ -77,10 +77,10 @@ def lasting_shift(blocks: Blocks, sums: Floats, weights: Floats) -> Shift | None
     holds residual times explanation and `weights` the explanation's square. Blocks without weight
     say nothing.
     """
-    told = weights > 0
-    first = _most_explaining(np.where(told, sums, 0.0), np.where(told, weights, 0.0))
-    after, before = np.flatnonzero(told[first:]) + first, np.flatnonzero(told[:first])
-    if len(after) < max(FEWEST_AFTER, TOLD * (len(told) - first)):
+    known = weights > 0
+    first = _most_explaining(np.where(known, sums, 0.0), np.where(known, weights, 0.0))
+    after, before = np.flatnonzero(known[first:]) + first, np.flatnonzero(known[:first])
+    if len(after) < max(FEWEST_AFTER, TOLD * (len(known) - first)):
         return None
     shown = sums[after] / weights[after]
     size = float(sums[after].sum() / weights[after].sum())

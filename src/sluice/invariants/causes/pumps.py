@@ -41,8 +41,8 @@ def pumps(rules: RuleSet, record: Record, blocks: Blocks) -> Iterator[Delivered]
             on = steady & (states == state.code)
             away[on] = judged.values[on] / state.nominal
         shares = blocks.medians(away)
-        told = ~np.isnan(shares)
-        shift = lasting_shift(blocks, np.nan_to_num(shares), told.astype(np.float64))
+        known = ~np.isnan(shares)
+        shift = lasting_shift(blocks, np.nan_to_num(shares), known.astype(np.float64))
         if shift is None or abs(shift.size) < max(LEAST, rule.tolerance / relation.nominal / 2):
             continue
         yield Delivered(

@@ -84,8 +84,8 @@ def _decided(
 ) -> _Decided | None:
     """Return how closely a level decides the switches, and the change of its set-point, if any."""
     readings = record.column(level.name)
-    told = ~np.isnan(readings[rows - 1] + readings[rows])
-    rows = rows[told]
+    known = ~np.isnan(readings[rows - 1] + readings[rows])
+    rows = rows[known]
     if len(rows) < 2 * FEWEST:
         return None
     shown, split = _at_switches(readings, rows)
@@ -127,8 +127,8 @@ def _at_switches(readings: Floats, rows: Ints) -> tuple[Floats, int]:
 def _rises(readings: Floats, rows: Ints) -> bool:
     """Whether the level rises after these switches: then it switches near a lowest reading."""
     steps = readings[np.minimum(rows + 2, len(readings) - 1)] - readings[rows]
-    told = steps[~np.isnan(steps)]
-    return bool(len(told) and np.median(told) > 0)
+    known = steps[~np.isnan(steps)]
+    return bool(len(known) and np.median(known) > 0)
 
 
 def _extent(readings: Floats) -> float:

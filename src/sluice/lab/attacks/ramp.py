@@ -127,7 +127,8 @@ class Ramp:
             shown=drifting.record,
             trained=drifting.record,
             planted=planted,
-            exposure=self.exposure,
+            # Where most rows drift, too few windows are left to draw the others from.
+            exposure=self.exposure if planted.mean() <= self.exposure else None,
         )
 
 

@@ -65,7 +65,7 @@ def test_something_is_planted_and_exposed(
     poison = made(POISONS[name], shard, targets, rules)
     assert poison.planted.any()
     most_rows = poison.planted.mean() > 0.5
-    assert poison.exposure == (None if most_rows and name in TAMPERINGS else 0.5)
+    assert poison.exposure == (None if most_rows and name in {*TAMPERINGS, "ramp"} else 0.5)
     assert poison.trained.names == shard.names
     assert not np.array_equal(poison.trained.values[: len(shard)], shard.values)
 
