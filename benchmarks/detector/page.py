@@ -54,7 +54,10 @@ def write(path: Path, found: Mapping[Subject, Sequence[Measured | Failed]]) -> N
         measured = [line for line in lines if isinstance(line, Measured)]
         failed = [line for line in lines if isinstance(line, Failed)]
         says = subject.says[0].upper() + subject.says[1:]
-        sections.append(f"## {subject.name}\n\n{says}.\n")
+        cases = len({line.case for line in lines})
+        wanted = sum(1 for _ in subject.cases())
+        some = f" {cases} of {wanted} cases are measured." if cases < wanted else ""
+        sections.append(f"## {subject.name}\n\n{says}.{some}\n")
         sections.append(_table(measured))
         sections += [
             f"`{one.detector}` was not trained on {one.case}: {one.why}.\n" for one in failed

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sluice.arrays import Bools
@@ -38,7 +39,7 @@ class Subject:
 
     name: str
     says: str
-    cases: Callable[[], Iterator[Case]]
+    cases: Callable[[], Iterator[Callable[[], Case]]]
     kinds: tuple[str, ...] = (DEFAULT_KIND, "moments", "subspace")
 
 
@@ -46,69 +47,75 @@ def _data(*parts: str) -> Path:
     return Path(os.environ.get("SLUICE_DATA", "../shared/data")).joinpath(*parts)
 
 
-def _batadal() -> Iterator[Case]:
-    clean = read_record(_data("batadal", "dataset03.csv"))
+def _apart(name: str, clean: Record, attacked: Record) -> Case:
+    """Return a case whose held-out rows are the last quarter of its clean rows."""
     first = int(HELD_OUT * len(clean))
-    yield Case(
-        name="dataset03 to dataset04",
+    return Case(
+        name=name,
         clean=clean,
-        attacked=read_record(_data("batadal", "dataset04_full_labels.csv")),
+        attacked=attacked,
         held_out=clean.rows(first, len(clean)),
         trained_before=clean.rows(0, first),
     )
 
 
-def _wdt() -> Iterator[Case]:
-    clean = read_record(_data("wdt", "phy_norm.csv"))
-    first = int(HELD_OUT * len(clean))
-    yield Case(
-        name="phy_norm to phy_att_1",
-        clean=clean,
-        attacked=read_record(_data("wdt", "phy_att_1.csv")),
-        held_out=clean.rows(first, len(clean)),
-        trained_before=clean.rows(0, first),
+def _batadal() -> Case:
+    return _apart(
+        "dataset03 to dataset04",
+        read_record(_data("batadal", "dataset03.csv")),
+        read_record(_data("batadal", "dataset04_full_labels.csv")),
     )
 
 
-def _treatment() -> Iterator[Case]:
-    for seed in range(FIRST_SEED, FIRST_SEED + 4):
-        clean = simulate("treatment", seed=seed).without_first(START_UP_S).every(5)
-        attacked = simulate("treatment", seed=seed + 50, attacks=True).every(5)
-        other = simulate("treatment", seed=seed + 70).without_first(START_UP_S).every(5)
-        yield Case(
-            name=f"seed {seed} to {seed + 50}",
-            clean=clean,
-            attacked=attacked,
-            held_out=other,
-            trained_before=clean,
-            targets=choose_targets(attacked, rows=TARGET_ROWS, seed=seed).rows,
-        )
+def _wdt() -> Case:
+    return _apart(
+        "phy_norm to phy_att_1",
+        read_record(_data("wdt", "phy_norm.csv")),
+        read_record(_data("wdt", "phy_att_1.csv")),
+    )
 
 
-def _line() -> Iterator[Case]:
-    for seed in range(FIRST_SEED, FIRST_SEED + 5):
-        clean = simulate("line", seed=seed, days=30)
-        yield Case(
-            name=f"seed {seed} to {seed + 50}",
-            clean=clean,
-            attacked=simulate("line", seed=seed + 50, days=30, attacks=True),
-            held_out=simulate("line", seed=seed + 70, days=30),
-            trained_before=clean,
-        )
+def _treatment(seed: int) -> Case:
+    clean = simulate("treatment", seed=seed).without_first(START_UP_S).every(5)
+    attacked = simulate("treatment", seed=seed + 50, attacks=True).every(5)
+    other = simulate("treatment", seed=seed + 70).without_first(START_UP_S).every(5)
+    return Case(
+        name=f"seed {seed} to {seed + 50}",
+        clean=clean,
+        attacked=attacked,
+        held_out=other,
+        trained_before=clean,
+        targets=choose_targets(attacked, rows=TARGET_ROWS, seed=seed).rows,
+    )
 
 
-def _ky4() -> Iterator[Case]:
-    for seed in (FIRST_SEED,):
-        clean = simulate("network:ky4", seed=seed, days=120).without_first(NETWORK_START_UP_S)
-        attacked = simulate("network:ky4", seed=seed + 50, days=60, attacks=True)
-        first = int(HELD_OUT * len(clean))
-        yield Case(
-            name=f"seed {seed} to {seed + 50}",
-            clean=clean,
-            attacked=attacked.without_first(NETWORK_START_UP_S),
-            held_out=clean.rows(first, len(clean)),
-            trained_before=clean.rows(0, first),
-        )
+def _line(seed: int) -> Case:
+    clean = simulate("line", seed=seed, days=30)
+    return Case(
+        name=f"seed {seed} to {seed + 50}",
+        clean=clean,
+        attacked=simulate("line", seed=seed + 50, days=30, attacks=True),
+        held_out=simulate("line", seed=seed + 70, days=30),
+        trained_before=clean,
+    )
+
+
+def _ky4(seed: int) -> Case:
+    clean = simulate("network:ky4", seed=seed, days=120)
+    attacked = simulate("network:ky4", seed=seed + 50, days=60, attacks=True)
+    return _apart(
+        f"seed {seed} to {seed + 50}",
+        clean.without_first(NETWORK_START_UP_S),
+        attacked.without_first(NETWORK_START_UP_S),
+    )
+
+
+def _once(make: Callable[[], Case]) -> Callable[[], Iterator[Callable[[], Case]]]:
+    return lambda: iter((make,))
+
+
+def _seeds(make: Callable[[int], Case], count: int) -> Callable[[], Iterator[Callable[[], Case]]]:
+    return lambda: (partial(make, FIRST_SEED + at) for at in range(count))
 
 
 SUBJECTS = (
@@ -116,32 +123,32 @@ SUBJECTS = (
         name="batadal",
         says="trained on dataset03, scored on dataset04 with full labels; held out: the last "
         "quarter of dataset03, not trained on",
-        cases=_batadal,
+        cases=_once(_batadal),
         kinds=(DEFAULT_KIND, "moments", "subspace", "autoencoder"),
     ),
     Subject(
         name="treatment",
         says="simulated, a row every 5 s; trained on 5.5 clean days of one seed, scored on the "
         "attack week of another; held out: clean days of a third seed",
-        cases=_treatment,
+        cases=_seeds(_treatment, 4),
     ),
     Subject(
         name="line",
         says="simulated, a row every 60 s; 30 clean days, 30 days with attacks; held out: 30 "
         "other clean days",
-        cases=_line,
+        cases=_seeds(_line, 5),
     ),
     Subject(
         name="ky4",
         says="simulated EPANET network, hourly; 116 clean days, 56 days with attacks; held out: "
         "the last quarter of the clean days, not trained on",
-        cases=_ky4,
+        cases=_seeds(_ky4, 1),
     ),
     Subject(
         name="wdt",
         says="hardware-in-the-loop testbed, 1 Hz; trained on 57 clean minutes, which include the "
         "start-up; held out: the last quarter, not trained on",
-        cases=_wdt,
+        cases=_once(_wdt),
         kinds=(DEFAULT_KIND, "moments", "subspace", "autoencoder"),
     ),
 )

@@ -55,7 +55,18 @@ def test_python_blocks_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_only_pages_whose_python_blocks_are_run_have_some() -> None:
     with_python = [page.relative_to(ROOT) for page in PAGES if blocks(page, "python")]
-    assert list(map(str, with_python)) == ["README.md", "docs/tutorial/index.md"]
+    run = ["README.md", "docs/how-to/detect.md", "docs/tutorial/index.md"]
+    assert list(map(str, with_python)) == run
+
+
+def test_the_how_to_of_the_detector_names_what_is_behind_its_alarms(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for block in blocks(ROOT / "docs" / "how-to" / "detect.md", "python"):
+        exec(compile(block, "detect.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert 1 <= len(lines) <= 3
+    assert all(len(line.split()) >= 3 for line in lines)  # time, peak, at least one name
 
 
 def test_the_tutorial_refuses_the_third_plant(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sluice.arrays import Floats, Ints
 from sluice.detector.physics import Physics
-from sluice.detector.tails import Tail, fit_tail
+from sluice.detector.tails import ScoreTail, fit_tail
 from sluice.telemetry import Record
 
 __all__ = ["Fusion", "Surprises"]
@@ -37,8 +37,8 @@ class Fusion:
     """The rules beside a model, and the tails of both on clean rows."""
 
     physics: Physics
-    model_tail: Tail
-    rules_tail: Tail
+    model_tail: ScoreTail
+    rules_tail: ScoreTail
 
     @classmethod
     def fit(

@@ -15,7 +15,7 @@ from sluice.detector.fusion import Fusion
 from sluice.detector.model import DetectorKind, Model, Weights
 from sluice.detector.physics import Physics
 from sluice.detector.registry import SUMMED, detector_names
-from sluice.detector.tails import Tail
+from sluice.detector.tails import ScoreTail
 from sluice.detector.threshold import AlarmThreshold
 from sluice.detector.vote import VOTE, VotedModel
 from sluice.errors import InputError, ModelFileError
@@ -36,8 +36,8 @@ class FusionCard:
     """How a model is fused with the rules, which stand beside the card in the metadata."""
 
     rules: str  # their hash
-    model_tail: Tail
-    rules_tail: Tail
+    model_tail: ScoreTail
+    rules_tail: ScoreTail
 
     @classmethod
     def of(cls, fusion: Fusion) -> "FusionCard":

@@ -24,7 +24,7 @@ __all__ = [
     "MERGE_ROWS",
     "WEEK_S",
     "Pareto",
-    "Tail",
+    "ScoreTail",
     "alarm_events",
     "fit_pareto",
     "fit_tail",
@@ -89,7 +89,7 @@ def fit_pareto(excesses: Floats) -> Pareto:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
+class ScoreTail:
     """How rarely clean windows reach a score.
 
     Up to `level`, the shares are those of the clean windows. Above it, the peaks of clean events
@@ -131,7 +131,7 @@ class Tail:
         return surprise
 
 
-def fit_tail(scores: Floats, last_rows: Ints) -> Tail:
+def fit_tail(scores: Floats, last_rows: Ints) -> ScoreTail:
     """Fit the tail of clean scores; the Pareto part never ends at a largest score.
 
     A fitted end would call every score beyond it impossible, on the word of a few dozen peaks.
@@ -145,7 +145,7 @@ def fit_tail(scores: Floats, last_rows: Ints) -> Tail:
     shares = share ** np.linspace(0.0, 1.0, BODY_POINTS)
     points = np.quantile(scores, 1 - shares)
     points[-1] = level
-    return Tail(points=tuple(np.minimum(points, level).tolist()), share=share, pareto=pareto)
+    return ScoreTail(points=tuple(np.minimum(points, level).tolist()), share=share, pareto=pareto)
 
 
 def threshold_for(

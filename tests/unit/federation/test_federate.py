@@ -370,7 +370,7 @@ def test_a_recipe_from_sums_adds_the_summaries_of_its_windows() -> None:
         ),
         (
             replace(OPEN, detector="subspce"),
-            "unknown detector 'subspce'; known are autoencoder, subspace",
+            "unknown detector 'subspce'; known are autoencoder, subspace, moments",
         ),
         (
             replace(OPEN, detector="subspace", rule="krum"),
