@@ -29,7 +29,11 @@ class _Scale:
     difference: float  # squared, as a share of the two stretches' squared movement
 
 
-SCALES = (_Scale(rows=48, difference=1.5e-5), _Scale(rows=192, difference=4e-5))
+SCALES = (
+    _Scale(rows=48, difference=1e-5),
+    _Scale(rows=96, difference=2e-5),
+    _Scale(rows=192, difference=4e-5),
+)
 """Chosen on clean rows of the line plant and of BATADAL: shorter stretches of live tanks look alike
 more often, so they must agree more closely."""
 LOOK_BACK = 10_000

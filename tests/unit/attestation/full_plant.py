@@ -136,12 +136,12 @@ def own_limits(wiring: Wiring) -> Iterator[tuple[Relation, float]]:
     if wiring.tied:
         terms = (
             Term(channel="G", coefficient=-1.5),
-            Term(channel="S", coefficient=2.7, on=(2, 3)),
+            Term(channel="S", coefficient=1.9, on=(2, 3)),
         )
-        yield Tie(name="F by S", channel="F", terms=terms, constant=0.1), 1.9
+        yield Tie(name="F by S", channel="F", terms=terms, constant=1.45), 1.9
     if wiring.idle:
         yield Constant(name="R idle", channel="R", value=0.0), 0.5
-        yield Constant(name="G constant", channel="G", value=0.01), 0.04
+        yield Constant(name="G constant", channel="G", value=0.01), 0.08
     for at, before in enumerate(wiring.bands):
         actuator, on, level = (("S", (2, 3), "L"), ("P", (1,), "Q"))[at % 2]
         middle, half = {"L": (5.2, 0.1), "Q": (50.0, 1.0)}[level]
