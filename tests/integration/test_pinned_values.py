@@ -1,7 +1,8 @@
 """Hashes that proofs, logs and stored rules depend on: a change here breaks what users hold.
 
-The values of rules, sampled statements and the paper policy are those of release 0.1.0. A change
-of one needs a line under Results in CHANGELOG.md.
+The values of paper rules, sampled statements and the paper policy are those of release 0.1.0.
+Hardened rules, their circuits and the hardened policy changed when limits were set by
+cross-validation. A change of one needs a line under Results in CHANGELOG.md.
 """
 
 import hashlib
@@ -17,29 +18,29 @@ from sluice.lab.plants import simulate
 
 DAYS = {"line": 6.0, "treatment": 1.0}
 RULES = {
-    ("line", Profile.HARDENED): "bb4ae83a77be90d1da7ccd6b82d16a9dd3403470e712a8ff19aa2512513df99d",
+    ("line", Profile.HARDENED): "6b0b9305997d5366b8b5268c686dd7548925ce12f2e2fc63d96a4085b1cfa708",
     ("line", Profile.PAPER_WIDE): (
         "44d0ffc44bd52a1be949d8b793af9ba6572986eead8688b145cc659361cd9c6a"
     ),
     ("treatment", Profile.HARDENED): (
-        "d9dab14c80fb08dcd4a34a4d4272f74b49532b98841edbee474311bec31a281b"
+        "6a3928a40604cee42a494b4872b005855fc34458502de61377b6a136df5031dd"
     ),
     ("treatment", Profile.PAPER_WIDE): (
         "41dfe4429142ccf96be6c6381be461a04b0755055354af1cac26df137d418c7e"
     ),
 }
 CIRCUITS = {
-    ("line", 1_024): "35c0411cc6c024f01b27563130906a93a822b275baca09ca8de10d8a5060fe90",
-    ("line", 4_096): "9b52de796d5429e0a4b7318a0831b89b6002d971c863ebac277cdbaea1497c4b",
-    ("treatment", 8_192): "dc71887a7844eb83047dd7a6d0f167caa11dc15876f4cee24a0b8df1e6e3f054",
-    ("treatment", 16_384): "e7889c585fecb2a04c8b4f14eab119702be63bd96507e6a9b9e2eabf9f0d7afb",
+    ("line", 1_024): "17c6ff0a2cbf592c83385dcc7dd6892e2208aa13aceae2cb923f0ab3ee10d716",
+    ("line", 4_096): "1b066b43c7147a3c1a2c41275f11c572f0190ea88f5c2cc4af596d97d1af3769",
+    ("treatment", 8_192): "0d1829de900ef1ba44c00d91babdb81770a9a3f60358d4756e7d5f6f8e1efa9e",
+    ("treatment", 16_384): "4cb270971d290bd382a2377422125c48df214b5a9ad5b3bb10fa243d0ab9fe68",
 }
 SAMPLED = {
     "line": "e8a5c95b8a3f4c0b337667773e05de177d2097829d6a36e82903e1f4999019de",
     "treatment": "434daee73a0852e78f33773f836fd4ca76de19ac07b7c5f0a0bf32bc2bb251a7",
 }
 POLICIES = {
-    "hardened": "cdd256c4f311bc770939e0e27998746cf781605bbe582c6f89f23893670894d5",
+    "hardened": "3241aa0d3bcd1b70d19b6b7cafcde17012696b5397fa614bb15b8728affe0679",
     "paper": "486fa5d54a002259f66f1dc30a491509f431ab99f798b19b64bc228762221421",
 }
 
