@@ -3,7 +3,7 @@
 import json
 import time
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -205,7 +205,7 @@ def compare(kind: str, statement: bytes, claim: ReferenceClaim) -> Answer:
 
 def _core(statement: bytes, claim: ReferenceClaim) -> str:
     try:
-        _attest.FullCircuit(statement).verify(
+        _core_circuit(statement).verify(
             claim.budgets, claim.rows, claim.commitment, claim.context, claim.proof
         )
     except _attest.InvalidProofError as refused:
@@ -217,9 +217,19 @@ def _core(statement: bytes, claim: ReferenceClaim) -> str:
 
 def _reference(statement: bytes, claim: ReferenceClaim) -> str:
     try:
-        verify_claim(ReferenceCircuit(statement), claim)
+        verify_claim(_reference_circuit(statement), claim)
     except VerificationError as refused:
         return refused.step
     except SettingError:
         return "no circuit"
     return ACCEPTED
+
+
+@lru_cache(maxsize=16)
+def _core_circuit(statement: bytes) -> _attest.FullCircuit:
+    return _attest.FullCircuit(statement)
+
+
+@lru_cache(maxsize=16)
+def _reference_circuit(statement: bytes) -> ReferenceCircuit:
+    return ReferenceCircuit(statement)
