@@ -52,7 +52,8 @@ def _study(name: str, results: list[Result]) -> Iterator[str]:
         f"| ≤ {_over(promised, lambda r: r.figures.false_alarms_per_week, '.2f')} |"
     )
     for attack in dict.fromkeys(result.attack for result in votes):
-        yield _row(attack, [result for result in votes if result.attack == attack])
+        same = [result for result in votes if result.attack == attack]
+        yield _row(f"{attack} ({len(same)} seeds)", same)
     yield from _others(results)
 
 

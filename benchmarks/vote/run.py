@@ -30,6 +30,7 @@ from sluice.detector import (
     TrainingSummary,
     calibrated,
 )
+from sluice.errors import SettingError
 from sluice.evaluation import Ballots, CertifiedFigures, certify
 from sluice.federation import VoteSettings, ballots_of, hold_vote
 from sluice.files import atomically
@@ -118,8 +119,12 @@ def votes(one: Case, attacks: tuple[str, ...]) -> Iterator[Result]:
     for attack in attacks:
         begun = time.monotonic()
         sums = dict(honest)
-        for client in shared.malicious:
-            sums[client] = _sent(one, attack, client, honest, labelled)
+        try:
+            for client in shared.malicious:
+                sums[client] = _sent(one, attack, client, honest, labelled)
+        except SettingError as error:  # the attack makes no rows of this shard
+            console.print(f"{one.study.name} seed {shared.seed}: {attack}: {error}")
+            continue
         now = _ballots(_vote(one, sums), one)
         figures = certify(now[0], malicious=0).actual
         yield Result(
