@@ -21,12 +21,26 @@ windows of the hidden attacks that raise an alarm. All detectors ask for the sam
 alarms a week on clean rows of the receiver."""
 
 
-def page(results: Sequence[Result]) -> str:
-    """Return the page of stored results."""
-    parts = [HEAD]
+def page(results: Sequence[Result], *, plants: Sequence[str], attacks: Sequence[str]) -> str:
+    """Return the page of stored results, with a list of what has not been run."""
+    parts = [HEAD, *_missing(results, plants, attacks)]
     for study in dict.fromkeys(result.study for result in results):
         parts += _study(study, [result for result in results if result.study == study])
     return "\n".join(parts)
+
+
+def _missing(
+    results: Sequence[Result], plants: Sequence[str], attacks: Sequence[str]
+) -> Iterator[str]:
+    """Say which plants, attacks and rivals the results do not cover."""
+    ran = {result.study for result in results}
+    missing = [f"the plant {plant}" for plant in plants if plant not in ran]
+    tried = {result.attack for result in results}
+    missing += [f"the attack `{attack}`" for attack in attacks if attack not in tried]
+    if not any(result.detector == "autoencoder" for result in results):
+        missing.append("the autoencoder beside the vote")
+    if missing:
+        yield f"\n**Not run yet:** {', '.join(missing)}. `python -m benchmarks vote` runs them."
 
 
 def _study(name: str, results: list[Result]) -> Iterator[str]:

@@ -261,6 +261,10 @@ def _study(name: str) -> Study:
     return STUDIES[name]()
 
 
+def _page(store: Store, attacks: tuple[str, ...]) -> str:
+    return page(store.results, plants=tuple(STUDIES), attacks=attacks)
+
+
 def main() -> None:
     """Run the missing seeds, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -292,7 +296,7 @@ def main() -> None:
                 store.add(name, seed, detector, found)
                 console.print(f"{name} seed {seed}: {detector}, {len(found)} results")
     with atomically(arguments.out) as draft:
-        draft.write_text(page(store.results) + "\n", encoding="utf-8")
+        draft.write_text(_page(store, every) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
