@@ -48,10 +48,11 @@ def _study(name: str, results: list[Result]) -> Iterator[str]:
     if not votes:
         return
     seeds = sorted({result.seed for result in votes})
-    held = sum(bool(result.holds) for result in votes)
+    attacked = [result for result in votes if result.attack != "none"]
+    held = sum(bool(result.holds) for result in attacked)
     yield f"\n## {name}\n"
     yield (
-        f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}). **{held} of {len(votes)} attacked votes "
+        f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}). **{held} of {len(attacked)} attacked votes "
         "are at or above their certificate** in every figure: recall, attacks, precision, false "
         "alarms, time in alarm and BATADAL's score.\n"
     )
