@@ -53,8 +53,8 @@ def _study(name: str, results: list[Result]) -> Iterator[str]:
     yield f"\n## {name}\n"
     yield (
         f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}). **{held} of {len(attacked)} attacked "
-        "votes are at or above their certificate** in every figure: recall, attacks, precision, false "
-        "alarms, time in alarm and BATADAL's score.\n"
+        "votes are at or above their certificate** in every figure: recall, attacks, precision, "
+        "false alarms, time in alarm and BATADAL's score.\n"
     )
     yield "| vote of `moments` | targeted recall | recall | attacks | false alarms a week |"
     yield "|---|---|---|---|---|"
