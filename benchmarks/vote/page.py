@@ -21,12 +21,26 @@ windows of the hidden attacks that raise an alarm. All detectors ask for the sam
 alarms a week on clean rows of the receiver."""
 
 
-def page(results: Sequence[Result]) -> str:
-    """Return the page of stored results."""
-    parts = [HEAD]
+def page(results: Sequence[Result], *, plants: Sequence[str], attacks: Sequence[str]) -> str:
+    """Return the page of stored results, with a list of what has not been run."""
+    parts = [HEAD, *_missing(results, plants, attacks)]
     for study in dict.fromkeys(result.study for result in results):
         parts += _study(study, [result for result in results if result.study == study])
     return "\n".join(parts)
+
+
+def _missing(
+    results: Sequence[Result], plants: Sequence[str], attacks: Sequence[str]
+) -> Iterator[str]:
+    """Say which plants, attacks and rivals the results do not cover."""
+    ran = {result.study for result in results}
+    missing = [f"the plant {plant}" for plant in plants if plant not in ran]
+    tried = {result.attack for result in results}
+    missing += [f"the attack `{attack}`" for attack in attacks if attack not in tried]
+    if not any(result.detector == "autoencoder" for result in results):
+        missing.append("the autoencoder beside the vote")
+    if missing:
+        yield f"\n**Not run yet:** {', '.join(missing)}. `python -m benchmarks vote` runs them."
 
 
 def _study(name: str, results: list[Result]) -> Iterator[str]:
@@ -34,12 +48,13 @@ def _study(name: str, results: list[Result]) -> Iterator[str]:
     if not votes:
         return
     seeds = sorted({result.seed for result in votes})
-    held = sum(bool(result.holds) for result in votes)
+    attacked = [result for result in votes if result.attack != "none"]
+    held = sum(bool(result.holds) for result in attacked)
     yield f"\n## {name}\n"
     yield (
-        f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}). **{held} of {len(votes)} attacked votes "
-        "are at or above their certificate** in every figure: recall, attacks, precision, false "
-        "alarms, time in alarm and BATADAL's score.\n"
+        f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}). **{held} of {len(attacked)} attacked "
+        "votes are at or above their certificate** in every figure: recall, attacks, precision, "
+        "false alarms, time in alarm and BATADAL's score.\n"
     )
     yield "| vote of `moments` | targeted recall | recall | attacks | false alarms a week |"
     yield "|---|---|---|---|---|"
@@ -52,7 +67,8 @@ def _study(name: str, results: list[Result]) -> Iterator[str]:
         f"| ≤ {_over(promised, lambda r: r.figures.false_alarms_per_week, '.2f')} |"
     )
     for attack in dict.fromkeys(result.attack for result in votes):
-        yield _row(attack, [result for result in votes if result.attack == attack])
+        same = [result for result in votes if result.attack == attack]
+        yield _row(f"{attack} ({len(same)} seeds)", same)
     yield from _others(results)
 
 

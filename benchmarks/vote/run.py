@@ -30,6 +30,7 @@ from sluice.detector import (
     TrainingSummary,
     calibrated,
 )
+from sluice.errors import SettingError
 from sluice.evaluation import Ballots, CertifiedFigures, certify
 from sluice.federation import VoteSettings, ballots_of, hold_vote
 from sluice.files import atomically
@@ -118,8 +119,12 @@ def votes(one: Case, attacks: tuple[str, ...]) -> Iterator[Result]:
     for attack in attacks:
         begun = time.monotonic()
         sums = dict(honest)
-        for client in shared.malicious:
-            sums[client] = _sent(one, attack, client, honest, labelled)
+        try:
+            for client in shared.malicious:
+                sums[client] = _sent(one, attack, client, honest, labelled)
+        except SettingError as error:  # the attack makes no rows of this shard
+            console.print(f"{one.study.name} seed {shared.seed}: {attack}: {error}")
+            continue
         now = _ballots(_vote(one, sums), one)
         figures = certify(now[0], malicious=0).actual
         yield Result(
@@ -256,6 +261,10 @@ def _study(name: str) -> Study:
     return STUDIES[name]()
 
 
+def _page(store: Store, attacks: tuple[str, ...]) -> str:
+    return page(store.results, plants=tuple(STUDIES), attacks=attacks)
+
+
 def main() -> None:
     """Run the missing seeds, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -287,7 +296,7 @@ def main() -> None:
                 store.add(name, seed, detector, found)
                 console.print(f"{name} seed {seed}: {detector}, {len(found)} results")
     with atomically(arguments.out) as draft:
-        draft.write_text(page(store.results) + "\n", encoding="utf-8")
+        draft.write_text(_page(store, every) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -55,6 +55,8 @@ def test_results_are_stored_and_written(results: list[Result], tmp_path: Path) -
     assert again.results == results
     assert again.holds("line", 0, "moments")
     assert not again.holds("line", 1, "moments")
-    written = page(again.results)
-    assert f"**{len(ATTACKS)} of {len(ATTACKS)} attacked votes" in written
+    written = page(again.results, plants=("line", "other"), attacks=("replay", "feasible"))
+    assert "the plant other, the attack `feasible`, the autoencoder beside the vote" in written
+    attacked = len(ATTACKS) - 1
+    assert f"**{attacked} of {attacked} attacked votes" in written
     assert "moments, sum, statistic: wide (1 seeds)" in written
