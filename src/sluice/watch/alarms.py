@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sluice.watch.rows import clock
-from sluice.watch.signals import CauseKind
+from sluice.watch.signals import SymptomKind
 
 __all__ = ["Alarm", "AlarmEvidence", "Event", "EventKind", "Severity", "alarm_id"]
 
@@ -31,10 +31,10 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmEvidence:
-    """One cause in an alarm."""
+    """One symptom in an alarm."""
 
     key: str
-    kind: CauseKind
+    kind: SymptomKind
     name: str  # of the rule or of the tag; empty for the detector
     order: int  # among evidence of the same row, the most direct one first
     tags: tuple[str, ...]
@@ -79,18 +79,18 @@ class Alarm:
         if (
             any(each.severe for each in self.evidence)
             or {
-                CauseKind.RULE,
-                CauseKind.DETECTOR,
+                SymptomKind.RULE,
+                SymptomKind.DETECTOR,
             }
             <= kinds
         ):
             return Severity.HIGH
-        return Severity.LOW if kinds == {CauseKind.MISSING} else Severity.MEDIUM
+        return Severity.LOW if kinds == {SymptomKind.MISSING} else Severity.MEDIUM
 
     @property
     def rules(self) -> tuple[str, ...]:
         """The names of the rules to blame, worst first."""
-        return tuple(each.name for each in self.ranked if each.kind is CauseKind.RULE)
+        return tuple(each.name for each in self.ranked if each.kind is SymptomKind.RULE)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -101,13 +101,13 @@ class Alarm:
     def sentence(self) -> str:
         """The strongest evidence in words, and the names of the other."""
         worst, *others = self.ranked
-        rules = [each.name for each in others if each.kind is CauseKind.RULE]
+        rules = [each.name for each in others if each.kind is SymptomKind.RULE]
         parts = [worst.sentence]
         if rules:
             more = f" and {len(rules) - MOST_NAMED} more" if len(rules) > MOST_NAMED else ""
             parts.append(f"also broken: {', '.join(rules[:MOST_NAMED])}{more}")
-        if worst.kind is not CauseKind.DETECTOR and any(
-            each.kind is CauseKind.DETECTOR for each in others
+        if worst.kind is not SymptomKind.DETECTOR and any(
+            each.kind is SymptomKind.DETECTOR for each in others
         ):
             parts.append("the detector sees it too")
         return "; ".join(parts)
@@ -128,7 +128,7 @@ class Event:
 
 
 def alarm_id(identity: str, cause: str, start: int) -> str:
-    """Return an id that depends only on the rules and model, the first cause and its time."""
+    """Return an id that depends only on the rules and model, the first symptom and its time."""
     digest = hashlib.sha256(f"{identity}\x1f{cause}\x1f{start}".encode()).hexdigest()
     stamp = clock(start)[:19].replace("-", "").replace(":", "")
     return f"{stamp}-{digest[:8]}"

@@ -11,7 +11,7 @@ from sluice.detector import Detector, RateThreshold
 from sluice.invariants import RuleSet, Spectrum, Window
 from sluice.telemetry import Channel, Record, Role, Windows, windows
 from sluice.watch.settings import WatchSettings
-from sluice.watch.signals import CauseKind, Signal
+from sluice.watch.signals import Signal, SymptomKind
 from sluice.watch.trailing import RecentRows
 from sluice.watch.words import say_score
 
@@ -66,8 +66,8 @@ class ByDetector:
         # A quantile of single windows is exceeded often; a rate of events is what was asked for.
         usual = 1 if isinstance(detector.threshold, RateThreshold) else QUANTILE_WINDOWS
         needed = usual if settings.raise_windows is None else settings.raise_windows
-        self._cause = settings.cause(
-            CauseKind.DETECTOR, "", stride_s=detector.framing.stride_s, needed=needed
+        self._symptom = settings.symptom(
+            SymptomKind.DETECTOR, "", stride_s=detector.framing.stride_s, needed=needed
         )
 
     @property
@@ -97,7 +97,7 @@ class ByDetector:
             ratio = float(score / limit)
             yield Signal(
                 time=int(short.times[int(end)]),
-                cause=self._cause,
+                symptom=self._symptom,
                 tags=tags,
                 size=ratio,
                 severe=ratio > self._severe,

@@ -38,7 +38,7 @@ from sluice.telemetry import Record
 from sluice.watch.rows import microseconds
 from sluice.watch.screening import Screen
 from sluice.watch.settings import JITTER, WatchSettings
-from sluice.watch.signals import Cause, CauseKind, Signal
+from sluice.watch.signals import Signal, Symptom, SymptomKind
 from sluice.watch.trailing import RecentRows
 from sluice.watch.words import say_code, say_rule
 
@@ -120,13 +120,13 @@ class ByRules:
         self._channels = tuple(c for c in rules.channels if c.name in read)
         self._columns = [self._column[c.name] for c in self._channels]
         self._severe = {fact.rule: fact.share for fact in rules.clean.severe} if rules.clean else {}
-        self._causes = {r.name: self._cause(r, settings) for r in rules.invariants}
+        self._symptoms = {r.name: self._symptom(r, settings) for r in rules.invariants}
         self._actuator_at = [self._column[channel.name] for channel in encoding.actuators]
         self._legal = _padded(
             [channel.codes.legal for channel in encoding.actuators if channel.codes]
         )
         self._codes = {
-            channel.name: settings.cause(CauseKind.CODE, channel.name, stride_s=rules.stride_s)
+            channel.name: settings.symptom(SymptomKind.CODE, channel.name, stride_s=rules.stride_s)
             for channel in encoding.actuators
         }
 
@@ -135,7 +135,7 @@ class ByRules:
         """How many rows before a row its rules read."""
         return max(_context(rule) for rule in self.rules.invariants)
 
-    def _cause(self, rule: Invariant, settings: WatchSettings) -> Cause:
+    def _symptom(self, rule: Invariant, settings: WatchSettings) -> Symptom:
         order = DIRECT.index(rule.kind)
         within = 0.0
         match rule.relation:
@@ -148,15 +148,15 @@ class ByRules:
             case _:
                 pass
         if within:
-            return Cause(
-                kind=CauseKind.RULE,
+            return Symptom(
+                kind=SymptomKind.RULE,
                 name=rule.name,
                 needed=2,
                 within=microseconds(within * JITTER),
                 order=order,
             )
-        cause = settings.cause(CauseKind.RULE, rule.name, stride_s=self.rules.stride_s)
-        return replace(cause, order=order)
+        symptom = settings.symptom(SymptomKind.RULE, rule.name, stride_s=self.rules.stride_s)
+        return replace(symptom, order=order)
 
     def take(self, stretch: RecentRows) -> list[Signal]:
         """Return what the new rows of a stretch show."""
@@ -202,7 +202,7 @@ class ByRules:
             size = float(excess[row])
             yield Signal(
                 time=int(stretch.times[row]),
-                cause=self._causes[rule.name],
+                symptom=self._symptoms[rule.name],
                 tags=rule.relation.channels,
                 size=size,
                 severe=size > severe,
@@ -268,7 +268,7 @@ class ByRules:
             if broken is not None:
                 yield Signal(
                     time=int(stretch.times[row]),
-                    cause=self._causes[rule.name],
+                    symptom=self._symptoms[rule.name],
                     tags=rule.relation.channels,
                     size=broken.size,
                     severe=broken.size > SEVERE_FACTOR,
@@ -290,7 +290,7 @@ class ByRules:
                 said = partial(say_code, channel.name, readings[row, number], channel.codes.legal)
                 yield Signal(
                     time=int(stretch.times[stretch.fresh + row]),
-                    cause=self._codes[channel.name],
+                    symptom=self._codes[channel.name],
                     tags=(channel.name,),
                     size=1.0,
                     severe=False,

@@ -10,7 +10,7 @@ from sluice.watch.by_detector import ByDetector
 from sluice.watch.by_rules import BrokenWindow, ByRules
 from sluice.watch.rows import StreamRows
 from sluice.watch.settings import WatchSettings
-from sluice.watch.signals import CauseKind, Signal
+from sluice.watch.signals import Signal, SymptomKind
 from sluice.watch.subject import Subject
 from sluice.watch.trailing import RecentRows, Trailing
 from sluice.watch.words import say_missing
@@ -29,7 +29,7 @@ class Judge:
         self._rules = ByRules(subject.rules, names, settings) if subject.rules else None
         self._detector = ByDetector(subject.detector, names, settings) if subject.detector else None
         self._missing = tuple(
-            settings.cause(CauseKind.MISSING, name, stride_s=stride_s) for name in names
+            settings.symptom(SymptomKind.MISSING, name, stride_s=stride_s) for name in names
         )
         contexts = [each.context for each in (self._rules, self._detector) if each is not None]
         self.trailing = Trailing(depth=max(contexts), channels=len(names), stride_s=stride_s)
@@ -43,7 +43,7 @@ class Judge:
             if self._detector is not None:
                 signals += self._detector.take(stretch)
             signals += self._gone(stretch)
-        return sorted(signals, key=lambda signal: (signal.time, signal.cause.key))
+        return sorted(signals, key=lambda signal: (signal.time, signal.symptom.key))
 
     def _gone(self, stretch: RecentRows) -> Iterator[Signal]:
         missing = np.isnan(stretch.raw[stretch.fresh :])
@@ -51,7 +51,7 @@ class Judge:
             tag = self.subject.names[column]
             yield Signal(
                 time=int(stretch.times[stretch.fresh + row]),
-                cause=self._missing[column],
+                symptom=self._missing[column],
                 tags=(tag,),
                 size=1.0,
                 severe=False,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sluice.errors import SettingError
 from sluice.watch.rows import microseconds
-from sluice.watch.signals import Cause, CauseKind
+from sluice.watch.signals import Symptom, SymptomKind
 
 __all__ = ["JITTER", "WatchSettings"]
 
@@ -15,7 +15,7 @@ JITTER = 1.25  # clocks of plants are not exact; a step of more than 1.5 strides
 class WatchSettings:
     """The settings of hysteresis and rate limiting; rows are rows of the plant's stride."""
 
-    raise_rows: int = 3  # of 2 x n - 1 consecutive rows must show a cause
+    raise_rows: int = 3  # of 2 x n - 1 consecutive rows must show a symptom
     raise_windows: int | None = None  # the same for the detector; None: as its threshold needs
     clear_rows: int = 10  # rows without a signal end an alarm; alarms closer than this are one
     most_per_hour: int = 12  # alarms that are sent, in any hour of the plant's clock
@@ -28,10 +28,10 @@ class WatchSettings:
                 f"hour; got {self}"
             )
 
-    def cause(
-        self, kind: CauseKind, name: str, *, stride_s: float, needed: int | None = None
-    ) -> Cause:
-        """Return a cause that most of a few consecutive rows must show."""
+    def symptom(
+        self, kind: SymptomKind, name: str, *, stride_s: float, needed: int | None = None
+    ) -> Symptom:
+        """Return a symptom that most of a few consecutive rows must show."""
         needed = self.raise_rows if needed is None else needed
         within = microseconds((2 * needed - 2) * stride_s * JITTER)
-        return Cause(kind=kind, name=name, needed=needed, within=within)
+        return Symptom(kind=kind, name=name, needed=needed, within=within)

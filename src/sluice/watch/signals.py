@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Cause", "CauseKind", "Signal"]
+__all__ = ["Signal", "Symptom", "SymptomKind"]
 
 
-class CauseKind(StrEnum):
+class SymptomKind(StrEnum):
     """The kinds of evidence, the strongest first."""
 
     RULE = "rule"
@@ -18,33 +18,33 @@ class CauseKind(StrEnum):
     @property
     def rank(self) -> int:
         """Its place in the order of strength."""
-        return list(CauseKind).index(self)
+        return list(SymptomKind).index(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class Symptom:
     """One thing that can be wrong, and how often a row must show it to raise an alarm."""
 
-    kind: CauseKind
+    kind: SymptomKind
     name: str  # of the rule or of the tag; empty for the detector
     needed: int  # signals
     within: int  # microseconds between the first and the last of them
-    order: int = 0  # among causes of the same row, the most direct one first
+    order: int = 0  # among symptoms of the same row, the most direct one first
 
     @property
     def key(self) -> str:
-        """Its name among all causes."""
+        """Its name among all symptoms."""
         return f"{self.kind}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A cause that one row shows."""
+    """A symptom that one row shows."""
 
     time: int  # microseconds
-    cause: Cause
+    symptom: Symptom
     tags: tuple[str, ...]  # to blame, worst first
     size: float  # in multiples of what is allowed; 1 where it has no size
     severe: bool  # raises an alarm at once
     say: Callable[[], str]  # the sentence; only called where it is needed
-    holds: bool = False  # continues an alarm of its cause, but raises none
+    holds: bool = False  # continues an alarm of its symptom, but raises none

@@ -17,7 +17,7 @@ from sluice.watch.signals import Signal
 __all__ = ["Tracker"]
 
 HOUR = 3_600_000_000
-MOST_TAGS = 8  # of one cause
+MOST_TAGS = 8  # of one symptom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Tracker:
     # -- one signal ---------------------------------------------------------------------------
 
     def _signal(self, signal: Signal) -> Iterator[Event]:
-        key = signal.cause.key
+        key = signal.symptom.key
         for alarm in self.open.values():
             for at, evidence in enumerate(alarm.evidence):
                 if evidence.key == key:
@@ -69,19 +69,19 @@ class Tracker:
                     return
         if signal.holds:
             return
-        streak = (*self._streaks.get(key, ()), signal.time)[-signal.cause.needed :]
+        streak = (*self._streaks.get(key, ()), signal.time)[-signal.symptom.needed :]
         self._streaks[key] = streak
-        enough = len(streak) == signal.cause.needed
-        lasting = enough and streak[-1] - streak[0] <= signal.cause.within
+        enough = len(streak) == signal.symptom.needed
+        lasting = enough and streak[-1] - streak[0] <= signal.symptom.within
         if not (signal.severe or lasting):
             return
-        near = [t for t in streak if streak[-1] - t <= signal.cause.within] or [signal.time]
+        near = [t for t in streak if streak[-1] - t <= signal.symptom.within] or [signal.time]
         del self._streaks[key]
         evidence = AlarmEvidence(
             key=key,
-            kind=signal.cause.kind,
-            name=signal.cause.name,
-            order=signal.cause.order,
+            kind=signal.symptom.kind,
+            name=signal.symptom.name,
+            order=signal.symptom.order,
             tags=signal.tags,
             first=near[0],
             last=signal.time,

@@ -27,7 +27,7 @@ from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.record import Record
 from sluice.watch import subject_of
 from sluice.watch.rows import StreamRows
-from sluice.watch.signals import CauseKind
+from sluice.watch.signals import SymptomKind
 from sluice.watch.subject import columns_of
 
 from .conftest import Ground, rows_of, signals_of, stopped_pump
@@ -46,8 +46,8 @@ def broken_in_batch(ground: Ground, record: Record) -> dict[str, set[int]]:
 def broken_in_stream(ground: Ground, rows: StreamRows, cuts: list[int]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = defaultdict(set)
     for signal in signals_of(ground.by_rules, rows, cuts):
-        if signal.cause.kind is CauseKind.RULE and not signal.holds:
-            found[signal.cause.name].add(signal.time)
+        if signal.symptom.kind is SymptomKind.RULE and not signal.holds:
+            found[signal.symptom.name].add(signal.time)
     return dict(found)
 
 
@@ -95,7 +95,7 @@ def test_a_missing_reading_breaks_no_rule_but_is_signalled(ground: Ground) -> No
     column = ground.by_rules.names.index("L_T1")
     values[100:110, column] = np.nan
     signals = signals_of(ground.by_rules, StreamRows(times=rows.times, values=values), [103])
-    assert {signal.cause.key for signal in signals} == {"missing:L_T1"}
+    assert {signal.symptom.key for signal in signals} == {"missing:L_T1"}
     assert len(signals) == 10
     assert "L_T1 has no reading" in signals[0].say()
 
@@ -105,7 +105,7 @@ def test_an_unknown_code_is_signalled(ground: Ground) -> None:
     values = rows.values.copy()
     values[100, ground.by_rules.names.index("S_PU1")] = 7
     signals = signals_of(ground.by_rules, StreamRows(times=rows.times, values=values), [])
-    codes = [signal for signal in signals if signal.cause.kind is CauseKind.CODE]
+    codes = [signal for signal in signals if signal.symptom.kind is SymptomKind.CODE]
     assert [signal.tags for signal in codes] == [("S_PU1",)]
     assert "shows the code 7; it has only 0 and 1" in codes[0].say()
 
@@ -133,7 +133,7 @@ def test_a_detector_that_reads_rules_scores_a_stream_as_a_record(ground: Ground)
     subject = subject_of(None, ground.fused)
     assert subject.rules == ground.rules  # the model holds them
     signals = signals_of(subject, rows_of(record, subject), [400, 999, 1_001, 1_002, 1_500, 2_222])
-    found = {signal.time for signal in signals if signal.cause.kind is CauseKind.DETECTOR}
+    found = {signal.time for signal in signals if signal.symptom.kind is SymptomKind.DETECTOR}
     assert found == expected
 
 
@@ -189,7 +189,7 @@ def test_every_kind_of_rule_is_judged_as_in_a_batch(
     expected = record.times[judged.violating].astype(np.int64).tolist()
     assert expected
     signals = signals_of(subject, rows_of(record, subject), list(range(step, 120, step)))
-    found = [s for s in signals if s.cause.kind is CauseKind.RULE and not s.holds]
+    found = [s for s in signals if s.symptom.kind is SymptomKind.RULE and not s.holds]
     assert [signal.time for signal in found] == expected
     assert words in found[0].say()
 

@@ -7,7 +7,7 @@ import pytest
 
 from sluice.errors import SettingError
 from sluice.watch import Event, EventKind, Severity, Tracker, WatchSettings
-from sluice.watch.signals import Cause, CauseKind, Signal
+from sluice.watch.signals import Signal, Symptom, SymptomKind
 
 from .conftest import Ground, events_of, stopped_pump
 
@@ -26,12 +26,12 @@ def signal(
     tags: tuple[str, ...] = ("T1",),
     size: float = 1.5,
     severe: bool = False,
-    kind: CauseKind = CauseKind.RULE,
+    kind: SymptomKind = SymptomKind.RULE,
     holds: bool = False,
 ) -> Signal:
     return Signal(
         time=minute * MINUTE,
-        cause=SETTINGS.cause(kind, name, stride_s=60.0),
+        symptom=SETTINGS.symptom(kind, name, stride_s=60.0),
         tags=tags,
         size=size,
         severe=severe,
@@ -87,7 +87,7 @@ def test_signs_close_together_are_one_alarm_and_far_apart_two() -> None:
     assert far[0].alarm.id != far[1].alarm.id
 
 
-def test_causes_that_share_a_tag_are_one_alarm() -> None:
+def test_symptoms_that_share_a_tag_are_one_alarm() -> None:
     track = tracker()
     events = track.take(
         [
@@ -106,7 +106,7 @@ def test_causes_that_share_a_tag_are_one_alarm() -> None:
 def test_rules_and_detector_together_are_high() -> None:
     track = tracker()
     rule = [signal(minute, "a") for minute in (1, 2, 3)]
-    detector = [signal(minute, "", kind=CauseKind.DETECTOR) for minute in (4, 5, 6)]
+    detector = [signal(minute, "", kind=SymptomKind.DETECTOR) for minute in (4, 5, 6)]
     first, second = track.take(rule + detector, now=6 * MINUTE)
     assert (first.alarm.severity, second.alarm.severity) == (Severity.MEDIUM, Severity.HIGH)
     assert second.kind is EventKind.UPDATED
@@ -114,7 +114,7 @@ def test_rules_and_detector_together_are_high() -> None:
 
 
 def test_missing_readings_alone_are_low() -> None:
-    missing = [signal(minute, "T1", kind=CauseKind.MISSING) for minute in (1, 2, 3)]
+    missing = [signal(minute, "T1", kind=SymptomKind.MISSING) for minute in (1, 2, 3)]
     (event,) = tracker().take(missing, now=3 * MINUTE)
     assert event.alarm.severity is Severity.LOW
     assert event.alarm.rules == ()
@@ -202,6 +202,6 @@ def test_clean_rows_raise_few_alarms(ground: Ground) -> None:
     assert len(raised) <= 2
 
 
-def test_a_cause_needs_its_rows_within_a_limit() -> None:
-    cause = WatchSettings(raise_rows=1).cause(CauseKind.RULE, "a", stride_s=60.0)
-    assert cause == Cause(kind=CauseKind.RULE, name="a", needed=1, within=0)
+def test_a_symptom_needs_its_rows_within_a_limit() -> None:
+    cause = WatchSettings(raise_rows=1).symptom(SymptomKind.RULE, "a", stride_s=60.0)
+    assert cause == Symptom(kind=SymptomKind.RULE, name="a", needed=1, within=0)
