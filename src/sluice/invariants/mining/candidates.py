@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sluice.arrays import Floats
-from sluice.invariants.mining.folds import Fold
+from sluice.invariants.mining.folds import CleanFold
 from sluice.invariants.mining.refit import refitted
 from sluice.invariants.mining.tails import Tail, tail_of
 from sluice.invariants.mining.windows import sliding_residuals, window_of
@@ -21,7 +21,7 @@ from sluice.invariants.relations import (
 from sluice.invariants.residuals import residuals
 from sluice.telemetry import Record
 
-__all__ = ["Candidate", "Judged", "judged", "window_candidates"]
+__all__ = ["Candidate", "CrossJudged", "judged", "window_candidates"]
 
 UNKNOWN = Evidence()
 APART = 12  # rows between peaks that count as two
@@ -44,7 +44,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class CrossJudged:
     """A candidate, its numbers without each fold, and its residuals on that fold."""
 
     candidate: Candidate
@@ -54,8 +54,8 @@ class Judged:
 
     @classmethod
     def of(
-        cls, candidate: Candidate, relations: tuple[Relation, ...], folds: Sequence[Fold]
-    ) -> "Judged":
+        cls, candidate: Candidate, relations: tuple[Relation, ...], folds: Sequence[CleanFold]
+    ) -> "CrossJudged":
         """Judge each fold by the relation that was fitted without it."""
         found = tuple(
             _residuals(relation, fold.held_out)
@@ -100,19 +100,19 @@ class Judged:
         return [part for at, part in enumerate(self.residuals) if at != without]
 
 
-def judged(candidate: Candidate, folds: Sequence[Fold]) -> Judged:
+def judged(candidate: Candidate, folds: Sequence[CleanFold]) -> CrossJudged:
     """Judge each fold by the candidate fitted to the others."""
     relations = tuple(refitted(candidate.relation, fold.rest) for fold in folds)
-    return Judged.of(candidate, relations, folds)
+    return CrossJudged.of(candidate, relations, folds)
 
 
 def window_candidates(
-    by_row: Judged, folds: Sequence[Fold], shares: Sequence[float]
-) -> list[Judged]:
+    by_row: CrossJudged, folds: Sequence[CleanFold], shares: Sequence[float]
+) -> list[CrossJudged]:
     """Return windows of a balance at lengths that detect ever slower ramps."""
     balance = by_row.candidate.relation
     assert isinstance(balance, Balance)
-    chosen: list[Judged] = []
+    chosen: list[CrossJudged] = []
     ramp, rows = by_row.tail(None).level(shares[0]), SHORTEST
     shortest = min(len(fold.held_out) for fold in folds)
     longest = min(LONGEST, LONGEST_SHARE * sum(len(f.held_out) for f in folds), shortest / 3)
@@ -123,7 +123,7 @@ def window_candidates(
             if isinstance(relation, Balance)
         )
         candidate = replace(by_row.candidate, relation=window_of(balance, rows))
-        window = Judged.of(candidate, relations, folds)
+        window = CrossJudged.of(candidate, relations, folds)
         slower = window.tail(None).level(shares[1] * rows) / rows
         if slower * SHARPER <= ramp:
             chosen.append(window)

@@ -8,7 +8,7 @@ import numpy as np
 
 from sluice.telemetry import Record
 
-__all__ = ["Clean", "Fold", "clean_record"]
+__all__ = ["Clean", "CleanFold", "clean_record"]
 
 MOST_FOLDS = 6
 FEWEST_FOLDS = 2
@@ -17,7 +17,7 @@ APART = 1_000  # strides between records that do not follow each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
+class CleanFold:
     """A block of clean rows, and all other clean rows."""
 
     held_out: Record
@@ -42,13 +42,13 @@ class Clean:
         return float(np.fmin.reduce(readings)), float(np.fmax.reduce(readings))
 
     @cached_property
-    def folds(self) -> tuple[Fold, ...]:
+    def folds(self) -> tuple[CleanFold, ...]:
         """The record in blocks of equal length, each beside all the others."""
         rows = len(self.record)
         count = int(np.clip(rows // FOLD_ROWS, FEWEST_FOLDS, MOST_FOLDS))
         edges = np.linspace(0, rows, count + 1).astype(int)
         return tuple(
-            Fold(
+            CleanFold(
                 held_out=self.record.rows(int(start), int(stop)),
                 rest=_without(self.record, int(start), int(stop)),
             )

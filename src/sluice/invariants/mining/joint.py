@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from sluice.invariants.budgets import Margins
 from sluice.invariants.mining.bands import band_of
-from sluice.invariants.mining.candidates import Candidate, Judged, judged, window_candidates
+from sluice.invariants.mining.candidates import Candidate, CrossJudged, judged, window_candidates
 from sluice.invariants.mining.facts import clean_facts, liveness_of
-from sluice.invariants.mining.folds import Clean, Fold
+from sluice.invariants.mining.folds import Clean, CleanFold
 from sluice.invariants.mining.slack import Slack, slackened
 from sluice.invariants.mining.spans import operating_range, resolution
 from sluice.invariants.mining.spectra import spectrum_of
@@ -64,10 +64,10 @@ class Structure:
     """What the rules are about, before their limits are set."""
 
     rules: RuleSet  # channels, and the rules whose limits need no calibration
-    judged: tuple[Judged, ...]
+    judged: tuple[CrossJudged, ...]
     bands: tuple[SwitchBand, ...]
     spectra: tuple[Spectrum, ...]
-    folds: tuple[Fold, ...]
+    folds: tuple[CleanFold, ...]
     clean: Clean
 
     @property
@@ -108,7 +108,7 @@ def structure_of(
     spectra: tuple[Spectrum, ...] = (),
 ) -> Structure:
     """Judge the candidates out of fold, and add the windows of each balance."""
-    found: list[Judged] = []
+    found: list[CrossJudged] = []
     checks = 2 * len(candidates) + len(bands) + len(spectra) + len(rules.channels)
     shares = (VIOLATING / checks, TARGET / checks / REFERENCE_ROWS / 2)
     for candidate in candidates:
@@ -186,7 +186,7 @@ def _rules(structure: Structure, clean: Record, without: int | None) -> RuleSet:
     return replace(rules, clean=facts)
 
 
-def _invariant(each: Judged, structure: Structure, without: int | None) -> Invariant:
+def _invariant(each: CrossJudged, structure: Structure, without: int | None) -> Invariant:
     relation = each.candidate.relation
     if isinstance(relation, Window):
         share = structure.severe * relation.rows / 2
@@ -236,7 +236,7 @@ def _without_vacuous(structure: Structure) -> Structure:
     return replace(structure, judged=tuple(kept), rules=rules)
 
 
-def _vacuous(each: Judged, structure: Structure) -> str:
+def _vacuous(each: CrossJudged, structure: Structure) -> str:
     relation = each.candidate.relation
     if relation.kind not in (RelationKind.COUPLING, RelationKind.TIE):
         return ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluice.arrays import Floats
-from sluice.invariants.mining.folds import Fold
+from sluice.invariants.mining.folds import CleanFold
 from sluice.invariants.relations import Term, Tie
 from sluice.invariants.ruleset import Dropped
 from sluice.telemetry import Channel, Record, Role
@@ -39,7 +39,7 @@ class _Sums:
 
 
 def mine_ties(
-    record: Record, folds: Sequence[Fold], channels: Sequence[Channel]
+    record: Record, folds: Sequence[CleanFold], channels: Sequence[Channel]
 ) -> tuple[tuple[TieFind, ...], tuple[Dropped, ...]]:
     """Explain each of the channels by others, where held-out rows confirm it."""
     names, columns, centre, scale = _columns(record)

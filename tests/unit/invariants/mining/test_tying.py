@@ -120,7 +120,12 @@ def test_a_band_forbids_a_tank_that_falls_with_its_own_inflow() -> None:
 def test_idle_channels_stay_where_they_were() -> None:
     idle = Channel(name="F9", role=Role.FLOW, unit="m3/h")
     pump = Channel(name="P9", role=Role.ACTUATOR, codes=Codes(off=1, on=(2,)))
-    columns = {"P1": [0, 1, 0], "F1": [0, 300, 0], "P9": [1, 1, 1], "F9": [0.0, 0.0, 0.0]}
+    columns: dict[str, list[float]] = {
+        "P1": [0, 1, 0],
+        "F1": [0, 300, 0],
+        "P9": [1, 1, 1],
+        "F9": [0, 0, 0],
+    }
     record = record_of(columns, channels=(PUMP, METER, pump, idle))
     channels = with_constant_spans(record, with_spans(record))
     spans = {channel.name: channel.span for channel in channels}
