@@ -127,8 +127,8 @@ class Event:
         return f"{self.alarm.id}/{self.kind}/{self.at}"
 
 
-def alarm_id(identity: str, cause: str, start: int) -> str:
+def alarm_id(identity: str, symptom: str, start: int) -> str:
     """Return an id that depends only on the rules and model, the first symptom and its time."""
-    digest = hashlib.sha256(f"{identity}\x1f{cause}\x1f{start}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{identity}\x1f{symptom}\x1f{start}".encode()).hexdigest()
     stamp = clock(start)[:19].replace("-", "").replace(":", "")
     return f"{stamp}-{digest[:8]}"
