@@ -33,7 +33,7 @@ from sluice.attestation.systems.full.reference.encoding import (
 )
 from sluice.attestation.systems.full.reference.field import Ext
 from sluice.attestation.systems.full.reference.gadgets.channels import Channels
-from sluice.attestation.systems.full.reference.gadgets.counts import RowCounts
+from sluice.attestation.systems.full.reference.gadgets.counts import CountColumns
 from sluice.attestation.systems.full.reference.gadgets.couplings import Couplings
 from sluice.attestation.systems.full.reference.gadgets.digest import Digest
 from sluice.attestation.systems.full.reference.gadgets.liveness import Levels
@@ -66,8 +66,8 @@ CHECKS: list[tuple[type, str]] = [
     (Levels, "first"),
     (Levels, "following"),
     (Levels, "every"),
-    (RowCounts, "first"),
-    (RowCounts, "every"),
+    (CountColumns, "first"),
+    (CountColumns, "every"),
     (Digest, "every"),
     (Spectra, "first"),
     (Spectra, "following"),

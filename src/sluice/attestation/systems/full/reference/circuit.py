@@ -8,12 +8,12 @@ from sluice.attestation.systems.full.reference.field import DEGREE, Ext
 from sluice.attestation.systems.full.reference.gadgets import (
     CHAIN,
     Channels,
+    CountColumns,
     Counted,
     Couplings,
     Digest,
     Levels,
     Relations,
-    RowCounts,
     Spectra,
     SwitchBands,
     WindowChecks,
@@ -41,7 +41,7 @@ class ReferenceCircuit:
         self._switches = SwitchBands(self.statement, columns)
         self._spectra = Spectra(self.statement, columns)
         self._levels = Levels(self.statement, columns)
-        self.counts = RowCounts(self.statement, columns)
+        self.counts = CountColumns(self.statement, columns)
         self._digest = Digest(self.statement, columns)
 
     def state(self, frame: Frame, totals: Sequence[int], digest: Sequence[int]) -> None:

@@ -12,7 +12,7 @@ from sluice.attestation.systems.full.reference.field import (
     inverses,
     root_of_unity,
 )
-from sluice.attestation.systems.full.reference.gadgets import Anchor, Counted, Slack
+from sluice.attestation.systems.full.reference.gadgets import Anchor, Counted, SlackWeights
 from sluice.attestation.systems.full.reference.hashes import blake3
 from sluice.attestation.systems.full.reference.parameters import BASE, LEAST_HEIGHT, MOST_ROWS
 from sluice.attestation.systems.full.reference.statement import BudgetList
@@ -105,7 +105,7 @@ def columns_at(circuit: ReferenceCircuit, public: Public, point: Ext) -> list[Ex
     coordinates = list(zip(*(each.coordinates for each in basis), strict=True))
     found = []
     for schedule in circuit.columns.schedules:
-        if isinstance(schedule, Slack):
+        if isinstance(schedule, SlackWeights):
             weights = public.slack[schedule.count]
             values = [weights.get(row, 0) for row in range(public.height)]
             sums = [sum(map(mul, each, values)) for each in coordinates]

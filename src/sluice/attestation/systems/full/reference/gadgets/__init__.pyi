@@ -1,5 +1,5 @@
 from .channels import Channels
-from .counts import Counted, RowCounts, Slack
+from .counts import CountColumns, Counted, SlackWeights
 from .couplings import Couplings
 from .digest import CHAIN, Digest
 from .liveness import Levels
@@ -12,13 +12,13 @@ __all__ = [
     "CHAIN",
     "Anchor",
     "Channels",
+    "CountColumns",
     "Counted",
     "Couplings",
     "Digest",
     "Levels",
     "Relations",
-    "RowCounts",
-    "Slack",
+    "SlackWeights",
     "Spectra",
     "SwitchBands",
     "WindowChecks",

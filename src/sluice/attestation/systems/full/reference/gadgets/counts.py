@@ -15,7 +15,7 @@ from sluice.attestation.systems.full.reference.parameters import BASE
 from sluice.attestation.systems.full.reference.rows import RowPair
 from sluice.attestation.systems.full.reference.statement import StatementDocument
 
-__all__ = ["Count", "Counted", "RowCounts", "Slack"]
+__all__ = ["Count", "CountColumns", "Counted", "SlackWeights"]
 
 SHARING = 3
 
@@ -34,7 +34,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Slack:
+class SlackWeights:
     """The public column with the powers of two that fill the counts of one column."""
 
     count: int
@@ -53,7 +53,7 @@ class Count:
     slack: int | None
 
 
-class RowCounts:
+class CountColumns:
     """Every count."""
 
     def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
@@ -69,7 +69,7 @@ class RowCounts:
         for counted in (*_threes(claimed), *_threes(exact)):
             so_far = columns.cell()
             filled = counted[0].exact
-            slack = columns.schedule(Slack(len(self.shared))) if filled else None
+            slack = columns.schedule(SlackWeights(len(self.shared))) if filled else None
             self.shared.append(Count(counted=counted, so_far=so_far, slack=slack))
         self._last = columns.schedule(Last())
 
