@@ -1,7 +1,7 @@
 """Verify a proof of the `full` system, step by step.
 
-It is a second verifier, written from the specification in docs/reference/full-proof.md and not from
-the first one. It shares no code with the Rust core and is slow.
+It is a second verifier, with its specification in docs/reference/full-proof.md. It shares no code
+with the Rust core and is slow.
 """
 
 from dataclasses import dataclass, field
