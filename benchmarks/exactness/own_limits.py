@@ -65,7 +65,8 @@ def _tie(
     assert channel.span is not None
     others = [other for other in range(len(sketch.measured)) if other != at]
     chosen = [other for other in others if rng.random() < 0.5]
-    columns, terms = [np.ones(len(values))], []
+    columns: list[Floats] = [np.ones(len(values))]
+    terms: list[tuple[str, tuple[int, ...]]] = []
     for other in chosen:
         columns.append(values[:, other])
         terms.append((sketch.measured[other].name, ()))

@@ -58,7 +58,7 @@ def cases() -> Iterator[Case]:
     long = clean_batch(110, 7)
     # A pump that never ran and a meter that never moved, each alone on a row and both together.
     awake = with_cell(with_cell(long, 37, "R", 1.0), 50, "R", 1.0)
-    awake = with_cell(awake, 70, "G", 0.11)
+    awake = with_cell(with_cell(awake, 70, "G", 0.11), 72, "G", -0.1)
     pushed = float(clean.column("F")[60]) + 0.45  # beyond the tolerance, short of severe
     lying = with_cell(with_cell(clean, 60, "F", pushed), 50, "S", 0.0)
     spiked = with_cell(clean, 44, "L", 5.0)
