@@ -7,6 +7,7 @@ was decided: a limit that is twice as large refuses less, and no test with small
 import dataclasses
 import importlib
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -14,11 +15,13 @@ from tools.refusals import find
 
 ROOT = Path(__file__).parents[2]
 
+STATED = "attestation.systems.full.reference.statement"
+
 LIMITS: dict[str, object] = {
     "admission.acceptance.Acceptance.rules_min": 3,
     "admission.acceptance.Acceptance.coupling_tolerance_max": 0.5,
     "admission.acceptance.Acceptance.balance_tolerance_max": 0.25,
-    "admission.acceptance.Acceptance.refused_max": 0.05,
+    "admission.acceptance.Acceptance.refused_max": 0.005,
     "admission.acceptance.Acceptance.severe_max": 1.0,
     "admission.acceptance.Acceptance.envelope_max": 0.3,
     "admission.acceptance.Acceptance.anchors_max": 0.01,
@@ -27,6 +30,13 @@ LIMITS: dict[str, object] = {
     "admission.acceptance.Acceptance.liveness_min": 0.0002,
     "admission.acceptance.Acceptance.blocks_max": 1_024,
     "admission.acceptance.Acceptance.looser_than_last": 1.0,
+    "admission.acceptance.Acceptance.band_max": 0.5,
+    "admission.acceptance.Acceptance.idle_tolerance_max": 0.05,
+    "admission.acceptance.Acceptance.noise_max": 1e4,
+    "admission.acceptance.Acceptance.noisy_blocks_max": 0.05,
+    "admission.acceptance.Acceptance.switches_max": 0.01,
+    "admission.acceptance.Acceptance.tie_tolerance_max": 0.25,
+    "admission.acceptance.Acceptance.untied_max": 0.75,
     "admission.policy.LARGEST": 1 << 20,
     "admission.policy.PaperPolicy.alpha": 0.01,
     "aggregation.foolsgold.LEAST": 1e-06,
@@ -53,6 +63,32 @@ LIMITS: dict[str, object] = {
     "attestation.messages.tokens.TOKENS": 4_096,
     "attestation.protocol.key_folder.PINNED": 1 << 16,
     "attestation.protocol.plant._FORM": 1_024,
+    "attestation.systems.full.reference.field.ORDER": (1 << 64) - (1 << 32) + 1,
+    "attestation.systems.full.reference.parameters.CODEWORDS": 3,
+    "attestation.systems.full.reference.parameters.EXTENSION": 3,
+    "attestation.systems.full.reference.parameters.LEAST_HEIGHT": 256,
+    "attestation.systems.full.reference.parameters.LOG_ARITY": 3,
+    "attestation.systems.full.reference.parameters.LOG_BLOWUP": 3,
+    "attestation.systems.full.reference.parameters.LOG_FINAL": 3,
+    "attestation.systems.full.reference.parameters.MOST_ROWS": 1 << 17,
+    "attestation.systems.full.reference.parameters.QUERIES": 57,
+    "attestation.systems.full.reference.parameters.QUOTIENTS": 16,
+    "attestation.systems.full.reference.parameters.SALT": 2,
+    f"{STATED}.Index": "Ge(ge=0), Lt(lt=65536)",
+    f"{STATED}.Interval": "MinLen(min_length=2), MaxLen(max_length=2)",
+    f"{STATED}.LARGEST_RESIDUAL": 1 << 62,
+    f"{STATED}.Length": "Ge(ge=1), Le(le=65536)",
+    f"{STATED}.Number": "Ge(ge=0), Lt(lt=18446744073709551616)",
+    f"{STATED}.REGISTER_TOP": (1 << 16) - 1,
+    f"{STATED}.Sums": "MinLen(min_length=2), MaxLen(max_length=2)",
+    f"{STATED}.Tolerance": "Ge(ge=1), Le(le=4611686018427387904)",
+    f"{STATED}.Value": "Ge(ge=0), Le(le=65535)",
+    f"{STATED}.Weight": "Ge(ge=-9223372036854775808), Lt(lt=9223372036854775808)",
+    f"{STATED}.StatedActuator.codes": "Ge(ge=1), Le(le=64)",
+    f"{STATED}.StatedCoupling.settle": "Ge(ge=0), Le(le=65536)",
+    f"{STATED}.StatedCoupling.standby": "MinLen(min_length=2), MaxLen(max_length=2)",
+    f"{STATED}.StatedSpectrum.rows": "Ge(ge=3), Le(le=4096)",
+    f"{STATED}.StatedWindow.rows": "Ge(ge=2), Le(le=65536)",
     "attestation.systems.full.system.MOST_ROWS": 1 << 17,
     "attestation.systems.full.system.LEAST_ROWS": 2,
     "attestation.systems.full.system.Full.patience_s": 60.0,
@@ -70,7 +106,6 @@ LIMITS: dict[str, object] = {
     "invariants.budgets.Margins.alpha": 0.01,
     "invariants.budgets.Margins.severe_multiple": 1.0,
     "invariants.budgets.Margins.severe_factor": 1.5,
-    "invariants.budgets.Margins.severe_rows": 0,
     "invariants.budgets.Margins.envelope_factor": 1.25,
     "invariants.budgets.Margins.envelope_points": 0.01,
     "invariants.budgets.Margins.anchor_factor": 2.0,
@@ -78,9 +113,16 @@ LIMITS: dict[str, object] = {
     "invariants.budgets.Margins.liveness_share": 0.5,
     "invariants.budgets.Margins.repeat_factor": 2.0,
     "invariants.budgets.Margins.segment_factor": 2.0,
+    "invariants.budgets.Margins.block_factor": 2.0,
+    "invariants.budgets.Margins.block_points": 0.01,
+    "invariants.budgets.Margins.severe_share": 0.0005,
+    "invariants.budgets.Margins.switch_factor": 2.0,
+    "invariants.budgets.Margins.switch_points": 0.001,
     "invariants.encoding.TOLERANCE": 1 << 30,
     "invariants.encoding.LARGEST_RESIDUAL": 1 << 62,
     "invariants.encoding.LARGEST_SHOWN": 10**300,
+    "invariants.encoding.LEAST_BAND": 42,
+    "invariants.encoding.LEAST_SUMS": 112,
     "invariants.rulesfile.LARGEST_RULES": 1 << 22,
     "network.coordinator.filter_process.LONGEST_S": 120.0,
     "network.coordinator.founding.LONGEST_DEADLINE_S": 2_592_000.0,
@@ -107,6 +149,9 @@ LIMITS: dict[str, object] = {
     "network.wire.wire.LARGEST_ANSWER": 7 << 20,
     "reports.dashboard.federation_page.MOST_ROUNDS": 50,
     "reports.dashboard.snapshot.PIECE_BYTES": 1 << 22,
+    "telemetry.formats.ipal.LONGEST_LINE": 1 << 21,
+    "telemetry.formats.ipal.MOST_OPEN": 32,
+    "telemetry.formats.plain.MOST_LABELS": 1_000,
     "telemetry.limits.LARGEST_RECORD": 1 << 33,
     "telemetry.limits.FREE_CELLS": 1_000_000,
     "telemetry.limits.CELLS_PER_BYTE": 8,
@@ -137,9 +182,6 @@ LIMITS: dict[str, object] = {
     "telemetry.workbook.MOST_OTHER_TAGS": 500_000,
     "telemetry.workbook.FREE_CELLS": 500_000,
     "telemetry.workbook.CELLS_PER_BYTE": 1,
-    "telemetry.formats.ipal.LONGEST_LINE": 1 << 21,
-    "telemetry.formats.ipal.MOST_OPEN": 32,
-    "telemetry.formats.plain.MOST_LABELS": 1_000,
 }
 
 
@@ -148,13 +190,23 @@ def value(limit: str) -> object:
     module, _, name = limit.rpartition(".")
     if module.rpartition(".")[2][0].isupper():
         module, _, class_ = module.rpartition(".")
-        fields = dataclasses.fields(getattr(importlib.import_module(f"sluice.{module}"), class_))
-        return next(field.default for field in fields if field.name == name)
+        owner = getattr(importlib.import_module(f"sluice.{module}"), class_)
+        field = next(field for field in dataclasses.fields(owner) if field.name == name)
+        if field.default is dataclasses.MISSING:
+            return constraints(get_type_hints(owner, include_extras=True)[name])
+        return field.default
     found = getattr(importlib.import_module(f"sluice.{module}"), name)
     if hasattr(found, "__metadata__"):
-        constraints = found.__metadata__[0]
-        return ", ".join(map(repr, getattr(constraints, "metadata", constraints)))
+        return constraints(found)
     return getattr(found, "largest", found)
+
+
+def constraints(annotated: Any) -> str:
+    """Return what a type demands of its values."""
+    if not hasattr(annotated, "__metadata__"):
+        return ", ".join(constraints(inner) for inner in get_args(annotated))
+    demanded = annotated.__metadata__[0]
+    return ", ".join(map(repr, getattr(demanded, "metadata", demanded)))
 
 
 def test_the_table_names_every_limit_that_is_read_on_import() -> None:

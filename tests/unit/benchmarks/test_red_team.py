@@ -25,7 +25,9 @@ def record(values: list[list[float]]) -> Record:
 def test_a_change_counts_channels_and_its_size_in_standard_deviations() -> None:
     own = record([[0.0, 5.0, 1.0], [2.0, 5.0, 3.0]])  # deviations 1, 0 and 1
     poisoned = record([[0.0, 6.0, 1.0], [5.0, 5.0, 3.0]])
-    assert _change(own, poisoned) == (2, pytest.approx(3.0))
+    channels, size = _change(own, poisoned)
+    assert channels == 2
+    assert size == pytest.approx(3.0)
     assert _change(own, own) == (0, 0.0)
 
 
