@@ -71,8 +71,16 @@ rival: prerequisites tools ## stock circom and the paper's circuit, for bench at
 	mkdir -p build/rival
 	cp benchmarks/rival/paper.circom target/release/examples/benchmark_only_powers_of_tau build/rival/
 
+build/broker/.locked: requirements/broker.txt
+	$(PYTHON) -m venv build/broker
+	build/broker/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/broker.txt
+	@touch $@
+
+.PHONY: broker
+broker: prerequisites build/broker/.locked ## an MQTT broker for the tests of watch, in an environment of its own
+
 .PHONY: test
-test: setup lint tools ## everything that must hold: lint, types, imports, tests, Rust
+test: setup lint tools broker ## everything that must hold: lint, types, imports, tests, Rust
 	$(BIN)/python -m pytest
 	cargo test --locked --quiet
 
@@ -107,18 +115,28 @@ lint: setup ## formatting, lint, types, import contracts, clippy
 bench: setup ## speed as ratios, rival and ours side by side
 	$(BIN)/python -m benchmarks gate
 	$(BIN)/python -m benchmarks train
+	$(BIN)/python -m benchmarks moments
 	$(BIN)/python -m benchmarks attest-full
 	$(BIN)/python -m benchmarks attest-sampled
 	$(BIN)/python -m benchmarks reading
+	$(BIN)/python -m benchmarks watch
 	$(BIN)/python -m benchmarks startup
 
 .PHONY: evaluate
 evaluate: setup ## what the gate tells apart, measured anew into docs/results (several minutes)
 	$(BIN)/python -m benchmarks evaluation --out docs/results/gate.md
 
+.PHONY: detector
+detector: setup ## what the detectors find, measured anew into docs/results (15 minutes)
+	$(BIN)/python -m benchmarks detector --out docs/results/detector.md
+
 .PHONY: exactness
 exactness: setup ## whether gate and circuit ever disagree, measured anew into docs/results (an hour)
 	$(BIN)/python -m benchmarks exactness --out docs/results/exactness.md
+
+.PHONY: verifiers
+verifiers: setup ## whether the two verifiers of full proofs ever disagree, measured anew into docs/results (10 minutes)
+	$(BIN)/python -m benchmarks verifiers --seed $(SEED) --out docs/results/verifiers.md
 
 .PHONY: parameters
 parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (20 minutes)
@@ -147,6 +165,10 @@ kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, by
 red-team: setup ## every attacker at both gates, into docs/results (a quarter of an hour)
 	$(BIN)/python -m benchmarks red-team --out docs/results/red-team.md
 
+.PHONY: drift
+drift: setup ## which leaks, drifting meters and set-points are named, into docs/results (a few minutes)
+	$(BIN)/python -m benchmarks drift --out docs/results/drift.md
+
 .PHONY: sampling
 sampling: setup ## table 8: how often drawn rows let a batch pass, into docs/results (a few minutes)
 	$(BIN)/python -m benchmarks sampling --out docs/results/sampling.md
@@ -166,9 +188,11 @@ lock: ## resolve the locks again, all extras together
 	$(LOCK) --all-extras pyproject.toml requirements/engines.in -o requirements/all.txt
 	$(LOCK) -c requirements/all.txt pyproject.toml -o requirements/runtime.txt
 	$(LOCK) --extra network -c requirements/all.txt pyproject.toml -o requirements/network.txt
+	$(LOCK) --extra mqtt --extra opcua -c requirements/all.txt pyproject.toml -o requirements/watch.txt
 	$(LOCK) --extra lab --extra network --extra export -c requirements/all.txt pyproject.toml -o requirements/lab.txt
 	$(LOCK) --extra dev -c requirements/all.txt pyproject.toml -o requirements/dev.txt
 	$(LOCK) requirements/release.in -o requirements/release.txt
+	$(LOCK) requirements/broker.in -o requirements/broker.txt
 
 .PHONY: clean
 clean: ## remove what the targets above made

@@ -1,7 +1,8 @@
 """`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
-Speed beside a rival:   gate, train, attest-full, attest-sampled, reading, startup
-Pages of docs/results:  evaluation, exactness, evidence, red-team, sampling, parameters, many
+Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled, reading, startup
+Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
+                        sampling, parameters, many, verifiers
 Latency of a federation: round-latency
 Opening a long log:     log-open
 Crash test of the lab:  kills
@@ -18,18 +19,25 @@ from benchmarks.command import bench
 from sluice.cli import run_app
 
 MODULES = {
+    "drift": "benchmarks.drift",
+    "detector": "benchmarks.detector.run",
     "evaluation": "benchmarks.gate.evaluation",
     "evidence": "benchmarks.evidence.run",
     "exactness": "benchmarks.exactness.run",
+    "honest": "benchmarks.gate.honest",
     "kills": "benchmarks.lab_kills",
     "log-open": "benchmarks.log_open",
     "many": "benchmarks.network_many",
+    "moments": "benchmarks.speed.moments",
     "parameters": "benchmarks.attest.parameters",
     "reading": "benchmarks.speed.reading",
     "red-team": "benchmarks.red_team",
     "round-latency": "benchmarks.round_latency",
     "sampling": "benchmarks.sampling",
     "startup": "benchmarks.speed.startup",
+    "verifiers": "benchmarks.verifiers.run",
+    "vote": "benchmarks.vote.run",
+    "watch": "benchmarks.speed.watch",
 }
 
 

@@ -71,7 +71,7 @@ def bench(
     stock circom and snarkjs on the paper's circuit, if installed (make rival).
 
     Other benchmarks have their own options; see 'python -m benchmarks NAME --help': reading,
-    evaluation, exactness, evidence, red-team, sampling, parameters, many, kills.
+    evaluation, exactness, evidence, red-team, drift, sampling, parameters, many, kills.
 
     Example: [bold]python -m benchmarks gate[/bold]
     """

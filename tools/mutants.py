@@ -9,47 +9,38 @@ none takes a seeded sample of the lines that refuse.
 
 `tools.refusals` finds the mutants. The sample depends on the seed and on the mutants' own text, so
 a change elsewhere in the code leaves it as it is. A first run, without a mutant, must pass; it
-notes which test runs which statement. A mutant then meets the tests that run its statement, those
-that see the refusal first, and after them, if it is still alive, all tests of their folders, which
-share fixtures with them; a limit that is read on import meets all tests. Tests are the unit,
-contract and property tests except those of the lab.
+notes which test runs which statement and is kept in build/mutants (`tools.mapping`). A mutant then
+meets the tests that run its statement, those that see the refusal first, and after them, if it is
+still alive, all tests of their folders, which share fixtures with them; a limit that is read on
+import meets all tests. Tests are the unit, contract and property tests except those of the lab. At
+the end, the tests that killed a mutant must pass without one.
 """
 
 import argparse
 import hashlib
 import json
-import os
-import re
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from tools import probe
+from tools.mapping import Map, files_naming, guessed, map_tests
 from tools.refusals import Area, Mutant, find
+from tools.trees import BrokenTestsError, Tree
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path("tests/equivalent_mutants.txt")
-TESTS = ("tests/unit", "tests/contract", "tests/property")
-NOT_RUN = ("tests/unit/benchmarks", "tests/unit/lab", "tests/unit/tools")
-COPIED = ("src", "tests")
-PYTEST = ("-x", "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "mutants_probe")
-UNSET = ("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
 PATIENCE_S = 90.0
 PATIENCE_FACTOR = 6.0
-FAILED, SURVIVED = 1, (0, 4, 5)  # exit codes of pytest: all passed, unknown test, no test
-
-
-class BrokenTestsError(Exception):
-    """Tests fail without a mutant, or cannot be run."""
+GUESSED_S = 60.0
+"""Seconds of a test file of which no run is known."""
+SURVIVED = (0, 4, 5)  # exit codes of pytest: all passed, unknown test, no test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,52 +71,6 @@ class Outcome:
     verdict: str  # killed, survived, equivalent
     by: str  # the test that killed it, or why it is equivalent
     seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Map:
-    """What the run without mutants showed: who runs which statement, and how long each test takes.
-
-    A place is a file and a line. Lines are those of the unchanged files.
-    """
-
-    runs: Mapping[str, tuple[str, ...]]
-    seconds: Mapping[str, float]
-
-    def tests_of(
-        self, mutant: Mutant, others: Iterable[Mutant], naming: Collection[str] = ()
-    ) -> tuple[str, ...]:
-        """Return the tests that run a mutant, those that see it refuse first, file by file.
-
-        A limit is read on import. Its tests are those of the files that name it (`naming`), or
-        else those that run statements which name it.
-        """
-        if mutant.statement is not None:
-            refusing = set(self.runs.get(f"{mutant.path}:{mutant.branch}", ()))
-            running = set(self.runs.get(f"{mutant.path}:{mutant.statement}", ()))
-            return (*self._by_file(refusing), *self._by_file(running - refusing))
-        tests = {test for test in self.seconds if test.partition("::")[0] in naming}
-        if not tests and mutant.name:
-            word = re.compile(rf"\b{mutant.name}\b")
-            for each in others:
-                if word.search(each.before):
-                    tests.update(self.runs.get(f"{each.path}:{each.statement}", ()))
-        return tuple(self._by_file(tests))
-
-    def neighbours_of(self, mutant: Mutant, first: Iterable[str]) -> tuple[str, ...]:
-        """Return the files of all tests that a mutant can reach through a fixture or an import."""
-        files = sorted({test.partition("::")[0] for test in self.seconds})
-        if mutant.statement is None:
-            return tuple(files)
-        folders = {str(Path(test.partition("::")[0]).parent) for test in first}
-        return tuple(file for file in files if str(Path(file).parent) in folders)
-
-    def _by_file(self, tests: Iterable[str]) -> list[str]:
-        """Order by file, the quickest first, so that each file's fixtures are made once."""
-        total: dict[str, float] = defaultdict(float)
-        for test in tests:
-            total[test.partition("::")[0]] += self.seconds.get(test, 0.0)
-        return sorted(tests, key=lambda test: (total[test.partition("::")[0]], test))
 
 
 def read_equivalents(text: str) -> tuple[Equivalent, ...]:
@@ -179,255 +124,33 @@ def _rank(seed: int, *parts: str) -> str:
     return hashlib.sha256("\0".join([str(seed), *parts]).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
-    """A copy of the checkout in which one file at a time is changed."""
-
-    root: Path  # the checkout
-    place: Path
-    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @classmethod
-    def grow(cls, root: Path, place: Path) -> "Tree":
-        """Copy sources and tests; link to everything else, the compiled module among it."""
-        place.mkdir()
-        skipped = shutil.ignore_patterns("__pycache__", "*.so")
-        for entry in sorted(root.iterdir()):
-            if entry.name in COPIED:
-                shutil.copytree(entry, place / entry.name, ignore=skipped, symlinks=True)
-            elif entry.name == ".venv" or not entry.name.startswith("."):
-                (place / entry.name).symlink_to(entry.resolve())
-        for module in root.glob("src/**/*.so"):
-            (place / module.relative_to(root)).symlink_to(module.resolve())
-        (place / ".probe").mkdir()
-        shutil.copy(Path(probe.__file__), place / ".probe" / "mutants_probe.py")
-        tree = cls(root=root, place=place)
-        # Caches are checked by content: an edit may keep a file's size and second of change.
-        tree.python("-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "src")
-        shown = tree.python("-c", "import sluice; print(sluice.__file__)").strip()
-        if not Path(shown).is_relative_to(place):
-            raise BrokenTestsError(f"the copy imports {shown}; expected a file below {place}")
-        return tree
-
-    def python(self, *arguments: str) -> str:
-        """Run Python in the copy."""
-        done = subprocess.run(  # noqa: S603 - this interpreter
-            [sys.executable, *arguments],
-            cwd=self.place,
-            env=self.environment(),
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return done.stdout
-
-    def environment(self) -> dict[str, str]:
-        """Return an environment in which the copy is what is imported."""
-        settings = {key: value for key, value in os.environ.items() if key not in UNSET}
-        settings.setdefault("SLUICE_DATA", str(self.root.parent / "shared" / "data"))
-        paths = (self.place / "src", self.place, self.place / ".probe")
-        return settings | {
-            "PYTHONPATH": os.pathsep.join(map(str, paths)),
-            "PYTHONHASHSEED": "0",
-            probe.RECORD: str(self.record),
-        }
-
-    @property
-    def record(self) -> Path:
-        """The file in which the probe notes what it sees."""
-        return self.place / "record.tsv"
-
-    def test(self, tests: Sequence[str], *, seconds: float | None = None) -> int:
-        """Run tests up to the first that fails; return pytest's exit code, or 1 if time is up."""
-        self.record.unlink(missing_ok=True)
-        listed = self.place / "tests.txt"
-        listed.write_text("\n".join(tests) + "\n", encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", *PYTEST]
-        with (self.place / "output.txt").open("wb") as output:
-            process = subprocess.Popen(  # noqa: S603 - this interpreter
-                [*command, f"--basetemp={self.place / 'tmp'}", f"@{listed}"],
-                cwd=self.place,
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            self.running.append(process)
-            try:
-                return process.wait(timeout=seconds)
-            except subprocess.TimeoutExpired:
-                with self.record.open("a", encoding="utf-8") as record:
-                    record.write(f"failed\ttime is up after {seconds:.0f} s\t0\n")
-                return FAILED
-            finally:
-                self.stop()
-
-    def stop(self) -> None:
-        """End the tests that run, with the processes they started."""
-        while self.running:
-            process = self.running.pop()
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-    def notes(self) -> list[list[str]]:
-        """Return what the probe noted, as fields."""
-        if not self.record.exists():
-            return []
-        return [line.split("\t") for line in self.record.read_text("utf-8").splitlines()]
-
-    def failed(self) -> str:
-        """Return the first test that failed."""
-        return next((fields[1] for fields in self.notes() if fields[0] == "failed"), "a crash")
-
-
-def map_tests(trees: Sequence[Tree], mutants: Sequence[Mutant]) -> Map:
-    """Run all tests on files with probes, which are shared out among the trees."""
-    places = _places(mutants)
-    numbers = {place: number for number, place in enumerate(places)}
-    root = trees[0].root
-    for path in {path for path, _ in places}:
-        lines = {line: number for (where, line), number in numbers.items() if where == path}
-        probed = _probed((root / path).read_text(encoding="utf-8"), lines)
-        for tree in trees:
-            (tree.place / path).write_text(probed, encoding="utf-8")
-    files = test_files(root)
-    pool = ThreadPoolExecutor(len(trees))
-    try:
-        codes = [*pool.map(lambda at: trees[at].test(files[at :: len(trees)]), range(len(trees)))]
-    finally:
-        for tree in trees:
-            tree.stop()
-        pool.shutdown()
-    for tree, code in zip(trees, codes, strict=True):
-        if code != 0:
-            tail = (tree.place / "output.txt").read_text("utf-8", errors="replace")[-2_000:]
-            raise BrokenTestsError(
-                f"without a mutant, {tree.failed()} fails (exit {code}):\n{tail}"
-            )
-    for path in {path for path, _ in places}:
-        for tree in trees:
-            shutil.copyfile(root / path, tree.place / path)
-    return _map([note for tree in trees for note in tree.notes()], places)
-
-
-def _places(mutants: Iterable[Mutant]) -> list[tuple[str, int]]:
-    """Return the statements to watch: those that hold a mutant, and those that refuse."""
-    return sorted(
-        {
-            (each.path, line)
-            for each in mutants
-            for line in (each.statement, each.branch)
-            if line is not None
-        }
-    )
-
-
-def _probed(source: str, lines: Mapping[int, int]) -> str:
-    """Put a probe before each of these lines."""
-    out = []
-    for at, line in enumerate(source.splitlines(keepends=True), start=1):
-        if at in lines:
-            indent = line[: len(line) - len(line.lstrip())]
-            out.append(f'{indent}__import__("mutants_probe").hit({lines[at]})\n')
-        out.append(line)
-    return "".join(out)
-
-
-def _map(notes: Iterable[Sequence[str]], places: Sequence[tuple[str, int]]) -> Map:
-    seconds: dict[str, float] = defaultdict(float)
-    hits: dict[str, set[str]] = defaultdict(set)
-    for kind, *fields in notes:
-        if kind == "hit":
-            path, line = places[int(fields[0])]
-            hits[f"{path}:{line}"].add(fields[1])
-        else:
-            seconds[fields[0]] += float(fields[1])
-    by_file: dict[str, list[str]] = defaultdict(list)
-    for test in seconds:
-        by_file[test.partition("::")[0]].append(test)
-    runs = {}
-    for place, wheres in hits.items():
-        tests: set[str] = set()
-        for where in wheres:
-            test, _, phase = where.rpartition(" ")
-            if not where:  # a plugin or a conftest that is loaded before the tests
-                tests.update(seconds)
-            elif phase == "(call)":
-                tests.update({test} & seconds.keys())  # others ran in a pytest that a test started
-            else:  # what a fixture or an import made serves every test of its file
-                tests.update(by_file[(test or where).partition("::")[0]])
-        runs[place] = tuple(sorted(tests))
-    return Map(runs=runs, seconds=dict(seconds))
-
-
-def test_files(root: Path) -> tuple[str, ...]:
-    """Return the test files that may kill a mutant."""
-    files = (
-        path.relative_to(root).as_posix()
-        for part in TESTS
-        for path in (root / part).rglob("test_*.py")
-    )
-    return tuple(sorted(file for file in files if not file.startswith(NOT_RUN)))
-
-
-def _naming(root: Path, name: str) -> set[str]:
-    """Return the test files in which a name occurs."""
-    if not name:
-        return set()
-    word = re.compile(rf"\b{name}\b")
-    return {file for file in test_files(root) if word.search((root / file).read_text("utf-8"))}
-
-
-def cached_map(trees: Sequence[Tree], mutants: Sequence[Mutant], folder: Path) -> Map:
-    """Return the map of a checkout; make it only if sources or tests have changed since."""
-    root = trees[0].root
-    content = hashlib.sha256(repr(_places(mutants)).encode())
-    for path in sorted(
-        path
-        for part in (*COPIED, "pyproject.toml")
-        for path in [root / part, *(root / part).rglob("*")]
-        if path.is_file() and "__pycache__" not in path.parts
-    ):
-        name = path.relative_to(root).as_posix()
-        if name.startswith("tests/unit/tools/") or name == EQUIVALENT.as_posix():
-            continue
-        content.update(name.encode() + b"\0")
-        content.update(hashlib.sha256(path.read_bytes()).digest())
-    cache = folder / f"{content.hexdigest()[:32]}.json"
-    if cache.exists():
-        stored = json.loads(cache.read_text(encoding="utf-8"))
-        return Map(
-            runs={place: tuple(tests) for place, tests in stored["runs"].items()},
-            seconds=stored["seconds"],
-        )
-    made = map_tests(trees, mutants)
-    folder.mkdir(parents=True, exist_ok=True)
-    cache.write_text(json.dumps(asdict(made)), encoding="utf-8")
-    return made
-
-
-def kill(tree: Tree, mutant: Mutant, shown: Map, others: Sequence[Mutant]) -> Outcome:
-    """Run the tests that should notice a mutant, then all; put the file back."""
+def kill(
+    tree: Tree, mutant: Mutant, shown: Map, others: Sequence[Mutant], *, quick: bool = False
+) -> Outcome:
+    """Run the tests that should notice a mutant, then (unless quick) all; put the file back."""
     started = time.monotonic()
     target = tree.place / mutant.path
     original = (tree.root / mutant.path).read_bytes()
     target.write_bytes(mutant.apply(original))
     try:
-        first = shown.tests_of(mutant, others, _naming(tree.root, mutant.name))
-        for tests in (first, shown.neighbours_of(mutant, first)):
+        first = shown.tests_of(mutant, others, files_naming(tree.root, mutant.name))
+        first += guessed(tree.root, mutant, shown.unknown)
+        for tests in (first, () if quick else shown.neighbours_of(mutant, first)):
             if not tests:
                 continue
-            expected = sum(shown.seconds.get(test, 0.0) for test in first)
+            expected = sum(shown.seconds.get(test, GUESSED_S) for test in first)
             if tests is not first:
                 expected = sum(shown.seconds.values())
             code = tree.test(tests, seconds=PATIENCE_S + PATIENCE_FACTOR * expected)
             if code not in SURVIVED:
+                killer = tree.failed()
+                if not killer:  # a crash: it counts only if there is none without the mutant
+                    target.write_bytes(original)
+                    tree.demand_pass(tests)
                 return Outcome(
                     mutant=mutant,
                     verdict="killed",
-                    by=tree.failed(),
+                    by=killer or "a crash",
                     seconds=time.monotonic() - started,
                 )
         return Outcome(mutant=mutant, verdict="survived", by="", seconds=time.monotonic() - started)
@@ -442,6 +165,7 @@ def run(  # noqa: PLR0913 - one run
     *,
     jobs: int,
     equivalents: Sequence[Equivalent] = (),
+    quick: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Outcome, ...]:
     """Return what became of each mutant of a sample."""
@@ -455,8 +179,9 @@ def run(  # noqa: PLR0913 - one run
                 )
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = [Tree.grow(root, Path(folder).resolve() / str(job)) for job in range(jobs)]
-        shown = cached_map(trees, mutants, root / "build" / "mutants")
-        say(f"the tests pass without a mutant ({time.monotonic() - started:.0f} s)")
+        shown = map_tests(trees, mutants, drawn, root / "build" / "mutants", quick=quick)
+        if not quick:
+            say(f"the tests pass without a mutant ({time.monotonic() - started:.0f} s)")
         free: SimpleQueue[Tree] = SimpleQueue()
         for tree in trees:
             free.put(tree)
@@ -464,7 +189,7 @@ def run(  # noqa: PLR0913 - one run
         def one(mutant: Mutant) -> Outcome:
             tree = free.get()
             try:
-                outcome = kill(tree, mutant, shown, mutants)
+                outcome = kill(tree, mutant, shown, mutants, quick=quick)
             finally:
                 free.put(tree)
             outcomes[mutant] = outcome
@@ -482,6 +207,11 @@ def run(  # noqa: PLR0913 - one run
             for tree in trees:
                 tree.stop()
             pool.shutdown()
+        killers = {each.by for each in outcomes.values() if each.verdict == "killed"}
+        try:
+            trees[0].demand_pass(sorted(test for test in killers if "::" in test))
+        finally:
+            trees[0].stop()
     return tuple(outcomes[mutant] for mutant in drawn)
 
 
@@ -524,6 +254,12 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=48, help="mutants in the sample")
     parser.add_argument("--jobs", type=int, default=2, help="mutants tested at a time")
     parser.add_argument("--only", action="append", metavar="FILE", help="mutate these files alone")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="for work on tests: make no run without a mutant; run only tests that ran the mutant "
+        "in an earlier run, or name its function; a survivor may be false",
+    )
     parser.add_argument("--list", action="store_true", help="print the sample, run nothing")
     parser.add_argument("--json", action="store_true", help="print one object instead of a table")
     return parser.parse_args(arguments)
@@ -555,7 +291,15 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         return 0
     _say(f"{len(drawn)} of {len(within):,} mutants, seed {options.seed}")
     try:
-        outcomes = run(root, drawn, mutants, jobs=options.jobs, equivalents=equivalents, say=_say)
+        outcomes = run(
+            root,
+            drawn,
+            mutants,
+            jobs=options.jobs,
+            equivalents=equivalents,
+            quick=options.quick,
+            say=_say,
+        )
     except BrokenTestsError as error:
         _say(str(error))
         return 2

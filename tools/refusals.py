@@ -113,6 +113,8 @@ class Mutant:
     after: str
     statement: int | None  # the line of the statement that runs it; None: it runs on import
     branch: int | None = None  # the first line that runs only if it refuses
+    runs: str = ""  # names that statement by file, function and text; empty: it runs on import
+    refuses: str = ""  # names the branch likewise
     name: str = ""  # that its statement assigns, or of the argument that limits
 
     @property
@@ -547,6 +549,7 @@ class _Finder:
         line = self.source[first:last]
         edited = line[: start - first] + replacement.encode() + line[end - first :]
         function = self.functions.get(node)
+        runs_at = None if function is None else self._runs_at(statement)
         self.mutants[key] = Mutant(
             path=self.path,
             line=self.source.count(b"\n", 0, start) + 1,
@@ -558,8 +561,10 @@ class _Finder:
             replacement=replacement,
             before=_one_line(line),
             after=_one_line(edited),
-            statement=None if function is None else self._runs_at(statement),
+            statement=runs_at,
             branch=branch[0].lineno if branch else None,
+            runs=self._named(node, runs_at),
+            refuses=self._named(node, branch[0].lineno if branch else None),
             name=_target(statement) or name,
         )
 
@@ -592,6 +597,13 @@ class _Finder:
                 break
             statement, parent = parent, self.parents[parent]
         return statement.lineno
+
+    def _named(self, node: ast.AST, line: int | None) -> str:
+        """Name a statement so that the name outlives edits elsewhere in its file."""
+        if line is None:
+            return ""
+        text = _one_line(self.source[self.starts[line - 1] : self.starts[line]])
+        return f"{self.path} {self._qualified(node)}: {text}"
 
     def _qualified(self, node: ast.AST) -> str:
         names = []

@@ -92,10 +92,13 @@ def batadal() -> Study:
     )
 
 
-def treatment() -> Study:
-    """The simulated treatment plant, every 10 s: ten clients, three of them malicious."""
-    clean = simulate("treatment", seed=0).without_first(START_UP_S).every(EVERY)
-    test = simulate("treatment", seed=1, attacks=True).every(EVERY)
+def treatment(seed: int = 0) -> Study:
+    """The simulated treatment plant, every 10 s: ten clients, three of them malicious.
+
+    The labelled record is another run, with the next seed.
+    """
+    clean = simulate("treatment", seed=seed).without_first(START_UP_S).every(EVERY)
+    test = simulate("treatment", seed=seed + 1, attacks=True).every(EVERY)
     return Study(name="treatment", clean=clean, test=test, setup=Setup(descent=DESCENT), seeds=8)
 
 

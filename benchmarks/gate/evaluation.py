@@ -41,8 +41,8 @@ from sluice.telemetry import Record, Role
 SEED = 0  # of every random draw outside the plants
 FREEZE_ROWS = (24, 200)
 MULTIPLES = (0.5, 1.0, 2.0)
-FULL = Effort(seeds=tuple(range(1, 11)), batches=48, draws=120, line_days=60)
-QUICK = Effort(seeds=(1,), batches=4, draws=4, line_days=8)
+FULL = Effort(seeds=tuple(range(101, 111)), batches=48, draws=120, line_days=60)
+QUICK = Effort(seeds=(101,), batches=4, draws=4, line_days=8)
 
 
 def covered(gate: Gate, labelled: Record, clean: Record) -> Covered:

@@ -25,9 +25,9 @@ def page(outcomes: Sequence[Outcome], skipped: Sequence[str], *, quick: bool) ->
             "named here and frozen before any batch is judged. Intervals are Wilson's at 95 %."
         ),
         (
-            "The miner and its margins were developed on these plants and seeds (mostly 1 to 4), "
-            "on BATADAL's second half-year and on its labelled attacks. So this page is a blind "
-            "test of the mined rules, but not of the design."
+            "The miner and its margins were chosen on seeds below 100 of these plants, and on "
+            "BATADAL; the simulated plants on this page have seeds from 100 on. [Honest batches]"
+            "(honest.md) has more plants and more minings."
         ),
     ]
     if quick:

@@ -15,6 +15,7 @@ __all__ = ["NAMES", "Effort", "Season", "Subject", "absent", "subject"]
 
 START_UP_S = 6 * 3_600.0
 NETWORK_START_UP_S = 100 * 3_600.0
+MINED, OTHER = 100, 101  # smaller seeds were used to choose settings
 NAMES = ("treatment", "line", "network:ky4", "BATADAL")
 
 
@@ -95,23 +96,23 @@ def _treatment(effort: Effort) -> Subject:
         return run_period(seed=seed, period=ATTACKED).record.every(5)
 
     def slices() -> tuple[Record, Record]:
-        record = clean(0)
+        record = clean(MINED)
         return record.rows(0, 14_202), record.rows(14_202, 28_404)
 
     return Subject(
         name="treatment",
-        mined_on="seed 0, every 5 s after the 6 h start-up, rows 0:14202 and 14202:28404",
-        labelled_as="seed 0, attack period, every 5 s",
-        clean_as="seed 1",
-        fabricated_from="seed 1",
+        mined_on=f"seed {MINED}, every 5 s after the 6 h start-up, rows 0:14202 and 14202:28404",
+        labelled_as=f"seed {MINED}, attack period, every 5 s",
+        clean_as=f"seed {OTHER}",
+        fabricated_from=f"seed {OTHER}",
         slices=slices,
-        labelled=lambda: simulate("treatment", seed=0, attacks=True).every(5),
-        clean=lambda: clean(1),
+        labelled=lambda: simulate("treatment", seed=MINED, attacks=True).every(5),
+        clean=lambda: clean(OTHER),
         seasons=(
             _season("clean calendar", effort.seeds, 1_000, clean),
             _season("attack calendar without attacks", effort.seeds, 1_000, calendar),
         ),
-        pools=lambda: (_some(Pool.disjoint(clean(1), 1_000), effort.batches),),
+        pools=lambda: (_some(Pool.disjoint(clean(OTHER), 1_000), effort.batches),),
     )
 
 
@@ -120,20 +121,20 @@ def _line(effort: Effort) -> Subject:
         return simulate("line", seed=seed, days=effort.line_days)
 
     def slices() -> tuple[Record, Record]:
-        record = simulate("line", seed=0, days=30)
+        record = simulate("line", seed=MINED, days=30)
         return record.rows(0, 15_000), record.rows(15_000, 30_000)
 
     return Subject(
         name="line",
-        mined_on="seed 0, every 60 s, rows 0:15000 and 15000:30000 of 30 days",
-        labelled_as="seed 1, 30 days",
-        clean_as="seed 1",
-        fabricated_from="seed 1",
+        mined_on=f"seed {MINED}, every 60 s, rows 0:15000 and 15000:30000 of 30 days",
+        labelled_as=f"seed {OTHER}, 30 days",
+        clean_as=f"seed {OTHER}",
+        fabricated_from=f"seed {OTHER}",
         slices=slices,
-        labelled=lambda: simulate("line", seed=1, days=30, attacks=True),
-        clean=lambda: simulate("line", seed=1, days=30),
+        labelled=lambda: simulate("line", seed=OTHER, days=30, attacks=True),
+        clean=lambda: simulate("line", seed=OTHER, days=30),
         seasons=(_season(f"{effort.line_days:g} days each", effort.seeds, 1_000, long),),
-        pools=lambda: (_some(Pool.disjoint(long(1), 1_000), effort.batches),),
+        pools=lambda: (_some(Pool.disjoint(long(OTHER), 1_000), effort.batches),),
     )
 
 
@@ -144,18 +145,18 @@ def _ky4(seed: int) -> Record:
 
 def _network(effort: Effort) -> Subject:
     def slices() -> tuple[Record, Record]:
-        record = simulate("network:ky4", seed=0, days=90)
+        record = simulate("network:ky4", seed=MINED, days=90)
         return record.rows(0, 1_000), record.rows(1_000, 2_000)
 
     return Subject(
         name="network:ky4",
-        mined_on="seed 0, hourly, rows 0:1000 and 1000:2000 of 90 days",
-        labelled_as="seed 1, 60 days",
-        clean_as="seed 1",
+        mined_on=f"seed {MINED}, hourly, rows 0:1000 and 1000:2000 of 90 days",
+        labelled_as=f"seed {OTHER}, 60 days",
+        clean_as=f"seed {OTHER}",
         fabricated_from=_span(effort.seeds),
         slices=slices,
-        labelled=lambda: simulate("network:ky4", seed=1, days=60, attacks=True),
-        clean=lambda: _ky4(1),
+        labelled=lambda: simulate("network:ky4", seed=OTHER, days=60, attacks=True),
+        clean=lambda: _ky4(OTHER),
         seasons=(_season("60 days each, first 100 h left out", effort.seeds, 300, _ky4),),
         pools=lambda: tuple(Pool.disjoint(_ky4(seed), 300) for seed in effort.seeds),
     )

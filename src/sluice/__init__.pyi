@@ -52,7 +52,13 @@ from .errors import (
     SluiceError,
     VerificationError,
 )
-from .evaluation import DetectionQuality, Outcome, evaluate
+from .evaluation import (
+    DetectionQuality,
+    DetectionReport,
+    Outcome,
+    detection_report,
+    evaluate,
+)
 from .federation import Decision, Federated, FederationSettings, federate
 from .invariants import (
     Invariant,
@@ -95,6 +101,7 @@ __all__ = [
     "Decision",
     "Descent",
     "DetectionQuality",
+    "DetectionReport",
     "Detector",
     "DetectorKind",
     "Federated",
@@ -137,6 +144,7 @@ __all__ = [
     "VerificationError",
     "accept",
     "commit",
+    "detection_report",
     "evaluate",
     "federate",
     "find_system",

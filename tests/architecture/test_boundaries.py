@@ -38,6 +38,25 @@ def test_only_attestation_reaches_the_rust_core(path: Path) -> None:
     assert not reaches or name_of(path).startswith("sluice.attestation")
 
 
+def test_the_second_verifier_never_reaches_the_rust_core() -> None:
+    """Nor the modules that do: what it shares with the first one is listed here."""
+    package = "sluice.attestation.systems.full.reference"
+    shared = (
+        "sluice.admission.",
+        "sluice.attestation.packing.",
+        "sluice.attestation.systems.full.statement.derive",
+        "sluice.attestation.systems.system.",
+        "sluice.errors.",
+        "sluice.invariants.",
+        package,
+    )
+    paths = [path for path in modules() if name_of(path).startswith(package)]
+    assert len(paths) > 15
+    for path in paths:
+        ours = {name for name in imported(path) if name.startswith("sluice")}
+        assert all(name.startswith(shared) for name in ours), (path, ours)
+
+
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_only_training_and_attacks_on_it_import_jax(path: Path) -> None:
     uses = any(name.split(".")[0] == "jax" for name in imported(path))

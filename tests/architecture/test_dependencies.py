@@ -11,7 +11,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "sluice"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-IMPORTED_AS = {"scikit-learn": "sklearn", "lazy-loader": "lazy_loader", "tomli-w": "tomli_w"}
+IMPORTED_AS = {
+    "scikit-learn": "sklearn",
+    "lazy-loader": "lazy_loader",
+    "tomli-w": "tomli_w",
+    "paho-mqtt": "paho",
+}
 OWN = {"sluice", "benchmarks", "tools", "tests"}
 
 
@@ -28,6 +33,9 @@ MAY_USE = {  # beyond the base package; the longest prefix counts
     "reports/dashboard": ("network",),
     "reports/verdict_page.py": ("lab",),
     "detector/export.py": ("export",),
+    "watch/broker.py": ("mqtt",),
+    "watch/sinks/mqtt.py": ("mqtt",),
+    "watch/sources/opcua.py": ("opcua",),
     "lab": ("lab",),
     "lab/results/workers/on_ray.py": ("lab", "ray"),
 }
@@ -69,7 +77,7 @@ def test_what_is_outside_the_wheel_is_declared_for_development() -> None:
             assert outside(path) <= known | {"yaml"}, path
 
 
-@pytest.mark.parametrize("lock", ["runtime", "network", "lab", "dev", "release"])
+@pytest.mark.parametrize("lock", ["runtime", "network", "watch", "lab", "dev", "release", "broker"])
 def test_locks_have_hashes_and_no_index_addresses(lock: str) -> None:
     text = (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8")
     pinned = re.findall(r"^([\w.\[\]-]+)==", text, flags=re.MULTILINE)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,15 +13,28 @@ from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.lab.attacks.data_attack import DataAttack
 from sluice.lab.attacks.registry import DATA_ATTACKS, Means
 from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.channel import Channel, Role
 from sluice.telemetry.record import Record
 
-MOVES_NOTHING_AT_RANDOM = {"channel-roll", "scaling"}
-KEEPS_ACTUATORS = {"scaling", "perturbation"}
+SWAPS = {"channel-swap", "tank-swap"}
+ON_LEVELS = {"offset", "low-pass", "ar-noise"}
+MOVES_NOTHING_AT_RANDOM = {"channel-roll", "scaling", "offset", "low-pass", *SWAPS}
+KEEPS_ACTUATORS = {"scaling", "perturbation", *SWAPS, *ON_LEVELS}
+
+
+def with_analyser(record: Record, seed: int) -> Record:
+    """Add a channel that no rule can tie to another."""
+    readings = np.random.default_rng(seed).normal(7.0, 0.1, len(record))
+    return replace(
+        record,
+        channels=(*record.channels, Channel(name="Q_1", role=Role.QUALITY, unit="pH")),
+        values=np.column_stack([record.values, readings]),
+    )
 
 
 @pytest.fixture(scope="module")
 def plant() -> Record:
-    return simulate("line", seed=0, days=3)
+    return with_analyser(simulate("line", seed=0, days=3), 0)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +54,7 @@ def rules(plant: Record) -> RuleSet:
 
 @pytest.fixture(scope="module")
 def means(rules: RuleSet) -> Means:
-    labelled = simulate("line", seed=4, days=1, attacks=True)
+    labelled = with_analyser(simulate("line", seed=4, days=1, attacks=True), 4)
     return Means(labelled=labelled, rules=rules)
 
 
@@ -106,7 +120,8 @@ def test_readings_stay_finite(changed: Record) -> None:
 
 
 def test_means_that_are_missing_are_asked_for(name: str, record: Record) -> None:
-    needs = {"replay": "--target", "projection": "--rules"}
+    adaptive = ("untied-replay", "shaped-replay", "foreign-simulator")
+    needs = {"replay": "--target", "projection": "--rules", **dict.fromkeys(adaptive, "--target")}
     if name in needs:
         with pytest.raises(InputError, match=f"give .*{needs[name]}"):
             DATA_ATTACKS[name](Means())

@@ -41,6 +41,21 @@ def test_scores_are_finite_and_one_for_each_window(detector: Detector, clean: Re
     assert (scored.alarms == (scored.scores > detector.threshold.score)).all()
 
 
+def test_blame_is_a_share_of_each_channel(detector: Detector, clean: Record) -> None:
+    """A channel that jumps alone gets most of the blame."""
+    batch = clean.rows(3_000, 3_200)
+    values = batch.values.copy()
+    values[100:150:2, batch.index("L_T2")] += 5
+    jumped = detector.framing.windows(batch.with_values(values))
+    blame = detector.model.blame(jumped)
+    assert blame.shape == (len(jumped), len(detector.framing.scaler.names))
+    assert (blame >= 0).all()
+    sums = blame.sum(axis=1)
+    assert np.isclose(sums, 1).all() or (sums[sums < 0.5] == 0).all()
+    guilty = detector.framing.scaler.names.index("L_T2")
+    assert (blame[95:140].argmax(axis=1) == guilty).all()
+
+
 def test_attacks_score_higher_than_clean_rows(detector: Detector, clean: Record) -> None:
     attacked = detector.score(simulate("line", seed=1, days=4, attacks=True))
     attack = attacked.labels == Label.ATTACK

@@ -57,8 +57,10 @@ EXAMPLES = {
     "a certificate's file": "north.invitation",
     "a recovery": "recovery.json",
     "a consent": "consent.json",
+    "a token's file": "token.txt",
     "a results folder": "results",
     "a folder": "records",
+    "a list of nodes": "nodes.toml",
 }
 VALUES = {
     # Required parameters that are no paths.
@@ -79,6 +81,7 @@ VALUES = {
     ("sluice federate", "plant"): "line",
     ("sluice lab plan", "grid"): "paper",
     ("sluice lab run", "grid"): "paper",
+    ("sluice watch", "source"): "-",
 }
 NAME_OR_FILE = {
     # Text that may be a file, or the name of something that ships with Sluice.
@@ -86,12 +89,13 @@ NAME_OR_FILE = {
     ("sluice federate", "plant"),
     ("sluice lab plan", "grid"),
     ("sluice lab run", "grid"),
+    ("sluice watch", "source"),  # a path, - for stdin, or an address
 }
 NO_PATHS = {
     # Text that is never a path, by the name of its parameter.
-    "attack", "calibrate", "clean", "client", "declare", "detector", "end", "federation", "fit",
-    "format_", "host", "mode", "name", "only", "plant", "reason", "reinstate", "rows", "rule",
-    "start",
+    "allow_host", "attack", "calibrate", "clean", "client", "declare", "detector", "end",
+    "federation", "fit", "format_", "host", "mode", "name", "only", "page", "plant", "reason",
+    "reinstate", "rows", "rule", "sink", "start",
 }  # fmt: skip
 
 Parameter = tuple[str, click.Parameter]
@@ -162,6 +166,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     detector = train(plant.rows(0, 2_160), kind=DetectorKind.SUBSPACE)
     save_detector(detector, folder / "model.safetensors")
     (folder / "plant.toml").write_text("")
+    (folder / "nodes.toml").write_text("[nodes]\n")
     for command in (
         "attest setup --system unsafe --rules {}/rules.json --out {}/keys",
         "attest commit {}/batch.parquet --keys {}/keys --out {}/commit.json",
@@ -178,7 +183,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.raises(SystemExit) as ended:
             main(command.replace("{}", str(folder)).split())
         assert ended.value.code == 0, command
-    for name in ("challenge.json", "recovery.json", "consent.json"):
+    for name in ("challenge.json", "recovery.json", "consent.json", "token.txt"):
         (folder / name).write_text("{}")
     for name in ("results", "records"):
         (folder / name).mkdir()
@@ -449,6 +454,7 @@ WRITING = (
     "check {}/batch.parquet --rules {}/rules.json --html made.html",
     "check {}/batch.parquet --rules {}/rules.json --png made.png",
     "score {}/batch.parquet --model {}/model.safetensors --out made.csv",
+    "watch {}/batch.parquet --rules {}/rules.json --replay --quiet --json --html made.html",
     "rules policy --out made.toml",
     "coordinator export-log {}/water --out made.jsonl",
 )

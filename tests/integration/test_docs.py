@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +18,8 @@ README = ROOT / "README.md"
 VERIFIER = ROOT / "src" / "sluice" / "attestation" / "protocol" / "verifier.py"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = [*PAGES, *sorted(set(ROOT.glob("*.md")) - {README})]
+ON_RECORDS = [ROOT / "docs" / "tutorial" / "watch.md"]
+"""Pages whose commands need a plant's records; tests of their own run them."""
 EXIT = re.compile(r"\s#.*\bexits (\d+)\b")
 """A trailing comment such as `# exits 3` states the exit code of a command; the default is 0."""
 
@@ -52,7 +55,18 @@ def test_python_blocks_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_only_pages_whose_python_blocks_are_run_have_some() -> None:
     with_python = [page.relative_to(ROOT) for page in PAGES if blocks(page, "python")]
-    assert list(map(str, with_python)) == ["README.md", "docs/tutorial/index.md"]
+    run = ["README.md", "docs/how-to/detect.md", "docs/tutorial/index.md"]
+    assert list(map(str, with_python)) == run
+
+
+def test_the_how_to_of_the_detector_names_what_is_behind_its_alarms(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for block in blocks(ROOT / "docs" / "how-to" / "detect.md", "python"):
+        exec(compile(block, "detect.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert 1 <= len(lines) <= 3
+    assert all(len(line.split()) >= 3 for line in lines)  # time, peak, at least one name
 
 
 def test_the_tutorial_refuses_the_third_plant(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +92,7 @@ def test_the_readme_is_short_and_opens_with_what_it_does() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if commands(page)],
+    [page for page in PAGES if commands(page) and page not in ON_RECORDS],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_commands_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +101,49 @@ def test_commands_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(SystemExit) as stopped:
             main(shlex.split(line, comments=True)[1:])
         assert stopped.value.code == exit_code_of(line), line
+
+
+def historians_export(record: Path, target: Path) -> None:
+    """Write a BATADAL file as a historian does: semicolons, decimal commas, a line of units."""
+    header, *rows = (line.split(",") for line in record.read_text().splitlines())
+    names = [name.strip() for name in header]
+    tags = [at for at, name in enumerate(names) if name not in ("DATETIME", "ATT_FLAG")]
+    units = {"L": "m", "F": "L/s", "P": "m", "S": ""}
+    lines = [
+        ";".join(["Zeitstempel", *(names[at] for at in tags)]),
+        ";".join(["", *(units[names[at][0]] for at in tags)]),
+    ]
+    for row in rows:
+        day, hour = row[0].split()
+        date, month, year = day.split("/")
+        cells = [row[at].strip().replace(".", ",") for at in tags]
+        lines.append(";".join([f"{date}.{month}.20{year} {hour}:00", *cells]))
+    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_a_historians_export_becomes_alarms_that_an_engineer_can_act_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    plant_data: Callable[..., Path],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    clean, attacked = "dataset03.csv", "BATADAL_dataset04.csv"
+    historians_export(plant_data("batadal", clean), tmp_path / "history.csv")
+    historians_export(plant_data("batadal", attacked), tmp_path / "new.csv")
+    monkeypatch.chdir(tmp_path)
+    (page,) = ON_RECORDS
+    for line in command_lines(page):
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            main(shlex.split(line, comments=True)[1:])
+        assert stopped.value.code == exit_code_of(line), line
+    shown = capfd.readouterr().out
+    assert (tmp_path / "alarms.html").exists()
+    # The level of tank 1 is falsified in the second attack of the record, from 9 to 11 October.
+    assert "2016-10-09" in shown
+    assert "L_T1 falls by 0.45 m in 1 h, but " in shown
+    assert "predict that it rises by 0." in shown
+    assert "read the tank's level on site" in shown
 
 
 def test_a_comment_states_the_exit_code() -> None:

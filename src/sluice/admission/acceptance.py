@@ -41,6 +41,7 @@ from sluice.invariants import (
     number,
     register_of,
     unit_of,
+    untied_channels,
 )
 from sluice.telemetry import Role, Span
 
@@ -73,7 +74,14 @@ class Acceptance:
     every_tank: bool = True  # a balance or window for each level, or a declared reason
     every_pump: bool = True  # a rule that reads each actuator, or a declared reason
     reasons: dict[str, str] = field(default_factory=dict)  # channel or rule -> why it has none
-    refused_max: float = 0.05  # share of clean batches that would be refused
+    refused_max: float = 0.005  # share of honest batches that would be refused: `mine`'s target
+    untied_max: float = 0.75  # share of channels that no rule besides a bound or a rate may read
+    tie_tolerance_max: float = 0.25  # of the channel's span
+    idle_tolerance_max: float = 0.05  # of the channel's span, for a channel that never moved
+    band_max: float = 0.5  # of the level's span: the width of a switch band
+    noise_max: float = 1e4  # largest over smallest sum of squares that a spectrum may allow
+    switches_max: float = 0.01  # share of clean rows with a switch out of band, per rule
+    noisy_blocks_max: float = 0.05  # share of clean blocks out of their limits, per spectrum
     severe_max: float = 1.0  # of nominal flow or span: the largest residual a file may claim
     envelope_max: float = 0.3  # share of clean rows claimed to be in transition, per coupling
     anchors_max: float = 0.01  # share of clean windows claimed not to balance, per rule
@@ -96,6 +104,7 @@ class ObjectionKind(StrEnum):
     TOO_FEW_RULES = "too-few-rules"
     NO_CLEAN_FACTS = "no-clean-facts"
     LOOSE_TOLERANCE = "loose-tolerance"
+    WIDE_LIMITS = "wide-limits"
     UNCOVERED_TANK = "uncovered-tank"
     UNCOVERED_ACTUATOR = "uncovered-actuator"
     UNEXPLAINED_STANDBY = "unexplained-standby"
@@ -105,6 +114,9 @@ class ObjectionKind(StrEnum):
     CLAIMED_WINDOWS = "claimed-windows"
     CLAIMED_REPEATS = "claimed-repeats"
     CLAIMED_JUMPS = "claimed-jumps"
+    CLAIMED_SWITCHES = "claimed-switches"
+    CLAIMED_BLOCKS = "claimed-blocks"
+    UNTIED_CHANNELS = "untied-channels"
     MAY_STAND_STILL = "may-stand-still"
     LONGER_THAN_BATCHES = "longer-than-batches"
     NOT_COMPARABLE = "not-comparable"
@@ -117,6 +129,8 @@ class ObjectionKind(StrEnum):
     MORE_TRANSITIONS = "more-transitions"
     MORE_WINDOWS = "more-windows"
     MORE_REPEATS = "more-repeats"
+    MORE_SWITCHES = "more-switches"
+    MORE_BLOCKS = "more-blocks"
     LESS_MOVEMENT = "less-movement"
     CHANGED_CHANNEL = "changed-channel"
     WIDER_SPAN = "wider-span"
@@ -141,6 +155,7 @@ _WORDS = {
     ObjectionKind.LOOSE_TOLERANCE: (
         "{subject}: tolerance {found}; the policy allows less than {allowed}"
     ),
+    ObjectionKind.WIDE_LIMITS: "{subject}: {found}; the policy allows {allowed}",
     ObjectionKind.UNCOVERED_TANK: (
         "{subject} has no balance or window tight enough to detect {allowed} of the change that "
         "its flows can make"
@@ -170,6 +185,17 @@ _WORDS = {
     ObjectionKind.CLAIMED_JUMPS: (
         "the file claims that {found} of clean rows follow a time jump; the policy accepts "
         "{allowed}"
+    ),
+    ObjectionKind.CLAIMED_SWITCHES: (
+        "{subject}: the file claims that {found} of clean rows have a switch out of band; the "
+        "policy accepts {allowed}"
+    ),
+    ObjectionKind.CLAIMED_BLOCKS: (
+        "{subject}: the file claims that {found} of clean blocks are out of their limits; the "
+        "policy accepts {allowed}"
+    ),
+    ObjectionKind.UNTIED_CHANNELS: (
+        "no rule besides a bound or a rate reads {found}; the policy allows {allowed}"
     ),
     ObjectionKind.MAY_STAND_STILL: (
         "{subject} may stand still: the file has it move by {found}; the policy requires {allowed}"
@@ -205,6 +231,13 @@ _WORDS = {
     ObjectionKind.MORE_REPEATS: (
         "{subject} may repeat on {found} rows; the last accepted file allows {allowed}"
     ),
+    ObjectionKind.MORE_SWITCHES: (
+        "{subject}: {found} switches may be out of band; the last accepted file allows {allowed}"
+    ),
+    ObjectionKind.MORE_BLOCKS: (
+        "{subject}: {found} blocks may be out of their limits; the last accepted file allows "
+        "{allowed}"
+    ),
     ObjectionKind.LESS_MOVEMENT: (
         "{subject} needs to move by {found}; the last accepted file requires {allowed}"
     ),
@@ -236,6 +269,8 @@ _COMMANDS = {
     ObjectionKind.MORE_TRANSITIONS: _UPDATE,
     ObjectionKind.MORE_WINDOWS: _UPDATE,
     ObjectionKind.MORE_REPEATS: _UPDATE,
+    ObjectionKind.MORE_SWITCHES: _UPDATE,
+    ObjectionKind.MORE_BLOCKS: _UPDATE,
     ObjectionKind.LESS_MOVEMENT: _UPDATE,
 }
 """The command for an objection that no declaration cures; `_MINE`, on other rows, for the rest."""
@@ -317,6 +352,7 @@ def objections(  # noqa: PLR0913 - two files, and what policy and approver say a
         *_enough(rules, required),
         *_tight(rules, required),
         *_covered(rules, required, reasons),
+        *_tied(rules, required, reasons),
         *_short_enough(rules, rows_max),
     ]
     if rules.clean is None:
@@ -447,7 +483,9 @@ def _enough(rules: RuleSet, required: Acceptance) -> Iterator[Objection]:
         )
 
 
-def _tight(rules: RuleSet, required: Acceptance) -> Iterator[Objection]:
+def _tight(  # noqa: C901 - one case a kind
+    rules: RuleSet, required: Acceptance
+) -> Iterator[Objection]:
     """Compare each tolerance with the quantity it applies to."""
     by_row = {
         rule.relation.level: rule for rule in rules.invariants if isinstance(rule.relation, Balance)
@@ -465,10 +503,75 @@ def _tight(rules: RuleSet, required: Acceptance) -> Iterator[Objection]:
                     most = required.balance_tolerance_max * _width(span)
                     basis = f"{required.balance_tolerance_max:.0%} of the span of {balance.level}"
                     yield _loose(rule, rules, most, basis)
+            case Tie(channel=channel) | Constant(channel=channel):
+                yield from _tight_reading(rule, channel, rules, required)
+            case SwitchBand() as band:
+                yield from _narrow_band(rule, band, rules, required)
+            case Spectrum() as spectrum:
+                yield from _narrow_noise(rule, spectrum, rules, required)
             case Window() as window if window.level in by_row:
                 most = by_row[window.level].tolerance * window.rows
                 if rule.tolerance > most:
                     yield _loose(rule, rules, most, f"the tolerance of {window.rows} single rows")
+
+
+def _tight_reading(
+    rule: Invariant, channel: str, rules: RuleSet, required: Acceptance
+) -> Iterator[Objection]:
+    """A tie that allows most of the range explains nothing; an idle channel may hardly move."""
+    span = rules.channel(channel).span
+    share = required.tie_tolerance_max
+    if isinstance(rule.relation, Constant):
+        share = required.idle_tolerance_max
+    if span and rule.tolerance > share * _width(span):
+        yield _loose(rule, rules, share * _width(span), f"{share:.0%} of the span of {channel}")
+
+
+def _narrow_band(
+    rule: Invariant, band: SwitchBand, rules: RuleSet, required: Acceptance
+) -> Iterator[Objection]:
+    span = rules.channel(band.level).span
+    width = max(band.on_high - band.on_low, band.off_high - band.off_low)
+    if span and width > required.band_max * _width(span):
+        unit = unit_of(band, rules)
+        most = amount(required.band_max * _width(span), unit)
+        yield Objection(
+            kind=ObjectionKind.WIDE_LIMITS,
+            subject=rule.name,
+            found=f"a band of {amount(width, unit)}",
+            allowed=f"{most} ({required.band_max:.0%} of the span of {band.level})",
+            remedy="mine it on other rows or drop the rule",
+        )
+
+
+def _narrow_noise(
+    rule: Invariant, spectrum: Spectrum, rules: RuleSet, required: Acceptance
+) -> Iterator[Objection]:
+    for low, high, what in (
+        (spectrum.first_low, spectrum.first_high, "first differences"),
+        (spectrum.second_low, spectrum.second_high, "second differences"),
+    ):
+        if high > required.noise_max * low:
+            unit = unit_of(spectrum, rules)
+            yield Objection(
+                kind=ObjectionKind.WIDE_LIMITS,
+                subject=rule.name,
+                found=f"{what} from {number(low)} to {amount(high, unit)}",
+                allowed=f"a factor of {required.noise_max:g}",
+                remedy="mine it on other rows or drop the rule",
+            )
+
+
+def _tied(rules: RuleSet, required: Acceptance, reasons: Mapping[str, str]) -> Iterator[Objection]:
+    """Limit the channels that a plant could replace within their range, unless it is declared."""
+    untied = [name for name in untied_channels(rules) if name not in reasons]
+    if len(untied) > required.untied_max * len(rules.channels):
+        yield Objection(
+            kind=ObjectionKind.UNTIED_CHANNELS,
+            found=f"{len(untied)} of {len(rules.channels)} channels ({', '.join(untied)})",
+            allowed=f"{required.untied_max:.0%}",
+            remedy="mine more rows, or declare why for each of them",
+        )
 
 
 def _loose(rule: Invariant, rules: RuleSet, most: float, basis: str) -> Objection:
@@ -562,8 +665,12 @@ def _actuators_read(rules: RuleSet) -> set[str]:
         match rule.relation:
             case Coupling() as coupling:
                 read.add(coupling.actuator)
-            case Balance(terms=terms) | Window(terms=terms):
+            case Balance(terms=terms) | Window(terms=terms) | Tie(terms=terms):
                 read |= {term.channel for term in terms if term.on}
+            case Constant(channel=channel):
+                read.add(channel)
+            case SwitchBand(actuator=actuator):
+                read.add(actuator)
             case _:
                 pass
     return read
@@ -613,6 +720,8 @@ def _believable(rules: RuleSet, clean: CleanFacts, required: Acceptance) -> Iter
         (clean.envelope, required.envelope_max, ObjectionKind.CLAIMED_TRANSITIONS),
         (clean.anchors, required.anchors_max, ObjectionKind.CLAIMED_WINDOWS),
         (clean.repeats, required.repeats_max, ObjectionKind.CLAIMED_REPEATS),
+        (clean.switches, required.switches_max, ObjectionKind.CLAIMED_SWITCHES),
+        (clean.blocks, required.noisy_blocks_max, ObjectionKind.CLAIMED_BLOCKS),
     ):
         for fact in facts:
             if fact.share > most:
@@ -697,7 +806,9 @@ def _judges(relation: Relation) -> tuple[object, ...]:
             return relation.kind, relation.level
         case Window():
             return relation.kind, relation.level, relation.rows
-        case Bound() | Rate() | Tie() | Constant() | Spectrum():
+        case Spectrum():
+            return relation.kind, relation.channel, relation.rows
+        case Bound() | Rate() | Tie() | Constant():
             return relation.kind, relation.channel
         case SwitchBand():
             return relation.kind, relation.actuator, relation.level
@@ -782,6 +893,8 @@ def _row_budgets(budgets: Budgets) -> dict[tuple[ObjectionKind, str], int]:
                 (ObjectionKind.MORE_TRANSITIONS, budgets.envelope_rows),
                 (ObjectionKind.MORE_WINDOWS, budgets.anchors),
                 (ObjectionKind.MORE_REPEATS, budgets.repeated_rows),
+                (ObjectionKind.MORE_SWITCHES, budgets.switches),
+                (ObjectionKind.MORE_BLOCKS, budgets.blocks),
             )
             for subject, count in counted.items()
         },
@@ -844,15 +957,32 @@ def _looser(
     unit = unit_of(new.relation, rules)
     match old.relation, new.relation:
         case Bound() as before, Bound() as after:
-            if after.low < before.low or after.high > before.high:
-                yield Objection(
-                    kind=ObjectionKind.WIDER_RANGE,
-                    subject=new.name,
-                    found=f"{number(after.low)} to {amount(after.high, unit)}",
-                    allowed=f"{number(before.low)} to {amount(before.high, unit)}",
-                    remedy="keep the last accepted range",
-                )
+            yield from _wider(new, unit, (before.low, before.high), (after.low, after.high))
             return
+        case SwitchBand() as before, SwitchBand() as after:
+            yield from _wider(
+                new, unit, (before.on_low, before.on_high), (after.on_low, after.on_high)
+            )
+            yield from _wider(
+                new, unit, (before.off_low, before.off_high), (after.off_low, after.off_high)
+            )
+            return
+        case Spectrum() as before, Spectrum() as after:
+            yield from _wider(
+                new,
+                unit,
+                (before.first_low, before.first_high),
+                (after.first_low, after.first_high),
+            )
+            yield from _wider(
+                new,
+                unit,
+                (before.second_low, before.second_high),
+                (after.second_low, after.second_high),
+            )
+            return
+        case Constant() as before, Constant() as after if after.value != before.value:
+            yield _moved(new, number(after.value), number(before.value))
         case Coupling() as before, Coupling() as after:
             if after.settle > before.settle:
                 yield Objection(
@@ -873,6 +1003,25 @@ def _looser(
             allowed=amount(most, unit),
             remedy=RENEW,
         )
+
+
+def _wider(
+    rule: Invariant, unit: str, before: tuple[float, float], after: tuple[float, float]
+) -> Iterator[Objection]:
+    """Compare two limits of a rule with those of the last accepted file."""
+    if after[0] < before[0] or after[1] > before[1]:
+        shown, allowed = (f"{number(low)} to {amount(high, unit)}" for low, high in (after, before))
+        yield _moved(rule, shown, allowed)
+
+
+def _moved(rule: Invariant, found: str, allowed: str) -> Objection:
+    return Objection(
+        kind=ObjectionKind.WIDER_RANGE,
+        subject=rule.name,
+        found=found,
+        allowed=allowed,
+        remedy="keep the last accepted range",
+    )
 
 
 def _wider_channels(renewal: _Renewal) -> Iterator[Objection]:

@@ -1,4 +1,5 @@
 from .app import app, main, run_app
+from .certify import certificate_payload, show_certificate
 from .commands import Command, CommandGroup
 from .console import Json, Quiet, counted, emit, known, out, table, warn, working
 from .options import (
@@ -42,6 +43,7 @@ __all__ = [
     "SelfContained",
     "SkipSeconds",
     "app",
+    "certificate_payload",
     "counted",
     "emit",
     "known",
@@ -56,6 +58,7 @@ __all__ = [
     "refuse_overwriting",
     "refuse_without_page",
     "run_app",
+    "show_certificate",
     "table",
     "warn",
     "working",

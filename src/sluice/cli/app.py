@@ -43,14 +43,29 @@ class _Runtime(CommandGroup):
             help="Prove that a batch satisfies its plant's rules without showing readings.",
         ),
         Command(
+            path="train",
+            target="sluice.cli.train:train",
+            help="Train a detector on one plant's clean rows; labels are not needed.",
+        ),
+        Command(
             path="score",
             target="sluice.cli.score:score",
             help="Score a record with a trained detector; write a score and an alarm per window.",
         ),
         Command(
+            path="watch",
+            target="sluice.cli.watch:watch",
+            help="Watch a plant: judge rows as they come, and raise alarms.",
+        ),
+        Command(
+            path="certify",
+            target="sluice.cli.certify:certify",
+            help="Certify a shared detector: the worst that any --malicious members can do to it.",
+        ),
+        Command(
             path="model",
             target="sluice.cli.model:app",
-            help="Show and export trained detectors.",
+            help="Show, export and recalibrate trained detectors.",
         ),
         Command(
             path="coordinator",
@@ -98,6 +113,8 @@ EXTRAS = {
     "network": ("fastapi", "flwr", "httpx", "uvicorn"),
     "export": ("onnx",),
     "ray": ("ray",),
+    "mqtt": ("paho",),
+    "opcua": ("asyncua",),
 }
 """The packages that each extra of the distribution installs."""
 INTERRUPTED = 130

@@ -75,10 +75,15 @@ def check(
 ) -> None:
     """Judge a batch by its plant's rules; exit 0 if admitted, 3 if refused.
 
+    The command also says what the batch shows to have changed in the plant for good: a leak, a
+    meter that drifts, a new pump, a changed set-point. This does not affect the verdict.
+
     Example: [bold]sluice check april.csv --rules rules.json --html verdict.html[/bold]
     """
     from sluice.attestation import KeyFolder, prove_into
     from sluice.cli.attest import warn_if_unsafe
+    from sluice.cli.drifting import cause_payloads, show_causes
+    from sluice.invariants import causes
     from sluice.reports import write_verdict_figure, write_verdict_page
 
     quiet = quiet or json
@@ -107,10 +112,12 @@ def check(
             warn_if_unsafe(KeyFolder.open(keys).system.name)
         with working(f"proving {len(batch):,} rows", quiet=quiet):
             prove_into(prove, verdict)
+    drifted = causes(gate.rules, batch)
     if json:
-        emit(_payload(verdict))
+        emit({**_payload(verdict), "drift": cause_payloads(drifted)})
     else:
         _show(verdict)
+        show_causes(drifted)
     if not verdict.admitted:
         raise typer.Exit(3)
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sluice.admission import Objection, Policy, accept, read_policy
+from sluice.admission import HardenedPolicy, Objection, accept, read_policy
+from sluice.arrays import Run
 from sluice.cli.console import (
     Json,
     Quiet,
@@ -16,6 +17,7 @@ from sluice.cli.console import (
     show_objections,
     working,
 )
+from sluice.cli.drifting import cause_payloads, show_causes
 from sluice.cli.options import (
     Declare,
     Every,
@@ -31,6 +33,7 @@ from sluice.cli.options import (
     slice_of,
 )
 from sluice.cli.paths import PolicyPath, reads_file, writes_file
+from sluice.cli.prediction import advice, refusal_payload, show_summary
 from sluice.cli.rules import change_payload, refuse_unknown_tags, rule_payload, show_rules
 from sluice.errors import SettingError
 from sluice.invariants import (
@@ -40,14 +43,17 @@ from sluice.invariants import (
     Redefined,
     RuleSet,
     What,
+    causes,
     load_rules,
     rules_hash,
     save_rules,
 )
-from sluice.invariants.mining import KeptRule, Mined, mine_record
+from sluice.invariants.mining import TARGET, KeptRule, Mined, clean_parts, mine_record
+from sluice.telemetry import Record
 
 __all__ = ["mine"]
 
+DEFAULT_SHARE = "0.15"  # of a record, for each stretch that a paper profile needs
 WORTH_SHOWING = 0.01  # smaller changes are counted, not listed
 
 
@@ -60,11 +66,19 @@ def mine(
         Profile, typer.Option(help="How rules are mined: hardened, or as the paper did.")
     ] = Profile.HARDENED,
     fit: Annotated[
-        str, typer.Option(help="Rows to fit rules to: a share from the start, or A:B.")
-    ] = "0.15",
+        str | None,
+        typer.Option(
+            help="Clean rows: a share from the start, or A:B. Default: all rows that are not "
+            "labelled as attack; for a paper profile 0.15."
+        ),
+    ] = None,
     calibrate: Annotated[
-        str, typer.Option(help="Rows that set tolerances: a share after --fit, or A:B.")
-    ] = "0.15",
+        str | None,
+        typer.Option(
+            help="More clean rows: a share after --fit, or A:B. A paper profile sets tolerances "
+            "on them; default 0.15."
+        ),
+    ] = None,
     update: Annotated[
         Path | None,
         typer.Option(
@@ -84,7 +98,12 @@ def mine(
     ] = None,
     declare: Declare = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Do not write rules that the policy refuses.")
+        bool,
+        typer.Option(
+            "--strict",
+            help="Do not write rules that the policy refuses or that would refuse too many clean "
+            "batches.",
+        ),
     ] = False,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -96,15 +115,18 @@ def mine(
 ) -> None:
     """Mine a plant's rules from clean rows of its record.
 
-    Rows are counted from 0 after --skip-seconds and --every; B of A:B is excluded. With --policy,
-    exit 3 if the policy refuses the rules; every objection is listed, with the commands that cure
-    them. --declare shows what the verdict would be if the approver declared these reasons.
+    All rows that are not labelled as attack are used. Limits are set by cross-validation, and the
+    share of honest batches that the rules would refuse is predicted; exit 3 if it is above the
+    target (0.5 %, or the policy's refused_max). Rows are counted from 0 after --skip-seconds and
+    --every; B of A:B is excluded. With --policy, exit 3 also if the policy refuses the rules; every
+    objection is listed, with the commands that cure them. --declare shows what the verdict would be
+    if the approver declared these reasons.
 
-    Example: [bold]sluice mine march.csv --out rules.json --fit 0.4 --calibrate 0.4[/bold]
+    Example: [bold]sluice mine march.csv --out rules.json[/bold]
     """
     quiet = quiet or json
     refuse_overwriting(out_path, *record, plant)
-    required = _required(policy, needed=strict or bool(declare))
+    required = _required(policy, needed=bool(declare))
     if widen and not update:
         raise SettingError("--widen allows rules looser than those of --update; give --update too")
     old, declared = load_rules(update) if update else None, declarations(declare)
@@ -112,45 +134,85 @@ def mine(
         loaded = open_record(
             record, plant=plant, format_name=format_, fill=fill, skip_s=skip, every=every
         )
-    fitted = slice_of(fit, loaded, after=0, option="--fit")
-    calibrated = slice_of(calibrate, loaded, after=fitted.stop, option="--calibrate")
-    with working(f"mining {fitted.rows:,} rows, calibrating on {calibrated.rows:,}", quiet=quiet):
-        mined = mine_record(loaded, fitted, calibrated, profile=profile, earlier=old, widen=widen)
+    parts = _parts(fit, calibrate, loaded, profile)
+    with working(f"mining {sum(run.rows for run in parts):,} rows", quiet=quiet):
+        mined = mine_record(
+            loaded,
+            *parts,
+            profile=profile,
+            earlier=old,
+            widen=widen,
+            margins=required.margins if required else None,
+            target=required.acceptance.refused_max if required else TARGET,
+        )
     rules = mined.rules
     objections: tuple[Objection, ...] = ()
     if required is not None:
         refuse_unknown_tags(declared, rules, *([old] if old else []))
         objections = accept(rules, required, last=old, declared=declared)
-    written = not (strict and objections)
+    promised = mined.honest is None or mined.honest.kept
+    written = not (strict and (objections or not promised))
     digest = save_rules(rules, out_path) if written else rules_hash(rules)
     if rules.empty:
         _warn_empty(rules)
     if json:
         payload = _payload(mined, digest, updated=old is not None)
+        if old is not None:
+            payload["drift"] = cause_payloads(causes(old, loaded))
         if required is not None:
             payload["objections"] = objection_payloads(objections, rules=out_path, last=update)
         emit(payload)
     else:
-        show_rules(rules)
-        if old is not None:
-            _show_drift(mined.changes, mined.kept, rules)
-        if objections:
-            out.print(f"\n[bold]the policy refuses the rules[/bold]: {len(objections)} objections")
-            show_objections(objections, rules=out_path, last=update)
+        _show(mined, loaded, objections, out_path, update, old)
         state = f"hash {digest[:12]}" if written else "not written (--strict)"
         out.print(f"\n{out_path}: {len(rules.invariants)} rules, {state}", markup=False)
-    if objections:
+    if mined.honest is not None and not promised:
+        for line in advice(mined.honest, rules):
+            typer.echo(f"sluice: {line}", err=True)
+    if objections or not promised:
         raise typer.Exit(3)
 
 
-def _required(policy: str | None, *, needed: bool) -> Policy | None:
+def _show(
+    mined: Mined,
+    record: Record,
+    objections: tuple[Objection, ...],
+    out_path: Path,
+    update: Path | None,
+    earlier: RuleSet | None,
+) -> None:
+    show_rules(mined.rules)
+    show_summary(mined, record)
+    if earlier is not None:
+        _show_drift(mined.changes, mined.kept, mined.rules)
+        show_causes(causes(earlier, record))
+    if objections:
+        out.print(f"\n[bold]the policy refuses the rules[/bold]: {len(objections)} objections")
+        show_objections(objections, rules=out_path, last=update)
+
+
+def _parts(
+    fit: str | None, calibrate: str | None, record: Record, profile: Profile
+) -> tuple[Run, ...]:
+    """Return the rows to use; for hardened rules all clean rows, unless the user names some."""
+    if profile is Profile.HARDENED and fit is None and calibrate is None:
+        return clean_parts(record)
+    fitted = slice_of(fit or DEFAULT_SHARE, record, after=0, option="--fit")
+    if profile is Profile.HARDENED and calibrate is None:
+        middle = (fitted.start + fitted.stop) // 2
+        return Run(fitted.start, middle), Run(middle, fitted.stop)
+    calibration = calibrate or DEFAULT_SHARE
+    return fitted, slice_of(calibration, record, after=fitted.stop, option="--calibrate")
+
+
+def _required(policy: str | None, *, needed: bool) -> HardenedPolicy | None:
     """Return the policy to check the rules against, if the user names one."""
     if policy is None:
         if needed:
-            raise SettingError("--strict and --declare are about a policy; give --policy too")
+            raise SettingError("--declare is about a policy; give --policy too")
         return None
     required = read_policy(policy)
-    if not required.integers:
+    if not isinstance(required, HardenedPolicy):
         raise SettingError("the paper policy requires nothing of rules; give a hardened policy")
     return required
 
@@ -175,6 +237,9 @@ def _payload(mined: Mined, digest: str, *, updated: bool) -> dict[str, object]:
         "fit_rows": rules.fit_rows,
         "calibration_rows": rules.calibration_rows,
         "refused_share": rules.clean.refused_share if rules.clean else None,
+        "untied": list(rules.untied or ()),
+        "used": [f"{run.start}:{run.stop}" for run in mined.parts],
+        "honest_refusal": refusal_payload(mined.honest) if mined.honest else None,
     }
     if updated:
         payload["changes"] = [change_payload(change) for change in mined.changes]

@@ -1,6 +1,7 @@
-"""`sluice model`: show a detector's card, and export a detector for other programs."""
+"""`sluice model`: show, export and recalibrate detectors."""
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -8,13 +9,13 @@ from typing import Annotated
 import typer
 
 from sluice.cli.console import Json, emit, out, table
-from sluice.cli.options import refuse_overwriting
-from sluice.cli.paths import reads_file, writes_file
-from sluice.detector import Detector, load_detector
+from sluice.cli.options import Every, FormatName, PlantPath, open_record, refuse_overwriting
+from sluice.cli.paths import reads_file, reads_record, writes_file
+from sluice.detector import Detector, load_detector, save_detector
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="Show and export trained detectors.")
+app = typer.Typer(no_args_is_help=True, help="Show, export and recalibrate trained detectors.")
 
 ModelPath = Annotated[
     Path,
@@ -80,11 +81,102 @@ def export(
         out.print(f"{out_path}: {len(detector.framing.scaler.names)} channels", markup=False)
 
 
+@app.command()
+def recalibrate(
+    model: ModelPath,
+    clean: Annotated[
+        list[Path],
+        typer.Option("--clean", help="Recent clean rows of this plant.", click_type=reads_record()),
+    ],
+    out_path: Annotated[
+        Path,
+        typer.Option("--out", help="The new detector's file to write.", click_type=writes_file()),
+    ],
+    false_alarms: Annotated[
+        float | None,
+        typer.Option(
+            "--false-alarms-per-week",
+            help="False alarms a week asked of each voter; default: as before.",
+        ),
+    ] = None,
+    plant: PlantPath = None,
+    format_: FormatName = None,
+    every: Every = 1,
+    json: Json = False,
+) -> None:
+    """Set the thresholds of a vote on this plant's clean rows; nothing else does it.
+
+    The command prints every threshold before and after. The new file lists all calibrations, and
+    `sluice model restore` goes back by one.
+
+    Example: [bold]sluice model recalibrate model.safetensors --clean may.csv --out
+    new.safetensors[/bold]
+    """
+    from sluice.detector import recalibrated
+
+    refuse_overwriting(out_path, model, *clean)
+    detector = load_detector(model)
+    record = open_record(clean, plant=plant, format_name=format_, every=every)
+    now = datetime.now(UTC)
+    changed = recalibrated(detector, record, time=now, false_alarms_per_week=false_alarms)
+    save_detector(changed, out_path)
+    _show_changes(changed, out_path, json=json)
+
+
+@app.command()
+def restore(
+    model: ModelPath,
+    out_path: Annotated[
+        Path,
+        typer.Option("--out", help="The new detector's file to write.", click_type=writes_file()),
+    ],
+    json: Json = False,
+) -> None:
+    """Undo the last calibration of a vote; the file lists this act too.
+
+    Example: [bold]sluice model restore new.safetensors --out old.safetensors[/bold]
+    """
+    from sluice.detector import restored
+
+    refuse_overwriting(out_path, model)
+    changed = restored(load_detector(model), time=datetime.now(UTC))
+    save_detector(changed, out_path)
+    _show_changes(changed, out_path, json=json)
+
+
+def _show_changes(detector: Detector, path: Path, *, json: bool) -> None:
+    """Print the last calibration and what it changed."""
+    from sluice.detector import threshold_changes, voted_model
+
+    model = voted_model(detector)
+    changes, used = threshold_changes(model), model.calibration
+    if json:
+        emit(
+            {
+                "file": str(path),
+                "calibration": asdict(used),
+                "changes": [asdict(change) for change in changes],
+            }
+        )
+        return
+    listed = table("", "voter", "threshold before", "after", "change")
+    for change in changes:
+        ratio = change.after / change.before - 1
+        listed.add_row(change.voter, f"{change.before:.4g}", f"{change.after:.4g}", f"{ratio:+.1%}")
+    out.print(listed)
+    out.print(
+        f"\n{path}: {used.act} at {used.time} on {used.windows:,} clean windows of "
+        f"{used.record!r}; the vote raises {used.clean_events} alarms on them",
+        markup=False,
+    )
+
+
 def _card(detector: Detector) -> dict[str, object]:
     """Return what a detector's file says about it."""
     framing, training = detector.framing, detector.training
     return {
-        "kind": str(detector.model.kind),
+        "kind": detector.kind,
+        "rules": detector.fusion.physics.digest if detector.fusion else None,
         "channels": framing.scaler.names,
         "window_rows": framing.window_rows,
         "stride_s": framing.stride_s,
@@ -95,4 +187,24 @@ def _card(detector: Detector) -> dict[str, object]:
             for name, value in asdict(training).items()
             if name in ("clients", "rounds", "rule", "seed", "federation", "model")
         },
+        **_vote(detector),
+    }
+
+
+def _vote(detector: Detector) -> dict[str, object]:
+    """Return who votes; nothing for a detector that is no vote."""
+    from sluice.detector import VotedModel
+
+    model = detector.model
+    if not isinstance(model, VotedModel):
+        return {}
+    return {
+        "voters": tuple(voter.name for voter in model.voters),
+        "voters_kind": str(model.voters[0].model.kind),
+        "votes_needed": model.needed,
+        "malicious": model.malicious,
+        "calibrations": tuple(
+            f"{one.time}: {one.act} on {one.windows:,} clean windows of {one.record!r}"
+            for one in model.calibrations
+        ),
     }

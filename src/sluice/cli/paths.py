@@ -21,6 +21,7 @@ __all__ = [
     "OutputPath",
     "PathKind",
     "PolicyPath",
+    "WatchedPath",
     "coordinators_folder",
     "reads_file",
     "reads_folder",
@@ -152,6 +153,18 @@ class PolicyPath(click.types.StringParamType):
                 f"{_named(param)}{text!r} is neither one of {', '.join(BUILT_IN)} nor a readable "
                 "file; check the path, or write a policy with 'sluice rules policy'"
             )
+        return super().convert(text, param, ctx)
+
+
+@final
+class WatchedPath(click.types.StringParamType):
+    """What is watched: a file or folder that can be read, - for stdin, or an address."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text as it was given, or refuse a path that cannot be read."""
+        text = os.fspath(value)
+        if text != "-" and "://" not in text:
+            reads_record("a file or folder of rows").convert(text, param, ctx)
         return super().convert(text, param, ctx)
 
 

@@ -1,5 +1,5 @@
-from .alarms import AlarmStretch, Scored
-from .alone import score, train
+from .alarms import AlarmEvent, AlarmStretch, Scored
+from .alone import DEFAULT_KIND, score, train, trained_kinds
 from .autoencoder import (
     Autoencoder,
     Descent,
@@ -11,51 +11,151 @@ from .autoencoder import (
     unflatten,
     width_of,
 )
-from .calibration import Detector, Framing, TrainingSummary, calibrated
+from .blame import Blame, tags_to_blame
+from .calibration import (
+    PHYSICS,
+    Detector,
+    Framing,
+    TrainingSummary,
+    calibrated,
+    calibrated_with_rules,
+)
 from .export import export_onnx
+from .fusion import Fusion, Surprises
+from .local import Fitted, complete_rows, fitted_moments
 from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
+from .moments import (
+    LAGS,
+    MomentModel,
+    MomentSettings,
+    MomentStatistic,
+    WindowMoments,
+    fit_moments,
+    moment_settings,
+    moment_statistic,
+    trapezoid,
+    window_moments,
+)
+from .physics import Physics, RuleExcess, rule_excess
+from .receiver import ReceiverMoments, summed_for
 from .registry import SUMMED, SummedDetector, WindowSums, demand_detector, detector_names
+from .scaling import robust_scaler
 from .subspace import Moments, Subspace, fit_subspace
-from .threshold import Threshold
+from .tails import (
+    MERGE_ROWS,
+    WEEK_S,
+    Pareto,
+    ScoreTail,
+    alarm_events,
+    fit_pareto,
+    fit_tail,
+    threshold_for,
+)
+from .threshold import AlarmThreshold, RateThreshold, Threshold
 from .training import Batches, batches, errors, padded, train_parameters, walk
+from .vote import VOTE, VoteCalibration, VotedModel, Voter
+from .voting import (
+    CleanVotes,
+    ThresholdChange,
+    VotedAlarm,
+    calibrate_voters,
+    recalibrated,
+    restored,
+    threshold_changes,
+    voted_alarms,
+    voted_detector,
+    voted_model,
+)
 
 __all__ = [
+    "DEFAULT_KIND",
+    "LAGS",
+    "MERGE_ROWS",
+    "PHYSICS",
     "SUMMED",
+    "VOTE",
+    "WEEK_S",
+    "AlarmEvent",
     "AlarmStretch",
+    "AlarmThreshold",
     "Autoencoder",
     "Batches",
+    "Blame",
+    "CleanVotes",
     "Descent",
     "Detector",
     "DetectorKind",
+    "Fitted",
     "Framing",
+    "Fusion",
     "Model",
+    "MomentModel",
+    "MomentSettings",
+    "MomentStatistic",
     "Moments",
     "Parameters",
+    "Pareto",
+    "Physics",
+    "RateThreshold",
+    "ReceiverMoments",
+    "RuleExcess",
+    "ScoreTail",
     "Scored",
     "Subspace",
     "SummedDetector",
+    "Surprises",
     "Threshold",
+    "ThresholdChange",
     "TrainingSummary",
+    "VoteCalibration",
+    "VotedAlarm",
+    "VotedModel",
+    "Voter",
+    "WindowMoments",
     "WindowSums",
+    "alarm_events",
     "batches",
+    "calibrate_voters",
     "calibrated",
+    "calibrated_with_rules",
+    "complete_rows",
     "demand_detector",
     "detector_names",
     "errors",
     "export_onnx",
+    "fit_moments",
+    "fit_pareto",
     "fit_subspace",
+    "fit_tail",
+    "fitted_moments",
     "initial",
     "load_detector",
+    "moment_settings",
+    "moment_statistic",
     "padded",
     "parameter_count",
+    "recalibrated",
+    "restored",
+    "robust_scaler",
+    "rule_excess",
     "save_detector",
     "score",
     "scores",
     "shapes",
+    "summed_for",
+    "tags_to_blame",
+    "threshold_changes",
+    "threshold_for",
     "train",
     "train_parameters",
+    "trained_kinds",
+    "trapezoid",
     "unflatten",
+    "voted_alarms",
+    "voted_detector",
+    "voted_model",
     "walk",
     "width_of",
+    "window_moments",
 ]

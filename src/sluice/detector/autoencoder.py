@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.arrays import Floats, frozen
-from sluice.detector.model import DetectorKind, Weights, blocks
+from sluice.detector.model import DetectorKind, Weights, blocks, shares_by_channel
 from sluice.errors import ModelFileError, SettingError
 from sluice.seeding import stream
 from sluice.telemetry import Windows
@@ -164,6 +164,15 @@ class Autoencoder:
     def scores(self, windows: Windows) -> Floats:
         """Return the mean squared reconstruction error of each window."""
         return scores(self.parameters, windows)
+
+    def blame(self, windows: Windows) -> Floats:
+        """Return each channel's share of the squared reconstruction error: windows x channels."""
+        layers, channels = unflatten(self.parameters), windows.rows.shape[1]
+        shares = np.empty((len(windows), channels))
+        for block, batch in blocks(windows, width=self.width):
+            error = _reconstruct(layers, batch) - batch
+            shares[block] = shares_by_channel(error * error, channels)
+        return shares
 
     def tensors(self) -> dict[str, Weights]:
         """Return the arrays to save in a model file."""

@@ -6,12 +6,26 @@ import numpy as np
 
 from sluice.detector.alarms import Scored
 from sluice.detector.autoencoder import Descent
+from sluice.detector.blame import MOST_NAMES, Blame, tags_to_blame
+from sluice.detector.fusion import Fusion
 from sluice.detector.model import Model
-from sluice.detector.threshold import QUANTILE, Threshold
+from sluice.detector.physics import STANDS_OUT, Physics
+from sluice.detector.tails import threshold_for
+from sluice.detector.threshold import QUANTILE, AlarmThreshold, Threshold
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import WINDOW_ROWS, Label, Record, Scaler, Windows, windows
 
-__all__ = ["Detector", "Framing", "TrainingSummary", "calibrated"]
+__all__ = [
+    "PHYSICS",
+    "Detector",
+    "Framing",
+    "TrainingSummary",
+    "calibrated",
+    "calibrated_with_rules",
+]
+
+PHYSICS = "physics+"
+"""A kind of detector that begins so also reads the plant's rules."""
 
 _SEAL = object()
 
@@ -78,8 +92,9 @@ class Detector:
 
     model: Model
     framing: Framing
-    threshold: Threshold
+    threshold: AlarmThreshold
     training: TrainingSummary
+    fusion: Fusion | None = None  # None: it reads no rules
     seal: InitVar[object]
 
     def __post_init__(self, seal: object) -> None:
@@ -94,11 +109,18 @@ class Detector:
                 f"rows of {len(self.framing.scaler.names)} channels are {self.framing.width}"
             )
 
+    @property
+    def kind(self) -> str:
+        """The name by which it is trained: the model's, with `physics+` if it reads rules."""
+        return f"{PHYSICS}{self.model.kind}" if self.fusion else str(self.model.kind)
+
     def score(self, record: Record) -> Scored:
         """Score every window of a record and mark the alarms."""
         cut = self.framing.windows(record)
-        scores = self.model.scores(cut)
-        last = cut.starts + cut.length - 1
+        scores, last = self.model.scores(cut), cut.last_rows
+        if self.fusion:
+            rounded = self.framing.scaler.rounded(record)
+            scores = self.fusion.surprises(scores, rounded, last, rows=cut.length).fused
         return Scored(
             last_rows=last,
             times=record.times[last],
@@ -109,33 +131,106 @@ class Detector:
             stride_s=self.framing.stride_s,
         )
 
+    def blame(self, record: Record, scored: Scored) -> tuple[Blame, ...]:
+        """Return the tags and rules behind each alarm of a scored record, in time order."""
+        cut = self.framing.windows(record)
+        alarmed = cut.take(scored.alarms)
+        if not len(alarmed):
+            return ()
+        tags = tags_to_blame(self.model.blame(alarmed), self.framing.scaler.names)
+        if self.fusion is None:
+            return tuple(Blame(tags=own) for own in tags)
+        rows, last = alarmed.length, alarmed.last_rows
+        rounded = self.framing.scaler.rounded(record)
+        seen = self.fusion.surprises(self.model.scores(alarmed), rounded, last, rows=rows)
+        rules = self.fusion.physics.blame(rounded, last, rows=rows, most=MOST_NAMES)
+        return tuple(
+            Blame(
+                tags=own if model >= STANDS_OUT * broken else (),
+                rules=checks if broken >= STANDS_OUT * model else (),
+                rules_first=bool(broken > model),
+            )
+            for own, checks, model, broken in zip(tags, rules, seen.model, seen.rules, strict=True)
+        )
 
-def calibrated(
+
+def calibrated(  # noqa: PLR0913 - a detector is these parts
     model: Model,
     framing: Framing,
     clean: Windows,
     *,
     training: TrainingSummary,
     quantile: float = QUANTILE,
+    false_alarms_per_week: float | None = None,
 ) -> Detector:
     """Set a model's threshold on clean windows that it was not trained on.
 
-    A window labelled attack is refused. The caller must know that unlabelled windows are clean.
+    With `false_alarms_per_week`, the threshold gives so many alarm events on clean rows. Without,
+    it is the paper's quantile of the clean scores. A window labelled attack is refused. The caller
+    must know that unlabelled windows are clean.
     """
+    _refuse_attacks(clean)
+    scores = model.scores(clean)
+    threshold: AlarmThreshold
+    if false_alarms_per_week is None:
+        threshold = Threshold.from_clean(scores, quantile=quantile)
+    else:
+        threshold = threshold_for(
+            scores,
+            clean.last_rows,
+            stride_s=framing.stride_s,
+            false_alarms_per_week=false_alarms_per_week,
+        )
+    return sealed(model, framing, threshold=threshold, training=training)
+
+
+def calibrated_with_rules(  # noqa: PLR0913 - a detector is these parts
+    model: Model,
+    framing: Framing,
+    clean: Record,
+    *,
+    physics: Physics,
+    training: TrainingSummary,
+    false_alarms_per_week: float,
+) -> Detector:
+    """Fuse a model with a plant's rules, and set the threshold of both on clean rows."""
+    cut = framing.windows(clean)
+    _refuse_attacks(cut)
+    scores, last = model.scores(cut), cut.last_rows
+    rounded = framing.scaler.rounded(clean)
+    fusion = Fusion.fit(physics, scores, rounded, last, rows=cut.length)
+    threshold = threshold_for(
+        fusion.surprises(scores, rounded, last, rows=cut.length).fused,
+        last,
+        stride_s=framing.stride_s,
+        false_alarms_per_week=false_alarms_per_week,
+    )
+    return sealed(model, framing, threshold=threshold, training=training, fusion=fusion)
+
+
+def _refuse_attacks(clean: Windows) -> None:
     attacked = int(np.sum(clean.labels == Label.ATTACK))
     if attacked:
         raise SettingError(
             f"{attacked:,} of the {len(clean):,} windows given as clean are labelled attack; "
             "calibrate on attack-free rows"
         )
-    threshold = Threshold.from_clean(model.scores(clean), quantile=quantile)
-    return sealed(model, framing, threshold=threshold, training=training)
 
 
 def sealed(
-    model: Model, framing: Framing, *, threshold: Threshold, training: TrainingSummary
+    model: Model,
+    framing: Framing,
+    *,
+    threshold: AlarmThreshold,
+    training: TrainingSummary,
+    fusion: Fusion | None = None,
 ) -> Detector:
     """Build a detector with a calibrated threshold; only for `calibrated` and `load_detector`."""
     return Detector(
-        model=model, framing=framing, threshold=threshold, training=training, seal=_SEAL
+        model=model,
+        framing=framing,
+        threshold=threshold,
+        training=training,
+        fusion=fusion,
+        seal=_SEAL,
     )

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
 
+from sluice.arrays import Floats
 from sluice.detector.autoencoder import Autoencoder, unflatten
 from sluice.detector.calibration import Detector
 from sluice.detector.model import Model, Weights
+from sluice.detector.moments import MomentModel
 from sluice.detector.subspace import Subspace
 from sluice.errors import SettingError
 from sluice.files import atomically
@@ -55,7 +57,11 @@ def _model(detector: Detector) -> ModelProto:
     framing, model = detector.framing, detector.model
     scaler = framing.scaler
     graph = _Graph()
-    centred = graph.then("Sub", "readings", graph.constant(scaler.mean))
+    readings = "readings"
+    if len(scaler.resolution):
+        steps = graph.then("Div", readings, graph.constant(scaler.resolution))
+        readings = graph.then("Mul", graph.then("Round", steps), graph.constant(scaler.resolution))
+    centred = graph.then("Sub", readings, graph.constant(scaler.mean))
     scaled = graph.then("Div", centred, graph.constant(scaler.spread))
     single = graph.then("Cast", scaled, to=TensorProto.FLOAT)
     flat = graph.then("Reshape", single, graph.constant(np.array([-1, model.width], np.int64)))
@@ -104,4 +110,16 @@ def _residual(graph: _Graph, model: Model, flat: str) -> tuple[str, type[np.floa
         along = graph.then("MatMul", off, graph.constant(model.basis.T))
         within = graph.then("MatMul", along, graph.constant(model.basis))
         return graph.then("Sub", off, within), np.float64
+    if isinstance(model, MomentModel):
+        double = graph.then("Cast", flat, to=TensorProto.DOUBLE)
+        off = graph.then("Sub", double, graph.constant(np.tile(model.mean, model.rows)))
+        return graph.then("MatMul", off, graph.constant(_whitening(model))), np.float64
     raise SettingError(f"a {model.kind} model cannot be exported to ONNX")
+
+
+def _whitening(model: MomentModel) -> Floats:
+    """Return the whitening over all values of a window; channels that stand still stay as is."""
+    whitening = np.eye(model.width)
+    places = (np.arange(model.rows)[:, np.newaxis] * len(model.mean) + model.moving).ravel()
+    whitening[np.ix_(places, places)] = model.whitener.T
+    return whitening

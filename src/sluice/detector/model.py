@@ -11,7 +11,7 @@ from sluice.arrays import Floats
 from sluice.errors import SettingError
 from sluice.telemetry import Windows
 
-__all__ = ["DetectorKind", "Model", "Weights", "blocks"]
+__all__ = ["DetectorKind", "Model", "Weights", "blocks", "shares_by_channel"]
 
 BLOCK_WINDOWS = 4_096
 
@@ -23,6 +23,7 @@ class DetectorKind(StrEnum):
 
     AUTOENCODER = "autoencoder"
     SUBSPACE = "subspace"
+    MOMENTS = "moments"
 
 
 class Model(Protocol):
@@ -36,6 +37,13 @@ class Model(Protocol):
 
     def scores(self, windows: Windows) -> Floats:
         """Return one score per window."""
+
+    def blame(self, windows: Windows) -> Floats:
+        """Return each channel's share of each window's score: windows x channels.
+
+        A share is not negative. The shares of a window sum to 1, or are all 0 if nothing stands
+        out.
+        """
 
     def tensors(self) -> dict[str, Weights]:
         """Return the arrays to save in a model file."""
@@ -56,3 +64,12 @@ def blocks(windows: Windows, *, width: int) -> Iterator[tuple[slice, NDArray[np.
     for start in range(0, len(windows), BLOCK_WINDOWS):
         block = slice(start, min(start + BLOCK_WINDOWS, len(windows)))
         yield block, windows.matrix(np.arange(block.start, block.stop))
+
+
+def shares_by_channel(squares: NDArray[Any], channels: int) -> Floats:
+    """Sum the squares of flattened windows by channel, and divide them by the window's total."""
+    by_channel: Floats = squares.reshape(len(squares), -1, channels).sum(axis=1, dtype=np.float64)
+    total = by_channel.sum(axis=1, keepdims=True)
+    shares: Floats = np.zeros_like(by_channel)
+    np.divide(by_channel, total, out=shares, where=total > 0)
+    return shares

@@ -11,18 +11,42 @@ from safetensors.numpy import load, save
 
 from sluice.detector.autoencoder import Autoencoder
 from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
+from sluice.detector.fusion import Fusion
 from sluice.detector.model import DetectorKind, Model, Weights
+from sluice.detector.physics import Physics
 from sluice.detector.registry import SUMMED, detector_names
-from sluice.detector.threshold import Threshold
+from sluice.detector.tails import ScoreTail
+from sluice.detector.threshold import AlarmThreshold
+from sluice.detector.vote import VOTE, VotedModel
 from sluice.errors import InputError, ModelFileError
 from sluice.files import atomically, parse_json, read_at_most
+from sluice.invariants import dump_rules, parse_rules, rules_hash
 from sluice.telemetry import Scaler
 
 __all__ = ["Card", "load_detector", "save_detector"]
 
 VERSION = 1
-CARD = "sluice"
+VERSION_WITH_UNITS = 2  # older versions would ignore the resolution and the rules
+CARD, RULES = "sluice", "rules"
 LARGEST, LARGEST_HEADER = 256 << 20, 4 << 20  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionCard:
+    """How a model is fused with the rules, which stand beside the card in the metadata."""
+
+    rules: str  # their hash
+    model_tail: ScoreTail
+    rules_tail: ScoreTail
+
+    @classmethod
+    def of(cls, fusion: Fusion) -> "FusionCard":
+        """Return the card of a fusion."""
+        return cls(
+            rules=fusion.physics.digest,
+            model_tail=fusion.model_tail,
+            rules_tail=fusion.rules_tail,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,30 +60,40 @@ class Card:
     stride_s: float
     mean: tuple[float, ...]  # of the scaler, per channel
     spread: tuple[float, ...]
-    threshold: Threshold
+    resolution: tuple[float, ...] = ()  # readings are rounded to it; empty: taken as read
+    threshold: AlarmThreshold
     training: TrainingSummary
+    fusion: FusionCard | None = None
 
 
 _ADAPTER = TypeAdapter(Card)
 
 
 def save_detector(detector: Detector, path: str | Path) -> None:
-    """Write a detector as one safetensors file."""
+    """Write a detector as one safetensors file; the rules that it reads are part of it."""
     path = Path(path)
-    framing, scaler = detector.framing, detector.framing.scaler
+    framing, scaler, fusion = detector.framing, detector.framing.scaler, detector.fusion
+    newer = bool(len(scaler.resolution)) or fusion is not None
     card = Card(
-        version=VERSION,
+        version=VERSION_WITH_UNITS if newer else VERSION,
         kind=str(detector.model.kind),
         channels=scaler.names,
         window_rows=framing.window_rows,
         stride_s=framing.stride_s,
         mean=tuple(scaler.mean.tolist()),
         spread=tuple(scaler.spread.tolist()),
+        resolution=tuple(scaler.resolution.tolist()),
         threshold=detector.threshold,
         training=detector.training,
+        fusion=FusionCard.of(fusion) if fusion else None,
     )
+    # A file without these parts stays as the first release wrote it.
+    absent = None if newer else {"resolution", "fusion"}
+    metadata = {CARD: _ADAPTER.dump_json(card, exclude=absent).decode()}
+    if fusion:
+        metadata[RULES] = dump_rules(fusion.physics.rules)
     tensors = {name: np.ascontiguousarray(a) for name, a in detector.model.tensors().items()}
-    content = save(tensors, metadata={CARD: _ADAPTER.dump_json(card).decode()})
+    content = save(tensors, metadata=metadata)
     with atomically(path) as draft:
         draft.write_bytes(content)
 
@@ -94,7 +128,8 @@ def _detector(content: bytes) -> Detector:
         tensors = load(content)
     except (SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise ModelFileError(f"it is not a complete safetensors file ({error})") from None
-    card = _card(content)
+    metadata = _metadata(content)
+    card = _card(metadata)
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
             raise ModelFileError(f"its {name} holds NaN or infinite numbers")
@@ -103,20 +138,43 @@ def _detector(content: bytes) -> Detector:
         Framing(scaler=_scaler(card), stride_s=card.stride_s, window_rows=card.window_rows),
         threshold=card.threshold,
         training=card.training,
+        fusion=_fusion(card.fusion, metadata) if card.fusion else None,
     )
 
 
-def _card(content: bytes) -> Card:
+def _metadata(content: bytes) -> dict[str, str]:
     # The format is 8 bytes of header length, a JSON header, then the numbers.
     raw = content[8 : 8 + int.from_bytes(content[:8], "little")].decode(errors="replace")
     header = parse_json(raw, "its header", error=ModelFileError)
-    text = header.get("__metadata__", {}).get(CARD)
+    metadata: dict[str, str] = header.get("__metadata__", {})
+    return metadata
+
+
+def _fusion(card: FusionCard, metadata: dict[str, str]) -> Fusion:
+    if RULES not in metadata:
+        raise ModelFileError("its rules are missing; train it again")
+    rules = parse_rules(metadata[RULES], name="inside the model file")
+    if rules_hash(rules) != card.rules:
+        raise ModelFileError(
+            f"it was calibrated with rules {card.rules[:12]}... and holds rules "
+            f"{rules_hash(rules)[:12]}...; train it again"
+        )
+    return Fusion(
+        physics=Physics(rules=rules), model_tail=card.model_tail, rules_tail=card.rules_tail
+    )
+
+
+def _card(metadata: dict[str, str]) -> Card:
+    text = metadata.get(CARD)
     if text is None:
         raise ModelFileError("it has no card; only models saved by Sluice can be loaded")
     try:
         version = parse_json(text, "its card", error=ModelFileError).get("version")
-        if version != VERSION:
-            raise ModelFileError(f"its card is of version {version!r}; this Sluice reads {VERSION}")
+        if version not in (VERSION, VERSION_WITH_UNITS):
+            raise ModelFileError(
+                f"its card is of version {version!r}; this Sluice reads {VERSION} and "
+                f"{VERSION_WITH_UNITS}"
+            )
         return _ADAPTER.validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
@@ -127,6 +185,8 @@ def _card(content: bytes) -> Card:
 
 
 def _model(card: Card, tensors: dict[str, Weights]) -> Model:
+    if card.kind == VOTE:
+        return VotedModel.from_tensors(tensors)
     if card.kind not in detector_names():
         raise ModelFileError(f"its kind is {card.kind!r}; known are {', '.join(detector_names())}")
     if card.kind == DetectorKind.AUTOENCODER:
@@ -136,10 +196,17 @@ def _model(card: Card, tensors: dict[str, Weights]) -> Model:
 
 def _scaler(card: Card) -> Scaler:
     counts = {len(card.channels), len(card.mean), len(card.spread), len(set(card.channels))}
-    if len(counts) != 1:
+    if len(counts) != 1 or len(card.resolution) not in (0, len(card.channels)):
         raise ModelFileError(
-            "its card needs one mean and one spread for each channel, and each channel once"
+            "its card needs one mean and one spread for each channel, one resolution for each or "
+            "for none, and each channel once"
         )
-    if not all(map(math.isfinite, card.mean)) or not all(0 < s < math.inf for s in card.spread):
+    units = (*card.spread, *card.resolution)
+    if not all(map(math.isfinite, card.mean)) or not all(0 < unit < math.inf for unit in units):
         raise ModelFileError("its card holds means or spreads that cannot scale a reading")
-    return Scaler(names=card.channels, mean=np.array(card.mean), spread=np.array(card.spread))
+    return Scaler(
+        names=card.channels,
+        mean=np.array(card.mean),
+        spread=np.array(card.spread),
+        resolution=np.array(card.resolution),
+    )

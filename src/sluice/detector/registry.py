@@ -8,13 +8,26 @@ function of the total.
 from collections.abc import Mapping
 from typing import Any, Protocol, Self, final
 
+import numpy as np
+
 from sluice.detector.model import DetectorKind, Model
+from sluice.detector.moments import (
+    MomentModel,
+    MomentSettings,
+    MomentStatistic,
+    fit_moments,
+    sum_windows,
+)
 from sluice.detector.subspace import Moments, Subspace, fit_subspace
 from sluice.errors import SettingError
+from sluice.invariants import REGISTER_TOP, Register
 from sluice.plugins import Registry
-from sluice.telemetry import Windows
+from sluice.telemetry import Scaler, Windows
 
 __all__ = ["SUMMED", "SummedDetector", "WindowSums", "demand_detector", "detector_names"]
+
+SPREADS = 16.0
+SCALED_STEP = 2 * SPREADS / (1 << 16)
 
 
 class WindowSums(Protocol):
@@ -62,7 +75,44 @@ class SubspaceDetector:
         return fit_subspace(total, clean)
 
 
-_BUILT_IN: Mapping[str, SummedDetector] = {DetectorKind.SUBSPACE.value: SubspaceDetector()}
+@final
+class MomentDetector:
+    """Mahalanobis distance of windows: the summary is their lagged sums, as exact integers.
+
+    Readings arrive scaled. They become 16-bit registers of 1/2048 of a spread, up to 16 spreads
+    from the centre on either side.
+    """
+
+    model: type[Model] = MomentModel
+
+    def summarise(self, windows: Windows) -> MomentStatistic:
+        """Return the lagged sums of the windows; every window has weight 1."""
+        rows = np.nan_to_num(windows.rows.astype(np.float64))
+        settings = _scaled_settings(rows.shape[1], windows.length)
+        registers = np.clip(np.rint((rows + SPREADS) / SCALED_STEP), 0, REGISTER_TOP)
+        weights = np.bincount(windows.last_rows, minlength=len(rows))
+        return sum_windows(registers.astype(np.int64), weights, settings)
+
+    def fit(self, total: MomentStatistic, clean: Windows) -> Model:
+        """Return the Mahalanobis distance under the summed moments."""
+        names = total.settings.channels
+        units = Scaler(names=names, mean=np.zeros(len(names)), spread=np.ones(len(names)))
+        return fit_moments(total, units, clean)
+
+
+def _scaled_settings(channels: int, lags: int) -> MomentSettings:
+    digits = len(str(channels))
+    registers = tuple(
+        Register(channel=f"channel {at:0{digits}d}", low=-SPREADS, step=SCALED_STEP)
+        for at in range(channels)
+    )
+    return MomentSettings(registers=registers, lags=lags)
+
+
+_BUILT_IN: Mapping[str, SummedDetector] = {
+    DetectorKind.SUBSPACE.value: SubspaceDetector(),
+    DetectorKind.MOMENTS.value: MomentDetector(),
+}
 SUMMED: Registry[SummedDetector] = Registry(
     _BUILT_IN, group="sluice.detectors", reserved=(DetectorKind.AUTOENCODER.value,)
 )

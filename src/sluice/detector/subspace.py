@@ -10,12 +10,13 @@ high while all other channels follow it. The range rules of the gate cover that 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sluice.arrays import Floats, frozen
-from sluice.detector.model import DetectorKind, Weights, blocks
+from sluice.detector.model import DetectorKind, Weights, blocks, shares_by_channel
 from sluice.errors import ModelFileError, SettingError
 from sluice.telemetry import Windows
 
@@ -71,6 +72,20 @@ class Moments:
         return self.outer / self.count - np.outer(mean, mean)
 
 
+class SecondMoments(Protocol):
+    """The mean window and the covariance of windows, however they were summed."""
+
+    @property
+    def mean(self) -> Floats:
+        """The mean window."""
+        ...
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of the windows."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subspace:
     """The mean window and the directions in which clean windows differ from it."""
@@ -103,10 +118,22 @@ class Subspace:
         """Return each window's mean squared residual outside the subspace."""
         mean_squares = np.empty(len(windows))
         for block, batch in blocks(windows, width=self.width):
-            off = batch - self.mean
-            residual = off - (off @ self.basis.T) @ self.basis
+            residual = self._residual(batch)
             mean_squares[block] = np.einsum("ij,ij->i", residual, residual) / self.width
         return mean_squares
+
+    def blame(self, windows: Windows) -> Floats:
+        """Return each channel's share of the squared residual: windows x channels."""
+        channels = windows.rows.shape[1]
+        shares = np.empty((len(windows), channels))
+        for block, batch in blocks(windows, width=self.width):
+            shares[block] = shares_by_channel(self._residual(batch) ** 2, channels)
+        return shares
+
+    def _residual(self, batch: NDArray[np.float32]) -> Floats:
+        off = batch - self.mean
+        residual: Floats = off - (off @ self.basis.T) @ self.basis
+        return residual
 
     def tensors(self) -> dict[str, Weights]:
         """Return the arrays to save in a model file."""
@@ -137,7 +164,7 @@ class Subspace:
 
 
 def fit_subspace(
-    moments: Moments, clean: Windows, *, explained: float = EXPLAINED, calm: float = CALM
+    moments: SecondMoments, clean: Windows, *, explained: float = EXPLAINED, calm: float = CALM
 ) -> Subspace:
     """Fit the subspace to summed moments; choose its rank on clean validation windows.
 

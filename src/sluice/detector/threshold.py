@@ -1,4 +1,8 @@
-"""The alarm threshold: a quantile of the scores of clean windows the model was not trained on."""
+"""The alarm threshold, set on scores of clean windows that the model was not trained on.
+
+Two rules set it. The paper takes a quantile of the clean scores (`Threshold`). An operator asks for
+a number of false alarms a week (`RateThreshold`), which `threshold_for` in `tails` computes.
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +12,7 @@ import numpy as np
 from sluice.arrays import Bools, Floats
 from sluice.errors import SettingError
 
-__all__ = ["Threshold"]
+__all__ = ["AlarmThreshold", "RateThreshold", "Threshold"]
 
 QUANTILE = 0.995
 
@@ -22,10 +26,7 @@ class Threshold:
     clean_windows: int
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.score) and self.score >= 0):
-            raise SettingError(
-                f"a threshold must be a finite score of at least 0, got {self.score}"
-            )
+        _demand_score(self.score)
         if not 0 < self.quantile < 1:
             raise SettingError(f"a quantile must lie between 0 and 1, got {self.quantile}")
         least = math.ceil(1 / (1 - self.quantile) - 1e-9)
@@ -46,7 +47,56 @@ class Threshold:
             clean_windows=len(scores),
         )
 
+    @property
+    def origin(self) -> str:
+        """How it was set, in words."""
+        return f"the {self.quantile:.1%} quantile of {self.clean_windows:,} clean windows"
+
     def alarms(self, scores: Floats) -> Bools:
         """Return which scores lie strictly above the threshold."""
         above: Bools = scores > self.score
         return above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateThreshold:
+    """The score that clean operation exceeds in so many alarm events a week."""
+
+    score: float
+    false_alarms_per_week: float  # that the operator asked for
+    clean_windows: int
+    clean_events: int  # alarm events on the clean windows at this threshold
+
+    def __post_init__(self) -> None:
+        _demand_score(self.score)
+        if not 0 < self.false_alarms_per_week < math.inf:
+            raise SettingError(
+                "the number of false alarms a week must be above 0 and finite, got "
+                f"{self.false_alarms_per_week}"
+            )
+        if self.clean_windows < 1 or self.clean_events < 0:
+            raise SettingError(
+                f"a threshold cannot come from {self.clean_windows} clean windows with "
+                f"{self.clean_events} alarm events; calibrate it on clean rows"
+            )
+
+    @property
+    def origin(self) -> str:
+        """How it was set, in words."""
+        return (
+            f"set for {self.false_alarms_per_week:g} false alarms a week on "
+            f"{self.clean_windows:,} clean windows"
+        )
+
+    def alarms(self, scores: Floats) -> Bools:
+        """Return which scores lie strictly above the threshold."""
+        above: Bools = scores > self.score
+        return above
+
+
+AlarmThreshold = Threshold | RateThreshold
+
+
+def _demand_score(score: float) -> None:
+    if not (math.isfinite(score) and score >= 0):
+        raise SettingError(f"a threshold must be a finite score of at least 0, got {score}")

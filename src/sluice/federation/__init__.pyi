@@ -1,7 +1,7 @@
 from .admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
 from .checkpoints import CheckpointFile
 from .drawn import DrawnRows, LoggedGate
-from .federate import Federated, FederationSettings, Recipe, federate
+from .federate import Federated, FederationSettings, Recipe, demand_rule, federate
 from .messages import (
     Attestation,
     CommitmentOnly,
@@ -29,11 +29,22 @@ from .rounds import (
 )
 from .trainer import Fleet
 from .transport import InProcess, Transport
+from .vote import (
+    ANY_OF_SUBSETS,
+    VOTE_RULES,
+    VoteSettings,
+    ballots_of,
+    certificate_of,
+    hold_vote,
+    votes_needed,
+)
 
 __all__ = [
+    "ANY_OF_SUBSETS",
     "NOT_FINITE",
     "OUT_OF_SCALE",
     "UPDATE_MAX",
+    "VOTE_RULES",
     "AdmissionCheck",
     "AdmitAll",
     "Attestation",
@@ -64,9 +75,15 @@ __all__ = [
     "Train",
     "Trained",
     "Transport",
+    "VoteSettings",
     "admit",
+    "ballots_of",
     "begin",
+    "certificate_of",
+    "demand_rule",
     "federate",
+    "hold_vote",
     "run",
     "take_round",
+    "votes_needed",
 ]

@@ -6,8 +6,9 @@ clients, whatever transport carries their updates.
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,13 @@ from sluice.detector import (
     DetectorKind,
     Framing,
     Model,
+    SummedDetector,
     TrainingSummary,
     calibrated,
     demand_detector,
     initial,
+    robust_scaler,
+    summed_for,
 )
 from sluice.errors import InputError, RecordError, SettingError
 from sluice.federation.admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
@@ -33,9 +37,10 @@ from sluice.federation.proofs import Keyless, Proofs
 from sluice.federation.root import RootSlice
 from sluice.federation.rounds import UPDATE_MAX, Checkpoint, Keeper, admit, begin, run
 from sluice.federation.transport import InProcess, Transport
+from sluice.federation.vote import VOTE_RULES, VoteSettings, hold_vote
 from sluice.telemetry import Record, Scaler, Windows, feature_names
 
-__all__ = ["Federated", "FederationSettings", "Recipe", "federate"]
+__all__ = ["Federated", "FederationSettings", "Recipe", "demand_rule", "federate"]
 
 FEDERATION = "local"
 NO_PARAMETERS = np.zeros(0, np.float32)
@@ -70,6 +75,8 @@ class Recipe:
     descent: Descent = field(default_factory=Descent)
     seed: int = 0
     update_max: float = UPDATE_MAX  # a client whose update has a larger entry sits the round out
+    kind: SummedDetector | None = None  # how clients sum their windows; default: by `detector`
+    vote: VoteSettings | None = None  # members vote, and their sums are not added
 
     def in_rounds(  # noqa: PLR0913 - a federation is these parts
         self,
@@ -101,16 +108,50 @@ class Recipe:
         )
 
     def from_sums(
-        self, windows: Mapping[str, Windows], *, decisions: Mapping[str, Decision]
+        self,
+        windows: Mapping[str, Windows],
+        *,
+        decisions: Mapping[str, Decision],
+        sent: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
     ) -> Federated:
-        """Learn the detector from the clients' summed windows, in one exchange."""
-        kind = SUMMED[self.detector]
+        """Learn the detector from the clients' summed windows, in one exchange.
+
+        `sent` turns the sums that clients compute into those that arrive.
+        """
+        kind = self.kind or SUMMED[self.detector]
         sums = {client: kind.summarise(own) for client, own in windows.items()}
+        sums = dict(sent(sums)) if sent else sums
+        if self.vote is not None:
+            return self._from_votes(sums, kind, windows, decisions)
         total = reduce(operator.add, sums.values())
         return Federated(
             detector=self._calibrated(kind.fit(total, self.validation), windows),
             decisions=decisions,
             influence={client: own.count / total.count for client, own in sums.items()},
+            passed=dict.fromkeys(windows, 1.0),
+        )
+
+    def _from_votes(
+        self,
+        sums: Mapping[str, Any],
+        kind: SummedDetector,
+        windows: Mapping[str, Windows],
+        decisions: Mapping[str, Decision],
+    ) -> Federated:
+        """Let every member vote with a detector of its own sums."""
+        assert self.vote is not None
+        detector = hold_vote(
+            sums,
+            kind,
+            self.framing,
+            self.validation,
+            settings=self.vote,
+            training=self._summary(windows, rule=self.vote.rule),
+        )
+        return Federated(
+            detector=detector,
+            decisions=decisions,
+            influence=dict.fromkeys(sums, 1 / len(sums)),
             passed=dict.fromkeys(windows, 1.0),
         )
 
@@ -120,13 +161,25 @@ class Recipe:
         return RootSlice(windows, descent=self.descent, seed=self.seed)
 
     def _calibrated(self, model: Model, windows: Mapping[str, Windows]) -> Detector:
-        training = TrainingSummary(
+        descent = self.descent if model.kind == DetectorKind.AUTOENCODER else None
+        return calibrated(
+            model, self.framing, self.validation, training=self._summary(windows, descent=descent)
+        )
+
+    def _summary(
+        self,
+        windows: Mapping[str, Windows],
+        *,
+        rule: str = "alone",
+        descent: Descent | None = None,
+    ) -> TrainingSummary:
+        return TrainingSummary(
             records=tuple(sorted(windows)),
             windows=sum(len(own) for own in windows.values()),
             seed=self.seed,
-            descent=self.descent if model.kind == DetectorKind.AUTOENCODER else None,
+            rule=rule,
+            descent=descent,
         )
-        return calibrated(model, self.framing, self.validation, training=training)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,7 +191,9 @@ class FederationSettings:
     root: Record | None = None  # clean rows of the server, for rule `fltrust`
     gate: Gate | None = None  # without one, every client is admitted
     proofs: Proofs | System | None = None  # with it, the gate sees proofs and no batch
-    rule: str = "fedavg"
+    rule: str = "fedavg"  # `vote` and `any-of-subsets` are for detectors from sums
+    malicious: int = 1  # members that a vote withstands; count owners and integrators, not keys
+    false_alarms_per_week: float = 1.0  # that a vote asks of each voter
     detector: str = DetectorKind.AUTOENCODER.value
     rounds: int = 25
     descent: Descent = field(default_factory=Descent)
@@ -164,7 +219,11 @@ def federate(settings: FederationSettings) -> Federated:
     _check(settings)
     decisions = dict(_decided(settings))
     names, stride_s = feature_names(settings.validation), settings.validation.stride_s
-    framing = Framing(scaler=Scaler.fit([settings.validation], names), stride_s=stride_s)
+    if settings.detector == DetectorKind.MOMENTS:
+        scaler = robust_scaler(settings.validation, names)
+    else:
+        scaler = Scaler.fit([settings.validation], names)
+    framing = Framing(scaler=scaler, stride_s=stride_s)
     windows: dict[str, Windows] = {}
     for client in sorted(client for client, decision in decisions.items() if decision.admitted):
         try:
@@ -180,8 +239,11 @@ def federate(settings: FederationSettings) -> Federated:
         descent=settings.descent,
         seed=settings.seed,
         update_max=settings.update_max,
+        vote=_vote(settings),
     )
     if settings.detector != DetectorKind.AUTOENCODER:
+        kind = summed_for(settings.detector, framing, settings.validation)
+        recipe = replace(recipe, kind=kind)
         return recipe.from_sums(windows, decisions=decisions)
     transport = InProcess(
         batches=settings.clients, windows=windows, descent=settings.descent, seed=settings.seed
@@ -199,16 +261,39 @@ def federate(settings: FederationSettings) -> Federated:
 def _check(settings: FederationSettings) -> None:
     if not settings.clients:
         raise SettingError("a federation needs at least one client, got none")
-    if settings.rule not in RULES:
-        raise SettingError(f"unknown rule {settings.rule!r}; known are {', '.join(RULES)}")
     demand_detector(settings.detector)
-    if settings.detector != DetectorKind.AUTOENCODER and settings.rule != "fedavg":
-        raise SettingError(
-            f"the detector {settings.detector!r} adds clients' sums, so rule {settings.rule!r} has "
-            "no updates to weigh; use rule 'fedavg'"
-        )
+    demand_rule(settings.rule, settings.detector)
     if settings.proofs is not None and settings.gate is None:
         raise SettingError("proofs need rules to prove; give a gate")
+
+
+def demand_rule(rule: str, detector: str) -> None:
+    """Refuse a rule that does not exist, or that does not fit the detector."""
+    known = (*RULES, *VOTE_RULES)
+    if rule not in known:
+        raise SettingError(f"unknown rule {rule!r}; known are {', '.join(known)}")
+    if detector == DetectorKind.AUTOENCODER:
+        if rule in VOTE_RULES:
+            raise SettingError(
+                f"rule {rule!r} makes one detector of each member's sums, and an autoencoder is "
+                f"trained in rounds; use one of the detectors {', '.join(SUMMED)}"
+            )
+    elif rule not in ("fedavg", *VOTE_RULES):
+        raise SettingError(
+            f"the detector {detector!r} is made of clients' sums, so rule {rule!r} has no updates "
+            f"to weigh; use rule 'fedavg' (it adds the sums) or {' or '.join(VOTE_RULES)}"
+        )
+
+
+def _vote(settings: FederationSettings) -> VoteSettings | None:
+    if settings.rule not in VOTE_RULES:
+        return None
+    return VoteSettings.on(
+        settings.validation,
+        rule=settings.rule,
+        malicious=settings.malicious,
+        false_alarms_per_week=settings.false_alarms_per_week,
+    )
 
 
 def _own_windows(record: Record, framing: Framing, gate: Gate | None) -> Windows:

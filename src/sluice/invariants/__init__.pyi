@@ -1,4 +1,6 @@
 from .budgets import Budgets, FactFault, Margins, budgets_for, fact_faults
+from .causes.cause import Cause, CauseKind
+from .causes.finding import causes
 from .drift import Change, Moved, Redefined, What, drift
 from .encoding import (
     REGISTER_TOP,
@@ -11,6 +13,7 @@ from .encoding import (
     IntegerCoupling,
     IntegerLimits,
     IntegerRate,
+    IntegerRule,
     IntegerSpectrum,
     IntegerSwitchBand,
     IntegerTerm,
@@ -22,7 +25,14 @@ from .encoding import (
     register_of,
 )
 from .integers import Judged, block_sums, evaluate
-from .measure import Measurement, block_ranges, block_starts, illegal_rows, measure, missing_rows
+from .measure import (
+    Measurement,
+    block_ranges,
+    block_starts,
+    illegal_rows,
+    measure,
+    missing_rows,
+)
 from .mining.profiles import mine
 from .mining.record import Mined, mine_record
 from .relations import (
@@ -43,6 +53,7 @@ from .relations import (
     Transition,
     Window,
 )
+from .repeats import known_repeats
 from .residuals import (
     Residuals,
     anchors,
@@ -64,6 +75,7 @@ from .ruleset import (
 )
 from .rulesfile import (
     LARGEST_RULES,
+    dump_rules,
     load_rules,
     parse_rules,
     rules_hash,
@@ -89,6 +101,8 @@ __all__ = [
     "Balance",
     "Bound",
     "Budgets",
+    "Cause",
+    "CauseKind",
     "Change",
     "CleanFacts",
     "CleanShare",
@@ -104,6 +118,7 @@ __all__ = [
     "IntegerCoupling",
     "IntegerLimits",
     "IntegerRate",
+    "IntegerRule",
     "IntegerSpectrum",
     "IntegerSwitchBand",
     "IntegerTerm",
@@ -139,7 +154,9 @@ __all__ = [
     "block_starts",
     "block_sums",
     "budgets_for",
+    "causes",
     "drift",
+    "dump_rules",
     "duration",
     "encode",
     "evaluate",
@@ -147,6 +164,7 @@ __all__ = [
     "fact_faults",
     "held",
     "illegal_rows",
+    "known_repeats",
     "largest_residual",
     "load_rules",
     "measure",

@@ -38,7 +38,7 @@ class Margins:
     alpha: float = 0.01  # share of rows that may violate
     severe_multiple: float = 1.0  # of the tolerance, where clean data stayed well within it
     severe_factor: float = 1.5  # times the largest clean excess, where that is larger
-    severe_share: float = 0.0  # of rows that may be severe
+    severe_share: float = 0.0005  # of rows that may be severe
     envelope_factor: float = 1.25  # times the largest clean share of rows in transition
     envelope_points: float = 0.01  # added to that share
     anchor_factor: float = 2.0  # times the largest clean share of violating anchors

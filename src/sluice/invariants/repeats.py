@@ -12,10 +12,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from sluice.arrays import Bools, Floats
+from sluice.arrays import Bools, Floats, Ints
 from sluice.invariants.encoding import held
 
-__all__ = ["repeated_rows"]
+__all__ = ["known_repeats", "repeated_rows"]
 
 REPEAT_ROWS = 12
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -45,23 +45,42 @@ LIVELY = 0.5
 
 def repeated_rows(readings: Floats) -> Bools:
     """Mark rows of a stretch that repeats an earlier one, digit by digit or with jitter."""
-    marked = _equal_rows(readings)
-    known = held(readings, empty=0.0)
-    for scale in SCALES:
-        for start in _similar(known, scale):
-            marked[start : start + scale.rows] = True
+    marked = np.zeros(len(readings), bool)
+    for start, rows in _stretches(readings):
+        marked[start : start + rows] = True
     return marked
 
 
-def _equal_rows(readings: Floats) -> Bools:
-    """Mark rows of a dozen readings that repeat an earlier dozen, digit by digit.
+def known_repeats(readings: Floats) -> Bools:
+    """Mark rows at which a repetition is visible to who has seen no later row.
+
+    A stretch is visible at its last row. The mark stays until the next stretch could end.
+    """
+    marked = np.zeros(len(readings), bool)
+    for start, rows in _stretches(readings):
+        last = start + rows - 1
+        marked[last : last + (1 if rows == REPEAT_ROWS else rows // 4)] = True
+    return marked
+
+
+def _stretches(readings: Floats) -> Iterator[tuple[int, int]]:
+    """Yield the first row and the length of every stretch that repeats an earlier one."""
+    for start in _equal(readings):
+        yield int(start), REPEAT_ROWS
+    known = held(readings, empty=0.0)
+    for scale in SCALES:
+        for start in _similar(known, scale):
+            yield int(start), scale.rows
+
+
+def _equal(readings: Floats) -> Ints:
+    """Return where a dozen readings begin that repeat an earlier dozen, digit by digit.
 
     Stretches in which the reading hardly changes are skipped, because they repeat by chance.
     """
     rows = len(readings)
-    marked = np.zeros(rows, bool)
     if rows < 2 * REPEAT_ROWS:
-        return marked
+        return np.empty(0, np.int64)
     hashed = np.zeros(rows - REPEAT_ROWS + 1, np.uint64)
     bits = np.ascontiguousarray(readings).view(np.uint64)
     for offset in range(REPEAT_ROWS):
@@ -72,9 +91,8 @@ def _equal_rows(readings: Floats) -> Bools:
     at = np.flatnonzero(lively)
     order = at[np.argsort(hashed[at], kind="stable")]
     same = hashed[order[1:]] == hashed[order[:-1]]
-    for start in order[1:][same]:  # only the later copy: the first may be the original
-        marked[start : start + REPEAT_ROWS] = True
-    return marked
+    later: Ints = order[1:][same]  # only the later copy: the first may be the original
+    return later
 
 
 def _similar(readings: Floats, scale: _Scale) -> Iterator[int]:

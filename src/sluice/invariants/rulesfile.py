@@ -14,7 +14,15 @@ from sluice.errors import RulesFileError
 from sluice.files import atomically, parse_json, read_text
 from sluice.invariants.ruleset import RuleSet, untied_channels
 
-__all__ = ["LARGEST_RULES", "load_rules", "parse_rules", "rules_hash", "save_rules", "seal_rules"]
+__all__ = [
+    "LARGEST_RULES",
+    "dump_rules",
+    "load_rules",
+    "parse_rules",
+    "rules_hash",
+    "save_rules",
+    "seal_rules",
+]
 
 SCHEMA = 1
 LARGEST_RULES = 4 << 20
@@ -30,12 +38,17 @@ def rules_hash(rules: RuleSet) -> str:
 def save_rules(rules: RuleSet, path: str | Path) -> str:
     """Write sealed rules and return their hash."""
     path = Path(path)
-    document = _document(rules)
-    document["hash"] = _hash(document)
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    text = dump_rules(rules)
     with atomically(path) as draft:
         draft.write_text(text + "\n", encoding="utf-8")
-    return str(document["hash"])
+    return rules_hash(rules)
+
+
+def dump_rules(rules: RuleSet) -> str:
+    """Return sealed rules as the text of a rules file."""
+    document = _document(rules)
+    document["hash"] = _hash(document)
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def load_rules(path: str | Path, *, sealed: bool = True) -> RuleSet:

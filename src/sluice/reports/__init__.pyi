@@ -1,4 +1,9 @@
-from .drawings import Drawing
+from .certificate_page import (
+    certificate_figures,
+    certificate_sections,
+    write_certificate_page,
+)
+from .drawings import ROLE_COLOURS, Drawing, attack_times, stamps, thinned, time_axis
 from .page import (
     Bullets,
     Cell,
@@ -23,6 +28,7 @@ from .score_page import write_score_page
 from .verdict_page import write_verdict_figure, write_verdict_page
 
 __all__ = [
+    "ROLE_COLOURS",
     "Bullets",
     "Cell",
     "Columns",
@@ -38,8 +44,15 @@ __all__ = [
     "Tile",
     "Tone",
     "asset",
+    "attack_times",
+    "certificate_figures",
+    "certificate_sections",
     "plotly_source",
     "rendered_main",
+    "stamps",
+    "thinned",
+    "time_axis",
+    "write_certificate_page",
     "write_page",
     "write_record_page",
     "write_score_page",

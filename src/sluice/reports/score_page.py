@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from sluice.arrays import Floats, Times
-from sluice.detector import Detector, Scored
+from sluice.detector import Blame, Detector, Scored
 from sluice.reports.drawings import Drawing, attack_times, stamps, thinned, time_axis
 from sluice.reports.page import (
     DataColumn,
@@ -26,7 +26,7 @@ from sluice.telemetry import Label, Record
 __all__ = ["write_score_page"]
 
 MOST_POINTS = 6_000
-MOST_STRETCHES = 50
+MOST_EVENTS = 50
 FLOOR = 1e-12  # a score of 0 has no place on a logarithmic axis
 NOT_ABOUT_PEOPLE = (
     "This is evidence about telemetry, not about people: a failed sensor, a valve opened by hand "
@@ -43,8 +43,8 @@ def write_score_page(
     self_contained: bool = False,
 ) -> None:
     """Write the page; the line has fewer points than windows but keeps every peak."""
-    stretches = len(scored.stretches())
-    shown = f"the {MOST_STRETCHES} " if stretches > MOST_STRETCHES else ""
+    events = len(scored.events())
+    shown = f"the {MOST_EVENTS} " if events > MOST_EVENTS else ""
     page = ReportPage(
         kind="Scores",
         title=f"{record.name}: {int(scored.alarms.sum()):,} alarms",
@@ -53,14 +53,14 @@ def write_score_page(
         sections=(
             PageSection(title="Score over time", short="Score", parts=_plot(scored, record)),
             PageSection(
-                title=f"{stretches:,} alarm stretches, {shown}longest first"
-                if stretches
-                else "Alarm stretches",
+                title=f"{events:,} alarm events, {shown}longest first"
+                if events
+                else "Alarm events",
                 short="Alarms",
-                parts=(_stretches(scored),),
+                parts=(_events(scored, detector.blame(record, scored)),),
             ),
         ),
-        search="alarms" if stretches > 5 else "",
+        search="alarms" if events > 5 else "",
         end=NOT_ABOUT_PEOPLE,
         shaded=attack_times(record),
     )
@@ -71,20 +71,20 @@ def _lead(scored: Scored, detector: Detector) -> str:
     threshold, framing = scored.threshold, detector.framing
     return (
         f"{len(scored):,} windows of {framing.window_rows} rows, each scored at its last row; one "
-        f"row every {scored.stride_s:g} s. Model: {detector.model.kind} over "
+        f"row every {scored.stride_s:g} s. Detector: {detector.kind} over "
         f"{len(framing.scaler.names)} channels; an alarm is a score above {threshold.score:.4g}, "
-        f"the {threshold.quantile:.1%} quantile of {threshold.clean_windows:,} clean windows."
+        f"{threshold.origin}."
     )
 
 
 def _tiles(scored: Scored, record: Record) -> tuple[Tile, ...]:
-    stretches, alarms = scored.stretches(), int(scored.alarms.sum())
+    events, alarms = scored.events(), int(scored.alarms.sum())
     tiles = [
         Tile(
             label="alarms",
             value=f"{alarms:,}",
-            note=f"of {len(scored):,} windows, in {len(stretches):,} "
-            f"stretch{'' if len(stretches) == 1 else 'es'}",
+            note=f"of {len(scored):,} windows, in {len(events):,} "
+            f"event{'' if len(events) == 1 else 's'}",
             tone=Tone.BAD if alarms else Tone.GOOD,
         ),
         Tile(
@@ -121,9 +121,9 @@ def _attacks_found(scored: Scored, record: Record) -> int:
     return sum(bool(alarmed[run.slice].any()) for run in record.attack_segments)
 
 
-def _stretches(scored: Scored) -> Part:
-    stretches = sorted(scored.stretches(), key=lambda stretch: -stretch.rows)
-    if not stretches:
+def _events(scored: Scored, blame: tuple[Blame, ...]) -> Part:
+    events = sorted(scored.events(), key=lambda event: -event.alarms)
+    if not events:
         return Prose(text="No window raises an alarm.")
     columns = (
         DataColumn(name="from"),
@@ -131,18 +131,21 @@ def _stretches(scored: Scored) -> Part:
         DataColumn(name="rows", numeric=True),
         DataColumn(name="windows", numeric=True),
         DataColumn(name="peak score", numeric=True),
+        DataColumn(name="tags and rules behind the peak, worst first"),
     )
+    alarmed = scored.last_rows[scored.alarms]
     rows = tuple(
         (
-            _clock(stretch.start),
-            _clock(stretch.end),
-            f"{stretch.first_row}-{stretch.last_row}",
-            f"{stretch.rows:,}",
-            f"{stretch.peak:.4g}",
+            _clock(event.start),
+            _clock(event.end),
+            f"{event.first_row}-{event.last_row}",
+            f"{event.alarms:,}",
+            f"{event.peak:.4g}",
+            ", ".join(blame[int(np.searchsorted(alarmed, event.peak_row))].names),
         )
-        for stretch in stretches[:MOST_STRETCHES]
+        for event in events[:MOST_EVENTS]
     )
-    return DataTable(columns=columns, rows=rows, key="stretches", searched=True)
+    return DataTable(columns=columns, rows=rows, key="events", searched=True)
 
 
 def _plot(scored: Scored, record: Record) -> tuple[Part, ...]:

@@ -2,7 +2,7 @@ from .channel import CHANNELS, Channel, Codes, Role, Span
 from .filling import Fill
 from .formats import FORMATS, Format
 from .plantfile import Declaration, PlantFile, read_plant_file, write_plant_file
-from .reading import ReadRecord, read_record, read_with_settings
+from .reading import ReadRecord, ReadRows, read_record, read_rows, read_with_settings
 from .record import Gap, Label, Note, Record
 from .source import Source, find_record_file
 from .split import Shares, Split, shards, split
@@ -26,6 +26,7 @@ __all__ = [
     "Note",
     "PlantFile",
     "ReadRecord",
+    "ReadRows",
     "Record",
     "Role",
     "Scaler",
@@ -40,6 +41,7 @@ __all__ = [
     "layout_for",
     "read_plant_file",
     "read_record",
+    "read_rows",
     "read_with_settings",
     "shards",
     "split",

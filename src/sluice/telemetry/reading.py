@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sluice.arrays import Bools, Floats, Ints
+from sluice.arrays import Bools, Floats, Ints, Times
 from sluice.errors import (
     PlantFileError,
     RecordError,
@@ -36,7 +36,14 @@ from sluice.telemetry.roles import infer_channels
 from sluice.telemetry.source import Source, find_record_files
 from sluice.telemetry.table import Table
 
-__all__ = ["ReadRecord", "format_names", "read_record", "read_with_settings"]
+__all__ = [
+    "ReadRecord",
+    "ReadRows",
+    "format_names",
+    "read_record",
+    "read_rows",
+    "read_with_settings",
+]
 
 MARKER_COLUMN = "unnamed "
 
@@ -103,6 +110,37 @@ def read_with_settings(
         whole.table, whole.format, name, plant=plant, fill=fill or whole.format.fill
     )
     return ReadRecord(record=record, plant=_with_detected(plant, whole.table.settings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRows:
+    """Rows as they stand in a file, and the settings under which they were read."""
+
+    names: tuple[str, ...]
+    times: Times
+    values: Floats  # rows x names; NaN where a reading is missing
+    plant: PlantFile
+
+
+def read_rows(
+    path: Path, *, plant: PlantFile | None = None, format_name: str | None = None
+) -> ReadRows:
+    """Read the rows of one file in the order of the file, however few they are.
+
+    No stride is needed, no role is inferred and nothing is filled. The clock may go backward, so
+    this is for a reader that follows a file and orders the rows itself.
+    """
+    plant = plant or PlantFile()
+    table = _loaded(Source(path, plant.encoding), plant=plant, format_name=format_name).table
+    frame = table.frame
+    frame = frame.drop([column for column in frame.columns if plant.ignores(column)])
+    values, _ = _readings(frame)
+    return ReadRows(
+        names=tuple(frame.columns),
+        times=table.times.astype("datetime64[us]"),
+        values=values,
+        plant=_with_detected(plant, table.settings),
+    )
 
 
 def _several(folder: Path, files: Sequence[Path], error: RecordError) -> RecordError:

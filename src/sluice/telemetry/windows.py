@@ -1,7 +1,7 @@
 """Sliding windows of standardised readings: the input of detectors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -29,12 +29,15 @@ class Scaler:
     """Per-channel standardisation shared by all clients.
 
     A spread below the floor is replaced by 1, so that a constant actuator's first change is one
-    unit, not a million (dividing by a tiny spread cost one detector two thirds of its F1).
+    unit, not a million (dividing by a tiny spread cost one detector two thirds of its F1). With a
+    `resolution`, readings are rounded to its multiples first, so that a record with more digits
+    scores the same.
     """
 
     names: tuple[str, ...]
     mean: Floats
     spread: Floats
+    resolution: Floats = field(default_factory=lambda: np.empty(0))  # per channel; empty: as read
 
     @classmethod
     def fit(cls, records: Sequence[Record], names: Sequence[str]) -> "Scaler":
@@ -51,8 +54,22 @@ class Scaler:
 
     def scale(self, record: Record) -> Floats:
         """Return the record's readings in units of spread, one column per scaled channel."""
-        scaled: Floats = (_columns(record, self.names) - self.mean) / self.spread
+        scaled: Floats = (self._readings(record) - self.mean) / self.spread
         return scaled
+
+    def rounded(self, record: Record) -> Record:
+        """Return the record with its readings at this resolution; other channels stay as read."""
+        if not len(self.resolution):
+            return record
+        values = record.values.copy()
+        values[:, [record.index(name) for name in self.names]] = self._readings(record)
+        return record.with_values(values)
+
+    def _readings(self, record: Record) -> Floats:
+        readings = _columns(record, self.names)
+        if len(self.resolution):
+            readings = np.rint(readings / self.resolution) * self.resolution
+        return readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +84,21 @@ class Windows:
     def __len__(self) -> int:
         return len(self.starts)
 
+    @property
+    def last_rows(self) -> Ints:
+        """The row at which each window is reported."""
+        last: Ints = self.starts + self.length - 1
+        return last
+
     def matrix(self, which: Ints | None = None) -> NDArray[np.float32]:
         """Return windows flattened row by row: (windows, length x channels)."""
         starts = self.starts if which is None else self.starts[which]
-        view = sliding_window_view(self.rows, self.length, axis=0)[starts]  # (n, channels, length)
-        return view.transpose(0, 2, 1).reshape(len(starts), -1)
+        channels = self.rows.shape[1]
+        # A window's rows follow each other in memory, so it is copied as one piece.
+        readings = np.ascontiguousarray(self.rows).ravel()
+        if len(readings) < self.length * channels or not channels:
+            return np.empty((0, self.length * channels), np.float32)
+        return np.asarray(sliding_window_view(readings, self.length * channels)[starts * channels])
 
     def touching(self, rows: Bools) -> Bools:
         """Return which windows contain at least one marked row."""
@@ -104,7 +131,7 @@ def windows(record: Record, scaler: Scaler, *, length: int = WINDOW_ROWS) -> Win
     """Cut a record into windows of consecutive rows."""
     if length < 1:
         raise SettingError(f"a window holds at least one row, got {length}")
-    scaled = scaler.scale(record).astype(np.float32)
+    scaled = np.ascontiguousarray(scaler.scale(record), np.float32)
     jumps = np.zeros(len(record), bool)
     jumps[record.segment_starts[1:]] = True
     broken = np.asarray(np.isnan(scaled).any(axis=1))

@@ -9,6 +9,7 @@ from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness, Profile,
 from sluice.telemetry.channel import Channel, Codes, Span
 from tests.unit.invariants.small_plant import (
     BALANCED,
+    BAND,
     BOUND,
     BOUNDED,
     COUPLED,
@@ -18,6 +19,7 @@ from tests.unit.invariants.small_plant import (
     PLANT,
     PUMP,
     RATED,
+    SPECTRUM,
     TANK,
     WINDOWED,
     clean_facts,
@@ -89,6 +91,16 @@ def case(
 ) -> Case:
     objection = Objection(kind=kind, subject=subject, found=found, allowed=allowed, remedy=remedy)
     return Case(rules=rules, last=last, objection=objection)
+
+
+LIMITED = ruled(COUPLED, BALANCED, WINDOWED, rule(BAND, 3.0), rule(SPECTRUM, 3.0))
+"""Rules with budgets of their own for switches and for blocks."""
+WIDE_BAND = replace(BAND, on_low=0.0, on_high=90_000.0)
+
+
+def limited(change: Callable[[CleanFacts], CleanFacts]) -> RuleSet:
+    assert LIMITED.clean is not None
+    return replace(LIMITED, clean=change(LIMITED.clean))
 
 
 WIDE = replace(TANK, span=Span(low=10_922.5, high=185_685.5))
@@ -172,9 +184,9 @@ LOOSE = (
     ),
     case(
         Kind.REFUSES_CLEAN_BATCHES,
-        claiming(lambda clean: replace(clean, refused_share=0.051)),
-        found="5.1%",
-        allowed="5.0%",
+        claiming(lambda clean: replace(clean, refused_share=0.006)),
+        found="0.6%",
+        allowed="0.5%",
         remedy="mine on rows that show the plant's normal range",
     ),
     case(
@@ -207,6 +219,37 @@ LOOSE = (
         subject="L1",
         found="11.0%",
         allowed="10.0%",
+        remedy="mine it on other rows",
+    ),
+    case(
+        Kind.WIDE_LIMITS,
+        ruled(COUPLED, BALANCED, WINDOWED, rule(WIDE_BAND, 3.0)),
+        subject="P1@L1",
+        found="a band of 90,000 mm",
+        allowed="87,380 mm (50% of the span of L1)",
+        remedy="mine it on other rows or drop the rule",
+    ),
+    case(
+        Kind.UNTIED_CHANNELS,
+        described(*(replace(METER, name=f"F{at}") for at in range(2, 12))),
+        found=f"10 of 13 channels ({', '.join(f'F{at}' for at in range(2, 12))})",
+        allowed="75%",
+        remedy="mine more rows, or declare why for each of them",
+    ),
+    case(
+        Kind.CLAIMED_SWITCHES,
+        limited(lambda clean: replace(clean, switches=share("P1@L1", 0.011))),
+        subject="P1@L1",
+        found="1.1%",
+        allowed="1.0%",
+        remedy="mine it on other rows",
+    ),
+    case(
+        Kind.CLAIMED_BLOCKS,
+        limited(lambda clean: replace(clean, blocks=share("L1 noise", 0.051))),
+        subject="L1 noise",
+        found="5.1%",
+        allowed="5.0%",
         remedy="mine it on other rows",
     ),
     case(
@@ -338,6 +381,24 @@ AFTER_LAST = (
         last=EVERY_RULE,
         subject="L1",
         found="40 of 200",
+        allowed="0",
+        remedy=RENEW,
+    ),
+    case(
+        Kind.MORE_SWITCHES,
+        limited(lambda clean: replace(clean, switches=share("P1@L1", 0.01))),
+        last=LIMITED,
+        subject="P1@L1",
+        found="4 of 200",
+        allowed="0",
+        remedy=RENEW,
+    ),
+    case(
+        Kind.MORE_BLOCKS,
+        limited(lambda clean: replace(clean, blocks=share("L1 noise", 0.04))),
+        last=LIMITED,
+        subject="L1 noise",
+        found="4 of 200",
         allowed="0",
         remedy=RENEW,
     ),

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.admission.acceptance import Acceptance, Objection, ObjectionKind, objections, unsound
 from sluice.admission.policy import HardenedPolicy, PaperPolicy, accept
-from sluice.invariants.relations import ActuatorState, Bound, Term
+from sluice.invariants.relations import ActuatorState, Bound, Relation, Term, Tie
 from sluice.invariants.ruleset import Dropped, Liveness, RuleSet
 from sluice.telemetry.channel import Codes, Span
 from tests.unit.admission.objectionable import (
@@ -24,17 +24,23 @@ from tests.unit.admission.objectionable import (
 from tests.unit.invariants.small_plant import (
     BALANCE,
     BALANCED,
+    BAND,
     BOUNDED,
     COUPLED,
     COUPLING,
     EVERY_RULE,
+    FLAT,
+    IDLE,
     METER,
     PLANT,
     PUMP,
     RATED,
+    SPECTRUM,
     TANK,
+    TIE,
     WINDOW,
     WINDOWED,
+    clean_facts,
     rule,
 )
 
@@ -188,7 +194,7 @@ def test_a_declared_reason_or_a_milder_policy_stands_in_for_a_rule(subject: str)
 @pytest.mark.parametrize(
     ("rules", "kind"),
     [
-        (claiming(lambda clean: replace(clean, refused_share=0.05)), Kind.REFUSES_CLEAN_BATCHES),
+        (claiming(lambda clean: replace(clean, refused_share=0.005)), Kind.REFUSES_CLEAN_BATCHES),
         (
             claiming(lambda clean: replace(clean, severe=severe("P1~F1", 50.0))),
             Kind.CLAIMED_RESIDUAL,
@@ -285,3 +291,88 @@ def test_an_objection_without_details_is_a_whole_sentence() -> None:
     bare = Objection(kind=Kind.NO_PHYSICS, remedy="mine other rows")
     assert (bare.subject, bare.found, bare.allowed) == ("", "", "")
     assert bare.sentence.startswith("the rules hold no coupling, balance or window")
+
+
+@pytest.mark.parametrize(
+    ("relation", "tolerance", "kind"),
+    [
+        (TIE, 43_690.0, None),
+        (TIE, 43_690.1, Kind.LOOSE_TOLERANCE),
+        (FLAT, 8_738.0, None),
+        (FLAT, 8_738.1, Kind.LOOSE_TOLERANCE),
+        (replace(BAND, off_low=0.0, off_high=87_380.0), 3.0, None),
+        (replace(BAND, off_low=0.0, off_high=87_380.1), 3.0, Kind.WIDE_LIMITS),
+        (replace(SPECTRUM, second_low=1.0, second_high=1e4), 3.0, None),
+        (replace(SPECTRUM, second_low=1.0, second_high=1.1e4), 3.0, Kind.WIDE_LIMITS),
+        (replace(SPECTRUM, first_low=0.0), 3.0, Kind.WIDE_LIMITS),
+    ],
+)
+def test_rules_that_tie_a_channel_must_say_something_about_it(
+    relation: Relation, tolerance: float, kind: Kind | None
+) -> None:
+    rules = ruled(COUPLED, BALANCED, WINDOWED, rule(relation, tolerance))
+    assert kinds(rules) == ({kind} if kind else set())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (BAND, replace(BAND, on_low=299.0)),
+        (BAND, replace(BAND, off_high=1_801.0)),
+        (SPECTRUM, replace(SPECTRUM, first_low=89.0)),
+        (SPECTRUM, replace(SPECTRUM, second_high=9_001.0)),
+        (FLAT, replace(FLAT, value=303.0)),
+    ],
+)
+def test_limits_may_not_widen_or_move_at_renewal(before: Relation, after: Relation) -> None:
+    last, new = (ruled(COUPLED, BALANCED, WINDOWED, rule(one, 3.0)) for one in (before, after))
+    assert kinds(last, last=last) == set()
+    assert kinds(new, last=last) == {Kind.WIDER_RANGE}
+
+
+def test_a_spectrum_of_longer_blocks_is_another_rule() -> None:
+    last, new = (
+        ruled(COUPLED, BALANCED, WINDOWED, rule(one, 3.0))
+        for one in (SPECTRUM, replace(SPECTRUM, rows=8))
+    )
+    assert kinds(new, last=last) == {Kind.MISSING_SINCE_LAST}
+
+
+def test_declared_channels_may_be_untied() -> None:
+    case = CASES[Kind.UNTIED_CHANNELS]
+    declared = {"F2": "decommissioned"}
+    assert Kind.UNTIED_CHANNELS not in {
+        one.kind for one in objections(case.rules, REQUIRED, declared=declared)
+    }
+    assert Kind.UNTIED_CHANNELS in kinds(case.rules, replace(REQUIRED, untied_max=0.5))
+
+
+@pytest.mark.parametrize(
+    "relation", [TIE, replace(IDLE, channel="P2"), replace(BAND, actuator="P2")]
+)
+def test_a_rule_that_reads_an_actuators_state_covers_it(relation: Relation) -> None:
+    spare = replace(PUMP, name="P2")
+    if isinstance(relation, Tie):
+        relation = replace(relation, terms=(replace(relation.terms[0], channel="P2"),))
+    rules = (COUPLED, BALANCED, WINDOWED, rule(relation, 0.4))
+    known = (*PLANT, spare)
+    covered = replace(ruled(*rules), channels=known, clean=clean_facts(rules, known))
+    bare = replace(covered, invariants=rules[:3], clean=clean_facts(rules[:3], known))
+    assert Kind.UNCOVERED_ACTUATOR in kinds(bare)
+    assert Kind.UNCOVERED_ACTUATOR not in kinds(covered)
+
+
+def test_the_movement_of_one_level_does_not_stand_for_that_of_another() -> None:
+    def moving(first: float, second: float) -> RuleSet:
+        rules = described(SECOND_TANK)
+        assert rules.clean is not None
+        facts = tuple(
+            Liveness(level=level, rows=8, smallest_range=size)
+            for level, size in (("L1", first), ("L2", second))
+        )
+        return replace(rules, clean=replace(rules.clean, liveness=facts))
+
+    last, required = moving(60.0, 60.0), Acceptance(reasons={"L2": "rebuilt"})
+    for rules, less in ((moving(1e-9, 60.0), ["L1"]), (moving(60.0, 60.0), [])):
+        found = objections(rules, required, last=last)
+        assert [each.subject for each in found if each.kind is Kind.LESS_MOVEMENT] == less

@@ -1,6 +1,7 @@
 """Acts of operators: a gate in shadow, waivers with limits, removals that anyone can follow."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -28,6 +29,7 @@ from .conftest import NOW, PlantRun, World, later, run_plant
 
 MODEL, NEXT, LAST = "a" * 64, "b" * 64, "c" * 64
 UPDATE = b"an update"
+TICK = timedelta(microseconds=1)
 
 
 def refused(step: str, words: str) -> "pytest.RaisesExc[VerificationError]":
@@ -142,6 +144,27 @@ def test_the_gate_is_set_between_rounds_and_to_something_else(world: World) -> N
         world.log.append(shadow(world), at=NOW)
 
 
+def test_a_shadow_order_is_for_this_federation_and_can_begin_until_it_ends(world: World) -> None:
+    order = ShadowOrder(federation="water", until=instant(NOW), reason="the first month")
+
+    def begin(order: ShadowOrder | None, *, enforced: bool = False) -> None:
+        approvals = (approve(order, world.approvers[0]),) if order else ()
+        world.log.append(GateSet(enforced=enforced, order=order, approvals=approvals), at=NOW)
+
+    with refused("7", "the shadow order ended on"):
+        begin(replace(order, until=instant(NOW - TICK)))
+    with refused("7", "for federation 'power'"):
+        begin(replace(order, federation="power"))
+    with refused("7", "shadow needs an order"):
+        begin(None)
+    begin(order)
+    assert world.ledger.exemptions.shadow(at=instant(NOW))
+    assert not world.ledger.exemptions.shadow(at=instant(NOW + TICK))
+    with refused("7", "enforcing takes none"):
+        begin(order, enforced=True)
+    begin(None, enforced=True)
+
+
 def test_an_excuse_has_its_own_name_and_is_made_once(world: World, run: PlantRun) -> None:
     world.log.append(shadow(world), at=NOW)
     commit = COMMITS.read(run.commit).content
@@ -228,6 +251,40 @@ def test_a_waiver_whose_window_does_not_cover_the_batch_is_refused(
     narrow = grant(world, replace(waiver_for(run), interval=moment))
     with refused("4", "the batch covers"):
         excuse(world, run, narrow)
+
+
+def test_a_waiver_holds_to_the_instant_at_which_it_expires(world: World, run: PlantRun) -> None:
+    with refused("4", "expired on"):
+        excuse(world, run, grant(world, replace(waiver_for(run), expires=instant(later(1) - TICK))))
+    unproven = excuse(world, run, grant(world, replace(waiver_for(run), expires=instant(later(1)))))
+    held = world.ledger.attestations("north", step="6", at=instant(later(1)))
+    assert held == (unproven.attestation,)
+    assert world.ledger.attestations("north", step="6", at=instant(later(1) + TICK)) == ()
+
+
+def test_a_waiver_covers_a_batch_from_its_first_row_to_its_last(
+    world: World, run: PlantRun
+) -> None:
+    whole = waiver_for(run).interval
+    start, end = (datetime.fromisoformat(each) for each in (whole.start, whole.end))
+
+    def covers(first: datetime, last: datetime, batch: Interval = whole) -> bool:
+        window = Interval(start=_moment(first), end=_moment(last))
+        commit = replace(COMMITS.read(run.commit).content, interval=batch)
+        digest = grant(world, replace(waiver_for(run), interval=window, reason="x" * len(seen)))
+        seen.append(digest)
+        return world.ledger.exemptions.covering(commit, at=instant(NOW)) == digest
+
+    seen = ["four"] * 4
+    assert not covers(start + TICK, end)
+    assert not covers(start, end - TICK)
+    assert covers(start, end)
+    once = Interval(start=_moment(start - TICK), end=_moment(start - TICK))  # a batch of one row
+    assert covers(start - TICK, start - TICK, once)
+
+
+def _moment(time: datetime) -> str:
+    return time.isoformat(timespec="microseconds")
 
 
 def test_the_waiver_that_covers_a_batch_is_found(world: World, run: PlantRun) -> None:

@@ -15,6 +15,7 @@ from sluice.attestation.systems.full.system import Full
 from sluice.attestation.systems.registry import find_system
 from sluice.attestation.systems.system import Circuit, ProofClaim, System
 from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
+from sluice.invariants.budgets import Margins
 from sluice.invariants.ruleset import RuleSet
 from sluice.telemetry.record import Record
 
@@ -222,7 +223,8 @@ def test_impossible_readings_are_reported_with_channel_names(small: Circuit, bat
 
 
 def test_a_commitment_outlives_a_change_of_policy(small: Circuit, batch: Record) -> None:
-    stricter = FULL.circuit(rules_of(Wiring()), HardenedPolicy(rows_min=2), rows_max=500)
+    policy = HardenedPolicy(rows_min=2, margins=Margins(severe_share=0.0))  # as in `small`
+    stricter = FULL.circuit(rules_of(Wiring()), policy, rows_max=500)
     assert stricter.identity != small.identity
     assert FULL.commit(batch, stricter, salt=SALT) == FULL.commit(batch, small, salt=SALT)
 

@@ -1,5 +1,7 @@
 """Keys: file permissions, and what their signatures cover."""
 
+import errno
+import os
 import stat
 from pathlib import Path
 
@@ -8,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from sluice.attestation.messages.signing import SigningKey, check_signature, read_private
+from sluice.attestation.protocol.approving import read_approver, save_approver
 from sluice.errors import SettingError, VerificationError
 
 
@@ -21,6 +24,62 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="never overwritten"):
         SigningKey.generate().save(path)
     assert SigningKey.load(path).public == key.public
+
+
+def test_a_key_is_on_disk_under_its_name_before_a_log_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    link, fsync = os.link, os.fsync
+
+    def linked(source: Path, target: Path) -> None:
+        steps.append("link")
+        link(source, target)
+
+    def synced(handle: int) -> None:
+        steps.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "link", linked)
+    monkeypatch.setattr(os, "fsync", synced)
+    SigningKey.generate().save(tmp_path / "client.key")
+    assert steps[-2:] == ["link", "folder"]
+    assert "file" in steps[:-2]
+
+
+def test_a_full_disk_leaves_no_key_without_its_public_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_text
+
+    def full(self: Path, data: str, encoding: str | None = None) -> int:
+        if ".pub" in self.name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(self, data, encoding=encoding)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(SettingError, match=r"approver\.pub: No space left.*free some space"):
+        save_approver(SigningKey.generate(), tmp_path / "approver.key")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    key = SigningKey.generate()
+    save_approver(key, tmp_path / "approver.key")
+    assert read_approver(str(tmp_path / "approver.pub")) == key.public
+    with pytest.raises(SettingError, match="never overwritten"):
+        save_approver(SigningKey.generate(), tmp_path / "approver.key")
+    assert SigningKey.load(tmp_path / "approver.key").public == key.public
+    assert read_approver(str(tmp_path / "approver.pub")) == key.public
+
+
+def test_a_public_key_replaces_neither_the_private_key_nor_that_of_another(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"give the private key another name.*approver\.key"):
+        save_approver(SigningKey.generate(), tmp_path / "approver.pub")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "approver.pub").write_text("ab" * 32)
+    with pytest.raises(SettingError, match="public key of another approver"):
+        save_approver(SigningKey.generate(), tmp_path / "approver.key")
+    assert [path.name for path in tmp_path.iterdir()] == ["approver.pub"]
+    assert read_approver(str(tmp_path / "approver.pub")) == "ab" * 32
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])

@@ -1,6 +1,7 @@
 """Every step of docs/protocol.md's step 5, failed on purpose; every replay, tried."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -10,8 +11,9 @@ from sluice.attestation.messages.messages import COMMITS, PROOFS, Commit, Proof
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.protocol.key_folder import Pinned
 from sluice.attestation.protocol.verifier import STEPS, Verifier, steps_before
+from sluice.attestation.systems import full
 from sluice.attestation.systems.registry import circuit_for
-from sluice.errors import RefusedError, VerificationError
+from sluice.errors import RefusedError, SettingError, VerificationError
 from sluice.invariants.ruleset import RuleSet
 
 from .conftest import NOW, POLICY, SYSTEM, PlantRun, run_plant
@@ -339,3 +341,60 @@ def test_replay_of_the_proof_of_another_batch(run: PlantRun) -> None:
     content = replace(run.proven.message.content, commitment=other.message.content.commitment)
     proof = PROOFS.write(sign(content, run.plant.key))
     refused("5.8", run.world.verifier(), proof, COMMITS.write(other.message))
+
+
+# -- the second verifier --------------------------------------------------------------------------
+
+
+class Accepting(type(SYSTEM)):  # type: ignore[misc]
+    """A system that calls itself full, and whose own verifier answers as it is told."""
+
+    first: ClassVar[VerificationError | None] = None
+
+    @property
+    def name(self) -> str:
+        return "full"
+
+    def verify(self, *_: object, **__: object) -> None:
+        if self.first:
+            raise self.first
+
+
+INVALID = VerificationError("5.8", "it does not hold")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        (None, INVALID, "the two verifiers disagree: only the second verifier refuses"),
+        (INVALID, None, "the two verifiers disagree: only the first verifier refuses"),
+        (INVALID, INVALID, "it does not hold; the second verifier refuses it too"),
+        (None, None, ""),
+    ],
+)
+def test_both_verifiers_must_accept(
+    first: VerificationError | None,
+    second: VerificationError | None,
+    why: str,
+    run: PlantRun,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def again(*_: object) -> None:
+        if second:
+            raise second
+
+    monkeypatch.setattr(Accepting, "first", first)
+    monkeypatch.setattr(full, "verify_again", again, raising=False)
+    verifier = replace(run.world.verifier(), system=Accepting(reveal_rows=True))
+    if not why:
+        assert verifier.verify_twice(run.proof, run.commit).reference
+        assert not verifier.verify(run.proof, run.commit).reference
+        return
+    with pytest.raises(VerificationError, match=why) as caught:
+        verifier.verify_twice(run.proof, run.commit)
+    assert caught.value.step == "5.8"
+
+
+def test_a_system_without_a_second_verifier_says_so(run: PlantRun) -> None:
+    with pytest.raises(SettingError, match="has no second verifier; only 'full' has one"):
+        run.world.verifier().verify_twice(run.proof, run.commit)

@@ -15,9 +15,9 @@ from sluice.admission.acceptance import Acceptance
 from sluice.admission.policy import HardenedPolicy, write_policy
 from sluice.attestation.log.chain import Log
 from sluice.attestation.log.entries import LogOpened, LogTerms
-from sluice.attestation.messages.messages import REGISTRATIONS
+from sluice.attestation.messages.messages import PROOFS, REGISTRATIONS
 from sluice.attestation.messages.orders import APPROVALS, approve
-from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.protocol.coordinator import Agreement, ProtocolCoordinator
 from sluice.attestation.protocol.key_folder import KeyFolder
 from sluice.attestation.protocol.plant import Registered
@@ -342,3 +342,33 @@ def test_check_does_not_prove_other_rules_than_the_keys_are_for(sluice: Run, fol
     seen = check(sluice, folder, "clean", "--prove", folder, "--policy", policy)
     assert (seen.code, seen.out) == (2, "")
     assert "for other rules or another policy" in seen.err
+
+
+def test_two_verifiers_accept_or_refuse_a_proof(sluice: Run, made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    seen = sluice(
+        "attest", "setup", "--rules", tmp_path / "rules.json", "--out", tmp_path / "keys",
+    )  # fmt: skip
+    assert seen.code == 0, seen.err
+    assert commit(sluice, tmp_path, "clean", "--rows", "0:250").code == 0
+    assert prove(sluice, tmp_path, "clean", "--rows", "0:250").code == 0
+    seen = verify(sluice, tmp_path, "--reference", "--json")
+    assert (seen.code, seen.json["verified"], seen.json["reference"]) == (0, True, True)
+    assert "reference" not in verify(sluice, tmp_path, "--json").json
+    seen = verify(sluice, tmp_path, "--reference", "--quiet")
+    assert "Two verifiers accept the proof" in seen.out
+    whole = PROOFS.read((tmp_path / "proof.json").read_bytes(), largest=1 << 24).content
+    key = KeyFolder.open(tmp_path / "keys").client_key()
+    changed = sign(replace(whole, proof=whole.proof[:-1] + b"\1"), key)
+    (tmp_path / "proof.json").write_bytes(PROOFS.write(changed))
+    seen = verify(sluice, tmp_path, "--reference", "--json")
+    assert (seen.code, seen.json["verified"], seen.json["reference"]) == (3, False, False)
+    assert "the second verifier refuses it too: step 5.8" in seen.err
+
+
+def test_only_full_has_a_second_verifier(sluice: Run, folder: Path) -> None:
+    commit(sluice, folder)
+    prove(sluice, folder)
+    seen = verify(sluice, folder, "--reference")
+    assert seen.code == 2
+    assert "system 'unsafe' has no second verifier" in seen.err

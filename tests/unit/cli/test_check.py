@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pytest
 
 from sluice.invariants.mining.profiles import mine
-from sluice.invariants.ruleset import Profile
+from sluice.invariants.ruleset import Profile, untied_channels
 from sluice.invariants.rulesfile import load_rules, save_rules
 from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.reading import read_record
 from sluice.telemetry.record import Record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
@@ -64,7 +66,9 @@ def test_a_clean_batch_is_admitted(sluice: Run, folder: Path, rules: str) -> Non
         "violating_share",
         "reasons",
         "rules",
+        "drift",
     }
+    assert seen.json["drift"] == []
     assert set(findings(seen)["S_PU1~F_PU1"]) == {
         "name",
         "kind",
@@ -91,6 +95,25 @@ def test_a_forged_batch_is_refused_with_evidence(sluice: Run, folder: Path, rule
     assert shown.out.startswith("not admitted, for ")
     assert "S_PU1 reads" in shown.out
     assert "a fault and an attack look the same" in shown.out
+
+
+def test_a_leak_is_said(sluice: Run, folder: Path, tmp_path: Path) -> None:
+    clean = read_record(folder / "clean.parquet")
+    values = clean.values.copy()
+    values[500:, clean.index("L_T1")] -= 0.01 * np.arange(1, 1501)
+    leaking = tmp_path / "leaking.parquet"
+    write(clean.with_values(values), leaking, FileLayout.PARQUET)
+    arguments = ("check", leaking, "--rules", folder / "rules.json")
+    (found,) = cast("list[dict[str, object]]", sluice(*arguments, "--json").json["drift"])
+    assert set(found) == {"kind", "subject", "size", "unit", "since_row", "since", "sentence"}
+    assert (found["kind"], found["subject"], found["since_row"]) == ("leak", "L_T1", 500)
+    shown = sluice(*arguments).out
+    assert "What may have changed in the plant" in shown
+    assert "L_T1 loses about 7,200 L/h beyond its meters since about 2024-01-07 08:20" in shown
+    assert (
+        "What may have changed"
+        not in sluice("check", folder / "clean.parquet", "--rules", folder / "rules.json").out
+    )
 
 
 def test_worst_rows_are_listed_with_times(sluice: Run, folder: Path) -> None:
@@ -158,7 +181,8 @@ def test_empty_rules_need_leave(sluice: Run, folder: Path, tmp_path: Path) -> No
     names = {rule.name for rule in bounds}
     severe = tuple(fact for fact in rules.clean.severe if fact.rule in names)
     clean = replace(rules.clean, severe=severe, envelope=(), anchors=())
-    save_rules(replace(rules, invariants=bounds, clean=clean), tmp_path / "empty.json")
+    bare = replace(rules, invariants=bounds, clean=clean)
+    save_rules(replace(bare, untied=untied_channels(bare)), tmp_path / "empty.json")
     arguments = ("check", folder / "clean.parquet", "--rules", tmp_path / "empty.json", "--json")
     seen = sluice(*arguments)
     assert (seen.code, seen.out) == (2, "")

@@ -63,6 +63,14 @@ def test_make_labels_attacks(sluice: Run, tmp_path: Path) -> None:
     assert seen.json["attacks"] == len(read_record(path).attack_segments) > 0
 
 
+def test_make_warns_of_a_network_in_which_nothing_switches(sluice: Run, tmp_path: Path) -> None:
+    ran = sluice(
+        "data", "make", "network:Net2", "--days", "3", "--json", "--out", tmp_path / "n.csv"
+    )
+    assert ran.code == 0
+    assert "WARNING: nothing switches in 3 days of network 'Net2'" in ran.err
+
+
 def test_inspect_tells_what_it_sees(sluice: Run, record: Path) -> None:
     told = sluice("data", "inspect", record, "--json").json
     assert (told["rows"], told["stride_s"], told["attack_rows"], told["unlabelled_rows"]) == (

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pytest
 
 from sluice.invariants.rulesfile import load_rules, rules_hash, save_rules
 from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.reading import read_record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from tests.unit.conftest import Outcome
@@ -64,7 +66,7 @@ def test_says_rules_in_words_and_why_candidates_were_dropped(
     assert "S_PU1 on: F_PU1 reads 132 ± " in seen.out
     assert "detects a ramp of" in seen.out
     assert "it hardly ever switched in the clean record" in seen.out
-    assert "mining 3,600 rows" in seen.err
+    assert "mining 7,200 rows" in seen.err
 
 
 def test_mine_lists_every_objection_of_a_policy_and_the_command_that_cures_it(
@@ -90,7 +92,6 @@ def test_mine_lists_every_objection_of_a_policy_and_the_command_that_cures_it(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--strict",), "give --policy too"),
         (("--declare", "S_PU4=dry"), "give --policy too"),
         (("--policy", "paper"), "requires nothing of rules"),
         (("--policy", "nowhere.toml"), "nor a readable file"),
@@ -199,6 +200,7 @@ def test_update_tells_what_drifted_and_loosens_nothing(
     assert seen.code == 0
     assert {change["change"] for change in listed(seen, "changes")} >= {"moved"}
     assert listed(seen, "kept")
+    assert isinstance(seen.json["drift"], list)
     before = {rule.name: rule.tolerance for rule in load_rules(old).invariants}
     after = {rule.name: rule for rule in load_rules(new).invariants}
     physical = {name for name, rule in after.items() if rule.kind.physical}
@@ -209,6 +211,22 @@ def test_update_tells_what_drifted_and_loosens_nothing(
     shown = sluice("mine", april, "--out", new, *HALVES, "--update", old, "--quiet")
     assert "Kept unchanged (--widen allows these rules to loosen)" in shown.out
     assert "Clean data of this plant may now be refused" in shown.out
+
+
+def test_update_calls_a_leak_a_leak(sluice: Run, march: Path, tmp_path: Path) -> None:
+    old, new, record = tmp_path / "old.json", tmp_path / "new.json", tmp_path / "leaking.parquet"
+    assert sluice("mine", march, "--out", old, *HALVES, "--quiet").code == 0
+    clean = read_record(march)
+    values = clean.values.copy()
+    half = len(clean) // 2
+    values[half:, clean.index("L_T1")] -= 0.01 * np.arange(1, len(clean) - half + 1)
+    write(clean.with_values(values), record, FileLayout.PARQUET)
+    arguments = ("mine", record, "--out", new, *HALVES, "--update", old)
+    (found,) = listed(sluice(*arguments, "--json"), "drift")
+    assert (found["kind"], found["subject"]) == ("leak", "L_T1")
+    shown = sluice(*arguments, "--quiet").out
+    assert "What may have changed in the plant" in shown
+    assert "L_T1 loses about 7,200 L/h beyond its meters" in shown
 
 
 def test_widen_lets_rules_loosen(sluice: Run, march: Path, april: Path, tmp_path: Path) -> None:
@@ -247,3 +265,79 @@ def test_update_refuses_the_rules_of_another_plant_or_profile(
     assert seen.code == 2
     assert "were mined with profile hardened" in seen.err
     assert not again.exists()
+
+
+def test_the_whole_record_is_used_and_the_table_says_what_was_found(
+    sluice: Run, march: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "rules.json"
+    seen = sluice("mine", march, "--out", path)
+    assert seen.code == 0
+    for line in (
+        "7,200 of 7,200",
+        "candidates dropped",
+        "untied channels",
+        "honest batches of 300 rows",
+        "at most 0.5% refused",
+    ):
+        assert line in seen.out
+    again = sluice("mine", march, "--out", path, "--json")
+    assert again.json["used"] == ["0:3600", "3600:7200"]
+    assert again.json["untied"] == list(load_rules(path).untied or ())
+    refusal = cast("dict[str, float]", again.json["honest_refusal"])
+    assert {"rate", "low", "high", "target", "rows", "batches"} <= refusal.keys()
+    assert refusal["low"] <= refusal["rate"] <= refusal["high"]
+    assert refusal["target"] == 0.005
+    facts = load_rules(path).clean
+    assert facts is not None
+    assert (facts.refused_share, facts.refused_upper) == (refusal["rate"], refusal["high"])
+    assert (facts.batch_rows, facts.batches) == (refusal["rows"], refusal["batches"])
+
+
+def test_rows_labelled_as_attack_are_left_out_of_the_whole_record(
+    sluice: Run, tmp_path: Path
+) -> None:
+    record = simulate("line", seed=0, days=6, attacks=True)
+    write(record, tmp_path / "april.parquet", FileLayout.PARQUET)
+    seen = sluice("mine", tmp_path / "april.parquet", "--out", tmp_path / "rules.json", "--json")
+    used = [tuple(map(int, str(part).split(":"))) for part in cast("list[str]", seen.json["used"])]
+    assert len(used) > 1
+    assert not any(record.labels[start:stop].any() for start, stop in used)
+
+
+def restless(tmp_path: Path) -> Path:
+    """A plant whose first pump moves a quarter more water every day: no rule predicts the next."""
+    record = simulate("line", seed=0, days=6)
+    values = record.values.copy()
+    values[:, record.index("F_PU1")] *= 1.25 ** (np.arange(len(record)) // 1_440)
+    write(record.with_values(values), tmp_path / "restless.parquet", FileLayout.PARQUET)
+    return tmp_path / "restless.parquet"
+
+
+def test_a_plant_that_the_rules_cannot_promise_exits_3_with_the_rules_and_the_cure(
+    sluice: Run, tmp_path: Path
+) -> None:
+    record, path = restless(tmp_path), tmp_path / "rules.json"
+    seen = sluice("mine", record, "--out", path, "--json")
+    refusal = cast("dict[str, float]", seen.json["honest_refusal"])
+    assert (seen.code, path.exists()) == (3, True)
+    assert refusal["rate"] > refusal["target"]
+    assert "the target is 0.5%" in seen.err
+    assert "is to blame for" in seen.err
+    assert "mine more days of clean data, drop these rules, or widen them" in seen.err
+    path.unlink()
+    strict = sluice("mine", record, "--out", path, "--strict")
+    assert (strict.code, path.exists()) == (3, False)
+    assert "not written (--strict)" in strict.out
+
+
+def test_a_policys_target_is_used(sluice: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    assert sluice("rules", "policy", "--out", policy).code == 0
+    text = policy.read_text().replace("refused_max = 0.005", "refused_max = 0.99")
+    policy.write_text(text)
+    options = ("--policy", policy, "--declare", "S_PU4=on standby", "--json")
+    seen = sluice("mine", restless(tmp_path), "--out", tmp_path / "rules.json", *options)
+    refusal = cast("dict[str, float]", seen.json["honest_refusal"])
+    assert refusal["target"] == 0.99
+    assert refusal["rate"] <= 0.99

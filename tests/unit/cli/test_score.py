@@ -12,6 +12,8 @@ import pytest
 from sluice.detector.alone import train
 from sluice.detector.model import DetectorKind
 from sluice.detector.modelfile import save_detector
+from sluice.invariants.mining.profiles import mine
+from sluice.invariants.rulesfile import rules_hash, save_rules
 from sluice.lab.plants.catalogue import simulate
 from sluice.reports.page import plotly_name
 from sluice.telemetry.record import Label, Record
@@ -53,29 +55,48 @@ def test_help_has_an_example(sluice: Run) -> None:
     assert "Example: sluice score" in sluice("score", "--help").out
 
 
+METRICS = {
+    "average_precision", "vus_pr", "attacks", "attacks_detected", "batadal_score",
+    "false_alarms_per_week", "detection_delay_s",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
-def test_every_window_is_written_at_its_last_row(
+def test_every_row_is_written_with_score_alarm_and_blame(
     sluice: Run, folder: Path, plant: Record, tmp_path: Path, name: str
 ) -> None:
     seen = score(sluice, folder, tmp_path / name, "--json")
     assert (seen.code, seen.err) == (0, "")
-    assert set(seen.json) == {
-        "windows",
-        "alarms",
-        "threshold",
-        "false_alarms_per_day",
-        "stretches",
-    }
+    first_release = {"windows", "alarms", "threshold", "false_alarms_per_day", "stretches"}
+    assert set(seen.json) >= first_release | {"events"} | METRICS
     if name.endswith("csv"):
         written = pl.read_csv(tmp_path / name, try_parse_dates=True)
     else:
         written = pl.read_parquet(tmp_path / name)
-    assert written.columns == ["time", "score", "alarm"]
-    assert len(written) == seen.json["windows"] == 991
+    assert written.columns == ["time", "score", "alarm", "blame"]
+    assert len(written) == 1_000
+    assert seen.json["windows"] == 991
+    assert written["time"][9] == plant.times[4009].item()
+    assert written["score"][:9].is_null().all()
+    assert written["score"][9:].is_not_null().all()
+    assert set(written["alarm"].unique()) == {0, 1}
     assert written["alarm"].sum() == seen.json["alarms"]
-    assert written["time"][0] == plant.times[4009].item()
-    above = written["score"] > cast("float", seen.json["threshold"])
-    assert above.equals(written["alarm"].rename("score"))
+    above = (written["score"] > cast("float", seen.json["threshold"])).fill_null(False)
+    assert above.cast(pl.Int64).to_list() == written["alarm"].to_list()
+    assert (written["blame"].is_not_null() == (written["alarm"] == 1)).all()
+    assert all("L_T2" in one.split(";") for one in written["blame"][320:390])
+
+
+def test_the_metrics_are_those_of_the_labels(sluice: Run, folder: Path, tmp_path: Path) -> None:
+    seen = score(sluice, folder, tmp_path / "scores.csv", "--json").json
+    assert (seen["attacks"], seen["attacks_detected"]) == (1, 1)
+    assert cast("float", seen["average_precision"]) > 0.9
+    assert 0.5 < cast("float", seen["batadal_score"]) <= 1
+    assert cast("float", seen["detection_delay_s"]) <= 120
+    events = cast("list[dict[str, object]]", seen["events"])
+    longest = max(events, key=lambda event: cast("int", event["alarms"]))
+    assert set(longest) == {"start_row", "end_row", "start", "end", "peak", "alarms", "blame"}
+    assert "L_T2" in cast("list[str]", longest["blame"])
 
 
 def test_the_attack_alarms_and_is_told(sluice: Run, folder: Path, tmp_path: Path) -> None:
@@ -87,8 +108,8 @@ def test_the_attack_alarms_and_is_told(sluice: Run, folder: Path, tmp_path: Path
     assert set(longest) == {"start_row", "end_row", "start", "end", "peak"}
     assert cast("float", seen.json["false_alarms_per_day"]) < 10
     shown = score(sluice, folder, tmp_path / "scores.csv")
-    assert re.match(r"\d+ alarms on 991 windows in \d+ stretch", shown.out)
-    assert "false alarms per day" in shown.out
+    assert re.match(r"\d+ alarm events \(\d+ of 991 windows\)", shown.out)
+    assert "BATADAL's score S" in shown.out
     assert "Longest alarms" in shown.out
     assert "a fault and an attack look the same" in shown.out
 
@@ -98,6 +119,7 @@ def test_without_labels_no_alarm_is_called_false(sluice: Run, folder: Path, tmp_
     options += ("--out", tmp_path / "scores.csv")
     seen = sluice("score", folder / "unlabelled.parquet", *options, "--json")
     assert (seen.code, seen.json["false_alarms_per_day"]) == (0, None)
+    assert METRICS.isdisjoint(seen.json)
     assert "false alarms" not in sluice("score", folder / "unlabelled.parquet", *options).out
 
 
@@ -161,3 +183,40 @@ def test_the_record_and_the_model_are_not_written_over(
     assert (seen.code, "is an input of this command" in seen.err) == (2, True)
     seen = score(sluice, folder, tmp_path / "scores.csv", "--html", model)
     assert (seen.code, "is an input of this command" in seen.err) == (2, True)
+
+
+def test_a_detector_reads_its_own_rules_and_refuses_others(
+    sluice: Run, folder: Path, plant: Record, tmp_path: Path
+) -> None:
+    write(plant, tmp_path / "clean.parquet", FileLayout.PARQUET)
+    rules = mine(plant.rows(0, 2_000), plant.rows(2_000, 4_000))
+    save_rules(rules, tmp_path / "rules.json")
+    save_rules(replace(rules, plant="other"), tmp_path / "other.json")
+    model, out = tmp_path / "m.safetensors", tmp_path / "scores.csv"
+    options = ("--rules", tmp_path / "rules.json", "--out", model, "--json")
+    trained = sluice("train", tmp_path / "clean.parquet", *options)
+    assert (trained.code, trained.json["detector"]) == (0, "physics+moments")
+    assert trained.json["rules"] == rules_hash(rules)
+    attacked = folder / "attacked.parquet"
+    alone = sluice("score", attacked, "--model", model, "--out", out, "--json")
+    given = sluice(
+        "score", attacked, "--model", model, "--rules", tmp_path / "rules.json", "--out", out,
+        "--json",
+    )  # fmt: skip
+    assert alone.code == given.code == 0
+    assert alone.json == given.json
+    refused = sluice(
+        "score", attacked, "--model", model, "--rules", tmp_path / "other.json",
+        "--out", tmp_path / "no.csv",
+    )  # fmt: skip
+    assert (refused.code, refused.out) == (2, "")
+    assert "was calibrated with rules" in refused.err
+    assert not (tmp_path / "no.csv").exists()
+
+
+def test_rules_for_a_detector_that_reads_none_are_refused(
+    sluice: Run, folder: Path, plant: Record, tmp_path: Path
+) -> None:
+    save_rules(mine(plant.rows(0, 2_000), plant.rows(2_000, 4_000)), tmp_path / "rules.json")
+    seen = score(sluice, folder, tmp_path / "s.csv", "--rules", tmp_path / "rules.json")
+    assert (seen.code, "reads no rules" in seen.err) == (2, True)

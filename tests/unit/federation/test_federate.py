@@ -24,6 +24,7 @@ from sluice.federation.federate import Federated, FederationSettings, Recipe, fe
 from sluice.federation.proofs import Keyless
 from sluice.federation.rounds import Checkpoint
 from sluice.federation.transport import InProcess
+from sluice.federation.vote import VOTE_RULES
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.lab.attacks.fabrications import ChannelRoll
@@ -363,16 +364,19 @@ def test_a_recipe_from_sums_adds_the_summaries_of_its_windows() -> None:
     ("settings", "sentence"),
     [
         (replace(OPEN, clients={}), "a federation needs at least one client, got none"),
-        (replace(OPEN, rule="medain"), f"unknown rule 'medain'; known are {', '.join(RULES)}"),
+        (
+            replace(OPEN, rule="medain"),
+            f"unknown rule 'medain'; known are {', '.join((*RULES, *VOTE_RULES))}",
+        ),
         (
             replace(OPEN, detector="subspce"),
-            "unknown detector 'subspce'; known are autoencoder, subspace",
+            "unknown detector 'subspce'; known are autoencoder, subspace, moments",
         ),
         (
             replace(OPEN, detector="subspace", rule="krum"),
             (
-                "the detector 'subspace' adds clients' sums, so rule 'krum' has no updates to "
-                "weigh; use rule 'fedavg'"
+                "the detector 'subspace' is made of clients' sums, so rule 'krum' has no updates "
+                "to weigh; use rule 'fedavg' (it adds the sums) or vote or any-of-subsets"
             ),
         ),
         (

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sluice.arrays import Floats
 from sluice.invariants.relations import (
     ActuatorState,
     Balance,
@@ -96,7 +97,7 @@ RATED = rule(RATE, 384.0)
 
 
 def record_of(
-    columns: Mapping[str, Sequence[float]],
+    columns: Mapping[str, Sequence[float] | Floats],
     *,
     channels: tuple[Channel, ...] = PLANT,
     jumps: tuple[int, ...] = (),

@@ -183,3 +183,13 @@ def test_a_batch_without_a_needed_channel_is_not_measured() -> None:
     del columns["F1"]
     with pytest.raises(MissingChannelError, match="'F1', which rule 'P1~F1' reads"):
         measure(EVERY_RULE, record_of(columns))
+
+
+def test_a_batch_that_lacks_a_channel_is_refused_with_the_rule_that_reads_it() -> None:
+    day = quiet_day()
+    for name in sorted(
+        {each for found in EVERY_RULE.invariants for each in found.relation.channels}
+    ):
+        rest = record_of({tag: readings for tag, readings in day.items() if tag != name})
+        with pytest.raises(MissingChannelError, match=f"'{name}', which rule '"):
+            measure(EVERY_RULE, rest)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sluice.arrays import Bools
+from sluice.errors import MissingChannelError
 from sluice.invariants import rowcheck
 from sluice.invariants.relations import Term, Transition
 from sluice.invariants.rowcheck import RowCheck, violations
@@ -135,3 +136,14 @@ def test_an_error_in_one_part_reaches_the_caller(threads: int) -> None:
     with pytest.raises(ZeroDivisionError, match="part"):
         rowcheck._run([partial(done.append, "first"), fail], threads=threads)
     assert done == ["first"]
+
+
+def test_a_record_that_lacks_a_channel_is_refused_with_the_rule_that_reads_it(way: str) -> None:
+    day = quiet_day()
+    for name in sorted(
+        {each for found in EVERY_RULE.invariants for each in found.relation.channels}
+    ):
+        rest = record_of({tag: readings for tag, readings in day.items() if tag != name})
+        with pytest.raises(MissingChannelError, match=f"'{name}'.* rule '"):
+            violations(EVERY_RULE, rest)
+    assert way

@@ -74,7 +74,7 @@ def test_the_page_shows_a_federation_and_follows_it(
         browser.value("window.untouched = true")
         ran.run(rounds=3)
         browser.wait("document.getElementById('round').textContent === '3 of 10'")
-        assert browser.value("document.getElementById('aggregated').textContent") == "3 of 3 plants"
+        browser.wait("document.getElementById('aggregated').textContent === '3 of 3 plants'")
         assert browser.value("window.untouched")
         assert browser.complaints() == []
         assert [url for url in browser.asked_for() if not url.startswith(address)] == []

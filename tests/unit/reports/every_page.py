@@ -9,6 +9,7 @@ import numpy as np
 
 from sluice.admission import HardenedPolicy, judge
 from sluice.detector import DetectorKind, train
+from sluice.evaluation import Ballots, certify
 from sluice.invariants import Profile, RuleSet, mine
 from sluice.lab.plants import simulate
 from sluice.lab.reports import (
@@ -27,7 +28,13 @@ from sluice.lab.reports import (
 from sluice.lab.results.store import ResultStore
 from sluice.lab.results.work import GridFacts, WorkRow
 from sluice.network.coordinator.states import PlantState, PlantWord
-from sluice.reports import rendered_main, write_record_page, write_score_page, write_verdict_page
+from sluice.reports import (
+    rendered_main,
+    write_certificate_page,
+    write_record_page,
+    write_score_page,
+    write_verdict_page,
+)
 from sluice.reports.dashboard.federation_page import federation_page
 from sluice.reports.dashboard.quality import RoundQuality
 from sluice.reports.dashboard.snapshot import PlantRow, RoundRow, Snapshot
@@ -112,6 +119,28 @@ def write_score(path: Path) -> None:
     write_score_page(detector.score(attacked()), attacked(), detector, path)
 
 
+@cache
+def ballots() -> Ballots:
+    """Return the votes of three members with hostile names."""
+    votes = np.stack([attacked().labels == Label.ATTACK] * 3)
+    votes[0, :300] = True
+    return Ballots(
+        members=TAGS[:3],
+        voters=tuple(frozenset((tag,)) for tag in TAGS[:3]),
+        votes=votes,
+        needed=2,
+        labels=attacked().labels,
+        last_rows=np.arange(len(attacked())),
+        row_labels=attacked().labels,
+        stride_s=attacked().stride_s,
+    )
+
+
+def write_certificate(path: Path) -> None:
+    certificate = certify(ballots(), malicious=1)
+    write_certificate_page(certificate, ballots(), attacked(), path, clean=plant())
+
+
 def write_separation(path: Path) -> None:
     bars = tuple(
         Bar(kind=kind, share=share, admitted_share=0.5)
@@ -142,7 +171,15 @@ def write_story(path: Path) -> None:
         Way(name=name, recall=0.3, precision=0.3, other_recall=None, malicious_in=0)
         for name in ("clean", "honest-only", "naive", "physics-aware", "gated")
     )
-    write_story_page(StoryPage(plants=plants, ways=ways, rules=TAGS, rounds=3, seed=0), path)
+    story = StoryPage(
+        plants=plants,
+        ways=ways,
+        rules=TAGS,
+        rounds=3,
+        seed=0,
+        certificate=certify(ballots(), malicious=1),
+    )
+    write_story_page(story, path)
 
 
 def write_grid(path: Path) -> None:
@@ -194,6 +231,7 @@ def snapshot() -> Snapshot:
         phase="between rounds",
         until="",
         entries=12,
+        trusted=0,
         head="ab" * 32,
         fault=TAGS[1],
         plants=plants,
@@ -213,6 +251,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "verdict": write_verdict,
     "admitted": write_admitted,
     "score": write_score,
+    "certificate": write_certificate,
     "separation": write_separation,
     "coverage": write_coverage,
     "grid": write_grid,

@@ -71,7 +71,7 @@ def test_the_facts_name_model_threshold_and_false_alarms(
     facts = page.markup.split('<p class="lead">')[1].split("</p>")[0]
     threshold = scored.threshold
     assert f"{len(scored):,} windows of {detector.framing.window_rows} rows" in facts
-    assert "one row every 60 s. Model: subspace over 11 channels" in facts
+    assert "one row every 60 s. Detector: subspace over 11 channels" in facts
     assert f"an alarm is a score above {threshold.score:.4g}" in facts
     assert f"quantile of {threshold.clean_windows:,} clean windows" in facts
     assert page.tiles["false alarms"][0] == f"{scored.false_alarms_per_day():.2g} per day"
@@ -109,22 +109,28 @@ def test_the_attack_is_shaded(page: Page, record: Record) -> None:
     assert " data-shaded>" in page.markup
 
 
-def test_alarm_stretches_are_listed_longest_first(page: Page, scored: Scored) -> None:
-    stretches = scored.stretches()
-    assert f"<h2>{len(stretches):,} alarm stretches, longest first</h2>" in page.markup
+def test_alarm_events_are_listed_longest_first_with_their_blame(
+    page: Page, scored: Scored, record: Record, detector: Detector
+) -> None:
+    events = scored.events()
+    assert f"<h2>{len(events):,} alarm events, longest first</h2>" in page.markup
     header, *rows = page.rows
-    assert header == ["from", "to", "rows", "windows", "peak score"]
+    blamed = "tags and rules behind the peak, worst first"
+    assert header == ["from", "to", "rows", "windows", "peak score", blamed]
     windows = [int(row[3].replace(",", "")) for row in rows]
-    assert len(rows) == len(stretches)
+    assert len(rows) == len(events)
     assert all(one >= other for one, other in pairwise(windows))
-    longest = max(stretches, key=lambda stretch: stretch.rows)
+    longest = max(events, key=lambda event: event.alarms)
+    peak = int(np.flatnonzero(scored.last_rows[scored.alarms] == longest.peak_row)[0])
     assert rows[0] == [
         str(longest.start.astype("datetime64[s]")).replace("T", " "),
         str(longest.end.astype("datetime64[s]")).replace("T", " "),
         f"{longest.first_row}-{longest.last_row}",
-        f"{longest.rows:,}",
+        f"{longest.alarms:,}",
         f"{longest.peak:.4g}",
+        ", ".join(detector.blame(record, scored)[peak].names),
     ]
+    assert rows[0][5]
 
 
 def test_the_page_loads_the_drawing_script_beside_it_and_nothing_else(page: Page) -> None:
@@ -148,12 +154,12 @@ def test_without_alarms_the_page_says_so(
     assert page.figures[0].shapes == []
 
 
-def test_only_the_longest_stretches_are_listed(
+def test_only_the_longest_events_are_listed(
     scored: Scored, record: Record, detector: Detector, tmp_path: Path
 ) -> None:
-    alternating = replace(scored, alarms=np.arange(len(scored)) % 2 == 0)
-    assert len(alternating.stretches()) > 50
-    write_score_page(alternating, record, detector, tmp_path / "score.html")
+    spread = replace(scored, alarms=np.arange(len(scored)) % 12 == 0)
+    assert len(spread.events()) > 50
+    write_score_page(spread, record, detector, tmp_path / "score.html")
     page = Page.at(tmp_path / "score.html")
-    assert f"{len(alternating.stretches())} alarm stretches, the 50 longest first" in page.markup
+    assert f"{len(spread.events())} alarm events, the 50 longest first" in page.markup
     assert len(page.rows) == 1 + 50

@@ -1,14 +1,18 @@
 """Mutation tests of a small project: what is killed, what survives, what is refused."""
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tools import mapping
 from tools import mutants as tool
-from tools.mutants import EQUIVALENT, Map, main, read_equivalents, sample
+from tools.mapping import Map
+from tools.mutants import EQUIVALENT, main, read_equivalents, sample
 from tools.refusals import Area, Mutant, find, mutants_of
+from tools.trees import Tree
 
 ROOT = Path(__file__).parents[3]
 
@@ -185,9 +189,66 @@ def test_tests_that_see_the_refusal_run_first() -> None:
     mutant = many(1)[0]
     shown = Map(
         runs={
-            f"{mutant.path}:{mutant.statement}": ("slow.py::a", "quick.py::b", "seen.py::c"),
-            f"{mutant.path}:{mutant.branch}": ("seen.py::c",),
+            mutant.runs: ("slow.py::a", "quick.py::b", "seen.py::c"),
+            mutant.refuses: ("seen.py::c",),
         },
         seconds={"slow.py::a": 9.0, "quick.py::b": 1.0, "seen.py::c": 20.0},
     )
     assert shown.tests_of(mutant, [mutant]) == ("seen.py::c", "quick.py::b", "slow.py::a")
+
+
+def test_the_run_of_a_test_file_serves_until_what_it_runs_has_changed(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = project / "tests" / "unit" / "test_other.py"
+    other.write_text("def test_nothing() -> None:\n    assert True\n")
+    ran: list[str] = []
+    seen = mapping._seen
+
+    def counted(tree: Tree, files: Sequence[str], *rest: object) -> dict[str, mapping.Seen]:
+        ran.extend(files)
+        return seen(tree, files, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(mapping, "_seen", counted)
+    both = ["tests/unit/test_files.py", "tests/unit/test_other.py"]
+
+    def runs() -> list[str]:
+        ran.clear()
+        main(["--jobs", "1"], root=project)
+        return ran
+
+    assert runs() == both
+    assert runs() == []
+    other.write_text("def test_nothing() -> None:\n    assert not False\n")
+    assert runs() == both[1:]
+    (project / "src" / "sluice" / "files.py").write_text("LEFT = 1\n\n\n" + FILES)
+    assert runs() == both[:1]
+    (project / "tests" / "conftest.py").write_text("")
+    assert runs() == both
+
+
+def test_a_test_that_fails_without_the_mutant_too_kills_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It passes when it is run first, and fails ever after."""
+    (project / "tests" / "unit" / "test_files.py").write_text(
+        "from pathlib import Path\nfrom sluice.files import read\n\ndef test_once() -> None:\n"
+        f"    once = Path({str(project / 'once')!r})\n    assert not once.exists()\n"
+        "    once.touch()\n    assert read(b'', sealed=True) == b''\n"
+    )
+    assert main(["--jobs", "1"], root=project) == 2
+    assert "without a mutant, tests/unit/test_files.py::test_once fails" in capsys.readouterr().err
+
+
+def test_a_run_that_crashes_without_the_mutant_too_kills_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run is known from before, and now something else ends it."""
+    assert main(["--jobs", "1"], root=project) == 1
+    ends = "import os\n\ndef pytest_runtest_call() -> None:\n    os._exit(3)\n"
+    (project / "src" / "conftest.py").write_text(ends)
+    (project / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\ntestpaths = ["tests"]\naddopts = ["-p", "conftest"]\n'
+    )
+    assert main(["--jobs", "1"], root=project) == 2
+    assert "without a mutant, the run fails (exit 3)" in capsys.readouterr().err

@@ -10,6 +10,7 @@ torn bytes to a file of their own and signs the head again.
 
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +37,7 @@ __all__ = [
     "Log",
     "LogCopy",
     "LogReader",
+    "chained_lines",
     "compare_logs",
     "copy_log",
     "demand_head",
@@ -491,7 +493,7 @@ def read_head(path: Path) -> Signed[Head]:
 
 def _digest_at(path: Path, size: int) -> str:
     """Return the digest of the last of the first `size` entries."""
-    return entry_digest(lines_of(path, start=size - 1, stop=size, largest=1)[0])
+    return entry_digest(lines_of(path, start=size - 1, stop=size, largest=ENTRIES.largest)[0])
 
 
 def lines_of(path: Path, *, start: int, stop: int, largest: int) -> tuple[bytes, ...]:
@@ -511,6 +513,32 @@ def lines_of(path: Path, *, start: int, stop: int, largest: int) -> tuple[bytes,
                 break
             lines.append(line[:-1])
     return tuple(lines)
+
+
+_PREVIOUS = re.compile(rb'"previous":"([0-9a-f]{64})","schema":1,"time":"[^"]*"}$')
+"""How every entry ends: in canonical JSON its last keys are these."""
+
+
+def chained_lines(path: Path, *, stop: int, last: str, most: int) -> tuple[tuple[bytes, ...], str]:
+    """Return up to `most` entries before entry `stop` as lines, and the digest before them.
+
+    `last` is the digest of the last of them, from a log that was verified. The hashes chain the
+    others to it: a line that was changed raises.
+    """
+    start = max(0, stop - most)
+    lines = lines_of(path, start=start, stop=stop, largest=most * ENTRIES.largest)
+    if len(lines) != stop - start:
+        raise VerificationError(
+            STEP, f"{path} does not have entries {start} to {stop - 1} any more"
+        )
+    for index, line in zip(range(stop - 1, start - 1, -1), reversed(lines), strict=True):
+        previous = _PREVIOUS.search(line)
+        if entry_digest(line) != last or previous is None:
+            raise VerificationError(
+                STEP, f"entry {index} of {path} is not the one that later entries were chained to"
+            )
+        last = previous[1].decode()
+    return lines, last
 
 
 def _offset_of(opened: BinaryIO, index: int) -> int:

@@ -20,7 +20,7 @@ from pydantic import ConfigDict
 from sluice.attestation.messages.documents import STRICT, Form, Hex64
 from sluice.attestation.packing import digest, packed
 from sluice.errors import SettingError, VerificationError
-from sluice.files import atomically, read_bounded
+from sluice.files import atomically, read_bounded, sync_folder
 
 __all__ = ["Signed", "SigningKey", "check_signature", "content_digest", "read_private", "sign"]
 
@@ -64,6 +64,7 @@ class SigningKey:
             with atomically(draft, private=True) as written:
                 written.write_bytes(pem)
             os.link(draft, path)  # fails if the path exists, unlike a rename
+            sync_folder(path.parent)  # a log may name the key right after
         except FileExistsError:
             raise SettingError(
                 f"{path} exists; a private key is never overwritten, choose another path"

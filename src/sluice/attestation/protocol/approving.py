@@ -63,10 +63,24 @@ def read_order(path: Path) -> Waiver | ShadowOrder | None:
 
 
 def save_approver(key: SigningKey, path: Path) -> None:
-    """Write an approver's key (mode 0600) and, beside it, the public key."""
+    """Write an approver's key (mode 0600) and, beside it, the public key: both, or neither."""
+    public = path.with_suffix(".pub")
+    if public == path:
+        raise SettingError(
+            f"{path} is the name of a public key's file; give the private key another name, such "
+            f"as {path.with_suffix('.key')}"
+        )
+    if public.exists() and not path.exists():
+        raise SettingError(
+            f"{public} exists and may be the public key of another approver; choose another path"
+        )
     key.save(path)
-    with atomically(path.with_suffix(".pub")) as draft:
-        draft.write_text(f"{key.public}\n", encoding="ascii")
+    try:
+        with atomically(public) as draft:
+            draft.write_text(f"{key.public}\n", encoding="ascii")
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def read_approver(text: str) -> str:

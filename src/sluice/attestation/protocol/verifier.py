@@ -3,6 +3,7 @@
 Verifying returns if every step that can be checked holds, and raises otherwise.
 """
 
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass
 
 from sluice.admission import policy_hash
@@ -26,8 +27,8 @@ from sluice.attestation.protocol.transition import (
     StateTransition,
     demand_transition,
 )
-from sluice.attestation.systems import Circuit, ProofClaim, System
-from sluice.errors import DocumentError, VerificationError
+from sluice.attestation.systems import Circuit, ProofClaim, System, SystemName, full
+from sluice.errors import DocumentError, SettingError, VerificationError
 from sluice.invariants import rules_hash
 
 __all__ = ["NEED_A_LOG", "STEPS", "Examined", "Verification", "Verifier", "steps_before"]
@@ -46,6 +47,7 @@ class Verification:
     rows: int
     steps_checked: tuple[str, ...]
     steps_unchecked: tuple[str, ...]
+    reference: bool  # whether the second verifier accepted the proof too
     transition: InitVar[StateTransition]
 
     def __post_init__(self, transition: StateTransition) -> None:
@@ -61,7 +63,7 @@ class Examined:
     attestation: str
     claim: ProofClaim
 
-    def proven(self, transition: StateTransition) -> Verification:
+    def proven(self, transition: StateTransition, *, reference: bool = False) -> Verification:
         """Return the result; only this package can call it, after the proof is verified."""
         unchecked = self.verifier.steps_unchecked
         return Verification(
@@ -71,6 +73,7 @@ class Examined:
             rows=self.commit.rows,
             steps_checked=tuple(step for step in STEPS if step not in unchecked),
             steps_unchecked=unchecked,
+            reference=reference,
             transition=transition,
         )
 
@@ -136,9 +139,38 @@ class Verifier:
         Systems that draw rows need the challenge too.
         """
         examined = self.examine(proof_document, commit_document, challenge_document)
-        claim = examined.claim
 
         # 5.7 The proof has the shape the circuit demands. 5.8 The proof itself.
+        self._verify_claim(examined.claim)
+        return examined.proven(TRANSITION)
+
+    def verify_twice(
+        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
+    ) -> Verification:
+        """Verify with the system's verifier and with the second one; both must accept.
+
+        Only the system `full` has a second verifier. If one accepts and the other refuses, the
+        error says so: one of them is wrong, and the proof must not be used.
+        """
+        if self.system.name != SystemName.FULL:
+            raise SettingError(
+                f"system {self.system.name!r} has no second verifier; only 'full' has one"
+            )
+        examined = self.examine(proof_document, commit_document, challenge_document)
+        first = _refusal(lambda: self._verify_claim(examined.claim))
+        second = _refusal(lambda: full.verify_again(self.circuit, examined.claim))
+        if first is None and second is None:
+            return examined.proven(TRANSITION, reference=True)
+        if first is not None and second is not None:
+            raise VerificationError(
+                first.step, f"{first.why}; the second verifier refuses it too: {second}"
+            )
+        if first is None:
+            assert second is not None
+            raise VerificationError(second.step, _disagreement("the second verifier", second))
+        raise VerificationError(first.step, _disagreement("the first verifier", first))
+
+    def _verify_claim(self, claim: ProofClaim) -> None:
         self.system.verify(
             self.circuit,
             commitment=claim.commitment,
@@ -146,7 +178,6 @@ class Verifier:
             context=claim.context,
             proof=claim.proof,
         )
-        return examined.proven(TRANSITION)
 
     def _read(self, proof: bytes, commit: bytes) -> tuple[Signed[Proof], Signed[Commit]]:
         limit = largest_proof_document(self.system.largest_proof)
@@ -220,6 +251,21 @@ class Verifier:
         pinned = (self.pinned.system, self.pinned.circuit)
         if pinned != (commit.system, commit.circuit) or pinned != (proof.system, proof.circuit):
             raise VerificationError("5.6", "commitment or proof names another circuit or system")
+
+
+def _refusal(check: Callable[[], None]) -> VerificationError | None:
+    try:
+        check()
+    except VerificationError as refused:
+        return refused
+    return None
+
+
+def _disagreement(who: str, refused: VerificationError) -> str:
+    return (
+        f"the two verifiers disagree: only {who} refuses ({refused}); one of them is wrong, "
+        "so do not use the proof and report it (SECURITY.md)"
+    )
 
 
 def steps_before(step: str, unchecked: tuple[str, ...]) -> tuple[str, ...]:

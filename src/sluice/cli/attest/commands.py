@@ -270,12 +270,22 @@ def verify(
     log: Annotated[
         Path | None, typer.Option(help="The federation's log.", click_type=reads_file("a log"))
     ] = None,
+    reference: Annotated[
+        bool,
+        typer.Option(
+            "--reference",
+            help="Check the proof with the second verifier too, which is written in Python alone "
+            "(full; takes seconds).",
+        ),
+    ] = False,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Verify a proof against its commitment; exit 0 if it is valid, 3 if it is not.
 
     The command needs only the commitment and the public part of keys/. Without --log it names the
-    steps of docs/protocol.md that it could not check.
+    steps of docs/protocol.md that it could not check. With --reference two verifiers that share no
+    code must accept the proof.
 
     Example: [bold]sluice attest verify proof.json --keys keys/ --commit commit.json[/bold]
     """
@@ -289,18 +299,25 @@ def verify(
     try:
         ledger = read_log(log) if log else None
         unchecked = () if ledger else NEED_A_LOG
-        verified = verify_proof(
-            raw_proof, raw_commit, folder, challenge=raw_challenge, ledger=ledger
-        )
+        with working("verifying with both verifiers", quiet=quiet or json or not reference):
+            verified = verify_proof(
+                raw_proof,
+                raw_commit,
+                folder,
+                challenge=raw_challenge,
+                ledger=ledger,
+                reference=reference,
+            )
     except VerificationError as refused:
         if json:
             payload = _payload(started, steps_before(refused.step, unchecked), unchecked)
-            emit({"verified": False, **payload, "step": refused.step, "reason": refused.why})
+            outcome = {"step": refused.step, "reason": refused.why}
+            emit({"verified": False, **payload, **_reference(reference, False), **outcome})
         typer.echo(f"sluice: not verified: {refused}", err=True)
         raise typer.Exit(3) from None
     if json:
         payload = _payload(started, verified.steps_checked, verified.steps_unchecked)
-        emit({"verified": True, **payload})
+        emit({"verified": True, **payload, **_reference(reference, verified.reference)})
     else:
         _show(verified, started)
         show_guarantee(folder, verified)
@@ -321,11 +338,17 @@ def _payload(
     }
 
 
+def _reference(asked: bool, accepted: bool) -> dict[str, object]:
+    return {"reference": accepted} if asked else {}
+
+
 def _show(verified: Verification, started: float) -> None:
     out.print(
         f"[bold]verified[/bold] in {(time.perf_counter() - started) * 1e3:.0f} ms: the committed "
         f"batch of {verified.client!r}, {verified.rows:,} rows, satisfies the rules"
     )
+    if verified.reference:
+        out.print("Two verifiers accept the proof: the Rust core and the second one, in Python.")
     if verified.steps_unchecked:
         out.print(
             f"Not checked: steps {', '.join(verified.steps_unchecked)} (client is registered, "

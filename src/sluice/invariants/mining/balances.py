@@ -11,7 +11,7 @@ import numpy as np
 
 from sluice.arrays import Bools, Floats
 from sluice.invariants.mining.couplings import CouplingFind
-from sluice.invariants.relations import Balance, Term
+from sluice.invariants.relations import Balance, SwitchBand, Term
 from sluice.invariants.ruleset import Dropped
 from sluice.telemetry import Record, Role
 
@@ -53,7 +53,7 @@ class _Fit:
 
 
 def mine_balances(
-    record: Record, couplings: tuple[CouplingFind, ...]
+    record: Record, couplings: tuple[CouplingFind, ...], bands: tuple[SwitchBand, ...] = ()
 ) -> tuple[tuple[BalanceFind, ...], tuple[Dropped, ...]]:
     """Find the balance of every tank whose level moves."""
     whole = _whole_steps(record)
@@ -68,7 +68,9 @@ def mine_balances(
     ]
     moving = {name: step for name, step in steps.items() if step.std() > 0}
     finds = []
-    for level, (fit, pipes, averaged) in _better_timed(record, couplings, moving, whole).items():
+    for level, (fit, pipes, averaged) in _better_timed(
+        record, couplings, bands, moving, whole
+    ).items():
         if fit.held_out < LEAST_R2:
             why = f"held-out R2 {fit.held_out:.2f} is below {LEAST_R2}: unmetered flow dominates"
             dropped.append(Dropped(name=f"d{level}", why=why))
@@ -89,20 +91,43 @@ def mine_balances(
 
 
 def _better_timed(
-    record: Record, couplings: tuple[CouplingFind, ...], steps: dict[str, Floats], whole: Bools
+    record: Record,
+    couplings: tuple[CouplingFind, ...],
+    bands: tuple[SwitchBand, ...],
+    steps: dict[str, Floats],
+    whole: Bools,
 ) -> dict[str, tuple["_Fit", tuple[Pipe, ...], bool]]:
     """Fit each tank with flows averaged over both rows and with flows at the later row.
 
     Snapshots need the average; a meter that already reports the mean over its row does not.
     """
     best: dict[str, tuple[_Fit, tuple[Pipe, ...], bool]] = {}
+    wrong = _wrong_ways(couplings, bands)
     for averaged in (True, False):
         pipes = _pipes(record, couplings, averaged=averaged)
         design = np.column_stack([p.moved[whole] for p in pipes]) if pipes else np.empty((0, 0))
-        for level, fit in _consistent(steps, design, pipes).items():
+        for level, fit in _consistent(steps, design, pipes, wrong).items():
             if level not in best or fit.held_out > best[level][0].held_out + LEAST_GAIN:
                 best[level] = (fit, pipes, averaged)
     return best
+
+
+def _wrong_ways(
+    couplings: tuple[CouplingFind, ...], bands: tuple[SwitchBand, ...]
+) -> frozenset[tuple[str, str, bool]]:
+    """Return (tank, pipe, whether it rises) that an engineer would reject.
+
+    A pump that is switched on when a tank is low fills it, so the tank does not fall with its flow.
+    """
+    metered = {find.relation.actuator: find.relation.flow for find in couplings}
+    wrong = set()
+    for band in bands:
+        pipe = metered.get(band.actuator, band.actuator)
+        if band.on_high < band.off_low:
+            wrong.add((band.level, pipe, False))
+        elif band.off_high < band.on_low:
+            wrong.add((band.level, pipe, True))
+    return frozenset(wrong)
 
 
 def _pipes(
@@ -132,10 +157,15 @@ def _whole_steps(record: Record) -> Bools:
 
 
 def _consistent(
-    steps: dict[str, Floats], design: Floats, pipes: tuple[Pipe, ...]
+    steps: dict[str, Floats],
+    design: Floats,
+    pipes: tuple[Pipe, ...],
+    wrong: frozenset[tuple[str, str, bool]],
 ) -> dict[str, _Fit]:
     """Fit all tanks; of two that claim a pipe in one direction, the one with more need keeps it."""
-    forbidden: dict[str, set[tuple[str, bool]]] = {level: set() for level in steps}
+    forbidden: dict[str, set[tuple[str, bool]]] = {
+        level: {(pipe, rises) for tank, pipe, rises in wrong if tank == level} for level in steps
+    }
     fits = {level: _select(step, design, pipes, forbidden[level]) for level, step in steps.items()}
     for _ in range(MOST_PASSES):
         claims: dict[tuple[str, bool], list[tuple[float, str]]] = {}

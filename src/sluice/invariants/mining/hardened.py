@@ -1,31 +1,42 @@
 """The hardened profile: plausible rules, with tolerances within which whole clean batches stay."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sluice.arrays import Floats
+from sluice.invariants.budgets import Margins
 from sluice.invariants.mining.balances import BalanceFind, mine_balances
-from sluice.invariants.mining.calibration import QUANTILE, ROWS_FOR_PERCENTILE, SAFETY
-from sluice.invariants.mining.couplings import mine_couplings
-from sluice.invariants.mining.joint import VACUOUS, calibrate_jointly
-from sluice.invariants.mining.spans import operating_range, resolution, with_spans
-from sluice.invariants.mining.windows import sliding_residuals, window_lengths, window_of
+from sluice.invariants.mining.bands import mine_bands
+from sluice.invariants.mining.candidates import Candidate
+from sluice.invariants.mining.constants import constant_rules, with_constant_spans
+from sluice.invariants.mining.couplings import CouplingFind, mine_couplings
+from sluice.invariants.mining.folds import clean_record
+from sluice.invariants.mining.joint import (
+    REFERENCE_ROWS,
+    Calibrated,
+    calibrate_jointly,
+    structure_of,
+)
+from sluice.invariants.mining.refit import refitted
+from sluice.invariants.mining.spans import resolution, with_spans
+from sluice.invariants.mining.spectra import mine_spectra
+from sluice.invariants.mining.ties import TieFind, mine_ties
+from sluice.invariants.mining.trial import TARGET
 from sluice.invariants.relations import (
     Balance,
-    Bound,
     Coupling,
     Evidence,
     Invariant,
     Rate,
-    Relation,
+    RelationKind,
+    Tie,
     Window,
 )
-from sluice.invariants.residuals import residuals
-from sluice.invariants.ruleset import Dropped, Profile, RuleSet
-from sluice.telemetry import Record, Role
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.telemetry import Channel, Record, Role
 
-__all__ = ["mine_hardened", "with_power"]
+__all__ = ["MINED_KINDS", "TYING_KINDS", "mine_hardened", "with_power"]
 
 
 def with_power(rules: RuleSet, clean: Record) -> RuleSet:
@@ -56,7 +67,7 @@ def _powered(rule: Invariant, clean: Record) -> Invariant:
                 smallest_offset=rule.tolerance / window.rows,
                 smallest_freeze_rows=window.rows if detects_freeze else None,
             )
-        case Rate():
+        case Rate() | Tie():
             evidence = replace(rule.evidence, smallest_offset=rule.tolerance)
         case _:
             return rule
@@ -69,122 +80,114 @@ def _moves(level: str, rows: int, clean: Record) -> float:
     return float(np.nanmedian(np.abs(readings[rows:] - readings[:-rows])))
 
 
-DRIFT_BLOCKS = 20
-ROWS_FOR_MAXIMUM = 500  # enough to use the largest value as the percentile
+TIE_FLOOR = 0.02  # of the range: a closer tie fails when a rare state occurs
+TYING_KINDS = frozenset(
+    {RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM}
+)
+"""The kinds that tie down channels which no coupling and no balance reads."""
+MINED_KINDS: frozenset[RelationKind] = frozenset()
+"""Those of them that are mined unless the caller names others: what the system `full` states."""
 
 
-def mine_hardened(fit: Record, calibration: Record) -> RuleSet:
-    """Mine on the fit slice, set tolerances on the calibration slice, then calibrate jointly."""
-    channels = with_spans(fit, calibration)
-    fit, calibration = replace(fit, channels=channels), replace(calibration, channels=channels)
-    couplings, no_couplings = mine_couplings(fit)
-    balances, no_balances = mine_balances(fit, couplings)
-    kept: list[Invariant] = []
+def mine_hardened(
+    *records: Record,
+    kinds: frozenset[RelationKind] = MINED_KINDS,
+    margins: Margins | None = None,
+    target: float = TARGET,
+) -> Calibrated:
+    """Find what the rules are about on all clean rows, then set every limit by cross-validation.
+
+    `kinds` names the kinds to mine beside couplings, balances, windows, bounds and rates.
+    """
+    clean = clean_record(*records)
+    channels = with_spans(clean.record)
+    if RelationKind.CONSTANT in kinds:
+        channels = with_constant_spans(clean.record, channels)
+    clean = replace(clean, record=replace(clean.record, channels=channels))
+    record = clean.record
+    bands, no_bands = mine_bands(record)
+    couplings, no_couplings = mine_couplings(record)
+    balances, no_balances = mine_balances(record, couplings, bands)
+    candidates = [*_coupled(couplings, record), *_balanced(balances, record), *_rates(record)]
     dropped = [*no_couplings, *no_balances]
-    for find in couplings:
-        rule = _coupling(
-            find.relation, calibration, Evidence(support=find.support, variation=find.variation)
-        )
-        if rule.tolerance >= VACUOUS * find.relation.nominal:
-            why = (
-                f"vacuous: tolerance {rule.tolerance:.3g} reaches half of nominal "
-                f"{find.relation.nominal:.3g}; it cannot tell on from off"
-            )
-            dropped.append(Dropped(name=rule.name, why=why))
-        else:
-            kept.append(rule)
-    for balance in balances:
-        kept += _balance(balance, calibration)
-    kept += _bounds_and_rates(fit, calibration)
+    if RelationKind.TIE in kinds:
+        ties, no_ties = mine_ties(record, clean.folds, _loose(record, candidates))
+        candidates += _tied(ties, record)
+        dropped += no_ties
+    if RelationKind.SWITCH_BAND in kinds:
+        dropped += no_bands
+    else:
+        bands = ()
+    measured = [channel for channel in channels if channel.span]
     rules = RuleSet(
-        plant=fit.name,
+        plant=record.name,
         profile=Profile.HARDENED,
-        stride_s=fit.stride_s,
+        stride_s=record.stride_s,
         channels=channels,
-        invariants=tuple(kept),
+        invariants=constant_rules(record) if RelationKind.CONSTANT in kinds else (),
         dropped=tuple(dropped),
-        fit_rows=len(fit),
-        calibration_rows=len(calibration),
+        fit_rows=len(records[0]),
+        calibration_rows=len(record) - len(records[0]),
     )
-    return with_power(calibrate_jointly(rules, calibration, fit=fit), calibration)
-
-
-def _coupling(relation: Coupling, clean: Record, evidence: Evidence) -> Invariant:
-    on_clean = residuals(relation, clean)
-    steady = on_clean.values[on_clean.applies & ~on_clean.envelope]
-    rule = _calibrated(relation, np.abs(steady), resolution(clean.column(relation.flow)), evidence)
-    return replace(rule, tolerance=max(rule.tolerance, _drifting(steady)))
-
-
-def _drifting(residual: Floats) -> float:
-    """Return the tolerance for a flow whose steady value drifts from hour to hour.
-
-    A percentile over one slice covers only the hours in it; the spread of block medians shows how
-    far other hours may deviate.
-    """
-    if residual.size < DRIFT_BLOCKS * 8:
-        return 0.0
-    blocks = np.array_split(residual, DRIFT_BLOCKS)
-    medians = np.array([np.median(block) for block in blocks])
-    within = np.concatenate(
-        [np.abs(block - median) for block, median in zip(blocks, medians, strict=True)]
+    share = TARGET / (2 * len(channels) + 2 * len(candidates)) / REFERENCE_ROWS
+    spectra = (
+        mine_spectra(record, measured, [fold.held_out for fold in clean.folds], share=share)
+        if RelationKind.SPECTRUM in kinds
+        else ()
     )
-    drift = abs(float(medians.mean())) + 3 * float(medians.std(ddof=1))
-    return drift + float(np.quantile(within, QUANTILE))
+    structure = structure_of(rules, tuple(candidates), clean, bands=bands, spectra=spectra)
+    calibrated = calibrate_jointly(structure, margins=margins, target=target)
+    return replace(calibrated, rules=with_power(calibrated.rules, record))
 
 
-def _balance(find: BalanceFind, clean: Record) -> list[Invariant]:
-    relation = find.relation
-    evidence = Evidence(r2=find.r2, r2_held_out=find.r2_held_out)
-    floor = resolution(clean.column(relation.level))
-    lengths = window_lengths(relation, clean)
-    by_row = _calibrated(relation, np.abs(sliding_residuals(relation, clean, 1)), floor, evidence)
-    windows = [
-        _calibrated(
-            window_of(relation, rows),
-            np.abs(sliding_residuals(relation, clean, rows)),
-            floor,
-            evidence,
+def _coupled(couplings: tuple[CouplingFind, ...], record: Record) -> Iterator[Candidate]:
+    for find in couplings:
+        yield Candidate(
+            relation=find.relation,
+            floor=resolution(record.column(find.relation.flow)),
+            evidence=Evidence(support=find.support, variation=find.variation),
         )
-        for rows in lengths
+
+
+def _balanced(balances: tuple[BalanceFind, ...], record: Record) -> Iterator[Candidate]:
+    for find in balances:
+        yield Candidate(
+            relation=refitted(find.relation, record),
+            floor=resolution(record.column(find.relation.level)),
+            evidence=Evidence(r2=find.r2, r2_held_out=find.r2_held_out),
+        )
+
+
+def _rates(record: Record) -> Iterator[Candidate]:
+    for channel in record.of_role(Role.LEVEL, Role.QUALITY):
+        step = resolution(record.column(channel.name))
+        if channel.span and step > 0:
+            relation = Rate(name=f"{channel.name} rate", channel=channel.name)
+            yield Candidate(relation=relation, floor=step)
+
+
+def _tied(ties: tuple[TieFind, ...], record: Record) -> Iterator[Candidate]:
+    for find in ties:
+        shown = record.column(find.relation.channel)
+        yield Candidate(
+            relation=refitted(find.relation, record),
+            floor=TIE_FLOOR * float(np.ptp(shown[~np.isnan(shown)])),
+            evidence=Evidence(r2_held_out=find.r2_held_out),
+        )
+
+
+def _loose(record: Record, candidates: Sequence[Candidate]) -> list[Channel]:
+    """Return the moving channels to tie: every pressure, and what no coupling or balance reads."""
+    read = {
+        name
+        for each in candidates
+        if each.relation.kind.physical
+        for name in each.relation.channels
+    }
+    return [
+        channel
+        for channel in record.channels
+        if channel.span
+        and resolution(record.column(channel.name)) > 0
+        and (channel.role is Role.PRESSURE or channel.name not in read)
     ]
-    return [by_row, *windows]
-
-
-def _bounds_and_rates(fit: Record, clean: Record) -> list[Invariant]:
-    rules = []
-    for channel in fit.channels:
-        usual = None if channel.role.discrete else operating_range(channel, fit, clean)
-        if usual is None:
-            continue
-        name = channel.name
-        step = resolution(clean.column(name)) or resolution(fit.column(name))
-        bound = Bound(name=f"{name} in range", channel=name, low=usual.low, high=usual.high)
-        rules.append(Invariant(relation=bound, tolerance=step))
-        if channel.role in (Role.LEVEL, Role.QUALITY):
-            rate = Rate(name=f"{name} rate", channel=name)
-            moved = residuals(rate, clean)
-            rules.append(_calibrated(rate, np.abs(moved.values[moved.applies]), step, Evidence()))
-    return rules
-
-
-def _calibrated(relation: Relation, size: Floats, floor: float, evidence: Evidence) -> Invariant:
-    """Apply equation 3 with a floor of one quantisation step; mark rules with few rows."""
-    tolerance = SAFETY * _high(size) if size.size else floor
-    known = replace(evidence, judged_rows=int(size.size), few_rows=size.size < ROWS_FOR_PERCENTILE)
-    return Invariant(relation=relation, tolerance=max(tolerance, floor, 1e-12), evidence=known)
-
-
-def _high(size: Floats) -> float:
-    """Return the 99.9th percentile, extrapolated from the upper tenth where rows are too few.
-
-    Over a few hundred rows the percentile is the largest value, which the next few hundred exceed.
-    An exponential tail above the 90th percentile estimates where it would lie.
-    """
-    percentile = float(np.quantile(size, QUANTILE))
-    if size.size >= ROWS_FOR_MAXIMUM:
-        return percentile
-    base = float(np.quantile(size, 0.9))
-    tail = size[size > base] - base
-    mean = float(tail.mean()) if tail.size else 0.0
-    return max(percentile, base + mean * float(np.log(0.1 / (1 - QUANTILE))))

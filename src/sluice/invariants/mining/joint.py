@@ -1,162 +1,257 @@
-"""Joint calibration: widens tolerances until few whole clean batches would be refused.
+"""Joint calibration: all limits together, so that few whole honest batches are refused.
 
-Many rules at 0.04 % each add up to more than 1 %. The share of clean batches that would be refused
-is estimated on hold-out rows by a block bootstrap. While it is above a target, the worst rule is
-widened, or dropped once it would be vacuous.
+The clean record is cut into blocks. Each block is judged by rules whose numbers and limits come
+from the other blocks alone. Where the refused share is above the target, the limits of the rules to
+blame are widened, in every fold and in the rules themselves, or the rule is dropped once it would
+be vacuous.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from sluice.arrays import Bools, Floats, Ints
-from sluice.invariants.encoding import encode
-from sluice.invariants.integers import Judged, evaluate
-from sluice.invariants.measure import block_ranges, measure
-from sluice.invariants.relations import Coupling, RelationKind
-from sluice.invariants.ruleset import CleanFacts, CleanShare, Dropped, Liveness, RuleSet
-from sluice.seeding import stream
+from sluice.invariants.budgets import Margins
+from sluice.invariants.mining.bands import band_of
+from sluice.invariants.mining.candidates import Candidate, CrossJudged, judged, window_candidates
+from sluice.invariants.mining.facts import clean_facts, liveness_of
+from sluice.invariants.mining.folds import Clean, CleanFold
+from sluice.invariants.mining.slack import Slack, slackened
+from sluice.invariants.mining.spans import operating_range, resolution
+from sluice.invariants.mining.spectra import spectrum_of
+from sluice.invariants.mining.trial import TARGET, HonestRefusal, tried
+from sluice.invariants.relations import (
+    Balance,
+    Bound,
+    Coupling,
+    Invariant,
+    RelationKind,
+    Spectrum,
+    SwitchBand,
+    Tie,
+    Window,
+)
+from sluice.invariants.ruleset import (
+    CleanFacts,
+    CleanShare,
+    Dropped,
+    Liveness,
+    RuleSet,
+    staggered,
+    untied_channels,
+)
 from sluice.telemetry import Record, Role
 
-__all__ = ["calibrate_jointly", "clean_facts"]
+__all__ = [
+    "REFERENCE_ROWS",
+    "Calibrated",
+    "Structure",
+    "calibrate_jointly",
+    "structure_of",
+    "with_rate",
+]
 
-ALPHA = 0.01
-TARGET = 0.01
-DRAWS = 400
-BATCH_ROWS = 1_000
-LEAST_BATCHES = 4
-LEAST_ROWS = 200  # in a shorter batch, the first row alone comes close to alpha
-WIDEN = 1.25
-MOST_ROUNDS = 60
 VACUOUS = 0.5  # of nominal flow: a looser coupling cannot tell on from off
-FEWEST_BLOCKS = 20
-SHORTEST_BLOCK = 8
-LIVELY = (0.5, 3.0)  # a block's smallest range, in multiples of the range of noise alone
+VACUOUS_TIE = 0.25  # of the reading's range
+VIOLATING = 1e-4  # share of rows that all rules together may be expected to break
+REFERENCE_ROWS = 1_000  # of a batch in which the target is shared among the rules
+WINDOW_ROOM = 1.25  # a short batch may have no window out of balance
+WIDEN = 1.5
+MOST_ROUNDS = 3
+LEAST_TOLERANCE = 1e-12
 
 
-def calibrate_jointly(rules: RuleSet, clean: Record, *, fit: Record) -> RuleSet:
-    """Return rules that refuse few clean batches, with the facts about clean rows."""
-    batch, starts = _draws(clean)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """What the rules are about, before their limits are set."""
+
+    rules: RuleSet  # channels, and the rules whose limits need no calibration
+    judged: tuple[CrossJudged, ...]
+    bands: tuple[SwitchBand, ...]
+    spectra: tuple[Spectrum, ...]
+    folds: tuple[CleanFold, ...]
+    clean: Clean
+
+    @property
+    def checks(self) -> int:
+        """The number of limits that the target is shared among."""
+        limits = len(self.bands) + len(self.spectra) + len(self.rules.channels)
+        return max(1, len(self.judged) + limits)
+
+    @property
+    def violating(self) -> float:
+        """The share of rows that one rule may be expected to break."""
+        return VIOLATING / self.checks
+
+    @property
+    def severe(self) -> float:
+        """The share of rows on which one rule may be expected to be severe."""
+        return TARGET / self.checks / REFERENCE_ROWS
+
+    def blocks(self, without: int | None) -> list[Record]:
+        """Return the clean record in blocks, without one of them."""
+        return [fold.held_out for at, fold in enumerate(self.folds) if at != without]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """Rules, and the refusal rate that their clean record predicts."""
+
+    rules: RuleSet
+    honest: HonestRefusal
+
+
+def structure_of(
+    rules: RuleSet,
+    candidates: tuple[Candidate, ...],
+    clean: Clean,
+    *,
+    bands: tuple[SwitchBand, ...] = (),
+    spectra: tuple[Spectrum, ...] = (),
+) -> Structure:
+    """Judge the candidates out of fold, and add the windows of each balance."""
+    found: list[CrossJudged] = []
+    checks = 2 * len(candidates) + len(bands) + len(spectra) + len(rules.channels)
+    shares = (VIOLATING / checks, TARGET / checks / REFERENCE_ROWS / 2)
+    for candidate in candidates:
+        by_row = judged(candidate, clean.folds)
+        found.append(by_row)
+        if isinstance(candidate.relation, Balance):
+            found += window_candidates(by_row, clean.folds, shares)
+    return Structure(
+        rules=rules,
+        judged=tuple(found),
+        bands=bands,
+        spectra=spectra,
+        folds=clean.folds,
+        clean=clean,
+    )
+
+
+def calibrate_jointly(
+    structure: Structure, *, margins: Margins | None = None, target: float = TARGET
+) -> Calibrated:
+    """Return rules that are expected to refuse few honest batches, and how few."""
+    margins, slack = margins or Margins(), Slack()
+    structure = _without_vacuous(structure)
+    bases = [_rules(structure, fold.rest, at) for at, fold in enumerate(structure.folds)]
+    rules = _rules(structure, structure.clean.record, None)
+    held_out = [fold.held_out for fold in structure.folds]
+    honest = tried(list(zip(bases, held_out, strict=True)), margins, target)
     for _ in range(MOST_ROUNDS):
-        judged = [found for found in evaluate(encode(rules), clean) if not found.anchors.size]
-        refused = _refused(_any(judged, len(clean)), starts, batch)
-        if refused.mean() <= TARGET:
+        if honest.kept or not any(each.rule for each in honest.blamed):
             break
-        rules = _loosened(rules, judged, starts[refused], batch)
-    liveness = tuple(
+        slack = slack.widened(honest.blamed, WIDEN)
+        pairs = [
+            (slackened(base, slack), record) for base, record in zip(bases, held_out, strict=True)
+        ]
+        honest = tried(pairs, margins, target)
+    rules = slackened(rules, slack)
+    assert rules.clean is not None
+    rules = replace(rules, clean=with_rate(rules.clean, honest), untied=untied_channels(rules))
+    return Calibrated(rules=rules, honest=honest)
+
+
+def with_rate(facts: CleanFacts, honest: HonestRefusal) -> CleanFacts:
+    """Return the facts with the predicted refusal rate."""
+    worst = honest.worst
+    return replace(
+        facts,
+        batch_rows=worst.rows,
+        batches=worst.batches,
+        effective_batches=float(worst.batches),
+        refused_share=worst.rate,
+        refused_upper=worst.high,
+    )
+
+
+def _rules(structure: Structure, clean: Record, without: int | None) -> RuleSet:
+    """Return the rules with limits from all folds but one."""
+    found = [_invariant(each, structure, without) for each in structure.judged]
+    limited = _limited(structure, without)
+    rules = staggered(
+        replace(structure.rules, invariants=(*found, *limited, *structure.rules.invariants))
+    )
+    severe = tuple(
+        CleanShare(
+            rule=rule.name, share=each.tail(without).level(structure.severe) / rule.tolerance
+        )
+        for each, rule in zip(structure.judged, found, strict=True)
+    )
+    facts = clean_facts(
+        rules,
+        clean,
+        liveness=_liveness(structure, without),
+        severe=severe,
+        jumps_per_row=structure.clean.jumps_per_row,
+    )
+    return replace(rules, clean=facts)
+
+
+def _invariant(each: CrossJudged, structure: Structure, without: int | None) -> Invariant:
+    relation = each.candidate.relation
+    if isinstance(relation, Window):
+        share = structure.severe * relation.rows / 2
+        return each.invariant(without, share=share, slack=WINDOW_ROOM)
+    return each.invariant(without, share=structure.violating)
+
+
+def _limited(structure: Structure, without: int | None) -> Iterator[Invariant]:
+    """Yield the rules that have limits instead of a residual."""
+    blocks, record = structure.blocks(without), structure.clean.record
+    for channel in structure.rules.channels:
+        if not channel.role.discrete:
+            usual = operating_range(channel, blocks, share=structure.severe / 2)
+            if usual is not None:
+                name = channel.name
+                bound = Bound(name=f"{name} in range", channel=name, low=usual.low, high=usual.high)
+                yield Invariant(relation=bound, tolerance=resolution(record.column(name)))
+    for band in structure.bands:
+        step = max(resolution(record.column(band.level)), LEAST_TOLERANCE)
+        yield Invariant(relation=band_of(band, blocks) or band, tolerance=step)
+    for spectrum in structure.spectra:
+        found = spectrum_of(spectrum, blocks, share=structure.severe) or spectrum
+        step = max(resolution(record.column(spectrum.channel)), LEAST_TOLERANCE)
+        yield Invariant(relation=found, tolerance=step)
+
+
+def _liveness(structure: Structure, without: int | None) -> tuple[Liveness, ...]:
+    parts = structure.blocks(without)
+    return tuple(
         fact
-        for level in rules.channels
+        for level in structure.rules.channels
         if level.role is Role.LEVEL and level.span
-        for fact in _liveness(level.name, fit, clean)
+        for fact in liveness_of(level.name, parts, share=structure.severe)
     )
-    return replace(rules, clean=clean_facts(rules, clean, liveness=liveness))
 
 
-def _any(judged: list[Judged], rows: int) -> Bools:
-    violating = np.zeros(rows, bool)
-    for found in judged:
-        violating |= found.violating
-    return violating
+def _without_vacuous(structure: Structure) -> Structure:
+    """Drop rules that are so wide that they say nothing."""
+    kept, dropped = [], list(structure.rules.dropped)
+    for each in structure.judged:
+        why = _vacuous(each, structure)
+        if why:
+            dropped.append(Dropped(name=each.candidate.relation.name, why=why))
+        else:
+            kept.append(each)
+    rules = replace(structure.rules, dropped=tuple(dropped))
+    return replace(structure, judged=tuple(kept), rules=rules)
 
 
-def _counts(marked: Bools, starts: Ints, batch: int) -> Ints:
-    total = np.concatenate(([0], np.cumsum(marked)))
-    return total[starts + batch] - total[starts]
-
-
-def _refused(violating: Bools, starts: Ints, batch: int) -> Bools:
-    """Mark the batches with more violating rows than alpha allows; the first row always counts.
-
-    Two rows are allowed even in a batch so short that alpha allows fewer.
-    """
-    counted = _counts(violating, starts, batch) + 1
-    return np.asarray(counted > max(ALPHA * batch, 2))
-
-
-def _loosened(rules: RuleSet, judged: list[Judged], starts: Ints, batch: int) -> RuleSet:
-    worst = max(judged, key=lambda found: int(_counts(found.violating, starts, batch).sum())).rule
-    wider = replace(worst, tolerance=worst.tolerance * WIDEN)
-    relation = worst.relation
-    kept = [wider if rule is worst else rule for rule in rules.invariants]
-    if isinstance(relation, Coupling) and wider.tolerance >= VACUOUS * relation.nominal:
-        why = "vacuous: wide enough for clean batches, it cannot tell on from off"
-        kept = [rule for rule in rules.invariants if rule is not worst]
-        gone = Dropped(name=worst.name, why=why)
-        return replace(rules, invariants=tuple(kept), dropped=(*rules.dropped, gone))
-    return replace(rules, invariants=tuple(kept))
-
-
-def _draws(clean: Record) -> tuple[int, Ints]:
-    """Return the length of bootstrap batches and where they begin."""
-    rows = len(clean)
-    batch = min(rows, max(LEAST_ROWS, min(BATCH_ROWS, rows // LEAST_BATCHES)))
-    return batch, stream(0, "joint calibration").integers(0, rows - batch + 1, DRAWS)
-
-
-def clean_facts(rules: RuleSet, clean: Record, *, liveness: tuple[Liveness, ...]) -> CleanFacts:
-    """Return the facts about clean hold-out rows under the rules."""
-    batch, starts = _draws(clean)
-    encoding = encode(rules)
-    measured = measure(rules, clean, encoding=encoding)
-    violating = measured.violating.copy()
-    violating[0] = False  # the slice's first row is the first row of few batches
-    refused = _refused(violating, starts, batch)
-    effective = len(clean) / batch
-    return CleanFacts(
-        batch_rows=batch,
-        batches=DRAWS,
-        effective_batches=effective,
-        refused_share=float(refused.mean()),
-        refused_upper=float(max(refused.mean(), min(1.0, 3 / effective))),
-        violating_share=float(measured.violating.mean()),
-        segments_per_row=(measured.segments - 1) / len(clean),
-        severe=tuple(
-            CleanShare(rule=found.rule.name, share=float(found.excess.max(initial=0.0)))
-            for found in measured.judged
-            if found.rule.kind in (RelationKind.COUPLING, RelationKind.BALANCE, RelationKind.RATE)
-        ),
-        envelope=tuple(
-            CleanShare(
-                rule=found.rule.name,
-                share=float(_counts(found.envelope, starts, batch).max()) / batch,
+def _vacuous(each: CrossJudged, structure: Structure) -> str:
+    relation = each.candidate.relation
+    if relation.kind not in (RelationKind.COUPLING, RelationKind.TIE):
+        return ""
+    tolerance = _invariant(each, structure, None).tolerance
+    match relation:
+        case Coupling(nominal=nominal) if tolerance >= VACUOUS * nominal:
+            return (
+                f"vacuous: tolerance {tolerance:.3g} reaches half of nominal {nominal:.3g}; it "
+                "cannot tell on from off"
             )
-            for found in measured.judged
-            if found.rule.kind is RelationKind.COUPLING
-        ),
-        anchors=tuple(
-            CleanShare(rule=found.rule.name, share=float(found.violating[found.anchors].mean()))
-            for found in measured.judged
-            if found.anchors.size
-        ),
-        liveness=liveness,
-        repeats=tuple(
-            CleanShare(rule=name, share=float(_counts(rows, starts, batch).max()) / batch)
-            for name, rows in measured.repeated
-        ),
-    )
-
-
-def _liveness(level: str, *clean: Record) -> tuple[Liveness, ...]:
-    """Return the shortest blocks in which the level always moved, then clearly moved.
-
-    All clean rows are used: a rare calm stretch decides, and no fit depends on the result.
-    """
-    parts = [record.column(level) for record in clean]
-    noise = max(_noise(readings) for readings in parts)
-    facts: list[Liveness] = []
-    rows = SHORTEST_BLOCK
-    while sum(map(len, parts)) // rows >= FEWEST_BLOCKS and len(facts) < len(LIVELY):
-        smallest = float(min(block_ranges(part, rows).min(initial=np.inf) for part in parts))
-        jitter = 2 * noise * np.sqrt(2 * np.log(rows))  # the range of noise alone over the block
-        if np.isfinite(smallest) and smallest > max(0.0, LIVELY[len(facts)] * jitter):
-            # A calm stretch slightly longer than any in clean rows must not count as still, so a
-            # longer block has to show only the range of this one.
-            facts.append(Liveness(level=level, rows=rows * 9 // 8, smallest_range=smallest))
-        rows = rows * 5 // 4
-    return tuple(facts)
-
-
-def _noise(readings: Floats) -> float:
-    """Return the standard deviation of the sensor's noise, from second differences when calm."""
-    bends = np.abs(np.diff(readings[~np.isnan(readings)], n=2))
-    return float(np.quantile(bends, 0.2)) / (0.2533 * np.sqrt(6)) if bends.size else 0.0
+        case Tie(channel=channel):
+            low, high = structure.clean.range_of(channel)
+            if tolerance >= VACUOUS_TIE * (high - low):
+                return (
+                    f"vacuous: tolerance {tolerance:.3g} reaches a quarter of the range "
+                    f"{high - low:.3g}"
+                )
+    return ""

@@ -54,7 +54,7 @@ def mine(fit: Record, calibration: Record, *, profile: Profile = Profile.HARDENE
         case Profile.PAPER_EXPERT:
             chosen = _expert(fit)
         case Profile.HARDENED:
-            return mine_hardened(fit, calibration)
+            return mine_hardened(fit, calibration).rules
     kept, dropped = chosen
     return RuleSet(
         plant=fit.name,

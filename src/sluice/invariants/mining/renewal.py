@@ -7,7 +7,7 @@ Where new rows need wider limits than the old rules have, the old limits are kep
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sluice.invariants.mining.joint import clean_facts
+from sluice.invariants.mining.facts import clean_facts
 from sluice.invariants.mining.windows import window_of
 from sluice.invariants.relations import (
     Balance,
@@ -16,6 +16,8 @@ from sluice.invariants.relations import (
     Invariant,
     Rate,
     RelationKind,
+    Spectrum,
+    SwitchBand,
     Window,
 )
 from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness, RuleSet
@@ -63,14 +65,32 @@ def keep_tolerances(
             kept.append(KeptRule(rule="", sentence=sentence))
     rules = replace(new, invariants=tuple(invariants), channels=tuple(channels)) if kept else new
     if rules.clean and kept:
-        facts = clean_facts(rules, clean, liveness=rules.clean.liveness)
-        rules = replace(rules, clean=_with_windows_of(old, facts, rules))
+        rules = replace(rules, clean=_facts_again(old, new, rules, clean))
     if rules.clean and old.clean:
         facts, kept_facts = _no_looser_facts(old, old.clean, rules, rules.clean)
         if kept_facts:
             rules = replace(rules, clean=facts)
             kept += kept_facts
     return rules, tuple(kept)
+
+
+def _facts_again(old: RuleSet, new: RuleSet, rules: RuleSet, clean: Record) -> CleanFacts:
+    """Return the facts for the kept limits; what was predicted holds in the unit of each rule."""
+    assert new.clean is not None
+    mined = {rule.name: rule.tolerance for rule in new.invariants}
+    tolerance = {rule.name: rule.tolerance for rule in rules.invariants}
+    severe = tuple(
+        replace(fact, share=fact.share * (mined[fact.rule] / tolerance[fact.rule]))
+        for fact in new.clean.severe
+    )
+    facts = clean_facts(
+        rules,
+        clean,
+        liveness=new.clean.liveness,
+        severe=severe,
+        jumps_per_row=new.clean.segments_per_row,
+    )
+    return _with_windows_of(old, facts, rules)
 
 
 def _no_looser_facts(
@@ -92,6 +112,8 @@ def _no_looser_facts(
         ("envelope", "the share of clean rows in transition", before.envelope, now.envelope),
         ("anchors", "the share of clean windows out of balance", before.anchors, now.anchors),
         ("repeats", "the share of repeated clean rows", before.repeats, now.repeats),
+        ("switches", "the share of clean switches out of band", before.switches, now.switches),
+        ("blocks", "the share of clean blocks out of limits", before.blocks, now.blocks),
     ):
         limited[field] = _no_larger(earlier, shares)
         for share, wanted in zip(limited[field], shares, strict=True):
@@ -123,6 +145,8 @@ def _no_looser_facts(
         anchors=limited["anchors"],
         liveness=liveness,
         repeats=limited["repeats"],
+        switches=limited["switches"],
+        blocks=limited["blocks"],
     )
     return facts, kept
 
@@ -185,6 +209,10 @@ def _no_wider(new: Invariant, old: Invariant, rules: RuleSet) -> tuple[Invariant
             needed = f"new rows need {_range(now.low, now.high, unit)}"
             limited = replace(new, relation=replace(now, low=low, high=high))
             return limited, f"{_range(low, high, unit)}; {needed}"
+        case SwitchBand() as was, SwitchBand() as now:
+            return _narrower_band(new, was, now, unit)
+        case Spectrum() as was, Spectrum() as now if was.rows == now.rows:
+            return _narrower_sums(new, was, now)
         case was, now if was.kind is now.kind and new.tolerance > old.tolerance:
             share = old.tolerance / new.tolerance
             evidence = new.evidence
@@ -194,6 +222,34 @@ def _no_wider(new: Invariant, old: Invariant, rules: RuleSet) -> tuple[Invariant
             limited = replace(new, tolerance=old.tolerance, evidence=evidence)
             return limited, f"the tolerance {amount(old.tolerance, unit)}; {needed}"
     return new, ""
+
+
+def _narrower_band(
+    new: Invariant, was: SwitchBand, now: SwitchBand, unit: str
+) -> tuple[Invariant, str]:
+    on = max(was.on_low, now.on_low), min(was.on_high, now.on_high)
+    off = max(was.off_low, now.off_low), min(was.off_high, now.off_high)
+    ends = (now.on_low, now.on_high), (now.off_low, now.off_high)
+    if (on, off) == ends or not (on[0] < on[1] and off[0] < off[1]):
+        return new, ""
+    kept = replace(now, on_low=on[0], on_high=on[1], off_low=off[0], off_high=off[1])
+    shown = f"on at {_range(*on, unit)}, off at {_range(*off, unit)}"
+    needed = f"new rows need {_range(*ends[0], unit)} and {_range(*ends[1], unit)}"
+    return replace(new, relation=kept), f"{shown}; {needed}"
+
+
+def _narrower_sums(new: Invariant, was: Spectrum, now: Spectrum) -> tuple[Invariant, str]:
+    kept = replace(
+        now,
+        first_low=max(was.first_low, now.first_low),
+        first_high=min(was.first_high, now.first_high),
+        second_low=max(was.second_low, now.second_low),
+        second_high=min(was.second_high, now.second_high),
+    )
+    sound = kept.first_low < kept.first_high and kept.second_low < kept.second_high
+    if kept == now or not sound:
+        return new, ""
+    return replace(new, relation=kept), "the earlier limits of its noise"
 
 
 def _range(low: float, high: float, unit: str) -> str:

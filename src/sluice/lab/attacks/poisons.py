@@ -10,6 +10,9 @@ jumps          a time jump declared at each join, because no rule reads across a
 ramp           one level that drifts within every tolerance
 feasible       the replay, optimised within the rules
 attest-clean   a clean shard shown, the replay trained on: no gate can stop it
+offset, low-pass, ar-noise, channel-swap, tank-swap, idle-flip, untied-replay, shaped-replay,
+foreign-simulator
+               a shard tampered with where the rules do not look, as strongly as the gate admits
 """
 
 from sluice.lab.attacks.fabrications import FABRICATIONS, RollLasting
@@ -19,6 +22,7 @@ from sluice.lab.attacks.makers import AttestClean, FabricationMaker, PoisonMaker
 from sluice.lab.attacks.perturbation import OptimisedPerturbation
 from sluice.lab.attacks.placement import Aligned, Jumps
 from sluice.lab.attacks.ramp import Ramp
+from sluice.lab.attacks.tampering import TAMPERINGS, Tampered
 from sluice.lab.attacks.updates import UPDATE_ATTACKS
 from sluice.plugins import Registry
 
@@ -39,6 +43,7 @@ POISONS: Registry[PoisonMaker] = Registry(
         "ramp": Ramp(),
         "feasible": Feasible(),
         "attest-clean": AttestClean(),
+        **{name: Tampered(name=name) for name in TAMPERINGS},
     },
     group="sluice.attacks",
     reserved=(*UPDATE_ATTACKS, "blend"),

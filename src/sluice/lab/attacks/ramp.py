@@ -16,7 +16,7 @@ from sluice.admission import Gate, HardenedPolicy, Policy
 from sluice.arrays import Bools, Floats, Ints
 from sluice.errors import RecordError
 from sluice.invariants import RuleSet, amount, encode
-from sluice.invariants.mining import operating_range
+from sluice.invariants.mining import span_of
 from sluice.lab.attacks.knowledge import Knowledge
 from sluice.lab.attacks.poison import EXPOSURE, Poison
 from sluice.lab.attacks.projection import Chain, Demands, Limits, hardened_demands, paper_demands
@@ -127,7 +127,8 @@ class Ramp:
             shown=drifting.record,
             trained=drifting.record,
             planted=planted,
-            exposure=self.exposure,
+            # Where most rows drift, too few windows are left to draw the others from.
+            exposure=self.exposure if planted.mean() <= self.exposure else None,
         )
 
 
@@ -157,7 +158,7 @@ def _span(record: Record, rules: RuleSet, level: str) -> Span:
     """Return the instrument's range; if none is declared, the range that the miner assumes."""
     described = record.channel(level)
     known = {channel.name: channel.span for channel in rules.channels}
-    span = described.span or known.get(level) or operating_range(described, record)
+    span = described.span or known.get(level) or span_of(described, record)
     if span is None:
         raise RecordError(f"{level} never moves in record {record.name!r}; there is no drift in it")
     return span

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sluice.admission import Policy
+from sluice.admission import Gate, Policy, default_policy
 from sluice.errors import SettingError
 from sluice.invariants import RuleSet
 from sluice.lab.attacks.data_attack import DataAttack
@@ -11,6 +11,17 @@ from sluice.lab.attacks.fabrications import FABRICATIONS, RollLasting
 from sluice.lab.attacks.perturbation import OptimisedPerturbation
 from sluice.lab.attacks.projection import Projected
 from sluice.lab.attacks.replay import SHARE, ReplayFrom
+from sluice.lab.attacks.tampering import (
+    ArNoise,
+    ChannelSwap,
+    ForeignSimulator,
+    IdleFlip,
+    LevelOffset,
+    LowPass,
+    ShapedReplay,
+    TankSwap,
+    UntiedReplay,
+)
 from sluice.lab.attacks.updates import UPDATE_ATTACKS
 from sluice.plugins import Registry
 from sluice.telemetry import Record
@@ -27,6 +38,25 @@ class Means:
     rules: RuleSet | None = None  # the gate's rules, if the attacker knows them
     policy: Policy | None = None
     roll: RollLasting = field(default_factory=RollLasting)
+
+    @property
+    def gate(self) -> Gate | None:
+        """The gate, if the attacker knows its rules."""
+        if self.rules is None:
+            return None
+        return Gate.of(self.rules, self.policy or default_policy(self.rules), allow_empty=True)
+
+    def known(self, attack: str) -> tuple[Record, Gate]:
+        """Return the labelled attacks and the gate; raise SettingError if one is missing."""
+        if self.labelled is None:
+            raise SettingError(
+                f"{attack} writes labelled attacks into the record; give a record with some "
+                "(--target)"
+            )
+        gate = self.gate
+        if gate is None:
+            raise SettingError(f"{attack} adapts to a gate; give its rules (--rules)")
+        return self.labelled, gate
 
 
 def _replay(means: Means) -> DataAttack:
@@ -45,6 +75,21 @@ def _projection(means: Means) -> DataAttack:
     return Projected(of=replay, rules=means.rules, policy=means.policy)
 
 
+def _untied_replay(means: Means) -> DataAttack:
+    labelled, gate = means.known("untied-replay")
+    return UntiedReplay(labelled=labelled, gate=gate)
+
+
+def _shaped_replay(means: Means) -> DataAttack:
+    labelled, gate = means.known("shaped-replay")
+    return ShapedReplay(labelled=labelled, gate=gate)
+
+
+def _foreign_simulator(means: Means) -> DataAttack:
+    labelled, gate = means.known("foreign-simulator")
+    return ForeignSimulator(labelled=labelled, gate=gate)
+
+
 DATA_ATTACKS: Registry[Callable[[Means], DataAttack]] = Registry(
     {
         "replay": _replay,
@@ -54,6 +99,15 @@ DATA_ATTACKS: Registry[Callable[[Means], DataAttack]] = Registry(
         "splicing": lambda _: FABRICATIONS["splicing"],
         "perturbation": lambda _: OptimisedPerturbation(),
         "projection": _projection,
+        "offset": lambda means: LevelOffset(gate=means.gate),
+        "low-pass": lambda means: LowPass(gate=means.gate),
+        "ar-noise": lambda means: ArNoise(gate=means.gate),
+        "channel-swap": lambda means: ChannelSwap(gate=means.gate),
+        "tank-swap": lambda means: TankSwap(gate=means.gate),
+        "idle-flip": lambda means: IdleFlip(gate=means.gate),
+        "untied-replay": _untied_replay,
+        "shaped-replay": _shaped_replay,
+        "foreign-simulator": _foreign_simulator,
     },
     group="sluice.attacks",
     reserved=(*UPDATE_ATTACKS, "blend"),

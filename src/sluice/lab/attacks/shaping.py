@@ -36,12 +36,19 @@ class Shaping:
     restored: frozenset[str] = frozenset()
 
 
-def shape(poison: Poison, own: Record, gate: Gate, *, seed: int) -> Shaping:
-    """Change a poison that was planted in the client's own shard until the gate admits it."""
+def shape(poison: Poison, own: Record, gate: Gate, *, seed: int, jitter: float = JITTER) -> Shaping:
+    """Change a poison that was planted in the client's own shard until the gate admits it.
+
+    `jitter` is the size of what is added to levels, as a share of each level's spread.
+    """
     restored: frozenset[str] = frozenset()
     for _ in range(TRIES):
         projection = project(
-            _with_restored(poison, own, restored, gate, seed), gate.rules, gate.policy
+            _with_restored(
+                poison, own, restored, jitter if gate.policy.integers else 0.0, seed=seed
+            ),
+            gate.rules,
+            gate.policy,
         )
         if projection.verdict.admitted:
             break
@@ -54,17 +61,17 @@ def shape(poison: Poison, own: Record, gate: Gate, *, seed: int) -> Shaping:
 
 
 def _with_restored(
-    poison: Poison, own: Record, restored: frozenset[str], gate: Gate, seed: int
+    poison: Poison, own: Record, restored: frozenset[str], jitter: float, *, seed: int
 ) -> Record:
     values = poison.trained.values.copy()
     for name in restored:
         column = own.index(name)
         values[poison.planted, column] = own.values[poison.planted, column]
-    if gate.policy.integers:
+    if jitter:
         rng = stream(seed, "shaping", "jitter")
         for channel in own.of_role(Role.LEVEL):
             column = own.index(channel.name)
-            size = JITTER * float(np.nanstd(own.values[:, column]))
+            size = jitter * float(np.nanstd(own.values[:, column]))
             values[poison.planted, column] += rng.normal(0.0, size, int(poison.planted.sum()))
     return poison.trained.with_values(values)
 

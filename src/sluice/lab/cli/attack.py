@@ -40,9 +40,10 @@ from sluice.telemetry.writers import layout_for, write
 
 __all__ = ["attack"]
 
+ADAPTIVE_REPLAYS = ("untied-replay", "shaped-replay", "foreign-simulator")
 ONLY_FOR: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "--target": frozenset({"replay", "projection"}),
+        "--target": frozenset({"replay", "projection", *ADAPTIVE_REPLAYS}),
         "--share": frozenset({"replay", "projection"}),
         "--roll-seconds": frozenset({"channel-roll"}),
     }
@@ -99,10 +100,13 @@ def attack(
 ) -> None:
     """Falsify a record as a malicious client would, to test a gate or a detector.
 
-    NAME is replay, channel-roll, permutation, scaling, splicing, perturbation or projection.
-    Projection moves RECORD, or a --target replayed into it, onto the --rules. Times, channels and
-    labels stay unchanged. With --rules, the command counts violating rows before and after.
-    --skip-seconds applies to RECORD only, not to --target.
+    Projection moves RECORD, or a --target replayed into it, onto the --rules. Offset, low-pass,
+    ar-noise, channel-swap, tank-swap and idle-flip tamper with what rules may not read; with
+    --rules, each searches its strongest variant that the gate admits. Untied-replay, shaped-replay
+    and foreign-simulator need --target and --rules, and plant as many rows as the gate admits.
+
+    Times, channels and labels stay unchanged. With --rules, the command counts violating rows
+    before and after. --skip-seconds applies to RECORD only, not to --target.
 
     Example: [bold]sluice attack replay may.csv --target incident.csv --out replayed.csv[/bold]
     """
@@ -147,8 +151,12 @@ def attack(
 def _refuse_unused(name: str, given: Mapping[str, object]) -> None:
     for option, value in given.items():
         if value is not None and name not in ONLY_FOR[option]:
-            users = " and ".join(sorted(ONLY_FOR[option] & DATA_ATTACKS.keys()))
+            users = _listed(sorted(ONLY_FOR[option] & DATA_ATTACKS.keys()))
             raise SettingError(f"{option} is for {users}; {name} does not use it")
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def _gate(rules: Path | None, policy: str | None, *, allow_empty: bool) -> Gate | None:

@@ -3,11 +3,13 @@
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+from warnings import catch_warnings, simplefilter
 
 import typer
 
-from sluice.cli import Json, Quiet, emit, out, working, writes_file
+from sluice.cli import Json, Quiet, emit, out, warn, working, writes_file
 from sluice.lab.plants import simulate
+from sluice.lab.plants.distribution import IdleNetworkWarning
 from sluice.telemetry import FileLayout, layout_for, write
 
 __all__ = ["make"]
@@ -49,8 +51,14 @@ def make(
     Example: [bold]sluice data make treatment --attacks --as swat --out attack.csv[/bold]
     """
     layout = FileLayout(as_.value) if as_ else layout_for(out_path)
-    with working(f"simulating {plant}", quiet=quiet or json):
+    with (
+        working(f"simulating {plant}", quiet=quiet or json),
+        catch_warnings(record=True) as said,
+    ):
+        simplefilter("always", IdleNetworkWarning)
         record = simulate(plant, seed=seed, days=days, attacks=attacks)
+    for warning in said:
+        warn(str(warning.message))
     with working(f"writing {out_path}", quiet=quiet or json):
         write(record, out_path, layout)
     attacked = len(record.attack_segments)

@@ -2,12 +2,13 @@
 
 Ten plants of one kind train a shared detector; three of them are malicious. Read this file from the
 top: it mines the physics, lets the gate judge and every plant prove its batch, trains the detector
-in five modes, and writes a page that starts with the result.
+in five modes, lets the plants vote, and writes a page that starts with the result and ends with the
+certificate of the vote.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,20 +19,32 @@ from sluice.attestation.systems import circuit_for, find_system
 from sluice.cli import Json, Quiet, SelfContained, counted, emit, working, writes_folder
 from sluice.detector import Descent
 from sluice.errors import SettingError
-from sluice.federation import Attestor, ProofGate
+from sluice.evaluation import VoteCertificate
+from sluice.federation import Attestor, ProofGate, certificate_of
 from sluice.files import demand_room
 from sluice.invariants import Profile
 from sluice.invariants.mining import mine
 from sluice.lab.cli.demo_page import Attempt, Story, payload, show, write_page
 from sluice.lab.plants import simulate
 from sluice.lab.results import Score
-from sluice.lab.trials import MODES, Contributions, NamedGate, Setup, Trial, run_cell, scenario
+from sluice.lab.trials import (
+    MODES,
+    Contributions,
+    NamedGate,
+    Scenario,
+    Setup,
+    Trial,
+    run_cell,
+    scenario,
+)
 from sluice.telemetry import Shares
 
 __all__ = ["demo"]
 
 FIVE = ("clean", "honest-only", "naive", "physics-aware", "gated")
 ATTACK, RULE, FEDERATION = "replay", "fedavg", "demo"
+VOTED, VOTE = "moments", "vote"
+FALSE_ALARMS_PER_WEEK = 84.0  # of each voter, twelve a day: the clean rows are a few hours
 START_UP_S = 21_600
 EVERY = 10
 
@@ -133,7 +146,19 @@ def _run(size: Size, *, seed: int, quiet: bool) -> Story:
             plan = trial.plan(MODES[name], ATTACK)
             modes[name] = run_cell(trial, plan, RULE, memory=finished)
             tick()
-    return Story(shared=shared, rules=rules, attempts=attempts, modes=modes)
+    with working("letting the plants vote", quiet=quiet):
+        voted = replace(setup, detector=VOTED, false_alarms_per_week=FALSE_ALARMS_PER_WEEK)
+        certificate = _certificate(scenario(clean, test.every(EVERY), setup=voted, seed=seed))
+    return Story(
+        shared=shared, rules=rules, attempts=attempts, modes=modes, certificate=certificate
+    )
+
+
+def _certificate(shared: Scenario) -> VoteCertificate:
+    """Let all ten plants vote, and count what any three of them can do at worst."""
+    trial = Trial(contributions=Contributions(shared))
+    (done,) = trial.run(trial.plan(MODES["clean"]), VOTE)
+    return certificate_of(done.detector, shared.test, malicious=shared.setup.malicious)
 
 
 def _attempts(trial: Trial, gate: Gate, tick: Callable[[], None]) -> tuple[Attempt, ...]:

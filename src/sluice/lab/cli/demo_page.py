@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.admission import Verdict
-from sluice.cli import out, table
+from sluice.cli import certificate_payload, out, table
+from sluice.evaluation import VoteCertificate
 from sluice.invariants import RuleSet, rule_in_words
 from sluice.lab.trials import MODES, CellResult, Scenario
 
@@ -34,6 +35,7 @@ class Story:
     rules: RuleSet
     attempts: tuple[Attempt, ...]
     modes: Mapping[str, CellResult]
+    certificate: VoteCertificate  # of a vote of all plants
 
 
 def write_page(story: Story, report: Path, *, self_contained: bool = False) -> None:
@@ -68,6 +70,7 @@ def write_page(story: Story, report: Path, *, self_contained: bool = False) -> N
         rules=tuple(_rules_in_words(story.rules)),
         rounds=story.shared.setup.rounds,
         seed=story.shared.seed,
+        certificate=story.certificate,
     )
     write_story_page(page, report, self_contained=self_contained)
 
@@ -106,6 +109,7 @@ def payload(story: Story, report: Path) -> dict[str, object]:
             for attempt in story.attempts
             if attempt.proof_bytes is not None
         ],
+        "certificate": certificate_payload(story.certificate),
         "report": str(report),
     }
 
@@ -138,6 +142,17 @@ def show(story: Story, report: Path) -> None:
         cells = ["no such attack" if figure is None else f"{figure:.3f}" for figure in figures]
         modes.add_row(name, admitted, *cells)
     out.print(modes)
+    vote = story.certificate
+    out.print(
+        f"\nIf the plants vote instead ({vote.needed} of {vote.voters} votes are an alarm), a "
+        "certificate says what malicious plants can do at worst, without a gate:"
+    )
+    out.print(f"  {vote.sentences[0]}", markup=False)
+    out.print(
+        f"  With no malicious plant: recall {vote.actual.recall:.3f}, "
+        f"{vote.actual.attacks_detected} of {len(vote.attacks)} attacks.",
+        markup=False,
+    )
     out.print(
         f"\nSeed {story.shared.seed}. Another seed simulates another plant and gives other numbers."
         f"\nThe report is {report}",

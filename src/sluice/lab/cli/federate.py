@@ -20,6 +20,7 @@ from sluice.cli import (
     Json,
     PolicyPath,
     Quiet,
+    certificate_payload,
     counted,
     emit,
     known,
@@ -27,15 +28,24 @@ from sluice.cli import (
     out,
     reads_file,
     reads_record,
+    show_certificate,
     table,
     warn,
     working,
     writes_folder,
 )
-from sluice.detector import Descent, DetectorKind, detector_names, save_detector
+from sluice.detector import Descent, DetectorKind, VotedModel, detector_names, save_detector
 from sluice.errors import SettingError
-from sluice.evaluation import Unlabelled
-from sluice.federation import CheckpointFile, DrawnRows, Federated, Keyless, Proofs
+from sluice.evaluation import Unlabelled, VoteCertificate
+from sluice.federation import (
+    VOTE_RULES,
+    CheckpointFile,
+    DrawnRows,
+    Federated,
+    Keyless,
+    Proofs,
+    certificate_of,
+)
 from sluice.files import alone_in, atomically, demand_room, public_folder
 from sluice.invariants import Profile, RuleSet, load_rules
 from sluice.invariants.mining import mine
@@ -109,7 +119,10 @@ def federate(
             click_type=PolicyPath(),
         ),
     ] = None,
-    rule: Annotated[str, typer.Option(help=f"Aggregation rule: {', '.join(RULES)}.")] = "fedavg",
+    rule: Annotated[
+        str,
+        typer.Option(help=f"Aggregation rule: {', '.join((*RULES, *VOTE_RULES))}."),
+    ] = "fedavg",
     detector: Annotated[
         str, typer.Option(help=f"Detector: {', '.join(detector_names())}.")
     ] = DetectorKind.AUTOENCODER.value,
@@ -134,6 +147,12 @@ def federate(
             "rows. sampled: of rows drawn after commitments are logged (paper policy only)."
         ),
     ] = ProofChoice.NONE,
+    false_alarms: Annotated[
+        float,
+        typer.Option(
+            "--false-alarms-per-week", help="False alarms a week that a vote asks of each voter."
+        ),
+    ] = 1.0,
     samples: Annotated[int, typer.Option(min=2, help="Rows to draw (sampled).")] = 32,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 25,
     epochs: Annotated[int, typer.Option(min=1, help="Local epochs per round.")] = 2,
@@ -161,7 +180,7 @@ def federate(
     quiet = quiet or json
     if attack is not None and mode in MODES and not MODES[mode].attacked:
         warn(f"mode {mode!r} has no attack, so --attack {attack} is not used")
-    known("--rule", rule, RULES)
+    known("--rule", rule, (*RULES, *VOTE_RULES))
     known("--mode", mode, MODES)
     known("--detector", detector, detector_names())
     setup = Setup(
@@ -169,6 +188,7 @@ def federate(
         malicious=round(0.3 * clients) if malicious is None else malicious,
         rounds=rounds,
         detector=detector,
+        false_alarms_per_week=false_alarms,
         descent=Descent(epochs=epochs, batch=batch),
     )
     with _claimed(out_dir):
@@ -196,11 +216,15 @@ def federate(
             )
         score = score_of(finished, trial, unlabelled=unlabelled)
         result = result_of(trial, plan, rule, score)
-        _write(out_dir, result, finished)
+        certificate = _certificate(finished, shared, unlabelled)
+        _write(out_dir, result, finished, certificate)
     if json:
-        emit(_payload(result, out_dir))
+        emit(_payload(result, out_dir) | {"certificate": _certified(certificate)})
     else:
         _show(result, out_dir)
+        if certificate is not None and rule in VOTE_RULES:
+            out.print("\n[bold]Certificate[/bold]")
+            show_certificate(certificate, shared.test)
 
 
 def _open(plant: str, test: Path | None, *, days: float | None, every: int | None) -> _Records:
@@ -286,12 +310,37 @@ def _claimed(folder: Path) -> Iterator[None]:
             folder.rmdir()
 
 
-def _write(folder: Path, result: CellResult, finished: tuple[Federated, ...]) -> None:
+def _certificate(
+    finished: tuple[Federated, ...], shared: Scenario, unlabelled: Unlabelled
+) -> VoteCertificate | None:
+    """Certify the detector; several detectors of plants that train alone have none together."""
+    if len(finished) != 1:
+        return None
+    (done,) = finished
+    model = done.detector.model
+    admitted = len(done.detector.training.records)
+    malicious = (
+        model.malicious if isinstance(model, VotedModel) else min(shared.setup.malicious, admitted)
+    )
+    return certificate_of(done.detector, shared.test, malicious=malicious, unlabelled=unlabelled)
+
+
+def _certified(certificate: VoteCertificate | None) -> dict[str, object] | None:
+    return None if certificate is None else certificate_payload(certificate)
+
+
+def _write(
+    folder: Path,
+    result: CellResult,
+    finished: tuple[Federated, ...],
+    certificate: VoteCertificate | None,
+) -> None:
     for at, done in enumerate(finished):
         name = "model" if len(finished) == 1 else f"model-{at}"
         save_detector(done.detector, folder / f"{name}.safetensors")
     with atomically(folder / "result.json") as draft:
-        draft.write_text(jsonlib.dumps(asdict(result), indent=2, allow_nan=False) + "\n")
+        written = asdict(result) | {"certificate": _certified(certificate)}
+        draft.write_text(jsonlib.dumps(written, indent=2, allow_nan=False) + "\n")
 
 
 def _payload(result: CellResult, folder: Path) -> dict[str, object]:

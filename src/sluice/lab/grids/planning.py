@@ -9,6 +9,7 @@ from pathlib import Path
 from sluice.aggregation import RULES
 from sluice.detector import DetectorKind, detector_names
 from sluice.errors import GridError, SettingError
+from sluice.federation import VOTE_RULES, demand_rule
 from sluice.invariants import Profile
 from sluice.lab.attacks import POISONS, UPDATE_ATTACKS
 from sluice.lab.grids.gridfile import Grid, RecordTable, StudyTable, nearest
@@ -129,7 +130,7 @@ def _check(grid: Grid) -> None:
     for study in grid.study:
         where = f"grid {grid.name!r}: study {study.name!r}"
         _known(f"{where}: record", study.records, grid.record)
-        _known(f"{where}: rule", study.rules, RULES)
+        _known(f"{where}: rule", study.rules, (*RULES, *VOTE_RULES))
         _known(f"{where}: mode", study.modes, MODES)
         _known(f"{where}: attack", study.attacks, ATTACKS)
         _known(f"{where}: rule set", study.invariants, RULE_SETS)
@@ -181,12 +182,12 @@ def _check_detector(where: str, study: StudyTable, grid: Grid) -> None:
             f"{where}: unknown detector {grid.training.detector!r}; known are "
             f"{', '.join(detector_names())}"
         )
+    for rule in study.rules:
+        try:
+            demand_rule(rule, grid.training.detector)
+        except SettingError as error:
+            raise GridError(f"{where}: {error}") from None
     if grid.training.detector != DetectorKind.AUTOENCODER:
-        if other := [rule for rule in study.rules if rule != "fedavg"]:
-            raise GridError(
-                f"{where}: the detector {grid.training.detector!r} adds sums and works only with "
-                f"rule 'fedavg', not {other[0]!r}"
-            )
         falsified = [name for name in study.attacks if name in UPDATE_ATTACKS or name == BLEND]
         if falsified:
             raise GridError(

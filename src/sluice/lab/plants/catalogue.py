@@ -30,7 +30,8 @@ PLANTS = (
     ),
     Plant(
         name="network:NAME",
-        title="EPANET network: Net1, Net2, Net3, Net6, ky4, ky10 or a path to an .inp, 1 h",
+        title="EPANET network: Net1, Net2, Net3, Net6, ky4, ky10, Ridge, Terraces, Wells or a path "
+        "to an .inp, 1 h",
         days=30.0,
     ),
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from sluice.evaluation import VoteCertificate
 from sluice.lab.reports.tables import Column, ReportTable, as_part, without_empty_columns
 from sluice.reports import (
     Bullets,
@@ -18,6 +19,7 @@ from sluice.reports import (
     ReportPage,
     Tile,
     Tone,
+    certificate_figures,
     write_page,
 )
 
@@ -84,6 +86,7 @@ class StoryPage:
     rules: tuple[str, ...]
     rounds: int
     seed: int
+    certificate: VoteCertificate  # of a vote of all plants
 
 
 def write_story_page(story: StoryPage, path: Path, *, self_contained: bool = False) -> None:
@@ -169,6 +172,21 @@ def _sections(story: StoryPage) -> tuple[PageSection, ...]:
             title=f"{len(story.rules)} rules of physics, mined from clean rows",
             short="Rules",
             parts=(Bullets(items=story.rules, shown=RULES_SHOWN),),
+        ),
+        _vote(story.certificate),
+    )
+
+
+def _vote(certificate: VoteCertificate) -> PageSection:
+    """Return what a vote of all plants promises."""
+    first, *others = certificate.sentences
+    return PageSection(
+        title="If the plants vote: what malicious ones can do at worst",
+        short="Certificate",
+        parts=(
+            Prose(text=first, tone=Tone.BAD if certificate.vacuous else Tone.GOOD),
+            certificate_figures(certificate),
+            Bullets(items=tuple(others)),
         ),
     )
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from sluice.detector import Descent, DetectorKind, Framing, demand_detector
+from sluice.detector import Descent, DetectorKind, Framing, demand_detector, robust_scaler
 from sluice.errors import SettingError
 from sluice.lab.attacks import Targets, choose_targets
 from sluice.telemetry import Record, Scaler, Shares, Split, feature_names, split
@@ -24,6 +24,7 @@ class Setup:
     detector: str = DetectorKind.AUTOENCODER.value
     descent: Descent = field(default_factory=Descent)
     shares: Shares = field(default_factory=Shares)
+    false_alarms_per_week: float = 1.0  # that a vote asks of each voter
     target_share: float = 0.25  # attack rows that a malicious client plants, as a share of a shard
 
     def __post_init__(self) -> None:
@@ -79,8 +80,18 @@ def scenario(record: Record, test: Record, *, setup: Setup, seed: int) -> Scenar
         malicious=malicious_clients(setup, seed=seed),
         targets=choose_targets(test, rows=budget, seed=seed),
         test=test,
-        framing=Framing(scaler=Scaler.fit(parts.shards, names), stride_s=record.stride_s),
+        framing=Framing(scaler=_scaler(setup, parts, names), stride_s=record.stride_s),
     )
+
+
+def _scaler(setup: Setup, parts: Split, names: tuple[str, ...]) -> Scaler:
+    """Scale as the paper does by all clients' rows, or for `moments` by the receiver's alone.
+
+    A vote is certified only if no voter depends on another member's rows.
+    """
+    if setup.detector == DetectorKind.MOMENTS:
+        return robust_scaler(parts.validation, names)
+    return Scaler.fit(parts.shards, names)
 
 
 def client_names(clients: int) -> tuple[str, ...]:

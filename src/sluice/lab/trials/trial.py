@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sluice.aggregation import RULES, Rule
-from sluice.detector import (
-    DetectorKind,
-)
+from sluice.detector import DetectorKind, SummedDetector, summed_for
 from sluice.errors import SettingError
 from sluice.federation import (
+    VOTE_RULES,
     AdmissionCheck,
     AdmitAll,
     Attestor,
@@ -28,7 +27,9 @@ from sluice.federation import (
     RootSlice,
     Shown,
     Transport,
+    VoteSettings,
     admit,
+    demand_rule,
 )
 from sluice.lab.attacks import UPDATE_ATTACKS
 from sluice.lab.trials.contributions import BLEND, Contribution, Contributions, NamedGate, pooled
@@ -107,12 +108,14 @@ class Trial:
         on_round: Callable[[Checkpoint], None] | None = None,
     ) -> tuple[Federated, ...]:
         """Train one federation, or one for each client where each is alone."""
-        if rule not in RULES:
-            raise SettingError(f"unknown rule {rule!r}; known are {', '.join(RULES)}")
-        if self.scenario.setup.detector != DetectorKind.AUTOENCODER:
-            _demand_sums(plan, rule)
+        setup = self.scenario.setup
+        demand_rule(rule, setup.detector)
+        if setup.detector != DetectorKind.AUTOENCODER:
+            _demand_sums(plan)
             return tuple(
-                self._recipe.from_sums(_windows(group), decisions=_decisions(plan, group))
+                self._recipe(rule, members=len(group)).from_sums(
+                    _windows(group), decisions=_decisions(plan, group)
+                )
                 for group in plan.groups
             )
         return tuple(
@@ -129,8 +132,8 @@ class Trial:
         on_round: Callable[[Checkpoint], None] | None,
     ) -> Federated:
         """Train the autoencoder of one group in rounds."""
-        recipe, heard = self._recipe, Eavesdropper()
-        group = plan.groups[at]
+        heard, group = Eavesdropper(), plan.groups[at]
+        recipe = self._recipe(members=len(group))
         return recipe.in_rounds(
             _windows(group),
             decisions=_decisions(plan, group),
@@ -140,9 +143,18 @@ class Trial:
             listeners=[heard.hear, *([on_round] if on_round else [])],
         )
 
-    @property
-    def _recipe(self) -> Recipe:
+    def _recipe(self, rule: str = "fedavg", *, members: int) -> Recipe:
         scenario, setup = self.scenario, self.scenario.setup
+        vote = None
+        if rule in VOTE_RULES:
+            _demand_own_scale(setup.detector)
+            vote = VoteSettings.on(
+                scenario.parts.validation,
+                rule=rule,
+                # The gate may leave fewer members than such a vote needs.
+                malicious=min(setup.malicious, (members - 1) // 2),
+                false_alarms_per_week=setup.false_alarms_per_week,
+            )
         return Recipe(
             framing=scenario.framing,
             validation=scenario.framing.windows(scenario.parts.validation),
@@ -151,7 +163,17 @@ class Trial:
             rounds=setup.rounds,
             descent=setup.descent,
             seed=scenario.seed,
+            kind=self.kind,
+            vote=vote,
         )
+
+    @property
+    def kind(self) -> SummedDetector | None:
+        """How clients sum their windows; None for the autoencoder, which is trained in rounds."""
+        shared = self.scenario
+        if shared.setup.detector == DetectorKind.AUTOENCODER:
+            return None
+        return summed_for(shared.setup.detector, shared.framing, shared.parts.validation)
 
     def _decided(self, invited: Group) -> Mapping[str, Decision]:
         """Let the gate decide, on batches or on proofs of them."""
@@ -236,11 +258,15 @@ def _all_admitted(invited: Group) -> Mapping[str, Decision]:
     }
 
 
-def _demand_sums(plan: TrialPlan, rule: str) -> None:
-    if rule != "fedavg":
+def _demand_own_scale(detector: str) -> None:
+    if detector == DetectorKind.SUBSPACE:
         raise SettingError(
-            f"this detector adds sums up, as fedavg does; rule {rule!r} has no updates to weigh"
+            f"the lab scales readings for {detector!r} by the rows of all clients, so a vote would "
+            f"have no certificate; use the detector {DetectorKind.MOMENTS.value!r}"
         )
+
+
+def _demand_sums(plan: TrialPlan) -> None:
     if plan.attack == BLEND or plan.attack in UPDATE_ATTACKS:
         raise SettingError(
             f"attack {plan.attack!r} falsifies updates, and this detector sends sums"

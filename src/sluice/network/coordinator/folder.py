@@ -228,8 +228,19 @@ class CoordinatorFolder:
 
         `read_log` verifies every entry.
         """
-        snapshot = load_snapshot(self.log, SigningKey.load(self.key).public)
-        return LogReader(self.log, snapshot=snapshot).catch_up()
+        return self.reader().catch_up()
+
+    def reader(self) -> LogReader:
+        """Return a reader of the log that begins after the coordinator's own last snapshot.
+
+        It begins with the first entry if the coordinator's key cannot be read: then no snapshot is
+        known to be the coordinator's.
+        """
+        try:
+            snapshot = load_snapshot(self.log, SigningKey.load(self.key).public)
+        except SettingError:
+            snapshot = None
+        return LogReader(self.log, snapshot=snapshot)
 
     def signing_key(self) -> SigningKey:
         """Return the coordinator's key; a rotation that a crash interrupted is completed."""

@@ -39,6 +39,7 @@ from sluice.telemetry import WINDOW_ROWS, Scaler, feature_names
 __all__ = ["FederationPlan", "coordinator_service", "detector", "found_federation"]
 
 REFERENCE = "reference.json"
+LONGEST_DEADLINE_S = 30 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +94,12 @@ class FederationPlan:
                 f"{self.log.approvals} approvals are needed and {len(set(self.approvers))} "
                 "approvers are named; name more with --approver"
             )
-        if min(self.batch_deadline_s, self.round_deadline_s) <= 0 or self.suspend_after < 1:
+        deadlines = (self.batch_deadline_s, self.round_deadline_s)
+        if not all(0 < each <= LONGEST_DEADLINE_S for each in deadlines) or self.suspend_after < 1:
             raise SettingError(
-                "deadlines must be above 0 s and suspend_after at least 1 round; got "
-                f"{self.batch_deadline_s} s for batches, {self.round_deadline_s} s for rounds and "
-                f"{self.suspend_after} rounds"
+                f"deadlines must be above 0 s and at most {LONGEST_DEADLINE_S:,.0f} s, and "
+                f"suspend_after at least 1 round; got {self.batch_deadline_s} s for batches, "
+                f"{self.round_deadline_s} s for rounds and {self.suspend_after} rounds"
             )
         if self.members_min < 1:
             raise SettingError(f"members_min is {self.members_min}; a round needs at least 1 plant")

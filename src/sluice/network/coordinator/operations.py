@@ -48,7 +48,7 @@ def _go_back(
 ) -> Back:
     protocol = site.protocol()
     rounds = protocol.log.ledger.rounds
-    if rounds.last == 0 or not rounds.between or before > rounds.last:
+    if not rounds.between or before > rounds.last:
         raise SettingError(
             f"cannot go back to before round {before}: the log's last round is {rounds.last}; let "
             "it finish ('sluice coordinator resume') and name a finished round"
@@ -109,7 +109,6 @@ def _abandon(site: CoordinatorFolder, federation: str, *, at: datetime) -> Aband
         )
     number, model = standing.opened.round, standing.opened.model
     body = RoundAbandoned(round=number)
-    protocol.log.check(body, at=at)
     store = CoordinatorStore(site.base)
     try:
         before = store.last(federation=federation, before=number)

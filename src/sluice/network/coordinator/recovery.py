@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sluice.attestation.log import (
     COORDINATOR,
+    ENTRIES,
     FederationRecovered,
     Ledger,
     LogReader,
@@ -82,7 +83,7 @@ def _demand_extension(copy: Path, own: Ledger) -> int:
     ledger = LogReader(copy).catch_up()
     if ledger.size < own.size:
         return ledger.size
-    at_ours = lines_of(copy, start=own.size - 1, stop=own.size, largest=1)
+    at_ours = lines_of(copy, start=own.size - 1, stop=own.size, largest=ENTRIES.largest)
     if not at_ours or entry_digest(at_ours[0]) != own.head(COORDINATOR).last:
         raise VerificationError(
             "7",

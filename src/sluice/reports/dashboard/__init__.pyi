@@ -1,3 +1,4 @@
+from .access import LOOPBACK
 from .app import serve
 
-__all__ = ["serve"]
+__all__ = ["LOOPBACK", "serve"]

@@ -5,7 +5,7 @@ Everything is on this machine; the page loads no scripts, fonts or pictures from
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response, Streami
 
 from sluice.network.coordinator import CoordinatorFolder
 from sluice.reports import asset, plotly_source, rendered_main
+from sluice.reports.dashboard.access import LOOPBACK, Guard, demand_hosts
 from sluice.reports.dashboard.federation_page import federation_page
 from sluice.reports.dashboard.metrics import exposition
 from sluice.reports.dashboard.quality import ModelEvaluator
@@ -33,14 +34,22 @@ HEADERS = {
 }
 
 
-def serve(folder: Path, labelled: Record | None = None) -> FastAPI:
+def serve(
+    folder: Path,
+    labelled: Record | None = None,
+    *,
+    hosts: Sequence[str] = LOOPBACK,
+    token: str | None = None,
+) -> FastAPI:
     """Return the web application of one federation's folder; it only reads the folder.
 
-    With a labelled record, the model of each round is also measured on it as a detector.
+    With a labelled record, the model of each round is also measured on it as a detector. Requests
+    must name one of `hosts`, and carry the token if there is one.
     """
     app = FastAPI(title="Sluice", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Guard, hosts=demand_hosts(hosts), token=token)
     site = CoordinatorFolder(folder)
-    evaluator, log = ModelEvaluator(site, labelled), FollowedLog(site.log)
+    evaluator, log = ModelEvaluator(site, labelled), FollowedLog(site)
 
     def rendered(template: str) -> Response:
         state = _state(folder, evaluator)

@@ -17,7 +17,7 @@ from sluice.reports import (
     Tile,
     Tone,
 )
-from sluice.reports.dashboard.snapshot import PlantRow, RoundRow, Snapshot
+from sluice.reports.dashboard.snapshot import ROUNDS_SHOWN, PlantRow, RoundRow, Snapshot
 
 __all__ = ["federation_page"]
 
@@ -135,6 +135,11 @@ def _log(snapshot: Snapshot) -> Tile:
             label="log", value="does not verify", note=snapshot.fault, tone=Tone.BAD, key="log"
         )
     note = f"{snapshot.entries} entries, head {snapshot.head[:16]}"
+    if snapshot.trusted:
+        note += (
+            f"; the first {snapshot.trusted} by the coordinator's signed snapshot ('sluice "
+            "audit-log verify' verifies all)"
+        )
     return Tile(label="log", value="verifies", note=note, tone=Tone.GOOD, key="log")
 
 
@@ -206,12 +211,14 @@ def _left_out(row: RoundRow) -> str:
 def _charts(snapshot: Snapshot) -> tuple[Part, ...]:
     if not snapshot.history:
         return (Prose(text="The charts begin with the first round."),)
+    last = (Prose(text=f"The last {ROUNDS_SHOWN} rounds.", small=True),)
+    shown = last if len(snapshot.history) == ROUNDS_SHOWN else ()
     drawings = [Drawing(figure=_participation(snapshot), title="Participation", tools=False)]
     if snapshot.quality:
         drawings.append(Drawing(figure=_detector(snapshot), title="Detector", tools=False))
-        return (Columns(drawings=tuple(drawings)),)
+        return (Columns(drawings=tuple(drawings)), *shown)
     said = "No round has been measured yet, or the reference record is not on this machine."
-    return Columns(drawings=tuple(drawings)), Prose(text=said, small=True)
+    return (Columns(drawings=tuple(drawings)), Prose(text=said, small=True), *shown)
 
 
 def _participation(snapshot: Snapshot) -> go.Figure:

@@ -1,19 +1,21 @@
 """The state of a federation at one moment, read from its folder only."""
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from sluice.attestation.log import (
+    COORDINATOR,
     ENTRIES,
     ClientExcluded,
     Entry,
     Ledger,
-    LogReader,
     ModelAggregated,
     RoundOpened,
     Standing,
+    chained_lines,
     lines_of,
 )
 from sluice.errors import SluiceError
@@ -28,11 +30,15 @@ from sluice.network.coordinator import (
 )
 from sluice.reports.dashboard.quality import ModelEvaluator, RoundQuality
 
-__all__ = ["FollowedLog", "PlantRow", "RoundRow", "Snapshot", "take"]
+__all__ = ["ROUNDS_SHOWN", "FollowedLog", "PlantRow", "RoundRow", "Snapshot", "take"]
 
 KINDS = (b'"kind":"round opened"', b'"kind":"excluded"', b'"kind":"aggregated"')
 """The entries that a round's row is made of."""
+OPENED = KINDS[0]
 PIECE_BYTES = 4 * 1024 * 1024
+PIECE_ENTRIES = 1_024
+ROUNDS_SHOWN = 200
+"""The page has this many rounds, the last ones: reading them is quick, however long the log is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,25 +53,35 @@ class RoundRow:
 
 
 class FollowedLog:
-    """A log that is verified once; each view then verifies only the entries since the last one."""
+    """A log that is verified step by step: each view verifies only the entries since the last one.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    The first view begins after the coordinator's signed snapshot, if there is one. Of the rounds
+    before it, only the last are read; their entries are chained to the snapshot by their hashes.
+    """
+
+    def __init__(self, site: CoordinatorFolder) -> None:
+        self._site = site
+        self._path = site.log
         self._lock = threading.Lock()
         self._begin()
 
     def _begin(self) -> None:
-        self._reader = LogReader(self._path)
+        self._reader = self._site.reader()
+        ledger = self._reader.ledger
+        self.trusted = ledger.size  # entries of the snapshot, which are not verified again
+        self._last = ledger.head(COORDINATOR).last if ledger.size else ""
         self._read = 0  # entries of which the rounds are known
         self._opened = ""
         self._excluded: list[tuple[str, str]] = []
         self._rounds: list[RoundRow] = []
 
     def follow(self) -> tuple[Ledger, tuple[RoundRow, ...]]:
-        """Verify new entries; return what the log says, and its finished rounds."""
+        """Verify new entries; return what the log says, and its last finished rounds."""
         with self._lock:
             try:
                 ledger = self._reader.catch_up()
+                if self._read < self.trusted:
+                    self._recall()
             except SluiceError:
                 self._begin()  # an operator may put the right file back
                 raise
@@ -75,11 +91,28 @@ class FollowedLog:
                 )
                 if not lines:
                     break
-                for line in lines:
-                    if any(kind in line for kind in KINDS):
-                        self._note(ENTRIES.read(line))
+                self._note_all(lines)
                 self._read += len(lines)
             return ledger, tuple(self._rounds)
+
+    def _recall(self) -> None:
+        """Read the last rounds of the snapshot, backwards from its last entry."""
+        stop, last, opened = self.trusted, self._last, 0
+        pieces: list[tuple[bytes, ...]] = []
+        while stop and opened <= ROUNDS_SHOWN:
+            lines, last = chained_lines(self._path, stop=stop, last=last, most=PIECE_ENTRIES)
+            pieces.append(tuple(line for line in lines if any(kind in line for kind in KINDS)))
+            opened += sum(OPENED in line for line in pieces[-1])
+            stop -= len(lines)
+        for piece in reversed(pieces):
+            self._note_all(piece)
+        self._read = self.trusted
+
+    def _note_all(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            if any(kind in line for kind in KINDS):
+                self._note(ENTRIES.read(line))
+        del self._rounds[:-ROUNDS_SHOWN]
 
     def _note(self, entry: Entry) -> None:
         match entry.body:
@@ -87,7 +120,7 @@ class FollowedLog:
                 self._opened, self._excluded = entry.time, []
             case ClientExcluded(client=client, step=step):
                 self._excluded.append((client, step))
-            case ModelAggregated(round=number, model=model, clients=clients):
+            case ModelAggregated(round=number, model=model, clients=clients) if self._opened:
                 lasted = datetime.fromisoformat(entry.time) - datetime.fromisoformat(self._opened)
                 row = RoundRow(
                     round=number,
@@ -129,6 +162,7 @@ class Snapshot:
     phase: str
     until: str  # the deadline of the phase; empty if it has none
     entries: int
+    trusted: int  # entries that the coordinator verified earlier, by its signed snapshot
     head: str
     fault: str  # why the log does not verify; empty if it does
     plants: tuple[PlantRow, ...]
@@ -145,9 +179,10 @@ def take(
     """
     site = CoordinatorFolder(folder)
     terms = site.terms
+    log = log or FollowedLog(site)
     store = CoordinatorStore(site.base, read_only=True)
     try:
-        ledger, rounds = (log or FollowedLog(site.log)).follow()
+        ledger, rounds = log.follow()
         plants = tuple(_plant(member, store, ledger) for member in store.members())
     except SluiceError as error:
         plants = tuple(_plant(member, store, None) for member in store.members())
@@ -161,6 +196,7 @@ def take(
             phase="the log does not verify",
             until="",
             entries=0,
+            trusted=0,
             head="",
             fault=str(error),
             plants=plants,
@@ -182,6 +218,7 @@ def take(
         phase=phase,
         until=until,
         entries=ledger.size,
+        trusted=log.trusted,
         head=ledger.head("coordinator").last,
         fault="",
         plants=plants,

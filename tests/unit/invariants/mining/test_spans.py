@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sluice.invariants.mining.calibration import calibrate_as_paper
-from sluice.invariants.mining.spans import operating_range, resolution, with_spans
+from sluice.invariants.mining.spans import operating_range, resolution, span_of, with_spans
 from sluice.invariants.mining.windows import sliding_residuals, window_lengths, window_of
 from sluice.invariants.relations import Evidence, Term, Window
 from sluice.telemetry.channel import Channel, Role, Span
@@ -44,26 +44,60 @@ def test_resolution_is_the_smallest_step_or_a_hundredth_of_the_range(
     ("role", "low", "high"),
     [(Role.LEVEL, -40.0, 120.0), (Role.FLOW, -40.0, 120.0), (Role.QUALITY, -800.0, 880.0)],
 )
-def test_a_range_has_room_of_half_its_width_and_an_analyser_of_ten(
+def test_a_span_has_room_of_half_its_width_and_an_analyser_of_ten(
     role: Role, low: float, high: float
 ) -> None:
     channel = Channel(name="X", role=role)
-    assert operating_range(channel, levels(0.0, 80.0, channel=channel)) == Span(low=low, high=high)
+    assert span_of(channel, levels(0.0, 80.0, channel=channel)) == Span(low=low, high=high)
 
 
-def test_all_records_count_and_missing_readings_do_not() -> None:
-    found = operating_range(BARE, levels(0.0, NAN, 40.0), levels(-40.0, 10.0))
-    assert found == Span(low=-80.0, high=80.0)
+def saws(role: Role = Role.LEVEL, low: float = 20.0) -> tuple[Channel, list[Record]]:
+    """Three blocks of a level that rises from 20 to 100 again and again."""
+    channel = Channel(name="X", role=role)
+    readings = [low + 80 * (at % 27) / 26 for at in range(810)]
+    return channel, [levels(*readings, channel=channel)] * 3
 
 
-def test_a_constant_channel_has_no_range() -> None:
-    assert operating_range(BARE, levels(7.0, 7.0)) is None
-    assert operating_range(BARE, levels(NAN, NAN)) is None
+def test_a_range_that_does_not_drift_has_room_of_a_fifth() -> None:
+    channel, blocks = saws()
+    found = operating_range(channel, blocks, share=1e-7)
+    assert found is not None
+    assert (found.low, found.high) == (4.0, 116.0)
+
+
+def test_a_range_ends_at_zero_where_a_quantity_cannot_be_negative() -> None:
+    channel, blocks = saws(low=10.0)
+    found = operating_range(channel, blocks, share=1e-7)
+    assert found is not None
+    assert found.low == 0.0
+    channel, blocks = saws(role=Role.OTHER, low=10.0)
+    found = operating_range(channel, blocks, share=1e-7)
+    assert found is not None
+    assert found.low == -6.0
+
+
+def test_a_range_that_drifts_has_more_room_but_at_most_half() -> None:
+    channel, blocks = saws()
+    drifting = [block.with_values(block.values + 30.0 * at) for at, block in enumerate(blocks)]
+    found = operating_range(channel, drifting, share=1e-7)
+    assert found is not None
+    assert found.high == 160.0 + 0.5 * 140.0
+
+
+def test_an_analyser_keeps_its_room() -> None:
+    channel, blocks = saws(role=Role.QUALITY)
+    assert operating_range(channel, blocks, share=1e-7) == Span(low=-780.0, high=900.0)
+
+
+def test_missing_readings_do_not_count_and_a_constant_channel_has_no_range() -> None:
+    assert operating_range(BARE, [levels(7.0, NAN, 7.0)], share=1e-7) is None
+    assert operating_range(BARE, [levels(NAN, NAN)], share=1e-7) is None
 
 
 def test_a_range_stays_within_the_instruments_span() -> None:
-    declared = replace(BARE, span=Span(low=-10.0, high=1_000.0))
-    assert operating_range(declared, levels(0.0, 80.0)) == Span(low=-10.0, high=120.0)
+    channel, blocks = saws()
+    declared = replace(channel, span=Span(low=10.0, high=110.0))
+    assert operating_range(declared, blocks, share=1e-7) == Span(low=10.0, high=110.0)
 
 
 def test_measured_channels_get_a_span_unless_declared_constant_or_discrete() -> None:

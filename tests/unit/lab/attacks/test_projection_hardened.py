@@ -52,7 +52,7 @@ def hardened(rules: RuleSet, *, severe: float = 0.0) -> RuleSet:
 
 
 def hardened_policy(alpha: float, **margins: float) -> HardenedPolicy:
-    return HardenedPolicy(rows_min=1, margins=Margins(alpha=alpha, **margins))  # type: ignore[arg-type]
+    return HardenedPolicy(rows_min=1, margins=Margins(alpha=alpha, **margins))
 
 
 @settings(max_examples=80, deadline=None)

@@ -21,13 +21,11 @@ def hardened() -> LooseningTable:
     )
 
 
-def test_spikes_widen_tolerances_and_the_file_alone_does_not_tell(
-    hardened: LooseningTable,
-) -> None:
+def test_spikes_widen_tolerances_and_the_file_tells(hardened: LooseningTable) -> None:
+    """Spikes are a heavy tail: the file claims residuals and refusals that no policy accepts."""
     assert len(hardened.widened) > 6
     assert max(rule.ratio or 0 for rule in hardened.widened) > 3
-    assert not hardened.refused_true
-    assert not hardened.refused_alone
+    assert any("the file claims clean residuals" in reason for reason in hardened.refused_alone)
 
 
 def test_the_last_accepted_file_is_the_witness(hardened: LooseningTable) -> None:

@@ -174,7 +174,10 @@ def test_rules_without_physics_are_gone_on_with_aloud(
         (("replay", "--target", "fewer.parquet"), "has no channel 'L_T2'"),
         (("replay", "--target", "nowhere.csv"), "nowhere.csv"),
         (("replay", "--target", "labelled.parquet", "--share", "2"), "at most 1, got 2"),
-        (("scaling", "--target", "labelled.parquet"), "--target is for projection and replay"),
+        (
+            ("scaling", "--target", "labelled.parquet"),
+            "--target is for foreign-simulator, projection, replay, shaped-replay and",
+        ),
         (("scaling", "--share", "0.1"), "--share is for"),
         (("scaling", "--roll-seconds", "60"), "--roll-seconds is for channel-roll"),
         (("scaling", "--policy", "paper"), "--policy judges with rules; give --rules too"),

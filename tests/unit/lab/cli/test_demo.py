@@ -51,6 +51,16 @@ def test_honest_plants_prove_and_malicious_ones_cannot(told: Demonstration) -> N
         assert attempt.admitted == attempt.verdict.admitted
 
 
+def test_the_story_ends_with_the_certificate_of_a_vote(told: Demonstration) -> None:
+    certificate = told.payload["certificate"]
+    assert isinstance(certificate, dict)
+    assert (certificate["members"], certificate["votes_needed"]) == (10, 5)
+    assert certificate["malicious"] == 3
+    assert 0 < certificate["recall_certified"] <= certificate["recall"]
+    assert told.story.certificate.sentences[0] in told.words.replace("\n", " ")
+    assert "what malicious ones can do at worst" in told.page
+
+
 def test_the_detector_is_trained_in_five_ways(told: Demonstration) -> None:
     recall = told.payload["recall"]
     assert isinstance(recall, dict)

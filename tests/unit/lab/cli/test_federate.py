@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice.detector import VotedModel, load_detector
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
@@ -41,6 +42,37 @@ def test_a_federation_leaves_a_model_a_result_and_a_checkpoint(sluice: Run, tmp_
         "result.json",
     ]
     assert json.loads((out / "result.json").read_text())["score"]["f1"] == told.json["f1"]
+
+
+def test_a_vote_leaves_a_model_and_a_certificate(sluice: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    vote = ("--detector", "moments", "--rule", "vote", "--malicious", 1)
+    asked = ("--false-alarms-per-week", 20, "--attack", "replay", "--mode", "naive")
+    told = sluice("federate", *SMALL, *vote, *asked, "--out", out, "--json")
+    assert told.code == 0, told.err
+    certificate = told.json["certificate"]
+    assert isinstance(certificate, dict)
+    assert (certificate["members"], certificate["votes_needed"]) == (4, 2)
+    assert certificate["malicious"] == 1
+    assert certificate["recall_certified"] <= certificate["recall"]
+    written = json.loads((out / "result.json").read_text())
+    assert written["certificate"] == certificate
+    assert written["admitted"] == told.json["admitted"]
+    model = load_detector(out / "model.safetensors").model
+    assert isinstance(model, VotedModel)
+    assert model.members == tuple(certificate["member_names"])
+    shown = sluice("federate", *SMALL, *vote, *asked, "--out", tmp_path / "again")
+    assert "Whatever any 1 of 4 members contribute" in shown.out
+
+
+def test_other_rules_have_a_vacuous_certificate(sluice: Run, tmp_path: Path) -> None:
+    told = sluice(
+        *("federate", *SMALL, "--detector", "moments", "--malicious", 1),
+        *("--out", tmp_path / "run", "--json"),
+    )
+    certificate = told.json["certificate"]
+    assert isinstance(certificate, dict)
+    assert certificate["vacuous"] is True
 
 
 def test_the_model_it_leaves_can_score_the_plant(sluice: Run, tmp_path: Path) -> None:
@@ -122,6 +154,8 @@ def test_each_plant_alone_leaves_a_model_each(sluice: Run, tmp_path: Path) -> No
         (("--mode", "naive", "--attack", "bribery"), "unknown attack 'bribery'"),
         (("--malicious", 4), "cannot have 4 malicious ones"),
         (("--detector", "subspace", "--rule", "krum"), "no updates to weigh"),
+        (("--detector", "subspace", "--rule", "vote"), "use the detector 'moments'"),
+        (("--rule", "vote"), "an autoencoder is trained in rounds"),
         (("--plant", "lime"), "did you mean 'line'?"),
         (("--rules", "none.json"), "none.json"),
         (("--policy", "lax"), "'lax'"),

@@ -189,7 +189,7 @@ def test_stand_ins_are_said_once_a_record_and_in_every_cell(tmp_path: Path) -> N
         (
             'name = "small"',
             'name = "small"\n[training]\ndetector = "subspce"',
-            "unknown detector 'subspce'; known are autoencoder, subspace",
+            "unknown detector 'subspce'; known are autoencoder, subspace, moments",
         ),
         ('name = "small"', 'name = "small"\n[training]\nepochs = 0', "at least 1 epoch"),
     ],

@@ -12,10 +12,10 @@ import pytest
 from sluice.arrays import Bools, Floats, Run
 from sluice.errors import RecordError, SettingError
 from sluice.lab.plants.distribution.attacks import DistributionAttackKind
-from sluice.lab.plants.distribution.controls import Override, controls_to_rules, override
+from sluice.lab.plants.distribution.controls import Override
 from sluice.lab.plants.distribution.instruments import instruments
-from sluice.lab.plants.distribution.model import BUNDLED, load, quiet
-from sluice.lab.plants.distribution.plant import simulate
+from sluice.lab.plants.distribution.model import BUNDLED, FROM_WNTR, OWN, load, quiet
+from sluice.lab.plants.distribution.plant import IdleNetworkWarning, simulate
 from sluice.lab.plants.distribution.solver import run
 from sluice.telemetry.channel import Role
 from sluice.telemetry.record import Label, Note, Record
@@ -87,7 +87,7 @@ def test_a_network_without_tank_meters_has_only_the_actuators_flows() -> None:
 def test_the_bundled_names_are_the_networks_that_wntr_carries() -> None:
     from wntr.library import ModelLibrary  # noqa: PLC0415
 
-    assert sorted(ModelLibrary().model_name_list) == sorted(BUNDLED)
+    assert sorted(ModelLibrary().model_name_list) == sorted(FROM_WNTR)
 
 
 def test_the_output_file_reads_as_wntr_reads_it(
@@ -167,6 +167,103 @@ def test_the_tank_pipes_explain_the_levels(
         assert explained(record, network, channel.name.removeprefix("L_")) > least, channel.name
 
 
+# -- controls ---------------------------------------------------------------------------------
+
+
+def states_in_epanet(path: Path, links: list[str], hours: int) -> Floats:
+    """Return what EPANET itself shows every hour, from the file as it is."""
+    from wntr.epanet.toolkit import ENepanet  # noqa: PLC0415
+    from wntr.epanet.util import EN  # noqa: PLC0415
+
+    toolkit = ENepanet()
+    with quiet():
+        toolkit.ENopen(str(path), "raw.rpt", "raw.bin")
+        toolkit.ENsettimeparam(EN.DURATION, (hours - 1) * 3600)
+        toolkit.ENsettimeparam(EN.HYDSTEP, 600)
+        toolkit.ENsettimeparam(EN.REPORTSTEP, 3600)
+        places = [toolkit.ENgetlinkindex(link) for link in links]
+        toolkit.ENopenH()
+        toolkit.ENinitH(0)
+        shown, step_s = [], 1
+        while step_s > 0:
+            if toolkit.ENrunH() % 3600 == 0:
+                shown.append([toolkit.ENgetlinkvalue(place, EN.STATUS) for place in places])
+            step_s = toolkit.ENnextH()
+        toolkit.ENcloseH()
+        toolkit.ENclose()
+    return np.array(shown)
+
+
+@pytest.mark.parametrize("network", ["Net1", "Net3", "ky4", *OWN])
+def test_actuators_switch_when_epanet_switches_them(
+    network: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours, model = 72, load(network)
+    meters = tuple(m for m in instruments(model, meter_tank_pipes=False) if m.name[0] == "S")
+    model.options.time.duration = (hours - 1) * 3600
+    model.options.time.hydraulic_timestep = 600
+    model.options.time.report_timestep = 3600
+    ours = run(model, meters, rows=hours)
+    monkeypatch.chdir(tmp_path)
+    theirs = states_in_epanet(Path(model.name), [meter.element for meter in meters], hours)
+    np.testing.assert_array_equal(ours, theirs)
+    assert np.ptp(ours, axis=0).any()
+
+
+def ridge_with(tmp_path: Path, old: str, new: str) -> str:
+    text = Path(str(load("Ridge").name)).read_text()
+    assert old in text
+    path = tmp_path / "Ridge.inp"
+    path.write_text(text.replace(old, new))
+    return str(path)
+
+
+def test_of_two_controls_that_apply_the_last_wins_and_the_pump_goes_on(tmp_path: Path) -> None:
+    """As rules, the first won: the pump stopped on the first day and never ran again."""
+    stop, start = (
+        " LINK PU1 CLOSED IF NODE T2 ABOVE 2.0\n",
+        " LINK PU1 OPEN IF NODE T1 BELOW 3.4\n",
+    )
+    record = simulate(network=ridge_with(tmp_path, start, stop + start), seed=1, days=7)
+    state = record.column("S_PU1").reshape(7, 24)
+    assert state.any(axis=1).all()
+    assert (~state.astype(bool)).any(axis=1).all()
+
+
+def test_a_schedule_longer_than_the_files_own_run_is_repeated_as_a_whole(tmp_path: Path) -> None:
+    timed = "".join(
+        f" LINK P13 {state} AT TIME {hour}\n"
+        for state, hour in (("OPEN", 1), ("CLOSED", 5), ("OPEN", 49), ("CLOSED", 56))
+    )
+    daily = " LINK P13 OPEN AT CLOCKTIME 10 PM\n LINK P13 CLOSED AT CLOCKTIME 5 AM\n"
+    path = ridge_with(tmp_path, daily, timed)
+    text = Path(path).read_text()
+    Path(path).write_text(text.replace("Duration            48:00", "Duration            24:00"))
+    hours_open = simulate(network=path, seed=1, days=9).column("S_P13").reshape(9, 24).sum(axis=1)
+    np.testing.assert_array_equal(hours_open, [4, 0, 7] * 3)
+
+
+@pytest.mark.parametrize("network", [name for name in BUNDLED if name not in {"Net2", "Net6"}])
+def test_every_bundled_network_with_actuators_switches(network: str) -> None:
+    record = simulate(network=network, seed=0, days=4)  # Net6 takes too long for a test
+    states = np.column_stack([record.column(c.name) for c in record.of_role(Role.ACTUATOR)])
+    assert np.ptp(states, axis=0).any()
+
+
+def test_a_network_in_which_nothing_switches_is_announced(tmp_path: Path) -> None:
+    path = tmp_path / "still.inp"
+    path.write_text(
+        "[JUNCTIONS]\nJ1 10 1\n[RESERVOIRS]\nR 20\n[TANKS]\nT 12 2 0 5 20 0\n"
+        "[PIPES]\nP1 J1 T 100 200 100 0 Open\n[PUMPS]\nPU R J1 POWER 0.1\n"
+        "[OPTIONS]\nUnits LPS\n[TIMES]\nDuration 24:00\n[END]\n"
+    )
+    with pytest.warns(
+        IdleNetworkWarning, match=r"nothing switches in 3 days .*none of PU switches"
+    ):
+        simulate(network=str(path), seed=1, days=3)
+    simulate(network=str(path), seed=1, days=1)  # too short to say
+
+
 # -- attacks ----------------------------------------------------------------------------------
 
 
@@ -184,13 +281,11 @@ def test_a_forced_pump_obeys_the_intruder_and_not_its_tank(*, is_open: bool, lev
     rows, first, last = 96, 24, 72
     model = load("Net1")
     meters = instruments(model, meter_tank_pipes=True)
-    controls_to_rules(model, duration_s=rows * 3600)
     model.options.time.duration = rows * 3600
     model.options.time.hydraulic_timestep = 600
     free = run(model, meters, rows=rows)
     window = Override(link="9", is_open=is_open, start_s=first * 3600, stop_s=last * 3600)
-    override(model, (window,))
-    forced = run(model, meters, rows=rows)
+    forced = run(model, meters, rows=rows, overrides=(window,))
     names = [meter.name for meter in meters]
     flow, tank = names.index("F_9"), names.index("L_2")
     np.testing.assert_array_equal(free[:first], forced[:first])
@@ -267,7 +362,8 @@ def test_an_offset_level_comes_and_goes_in_one_step() -> None:
 
 
 def test_a_network_without_pumps_is_attacked_at_its_gauge() -> None:
-    record = simulate(network="Net2", seed=1, days=8, attacks=True)
+    with pytest.warns(IdleNetworkWarning, match="no pump, valve or controlled pipe"):
+        record = simulate(network="Net2", seed=1, days=8, attacks=True)
     assert {note.channel for note in record.notes} == {"L_26"}
 
 

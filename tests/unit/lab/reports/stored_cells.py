@@ -3,9 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from sluice.evaluation import Ballots, VoteCertificate, certify
 from sluice.lab.reports.tables import ReportTable, Value
 from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.reading import GridState, StoredCell
+from sluice.telemetry import Label
 
 MALICIOUS = ("plant-1", "plant-2")
 CLIENTS = ("plant-0", *MALICIOUS)
@@ -116,3 +120,22 @@ def _stored(
         wall_s=None,
         ended=None,
     )
+
+
+def a_certificate() -> VoteCertificate:
+    """Return the certificate of three plants on a short record."""
+    labels = np.zeros(40, np.int8)
+    labels[10:20] = Label.ATTACK
+    votes = np.stack([labels == Label.ATTACK] * 3)
+    votes[0, 30] = True
+    ballots = Ballots(
+        members=("north", "south", "west"),
+        voters=(frozenset({"north"}), frozenset({"south"}), frozenset({"west"})),
+        votes=votes,
+        needed=2,
+        labels=labels,
+        last_rows=np.arange(40),
+        row_labels=labels,
+        stride_s=60.0,
+    )
+    return certify(ballots, malicious=1)

@@ -11,6 +11,7 @@ import pytest
 from sluice.lab.reports import story_page
 from sluice.lab.reports.story_page import StoryPage, StoryPlant, Way, write_story_page
 from sluice.reports.page import plotly_name
+from tests.unit.lab.reports.stored_cells import a_certificate
 from tests.unit.reports.pages import Page
 
 HONEST = StoryPlant(
@@ -48,6 +49,7 @@ STORY = StoryPage(
     rules=("P101 on: FIT201 > 0", "T1 & T2 balance"),
     rounds=8,
     seed=3,
+    certificate=a_certificate(),
 )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sluice.lab.reports.story_page import StoryPage, StoryPlant, Way, write_story_page
 from sluice.reports.page import plotly_name
+from tests.unit.lab.reports.stored_cells import a_certificate
 from tests.unit.reports.pages import Page
 
 PLANTS = tuple(
@@ -23,7 +24,14 @@ WAYS = tuple(
     Way(name=name, recall=recall, precision=0.4, other_recall=None, malicious_in=0)
     for name, recall in (("clean", 0.3), ("naive", 0.1), ("gated", 0.3))
 )
-STORY = StoryPage(plants=PLANTS, ways=WAYS, rules=("P101 on: FIT201 flows",), rounds=8, seed=0)
+STORY = StoryPage(
+    plants=PLANTS,
+    ways=WAYS,
+    rules=("P101 on: FIT201 flows",),
+    rounds=8,
+    seed=0,
+    certificate=a_certificate(),
+)
 
 
 def written(story: StoryPage, folder: Path) -> str:

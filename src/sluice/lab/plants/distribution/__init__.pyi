@@ -1,5 +1,5 @@
 from .attacks import DistributionAttackKind
 from .model import BUNDLED
-from .plant import simulate
+from .plant import IdleNetworkWarning, simulate
 
-__all__ = ["BUNDLED", "DistributionAttackKind", "simulate"]
+__all__ = ["BUNDLED", "DistributionAttackKind", "IdleNetworkWarning", "simulate"]

@@ -1,20 +1,25 @@
-"""The network's own controls, and the windows in which an intruder overrides them."""
+"""The network's own controls, and the windows in which an intruder overrides them.
+
+EPANET itself evaluates every control and rule, to the second and in the order of the file. A copy
+in another form would act differently: of two simple controls that apply at once, the last one in
+the file wins, and of two rules the first, so a pump whose controls are written as rules can stop
+for good.
+"""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from sluice.lab.plants.distribution.model import Model
 
-__all__ = ["Override", "controls_to_rules", "override"]
+__all__ = ["Override", "Overrides", "repeat_schedules"]
 
-RULE_STEP_S = 60
 DAY_S = 86_400
-RELEASED, OWN, FORCED = 0, 3, 1_000_000
-"""EPANET applies the rule of highest priority; a network's own rules stay far below a million."""
 
+Toolkit: TypeAlias = Any
+"""A wntr.epanet.toolkit.ENepanet; wntr publishes no types."""
 
-Action: TypeAlias = Any
-"""A wntr.network.controls.ControlAction; wntr publishes no types."""
+SimpleControl: TypeAlias = dict[str, float]
+"""What ENgetcontrol returns: index, type, linkindex, setting, nodeindex, level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,64 +32,91 @@ class Override:
     stop_s: int
 
 
-def controls_to_rules(model: Model, *, duration_s: int) -> None:
-    """Rewrite simple controls as rules, and repeat a timed schedule over the whole run.
+def repeat_schedules(model: Model, *, duration_s: int) -> None:
+    """Repeat a timed schedule (`AT TIME`) over the whole run.
 
-    EPANET applies simple controls at every step regardless of rules, so nothing could override
-    them. A schedule (`AT TIME`) covers only the run length its author planned: Net3's pump would
-    never start again after its first week.
+    It covers only the days its author planned: Net3's pump would never start again after its first
+    week. `AT CLOCKTIME` recurs by itself.
     """
-    from wntr.network.controls import Control, Rule, SimTimeCondition  # noqa: PLC0415
+    from wntr.network.controls import Control, SimTimeCondition  # noqa: PLC0415
 
-    clock = model.options.time
-    period_s = max(-(-int(clock.duration) // DAY_S), 1) * DAY_S
-    clock.rule_timestep = RULE_STEP_S
-    for name in model.control_name_list:
-        control = model.get_control(name)
-        if not isinstance(control, Control):
-            continue
-        model.remove_control(name)
-        conditions = [control.condition]
-        if isinstance(control.condition, SimTimeCondition):
-            first_s = int(control.condition._threshold)  # noqa: SLF001 -- wntr offers no accessor
-            conditions += [
-                SimTimeCondition(model, "=", float(start_s))
-                for start_s in range(first_s + period_s, duration_s + 1, period_s)
-            ]
-        for number, condition in enumerate(conditions):
-            rule = f"{name.replace(' ', '_')}_{number}"
-            model.add_control(rule, Rule(condition, control.actions(), priority=OWN, name=rule))
+    timed = [
+        (name, control, int(control.condition._threshold))  # noqa: SLF001 -- no accessor in wntr
+        for name, control in model.controls()
+        if isinstance(control, Control) and isinstance(control.condition, SimTimeCondition)
+    ]
+    planned_s = max((first_s + 1 for _, _, first_s in timed), default=0)
+    period_s = -(-max(int(model.options.time.duration), planned_s, 1) // DAY_S) * DAY_S
+    for name, control, first_s in timed:
+        (action,) = control.actions()
+        for start_s in range(first_s + period_s, duration_s + 1, period_s):
+            again = Control(SimTimeCondition(model, "=", float(start_s)), action)
+            model.add_control(f"{name} again at {start_s} s", again)
 
 
-def override(model: Model, overrides: tuple[Override, ...]) -> None:
-    """Force links open or closed; when a window ends, each link returns to its initial state.
+class Overrides:
+    """Forces links during a run that is solved step by step.
 
-    If one of the network's own rules applies, it takes precedence over that return. A timed command
-    that falls into the window is missed, as by a controller out of service.
+    Inside its window a link keeps the forced state, and the simple controls of the link are
+    suspended (EPANET would apply them inside the step). When the window ends, the controls are back
+    and the link returns to its initial state, unless one of the network's own controls applies at
+    that moment. A timed command that falls into the window is missed, as by a controller out of
+    service.
     """
-    from wntr.network.base import LinkStatus  # noqa: PLC0415
-    from wntr.network.controls import ControlAction  # noqa: PLC0415
 
-    for number, each in enumerate(overrides):
-        link = model.get_link(each.link)
-        forced = ControlAction(link, "status", int(each.is_open))
-        window = (each.start_s, each.stop_s)
-        _act(model, f"force_{number}", window, forced, priority=FORCED)
-        if link.initial_status == LinkStatus.Active:  # no rule can set Active; a setting implies it
-            restored = ControlAction(link, "setting", link.initial_setting)
-        else:
-            restored = ControlAction(link, "status", int(link.initial_status))
-        window = (each.stop_s, each.stop_s + 2 * RULE_STEP_S)
-        _act(model, f"release_{number}", window, restored, priority=RELEASED)
+    def __init__(self, toolkit: Toolkit, model: Model, overrides: tuple[Override, ...]) -> None:
+        from wntr.epanet.util import EN  # noqa: PLC0415
 
+        self._toolkit = toolkit
+        self._model = model
+        self._overrides = overrides
+        self._active: set[Override] = set()
+        count = toolkit.ENgetcount(EN.CONTROLCOUNT)
+        self._controls: list[SimpleControl] = [
+            toolkit.ENgetcontrol(index) for index in range(1, count + 1)
+        ]
 
-def _act(
-    model: Model, name: str, window_s: tuple[int, int], action: Action, *, priority: int
-) -> None:
-    from wntr.network.controls import AndCondition, Rule, SimTimeCondition  # noqa: PLC0415
+    def before_step(self, time_s: int) -> None:
+        """Force and release what is due; call it before EPANET solves the step at this time."""
+        from wntr.epanet.util import EN  # noqa: PLC0415
 
-    during = AndCondition(
-        SimTimeCondition(model, ">=", float(window_s[0])),
-        SimTimeCondition(model, "<", float(window_s[1])),
-    )
-    model.add_control(name, Rule(during, [action], priority=priority, name=name))
+        for each in self._overrides:
+            inside = each.start_s <= time_s < each.stop_s
+            link = self._toolkit.ENgetlinkindex(each.link)
+            if inside:
+                if each not in self._active:
+                    self._suspend(link)
+                self._toolkit.ENsetlinkvalue(link, EN.STATUS, float(each.is_open))
+            elif each in self._active:
+                self._restore(link)
+                self._return_to_start(each.link, link)
+            (self._active.add if inside else self._active.discard)(each)
+
+    def _suspend(self, link: int) -> None:
+        for control in self._controls:
+            if control["linkindex"] == link:  # a control of no link is skipped by EPANET
+                self._set(control, linkindex=0)
+
+    def _restore(self, link: int) -> None:
+        for control in self._controls:
+            if control["linkindex"] == link:
+                self._set(control, linkindex=link)
+
+    def _set(self, control: SimpleControl, *, linkindex: int) -> None:
+        self._toolkit.ENsetcontrol(
+            control["index"],
+            control["type"],
+            linkindex,
+            control["setting"],
+            control["nodeindex"],
+            control["level"],
+        )
+
+    def _return_to_start(self, name: str, link: int) -> None:
+        from wntr.epanet.util import EN  # noqa: PLC0415
+
+        if self._model.get_link(name).link_type == "Valve":
+            setting = self._toolkit.ENgetlinkvalue(link, EN.INITSETTING)
+            self._toolkit.ENsetlinkvalue(link, EN.SETTING, setting)
+        status = self._toolkit.ENgetlinkvalue(link, EN.INITSTATUS)
+        self._toolkit.ENsetlinkvalue(link, EN.STATUS, status)

@@ -16,8 +16,14 @@ from sluice.errors import RecordError, SettingError
 
 __all__ = ["BUNDLED", "Model", "load", "quiet"]
 
-BUNDLED = ("Net1", "Net2", "Net3", "Net6", "ky10", "ky4")
+FROM_WNTR = ("Net1", "Net2", "Net3", "Net6", "ky10", "ky4")
 """The networks that wntr includes, by name."""
+
+OWN = ("Ridge", "Terraces", "Wells")
+"""The networks in the folder `networks`, written for this project."""
+
+BUNDLED = (*FROM_WNTR, *OWN)
+"""The networks that need no file."""
 
 Model: TypeAlias = Any
 """A wntr.network.WaterNetworkModel; wntr publishes no types."""
@@ -25,10 +31,9 @@ Model: TypeAlias = Any
 
 def load(network: str) -> Model:
     """Read a bundled network by its name, or a user's by the path of its .inp file."""
-    from wntr.library import ModelLibrary  # noqa: PLC0415
     from wntr.network import WaterNetworkModel  # noqa: PLC0415
 
-    path = Path(ModelLibrary().get_filepath(network) if network in BUNDLED else network)
+    path = _path(network)
     if not path.is_file():
         raise _unknown(network)
     try:
@@ -46,6 +51,16 @@ def load(network: str) -> Model:
             f"{model.num_links} links; export it from EPANET as an .inp file"
         )
     return model
+
+
+def _path(network: str) -> Path:
+    if network in OWN:
+        return Path(__file__).with_name("networks") / f"{network}.inp"
+    if network in FROM_WNTR:
+        from wntr.library import ModelLibrary  # noqa: PLC0415
+
+        return Path(ModelLibrary().get_filepath(network))
+    return Path(network)
 
 
 @contextmanager

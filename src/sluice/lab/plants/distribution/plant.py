@@ -1,6 +1,7 @@
 """Simulates a water network and returns the record of its control room."""
 
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -8,19 +9,24 @@ import numpy as np
 from sluice.arrays import Floats
 from sluice.errors import SettingError
 from sluice.lab.plants.distribution.attacks import DistributionAttack, forge, plan
-from sluice.lab.plants.distribution.controls import controls_to_rules, override
+from sluice.lab.plants.distribution.controls import repeat_schedules
 from sluice.lab.plants.distribution.demand import vary_demand
 from sluice.lab.plants.distribution.instruments import Meter, channels, instruments, read
 from sluice.lab.plants.distribution.model import Model, load
 from sluice.lab.plants.distribution.solver import run
-from sluice.telemetry import Label, Record
+from sluice.telemetry import Label, Record, Role
 
-__all__ = ["simulate"]
+__all__ = ["IdleNetworkWarning", "simulate"]
 
 DAY_S = 86_400
 MINUTE_S = 60
 LONGEST_STEP_S = 600  # between solutions, so that tanks and demand move smoothly between rows
+LONG_ENOUGH_S = 2 * DAY_S  # a pump that does not switch on its first day may do so on the second
 MIDNIGHT = np.datetime64("2024-01-01T00:00:00", "us")
+
+
+class IdleNetworkWarning(UserWarning):
+    """No pump, valve or pipe of a network switches, so its record has little physics to find."""
 
 
 def simulate(
@@ -51,12 +57,14 @@ def simulate(
         demand_noise=demand_noise,
     )
     clean = run(model, meters, rows=rows)
+    if rows * stride_s >= LONG_ENOUGH_S:
+        _warn_if_idle(network, meters, clean, days=days)
     described = channels(meters, clean)
     planned = _attacks(model, meters, clean, seed=seed, stride_s=stride_s) if attacks else ()
     labels = np.full(rows, Label.NORMAL, np.int8)
     if planned:
-        override(model, tuple(a.override(stride_s) for a in planned if a.kind.forces))
-        shown = read(run(model, meters, rows=rows), described, seed=seed)
+        overrides = tuple(a.override(stride_s) for a in planned if a.kind.forces)
+        shown = read(run(model, meters, rows=rows, overrides=overrides), described, seed=seed)
         forge(shown, planned, clean=clean, meters=meters, stride_s=stride_s)
         for attack in planned:
             labels[attack.rows.slice] = Label.ATTACK
@@ -71,6 +79,20 @@ def simulate(
         stride_s=float(stride_s),
         labels=labels,
         notes=tuple(attack.note for attack in planned),
+    )
+
+
+def _warn_if_idle(network: str, meters: tuple[Meter, ...], clean: Floats, *, days: float) -> None:
+    states = [column for column, meter in enumerate(meters) if meter.role is Role.ACTUATOR]
+    if np.ptp(clean[:, states], axis=0).any():
+        return
+    idle = ", ".join(meters[column].element for column in states)
+    found = f"none of {idle} switches" if states else "it has no pump, valve or controlled pipe"
+    warnings.warn(
+        f"nothing switches in {days:g} days of network {network!r} ({found}); the miner needs "
+        "pumps and valves that run and rest: check [CONTROLS], [RULES] and pump patterns in EPANET",
+        IdleNetworkWarning,
+        stacklevel=3,
     )
 
 
@@ -94,7 +116,7 @@ def _prepare(
     step_s = max(
         step for step in range(MINUTE_S, LONGEST_STEP_S + 1, MINUTE_S) if stride_s % step == 0
     )
-    controls_to_rules(model, duration_s=duration_s)
+    repeat_schedules(model, duration_s=duration_s)
     vary_demand(model, seed=seed, duration_s=duration_s, step_s=step_s, noise=demand_noise)
     clock = model.options.time
     clock.duration = duration_s

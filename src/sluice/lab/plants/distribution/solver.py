@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from sluice.arrays import Floats, Ints
 from sluice.errors import RecordError
+from sluice.lab.plants.distribution.controls import Override, Overrides
 from sluice.lab.plants.distribution.instruments import Meter, Quantity
 from sluice.lab.plants.distribution.model import Model, quiet
 
 __all__ = ["OutputFile", "run"]
 
 LITRES_PER_M3 = 1000.0
+SAVE_HYDRAULICS = 1  # EN_SAVE
 CLOSED_CODES = 2  # EPANET writes 0 to 2 for closed states, 3 and more for open ones
 
 # The binary output file of the EPANET toolkit manual: all sizes in bytes.
@@ -24,25 +26,48 @@ NODE_QUANTITIES, LINK_QUANTITIES = 4, 8
 HEAD_AMONG_NODES, FLOW_AMONG_LINKS, STATUS_AMONG_LINKS = 1, 0, 4
 
 
-def run(model: Model, meters: tuple[Meter, ...], *, rows: int) -> Floats:
+def run(
+    model: Model, meters: tuple[Meter, ...], *, rows: int, overrides: tuple[Override, ...] = ()
+) -> Floats:
     """Solve the network and return the true value at each meter, one row per report time."""
     from wntr.epanet.exceptions import EpanetException  # noqa: PLC0415
-    from wntr.sim import EpanetSimulator  # noqa: PLC0415
 
-    simulator = EpanetSimulator(model, reader=OutputFile(meters=meters))
-    # EPANET also writes scratch files to the working directory, not only those under the prefix.
+    # EPANET also writes scratch files to the working directory, not only those it is given.
     with TemporaryDirectory(prefix="sluice-epanet-") as folder, contextlib.chdir(folder), quiet():
         try:
-            true: Floats = simulator.run_sim(file_prefix="run")
+            _solve(model, overrides)
         except EpanetException as error:
             reason = " ".join(str(error).split())
             raise RecordError(f"EPANET cannot solve network {model.name!r}: {reason}") from error
+        true = OutputFile(meters=meters).read("run.bin")
     if len(true) < rows:
         raise RecordError(
             f"EPANET stopped solving network {model.name!r} after {len(true)} of {rows} rows; "
             "its hydraulics do not converge, try less demand noise or no attacks"
         )
     return true[:rows]
+
+
+def _solve(model: Model, overrides: tuple[Override, ...]) -> None:
+    """Run EPANET step by step, as its own ENsolveH does, and write `run.bin`."""
+    from wntr.epanet.toolkit import ENepanet  # noqa: PLC0415
+    from wntr.network import write_inpfile  # noqa: PLC0415
+
+    write_inpfile(model, "run.inp", units=model.options.hydraulic.inpfile_units)
+    toolkit = ENepanet()
+    toolkit.ENopen("run.inp", "run.rpt", "run.bin")
+    forced = Overrides(toolkit, model, overrides)
+    toolkit.ENopenH()
+    toolkit.ENinitH(SAVE_HYDRAULICS)
+    time_s, step_s = 0, 1
+    while step_s > 0:
+        forced.before_step(time_s)
+        toolkit.ENrunH()
+        step_s = toolkit.ENnextH()
+        time_s += step_s
+    toolkit.ENcloseH()
+    toolkit.ENsolveQ()  # writes the output file
+    toolkit.ENclose()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +81,8 @@ class OutputFile:
 
     meters: tuple[Meter, ...]
 
-    def read(self, filename: str, *_options: bool) -> Floats:
-        """Return meters' values, m and L/s, at as many report times as the run reached.
-
-        wntr calls this with options on convergence and friction, which have no effect here.
-        """
+    def read(self, filename: str) -> Floats:
+        """Return meters' values, m and L/s, at as many report times as the run reached."""
         prolog = np.fromfile(filename, "<i4", PROLOG // WORD)
         _, _, nodes, tanks, links, pumps = (int(count) for count in prolog[:6])
         names_at = PROLOG + TITLES_AND_FILES

@@ -1,0 +1,1 @@
+"""What the detectors find, and what they cost."""

@@ -1,0 +1,1 @@
+"""Whether the two verifiers of `full` proofs ever disagree."""

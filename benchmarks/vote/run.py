@@ -1,0 +1,303 @@
+"""Attack the members of a vote, beside its certificate and beside an autoencoder.
+
+Each result is stored as soon as it is known, so a stopped run continues where it stopped.
+"""
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.evidence.study import STUDIES, Study, gates
+from benchmarks.vote.page import page
+from benchmarks.vote.statistics import STATISTIC_ATTACKS
+from benchmarks.vote.store import Result, Store
+from sluice.admission import EmptyRulesWarning
+from sluice.detector import (
+    SUMMED,
+    Detector,
+    DetectorKind,
+    Model,
+    SummedDetector,
+    TrainingSummary,
+    calibrated,
+)
+from sluice.errors import SettingError
+from sluice.evaluation import Ballots, CertifiedFigures, certify
+from sluice.federation import VoteSettings, ballots_of, hold_vote
+from sluice.files import atomically
+from sluice.lab.trials import MODES, Contributions, NamedGate, Scenario, Trial, scenario
+from sluice.seeding import stream
+from sluice.telemetry import Label, Windows
+
+console = Console(stderr=True, highlight=False)
+DATA_ATTACKS = ("replay", "ramp", "aligned", "feasible", "attest-clean")
+AGGREGATION = ("fedavg", "median", "krum", "fltrust")
+AUTOENCODER_ATTACKS = ("replay", "attest-clean", "min-max")
+FALSE_ALARMS_PER_WEEK = {"BATADAL": 1.0, "treatment": 7.0}
+"""One a week of an hourly record, one a day of a record with a row every 10 s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Case:
+    """One seed of a study: the scenario, its gate, and the labelled windows."""
+
+    study: Study
+    shared: Scenario
+    trial: Trial
+    kind: SummedDetector  # of the vote
+    asked: float  # false alarms a week
+
+    @property
+    def targets(self) -> Any:
+        """Which labelled windows touch a row that malicious members hide."""
+        windows = self.shared.framing.windows(self.shared.test)
+        return windows.touching(self.shared.targets.rows)
+
+
+class Remembered:
+    """A kind of detector that fits each statistic once: honest members send the same every time."""
+
+    def __init__(self, kind: SummedDetector) -> None:
+        self._kind, self.model = kind, kind.model
+        self._fitted: dict[int, tuple[Any, Model]] = {}
+
+    def summarise(self, windows: Windows) -> Any:
+        """Return the sums of the windows."""
+        return self._kind.summarise(windows)
+
+    def fit(self, total: Any, clean: Windows) -> Model:
+        """Return the model of a statistic; the receiver's clean windows are always the same."""
+        if id(total) not in self._fitted:
+            self._fitted[id(total)] = total, self._kind.fit(total, clean)
+        return self._fitted[id(total)][1]
+
+
+def case(study: Study, seed: int, detector: str) -> Case:
+    """Return one seed of a study for a kind of detector."""
+    setup = replace(study.setup, detector=detector)
+    shared = scenario(study.clean, study.test, setup=setup, seed=seed)
+    trial = Trial(
+        contributions=Contributions(shared, own=_hardened(study.name, shared).gate),
+        gate=_hardened(study.name, shared),
+    )
+    asked = FALSE_ALARMS_PER_WEEK.get(study.name, 7.0)
+    kind = Remembered(trial.kind or SUMMED[DetectorKind.MOMENTS])
+    return Case(study=study, shared=shared, trial=trial, kind=kind, asked=asked)
+
+
+_GATES: dict[str, NamedGate] = {}
+
+
+def _hardened(name: str, shared: Scenario) -> NamedGate:
+    """Mine the hardened rules once per study: its slices do not depend on the seed."""
+    if name not in _GATES:
+        _GATES[name] = gates(shared)["hardened"]
+    return _GATES[name]
+
+
+def votes(one: Case, attacks: tuple[str, ...]) -> Iterator[Result]:
+    """Attack the members of a vote in every way; the certificate is of the honest federation."""
+    shared, kind = one.shared, one.kind
+    honest = {
+        client: kind.summarise(one.trial.contributions.honest(client).windows)
+        for client in shared.shards
+    }
+    labelled = shared.framing.windows(shared.test)
+    before = _ballots(_vote(one, honest), one)
+    f = shared.setup.malicious
+    certificate = certify(before[0], malicious=f).certified
+    targeted = certify(before[1], malicious=f).certified
+    for attack in attacks:
+        begun = time.monotonic()
+        sums = dict(honest)
+        try:
+            for client in shared.malicious:
+                sums[client] = _sent(one, attack, client, honest, labelled)
+        except SettingError as error:  # the attack makes no rows of this shard
+            console.print(f"{one.study.name} seed {shared.seed}: {attack}: {error}")
+            continue
+        now = _ballots(_vote(one, sums), one)
+        figures = certify(now[0], malicious=0).actual
+        yield Result(
+            study=one.study.name,
+            seed=shared.seed,
+            detector="moments",
+            rule="vote",
+            attack=attack,
+            figures=figures,
+            targeted_recall=certify(now[1], malicious=0).actual.recall,
+            certified=certificate,
+            targeted_recall_certified=targeted.recall,
+            holds=_holds(figures, certificate),
+            seconds=time.monotonic() - begun,
+        )
+    yield from _summed(one, honest, labelled)
+
+
+def _summed(one: Case, honest: Mapping[str, Any], labelled: Windows) -> Iterator[Result]:
+    """Attack the pooled sum, which has no certificate."""
+    shared, kind = one.shared, one.kind
+    clean = shared.framing.windows(shared.parts.validation)
+    for attack in ("none", "replay", "statistic: of the attacks", "statistic: wide"):
+        sums = dict(honest)
+        for client in shared.malicious:
+            sums[client] = _sent(one, attack, client, honest, labelled)
+        try:
+            model = kind.fit(reduce(add, sums.values()), clean)
+        except (ValueError, np.linalg.LinAlgError):
+            continue
+        detector = calibrated(
+            model,
+            shared.framing,
+            clean,
+            training=_training(one),
+            false_alarms_per_week=one.asked,
+        )
+        yield _measured(one, detector, rule="sum", attack=attack)
+
+
+def _sent(one: Case, attack: str, client: str, honest: Mapping[str, Any], labelled: Windows) -> Any:
+    """Return the statistic that a malicious client sends."""
+    if attack == "none":
+        return honest[client]
+    if attack in STATISTIC_ATTACKS:
+        others = [honest[name] for name in one.shared.honest]
+        rng = stream(one.shared.seed, "statistic", client)
+        hidden = one.kind.summarise(labelled.take(labelled.labels == Label.ATTACK))
+        return STATISTIC_ATTACKS[attack](honest[client], others, hidden, rng)
+    plan = one.trial.contributions.malicious(client, attack, onto=one.trial.gate, project=False)
+    return one.kind.summarise(plan.windows)
+
+
+def _training(one: Case) -> TrainingSummary:
+    return TrainingSummary(records=tuple(one.shared.shards), windows=1, seed=one.shared.seed)
+
+
+def _vote(one: Case, sums: Mapping[str, Any]) -> Detector:
+    shared = one.shared
+    return hold_vote(
+        sums,
+        one.kind,
+        shared.framing,
+        shared.framing.windows(shared.parts.validation),
+        settings=VoteSettings.on(
+            shared.parts.validation,
+            rule="vote",
+            malicious=shared.setup.malicious,
+            false_alarms_per_week=one.asked,
+        ),
+        training=_training(one),
+    )
+
+
+def _ballots(detector: Detector, one: Case) -> tuple[Ballots, Ballots]:
+    """Return the votes on all attacks, and on those that malicious members hide."""
+    every = ballots_of(detector, one.shared.test)
+    other = (every.labels == Label.ATTACK) & ~one.targets
+    hidden = np.where(other, Label.UNLABELLED, every.labels).astype(np.int8)
+    return every, replace(every, labels=hidden)
+
+
+def _holds(now: CertifiedFigures, certified: CertifiedFigures) -> bool:
+    """Whether no figure is worse than certified."""
+    pairs = (
+        (now.recall, certified.recall),
+        (now.attacks_detected, certified.attacks_detected),
+        (now.precision, certified.precision),
+        (now.batadal_score, certified.batadal_score),
+    )
+    least = all(a is None or b is None or a >= b - 1e-12 for a, b in pairs)
+    return (
+        least
+        and now.false_events <= certified.false_events
+        and (now.time_in_alarm or 0) <= (certified.time_in_alarm or 0) + 1e-12
+    )
+
+
+def _measured(one: Case, detector: Detector, *, rule: str, attack: str) -> Result:
+    every, hidden = _ballots(detector, one)
+    return Result(
+        study=one.study.name,
+        seed=one.shared.seed,
+        detector=str(detector.model.kind),
+        rule=rule,
+        attack=attack,
+        figures=certify(every, malicious=0).actual,
+        targeted_recall=certify(hidden, malicious=0).actual.recall,
+    )
+
+
+def autoencoders(one: Case) -> Iterator[Result]:
+    """Attack the autoencoder under the aggregation rules; its threshold asks for the same rate."""
+    clean = one.shared.framing.windows(one.shared.parts.validation)
+    for attack in ("none", *AUTOENCODER_ATTACKS):
+        mode = MODES["clean" if attack == "none" else "naive"]
+        plan = one.trial.plan(mode, None if attack == "none" else attack)
+        for rule in AGGREGATION:
+            begun = time.monotonic()
+            (done,) = one.trial.run(plan, rule)
+            detector = calibrated(
+                done.detector.model,
+                one.shared.framing,
+                clean,
+                training=done.detector.training,
+                false_alarms_per_week=one.asked,
+            )
+            result = _measured(one, detector, rule=rule, attack=attack)
+            yield replace(result, seconds=time.monotonic() - begun)
+
+
+@cache
+def _study(name: str) -> Study:
+    return STUDIES[name]()
+
+
+def _page(store: Store, attacks: tuple[str, ...]) -> str:
+    return page(store.results, plants=tuple(STUDIES), attacks=attacks)
+
+
+def main() -> None:
+    """Run the missing seeds, then write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/vote.md"))
+    parser.add_argument("--store", type=Path, default=Path("build/vote.jsonl"))
+    parser.add_argument("--only", choices=sorted(STUDIES), help="run one plant only")
+    parser.add_argument("--seeds", type=int, default=20, help="seeds 100, 101, ... of the vote")
+    parser.add_argument("--rival-seeds", type=int, default=3, help="seeds of the autoencoder")
+    parser.add_argument("--skip", nargs="*", default=(), help="attacks that are left out")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which to stop")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", EmptyRulesWarning)
+    store = Store(arguments.store)
+    every = ("none", *DATA_ATTACKS, *STATISTIC_ATTACKS)
+    wanted = tuple(attack for attack in every if attack not in arguments.skip)
+    begun = time.monotonic()
+    for name in STUDIES:
+        if arguments.only not in (None, name):
+            continue
+        for detector, runs, seeds in (
+            (DetectorKind.MOMENTS, votes, arguments.seeds),
+            (DetectorKind.AUTOENCODER, None, arguments.rival_seeds),
+        ):
+            for seed in range(100, 100 + seeds):
+                if store.holds(name, seed, detector) or time.monotonic() - begun > arguments.limit:
+                    continue
+                one = case(_study(name), seed, detector)
+                found = list(autoencoders(one) if runs is None else runs(one, wanted))
+                store.add(name, seed, detector, found)
+                console.print(f"{name} seed {seed}: {detector}, {len(found)} results")
+    with atomically(arguments.out) as draft:
+        draft.write_text(_page(store, every) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+from .again import verify_again
+from .circuit import ReferenceCircuit
+from .encoding import ProofParts, read_proof
+from .field import Ext
+from .verify import ReferenceClaim, verify_claim
+
+__all__ = [
+    "Ext",
+    "ProofParts",
+    "ReferenceCircuit",
+    "ReferenceClaim",
+    "read_proof",
+    "verify_again",
+    "verify_claim",
+]

@@ -1,0 +1,138 @@
+"""The circuit of a statement: its columns, its constraints in their order, and its identity."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+from sluice.attestation.systems.full.reference.columns import Column, ColumnPlan
+from sluice.attestation.systems.full.reference.field import DEGREE, Ext
+from sluice.attestation.systems.full.reference.gadgets import (
+    CHAIN,
+    Channels,
+    CountColumns,
+    Counted,
+    Couplings,
+    Digest,
+    Levels,
+    Relations,
+    Spectra,
+    SwitchBands,
+    WindowChecks,
+)
+from sluice.attestation.systems.full.reference.hashes import blake3, blake3_stream
+from sluice.attestation.systems.full.reference.parameters import NAMED
+from sluice.attestation.systems.full.reference.rows import Frame, RowPair
+from sluice.attestation.systems.full.reference.soundness import demand_sound
+from sluice.attestation.systems.full.reference.statement import read_statement
+
+__all__ = ["ReferenceCircuit"]
+
+
+class ReferenceCircuit:
+    """A statement laid out. The order of columns and constraints is part of the identity."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.statement = content, read_statement(content)
+        demand_sound(self.statement)
+        self.columns = columns = ColumnPlan()
+        self.channels = Channels(self.statement, columns)
+        self._couplings = Couplings(self.statement, columns)
+        self._relations = Relations(self.statement, columns)
+        self._windows = WindowChecks(self.statement, columns)
+        self._switches = SwitchBands(self.statement, columns)
+        self._spectra = Spectra(self.statement, columns)
+        self._levels = Levels(self.statement, columns)
+        self.counts = CountColumns(self.statement, columns)
+        self._digest = Digest(self.statement, columns)
+
+    def state(self, frame: Frame, totals: Sequence[int], digest: Sequence[int]) -> None:
+        """State every constraint about two rows."""
+        for digit in self.columns.digits:
+            frame.member(digit)
+
+        rows = frame.first_row()
+        self._couplings.first(rows)
+        self._windows.first(rows)
+        self._spectra.first(rows)
+        self._levels.first(self.channels, rows)
+        self.counts.first(rows)
+        self.channels.first(rows)
+
+        rows = frame.every_row()
+        self._couplings.shared(self.channels, rows)
+        self.channels.every(rows)
+        self._couplings.every(self.channels, rows)
+        self._relations.every(self.channels, rows)
+        self._windows.every(rows)
+        self._spectra.every(rows)
+        self._levels.every(rows)
+        self.counts.every(self._flags(rows), rows, totals)
+        self._digest.every(self.channels, rows, digest)
+
+        rows = frame.following_row()
+        self._couplings.following(self.channels, rows)
+        self._windows.following(self.channels, rows)
+        self._spectra.following(self.channels, rows)
+        self._levels.following(self.channels, rows)
+        self._relations.following(self.channels, rows)
+        self._windows.in_turn(rows)
+        self._switches.following(self.channels, rows)
+
+    def _flags(self, rows: RowPair) -> Callable[[Counted], Ext]:
+        """Return what a row adds to each count."""
+        flags: dict[str, Sequence[Column | None]] = {
+            "violating": [self.channels.violating],
+            "severe": [self.channels.severe],
+            "segments": [self.channels.start],
+            "window": self._windows.violating,
+            "switch": self._switches.violating,
+        }
+        unsteady = self._couplings.unsteady(self.channels, rows)
+        products = {"unsteady": unsteady, "block": self._spectra.violating(rows)}
+
+        def flag(counted: Counted) -> Ext:
+            if counted.kind in products:
+                return products[counted.kind][counted.rule]
+            column = flags[counted.kind][counted.rule]
+            assert column is not None
+            return rows.here[column]
+
+        return flag
+
+    @cached_property
+    def identity(self) -> bytes:
+        """Hash the parameters, the statement, and the constraints at one point.
+
+        The point follows from parameters and statement. Other constraints have another value
+        there.
+        """
+        hashed = b"".join(name.encode() + b"\0" + _word(value) for name, value in NAMED)
+        hashed += _word(len(self.content)) + self.content
+        stream = blake3_stream(hashed, context="sluice full circuit 1")
+        points = _points(byte for block in stream for byte in block)
+        here, following, public = (
+            [next(points) for _ in range(count)]
+            for count in (self.columns.width, self.columns.width, len(self.columns.schedules))
+        )
+        first, _, transition, challenge = (next(points) for _ in range(4))
+        frame = Frame(
+            here=here,
+            next=following,
+            public=public,
+            first=first,
+            transition=transition,
+            violating=self.channels.violating,
+        )
+        self.state(frame, [0] * len(self.counts.shared), [0] * CHAIN)
+        value = frame.folded(challenge)
+        hashed += b"".join(_word(part) for part in value.coordinates)
+        return blake3(hashed, context="sluice full circuit 1")
+
+
+def _points(stream: Iterator[int]) -> Iterator[Ext]:
+    while True:
+        words = [bytes(next(stream) for _ in range(8)) for _ in range(DEGREE)]
+        yield Ext(*(int.from_bytes(word, "little") for word in words))
+
+
+def _word(value: int) -> bytes:
+    return value.to_bytes(8, "little")

@@ -1,0 +1,202 @@
+"""Verify a proof of the `full` system, step by step.
+
+It is a second verifier, with its specification in docs/reference/full-proof.md. It shares no code
+with the Rust core and is slow.
+"""
+
+from dataclasses import dataclass, field
+
+from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
+from sluice.attestation.systems.full.reference.encoding import ProofParts, read_proof
+from sluice.attestation.systems.full.reference.field import (
+    DEGREE,
+    GENERATOR,
+    ORDER,
+    Ext,
+    root_of_unity,
+)
+from sluice.attestation.systems.full.reference.fri import Claims, Matrix, verify_claims
+from sluice.attestation.systems.full.reference.gadgets import CHAIN
+from sluice.attestation.systems.full.reference.hashes import blake3
+from sluice.attestation.systems.full.reference.parameters import (
+    CODEWORDS,
+    LOG_BLOWUP,
+    QUOTIENTS,
+    largest_proof,
+)
+from sluice.attestation.systems.full.reference.public import (
+    Public,
+    columns_at,
+    digest_of,
+    public_of,
+)
+from sluice.attestation.systems.full.reference.rows import Frame
+from sluice.attestation.systems.full.reference.statement import read_budgets
+from sluice.attestation.systems.full.reference.transcript import (
+    SCALARS,
+    Step,
+    Transcript,
+    elements,
+    marker,
+    message,
+)
+from sluice.errors import VerificationError
+
+__all__ = ["ReferenceClaim", "verify_claim"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceClaim:
+    """A proof and what it is to show."""
+
+    budgets: bytes  # as the circuit reads them
+    rows: int
+    commitment: bytes
+    context: bytes
+    proof: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Instance:
+    """What the verifier knows before it reads the proof."""
+
+    circuit: ReferenceCircuit
+    public: Public
+    digest: list[int]
+
+
+def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
+    """Return if the proof shows that the committed batch satisfies the statement; else raise."""
+    # 1. What is public follows from rows and budgets; the digest, from the commitment.
+    public = public_of(circuit, claim.rows, read_budgets(claim.budgets))
+    digest = digest_of(circuit, claim.commitment, claim.rows)
+    instance = _Instance(circuit=circuit, public=public, digest=digest)
+
+    # 2. The proof has the one encoding and the shape of this circuit.
+    width = circuit.columns.width
+    proof = read_proof(claim.proof, largest=largest_proof(width, public.height))
+    _demand_shape(proof, width, public.log_height)
+
+    # 3. The transcript begins with everything that is claimed.
+    transcript = Transcript(_seed(circuit, public, claim))
+    alpha, zeta = _observe(transcript, instance, proof)
+
+    # 4. The constraints, folded, are the quotient times what vanishes on the trace.
+    _verify_constraints(instance, proof, alpha, zeta)
+
+    # 5. The opened values are those of the committed polynomials.
+    batches = _claims(proof, zeta, public.log_height)
+    verify_claims(transcript, batches, proof.fri, log_size=public.log_height + 1 + LOG_BLOWUP)
+
+
+def _seed(circuit: ReferenceCircuit, public: Public, claim: ReferenceClaim) -> bytes:
+    words = [public.rows, *public.totals]
+    hashed = circuit.identity + claim.commitment + claim.context
+    hashed += b"".join(word.to_bytes(8, "little") for word in words)
+    return blake3(hashed, context="sluice full proof 1")
+
+
+def _demand_shape(proof: ProofParts, width: int, log_height: int) -> None:
+    if proof.log_height != log_height + 1:  # masks double the height
+        raise VerificationError(
+            "5.7", f"the proof is of 2^{proof.log_height} rows, not of 2^{log_height + 1}"
+        )
+    opened = proof.opened
+    points = [1], [2], [1] * QUOTIENTS  # of the matrices under each commitment
+    holds = (
+        proof.random is not None
+        and opened.preprocessed is None
+        and opened.next is not None
+        and opened.random is not None
+        and (len(opened.here), len(opened.next), len(opened.random)) == (width, width, DEGREE)
+        and [len(each) for each in opened.quotients] == [DEGREE] * QUOTIENTS
+        and [[len(matrix) for matrix in batch] for batch in proof.masks] == list(points)
+        and all(len(p) == CODEWORDS for batch in proof.masks for matrix in batch for p in matrix)
+        and proof.point_work == 0  # no work is demanded there
+    )
+    if not holds:
+        raise VerificationError("5.8", "the proof does not have the shape of this circuit")
+
+
+def _observe(transcript: Transcript, instance: _Instance, proof: ProofParts) -> tuple[Ext, Ext]:
+    """Observe the commitments; draw the challenge for the constraints, then the point."""
+    publics = Step(kind="Public", label="public_values", length=f"Fixed({CHAIN})", type=SCALARS)
+    steps = [message("trace_commitment"), publics, elements("Challenge", "alpha")]
+    steps += [message("quotient_commitment"), message("random_commitment")]
+    steps += [elements("Challenge", "zeta"), *marker("opening_argument")]
+    height, columns = instance.public.log_height, instance.circuit.columns
+    sizes = [height + 1, height, columns.width, 0, len(columns.schedules), QUOTIENTS, 1, 0]
+    transcript.begin("p3-uni-stark", steps, sizes)
+    transcript.observe(proof.trace)
+    transcript.observe_elements(instance.digest)
+    alpha = transcript.challenge()
+    transcript.observe(proof.quotient)
+    assert proof.random is not None
+    transcript.observe(proof.random)
+    return alpha, transcript.challenge()
+
+
+def _verify_constraints(instance: _Instance, proof: ProofParts, alpha: Ext, zeta: Ext) -> None:
+    circuit, public = instance.circuit, instance.public
+    vanishing = zeta**public.height - 1
+    if vanishing == Ext(0):
+        raise VerificationError("5.8", "the drawn point is on the trace")
+    last = pow(root_of_unity(public.log_height), -1, ORDER)
+    assert proof.opened.next is not None
+    frame = Frame(
+        here=proof.opened.here,
+        next=proof.opened.next,
+        public=columns_at(circuit, public, zeta),
+        first=vanishing * (zeta - 1).inverse(),
+        transition=zeta - last,
+        violating=circuit.channels.violating,
+    )
+    circuit.state(frame, public.totals, instance.digest)
+    if frame.folded(alpha) != vanishing * _quotient(proof, zeta, public.log_height):
+        raise VerificationError("5.8", "the constraints do not hold at the drawn point")
+
+
+def _quotient(proof: ProofParts, zeta: Ext, log_height: int) -> Ext:
+    """Put the quotient together from its parts, each on a coset of its own.
+
+    The i-th part is multiplied by what is one on its coset and zero on the others.
+    """
+    turn = root_of_unity(log_height + QUOTIENTS.bit_length() - 1)
+    shifts = [GENERATOR * pow(turn, at, ORDER) % ORDER for at in range(QUOTIENTS)]
+    height = 1 << log_height
+
+    quotient = Ext(0)
+    for shift, values in zip(shifts, proof.opened.quotients, strict=True):
+        part = values[0] + values[1] * Ext(0, 1) + values[2] * Ext(0, 0, 1)
+        for other in shifts:
+            if other != shift:
+                inverse = pow(other, -1, ORDER)
+                there = pow(shift * inverse, height, ORDER) - 1
+                part = part * ((zeta * inverse) ** height - 1) * pow(there, -1, ORDER)
+        quotient = quotient + part
+    return quotient
+
+
+def _claims(proof: ProofParts, zeta: Ext, log_height: int) -> list[Claims]:
+    """Return what is claimed: values of the committed polynomials and of the masks beside them."""
+    opened, following = proof.opened, zeta * root_of_unity(log_height)
+    assert opened.next is not None
+    assert opened.random is not None
+    assert proof.random is not None
+    of_random, of_trace, of_quotient = proof.masks
+    trace = Matrix(
+        points=(
+            (zeta, opened.here + of_trace[0][0]),
+            (following, opened.next + of_trace[0][1]),
+        )
+    )
+    random = Matrix(points=((zeta, opened.random + of_random[0][0]),))
+    quotients = tuple(
+        Matrix(points=((zeta, values + masks[0]),))
+        for values, masks in zip(opened.quotients, of_quotient, strict=True)
+    )
+    return [
+        Claims(root=proof.random, matrices=(random,)),
+        Claims(root=proof.trace, matrices=(trace,)),
+        Claims(root=proof.quotient, matrices=quotients),
+    ]

@@ -1,0 +1,3 @@
+from .command import watch
+
+__all__ = ["watch"]

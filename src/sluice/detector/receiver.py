@@ -1,0 +1,73 @@
+"""`moments` for a federation: the settings of the statistic come from the receiver's clean rows.
+
+The plant that uses the detector fixes channels, registers and scale from its own clean rows and
+publishes them. So no member has a say in how another member's rows are summed or read.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sluice.arrays import Bools, Ints, runs
+from sluice.detector.calibration import Framing
+from sluice.detector.model import DetectorKind, Model
+from sluice.detector.moments import (
+    MomentModel,
+    MomentSettings,
+    MomentStatistic,
+    fit_moments,
+    moment_settings,
+    sum_windows,
+    trapezoid,
+)
+from sluice.detector.registry import SUMMED, SummedDetector
+from sluice.telemetry import Record, Scaler, Windows
+
+__all__ = ["ReceiverMoments", "summed_for"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReceiverMoments:
+    """Lagged sums of windows in the receiver's registers, and detectors from them."""
+
+    model: ClassVar[type[Model]] = MomentModel
+
+    settings: MomentSettings
+    scaler: Scaler
+
+    def summarise(self, windows: Windows) -> MomentStatistic:
+        """Return the lagged sums of a client's windows.
+
+        Consecutive windows have the public weights of the statistic. Windows that are drawn more
+        than once have their number of draws as weight.
+        """
+        registers = np.empty((len(windows.rows), len(self.settings.registers)), np.int64)
+        for at, register in enumerate(self.settings.registers):
+            column = self.scaler.names.index(register.channel)
+            scaled = np.nan_to_num(windows.rows[:, column].astype(np.float64))
+            readings = scaled * self.scaler.spread[column] + self.scaler.mean[column]
+            registers[:, at] = register.quantise(readings)
+        drawn = np.bincount(windows.last_rows, minlength=len(registers))
+        weights = drawn if drawn.max(initial=0) > 1 else _ramped(drawn > 0)
+        return sum_windows(registers, weights, self.settings)
+
+    def fit(self, total: MomentStatistic, clean: Windows) -> Model:
+        """Return the detector of a statistic; `clean` are windows of the receiver."""
+        return fit_moments(total, self.scaler, clean)
+
+
+def summed_for(detector: str, framing: Framing, clean: Record) -> SummedDetector:
+    """Return how clients sum their windows for a receiver with these clean rows."""
+    if detector != DetectorKind.MOMENTS:
+        return SUMMED[detector]
+    settings = moment_settings(clean, lags=framing.window_rows)
+    return ReceiverMoments(settings=settings, scaler=framing.scaler)
+
+
+def _ramped(counted: Bools) -> Ints:
+    """Return the public weights of each run of consecutive windows."""
+    weights = np.zeros(len(counted), np.int64)
+    for run in runs(counted):
+        weights[run.slice] = trapezoid(run.rows)
+    return weights

@@ -1,0 +1,246 @@
+"""Calibrate a vote at the plant that uses it, and say who voted for an alarm.
+
+Recalibration is an act of an operator and never happens by itself. It returns a new detector with
+one more entry in its list of calibrations, so that the act can be compared with the one before and
+undone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+
+from sluice.arrays import Bools, Floats, Ints
+from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
+from sluice.detector.tails import alarm_events, threshold_for
+from sluice.detector.threshold import RateThreshold
+from sluice.detector.vote import LEAST_THRESHOLD, VoteCalibration, VotedModel, Voter
+from sluice.errors import SettingError
+from sluice.telemetry import Label, Record, Windows
+
+__all__ = [
+    "CleanVotes",
+    "ThresholdChange",
+    "VotedAlarm",
+    "calibrate_voters",
+    "recalibrated",
+    "restored",
+    "threshold_changes",
+    "voted_alarms",
+    "voted_detector",
+    "voted_model",
+]
+
+MOST_TAGS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CleanVotes:
+    """Voters with thresholds from clean windows, and their votes on these windows."""
+
+    voters: tuple[Voter, ...]
+    thresholds: Floats  # one per voter
+    votes: Bools  # voters x windows
+    last_rows: Ints
+    stride_s: float
+    false_alarms_per_week: float  # asked of each voter
+    record: str
+
+    def calibration(self, needed: int, *, time: datetime, act: str) -> VoteCalibration:
+        """Return the entry for the list of calibrations."""
+        alarms = self.votes.sum(axis=0) >= needed
+        return VoteCalibration(
+            time=time.isoformat(timespec="seconds"),
+            act=act,
+            record=self.record,
+            windows=len(self.last_rows),
+            clean_events=len(alarm_events(self.last_rows[alarms])),
+            false_alarms_per_week=self.false_alarms_per_week,
+            thresholds=tuple(self.thresholds.tolist()),
+        )
+
+
+def calibrate_voters(
+    voters: Sequence[Voter],
+    clean: Windows,
+    *,
+    stride_s: float,
+    false_alarms_per_week: float,
+    record: str,
+) -> CleanVotes:
+    """Set each voter's threshold on clean windows, for so many false alarms a week of its own."""
+    attacked = int(np.sum(clean.labels == Label.ATTACK))
+    if attacked:
+        raise SettingError(
+            f"{attacked:,} of the {len(clean):,} windows given as clean are labelled attack; "
+            "calibrate on attack-free rows"
+        )
+    scores = np.stack([voter.model.scores(clean) for voter in voters])
+    set_for = [
+        threshold_for(
+            own,
+            clean.last_rows,
+            stride_s=stride_s,
+            false_alarms_per_week=false_alarms_per_week,
+        ).score
+        for own in scores
+    ]
+    thresholds = np.maximum(set_for, LEAST_THRESHOLD)
+    return CleanVotes(
+        voters=tuple(voters),
+        thresholds=thresholds,
+        votes=scores / thresholds[:, np.newaxis] > 1,
+        last_rows=clean.last_rows,
+        stride_s=stride_s,
+        false_alarms_per_week=false_alarms_per_week,
+        record=record,
+    )
+
+
+def voted_detector(  # noqa: PLR0913 - a vote is these parts
+    clean: CleanVotes,
+    framing: Framing,
+    *,
+    members: tuple[str, ...],
+    needed: int,
+    malicious: int,
+    training: TrainingSummary,
+    time: datetime,
+    abstaining: tuple[tuple[str, ...], ...] = (),
+) -> Detector:
+    """Build the detector of a vote; its thresholds come from the plant that uses it."""
+    model = VotedModel(
+        members=members,
+        voters=clean.voters,
+        abstaining=abstaining,
+        needed=needed,
+        malicious=malicious,
+        calibrations=(clean.calibration(needed, time=time, act="calibrated"),),
+    )
+    return _sealed(model, framing, training)
+
+
+def recalibrated(
+    detector: Detector,
+    clean: Record,
+    *,
+    time: datetime,
+    false_alarms_per_week: float | None = None,
+) -> Detector:
+    """Set the thresholds of all voters on other clean rows; the models stay as they are.
+
+    Without `false_alarms_per_week`, the number of the last calibration is asked for again.
+    """
+    model, framing = voted_model(detector), detector.framing
+    asked = false_alarms_per_week
+    again = calibrate_voters(
+        model.voters,
+        framing.windows(clean),
+        stride_s=framing.stride_s,
+        false_alarms_per_week=model.calibration.false_alarms_per_week if asked is None else asked,
+        record=clean.name,
+    )
+    calibration = again.calibration(model.needed, time=time, act="recalibrated")
+    return _sealed(model.with_calibration(calibration), framing, detector.training)
+
+
+def restored(detector: Detector, *, time: datetime) -> Detector:
+    """Undo the last calibration: use the thresholds of the one before, as a new entry."""
+    model = voted_model(detector)
+    if len(model.calibrations) < 2:
+        raise SettingError(
+            "the vote has its first calibration, so there is none to go back to; recalibrate it on "
+            "clean rows"
+        )
+    before = model.calibrations[-2]
+    now = time.isoformat(timespec="seconds")
+    again = replace(before, time=now, act=f"restored from {before.time}")
+    return _sealed(model.with_calibration(again), detector.framing, detector.training)
+
+
+def voted_model(detector: Detector) -> VotedModel:
+    """Return the vote inside a detector; refuse a detector that is none."""
+    if not isinstance(detector.model, VotedModel):
+        raise SettingError(
+            f"the detector is of kind {detector.model.kind!r} and has no voters; make one with "
+            "'sluice federate --rule vote'"
+        )
+    return detector.model
+
+
+def _sealed(model: VotedModel, framing: Framing, training: TrainingSummary) -> Detector:
+    used = model.calibration
+    threshold = RateThreshold(
+        score=1.0,
+        false_alarms_per_week=used.false_alarms_per_week,
+        clean_windows=used.windows,
+        clean_events=used.clean_events,
+    )
+    return sealed(model, framing, threshold=threshold, training=training)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdChange:
+    """One voter's threshold before and after a calibration."""
+
+    voter: str
+    before: float
+    after: float
+
+
+def threshold_changes(model: VotedModel) -> tuple[ThresholdChange, ...]:
+    """Compare the last calibration with the one before; empty after the first."""
+    if len(model.calibrations) < 2:
+        return ()
+    before, after = model.calibrations[-2:]
+    return tuple(
+        ThresholdChange(voter=voter.name, before=old, after=new)
+        for voter, old, new in zip(model.voters, before.thresholds, after.thresholds, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VotedAlarm:
+    """An alarm event: when, which tags stand out, which voters voted for it and which did not."""
+
+    first_row: int
+    last_row: int
+    start: np.datetime64
+    end: np.datetime64
+    tags: tuple[str, ...]  # the largest share of blame first
+    voted: tuple[str, ...]  # for an alarm on at least one window of the event
+    dissented: tuple[str, ...]  # those that abstain included
+
+
+def voted_alarms(detector: Detector, record: Record) -> tuple[VotedAlarm, ...]:
+    """Return the alarm events of a record; alarms less than 10 rows apart are one event."""
+    model, windows = voted_model(detector), detector.framing.windows(record)
+    votes = model.votes(windows)
+    alarmed = np.flatnonzero(votes.sum(axis=0) >= model.needed)
+    inside = windows.take(alarmed)
+    blame = model.blame(inside) if len(alarmed) else np.empty((0, 0))
+    names = detector.framing.scaler.names
+    alarms = []
+    for event in alarm_events(inside.last_rows):
+        part = alarmed[event.slice]
+        voted: Bools = np.asarray(votes[:, part].any(axis=1))
+        shares = blame[event.slice].mean(axis=0)
+        worst = np.argsort(-shares, kind="stable")[:MOST_TAGS]
+        first, last = (int(windows.last_rows[at]) for at in (part[0], part[-1]))
+        alarms.append(
+            VotedAlarm(
+                first_row=first,
+                last_row=last,
+                start=record.times[first],
+                end=record.times[last],
+                tags=tuple(names[at] for at in worst if shares[at] > 0),
+                voted=_named(model, voted),
+                dissented=(*_named(model, ~voted), *("+".join(m) for m in model.abstaining)),
+            )
+        )
+    return tuple(alarms)
+
+
+def _named(model: VotedModel, which: Bools) -> tuple[str, ...]:
+    return tuple(voter.name for voter, named in zip(model.voters, which, strict=True) if named)

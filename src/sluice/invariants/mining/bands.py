@@ -1,0 +1,111 @@
+"""Switch bands: the readings at which an actuator is switched on, and off."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sluice.arrays import Floats
+from sluice.invariants.relations import SwitchBand
+from sluice.invariants.residuals import switch_rows
+from sluice.invariants.ruleset import Dropped
+from sluice.telemetry import Channel, Record, Role
+
+__all__ = ["band_of", "mine_bands"]
+
+LEAST_SWITCHES = 8  # in either direction
+NARROW = 0.4  # of the reading's range: either band, with its room
+LEAST_ROOM = 0.03  # of the reading's range, on either side
+ROOM = 8.0  # of a band's width over the number of switches: few switches show little of a band
+MOST_ROOM = 1.0  # of a band's width
+
+
+@dataclass(frozen=True, slots=True)
+class _Readings:
+    """The readings at switches in one direction, then in the other."""
+
+    on: Floats
+    off: Floats
+
+    @property
+    def enough(self) -> bool:
+        return min(self.on.size, self.off.size) >= LEAST_SWITCHES
+
+
+def mine_bands(record: Record) -> tuple[tuple[SwitchBand, ...], tuple[Dropped, ...]]:
+    """Find for each actuator the level, else the pressure, that best tells when it switches."""
+    found, dropped = [], []
+    for actuator in record.of_role(Role.ACTUATOR):
+        band = _best(record, actuator, Role.LEVEL) or _best(record, actuator, Role.PRESSURE)
+        if band:
+            found.append(band)
+        elif np.nanstd(record.column(actuator.name)) > 0:
+            why = "it switches at no particular level or pressure, or too rarely to tell"
+            dropped.append(Dropped(name=f"{actuator.name} switches", why=why))
+    return tuple(found), tuple(dropped)
+
+
+def _best(record: Record, actuator: Channel, role: Role) -> SwitchBand | None:
+    best: tuple[float, SwitchBand] | None = None
+    for channel in record.of_role(role):
+        shown = record.column(channel.name)
+        span = float(np.fmax.reduce(shown) - np.fmin.reduce(shown))
+        for before in (True, False):
+            band = band_of(_empty(actuator, channel, before=before), [record])
+            if band is None or not span > 0:
+                continue
+            widths = (band.on_high - band.on_low, band.off_high - band.off_low)
+            width = sum(widths) / span
+            if max(widths) <= NARROW * span and (best is None or width < best[0]):
+                best = (width, band)
+    return best[1] if best else None
+
+
+def band_of(band: SwitchBand, blocks: Sequence[Record]) -> SwitchBand | None:
+    """Return the band with limits from these rows; `None` if they hold too few switches."""
+    readings = _readings(band, blocks)
+    if not readings.enough:
+        return None
+    shown = np.concatenate([block.column(band.level) for block in blocks])
+    least = LEAST_ROOM * float(np.fmax.reduce(shown) - np.fmin.reduce(shown))
+    on, off = (_room(part) + least for part in (readings.on, readings.off))
+    return replace(
+        band,
+        on_low=float(readings.on.min()) - on,
+        on_high=float(readings.on.max()) + on,
+        off_low=float(readings.off.min()) - off,
+        off_high=float(readings.off.max()) + off,
+    )
+
+
+def _room(readings: Floats) -> float:
+    return min(ROOM / readings.size, MOST_ROOM) * float(np.ptp(readings))
+
+
+def _empty(actuator: Channel, channel: Channel, *, before: bool) -> SwitchBand:
+    assert actuator.codes is not None
+    return SwitchBand(
+        name=f"{actuator.name} by {channel.name}",
+        actuator=actuator.name,
+        on=actuator.codes.on,
+        level=channel.name,
+        before=before,
+        on_low=0.0,
+        on_high=0.0,
+        off_low=0.0,
+        off_high=0.0,
+    )
+
+
+def _readings(band: SwitchBand, blocks: Sequence[Record]) -> _Readings:
+    ons, offs = [], []
+    for block in blocks:
+        on = np.isin(np.rint(block.column(band.actuator)), band.on)
+        went_on, went_off = switch_rows(on, block.segment_starts)
+        readings = block.column(band.level)
+        if band.before:
+            readings = np.concatenate((readings[:1], readings[:-1]))
+        ons.append(readings[went_on])
+        offs.append(readings[went_off])
+    at_on, at_off = np.concatenate(ons), np.concatenate(offs)
+    return _Readings(at_on[~np.isnan(at_on)], at_off[~np.isnan(at_off)])

@@ -1,0 +1,62 @@
+"""The evidence on the vote, in small: every attack stays at or above the certificate."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from benchmarks.evidence.study import Study
+from benchmarks.vote.page import page
+from benchmarks.vote.run import case, votes
+from benchmarks.vote.statistics import STATISTIC_ATTACKS
+from benchmarks.vote.store import Result, Store
+from sluice.admission import EmptyRulesWarning
+from sluice.lab.plants import simulate
+from sluice.lab.trials import Setup
+
+ATTACKS = ("none", "replay", "attest-clean", *STATISTIC_ATTACKS)
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    study = Study(
+        name="line",
+        clean=simulate("line", seed=0, days=10),
+        test=simulate("line", seed=1, days=3, attacks=True),
+        setup=Setup(clients=5, malicious=2),
+        seeds=1,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptyRulesWarning)
+        return list(votes(case(study, 0, "moments"), ATTACKS))
+
+
+def test_no_attack_is_worse_than_the_certificate(results: list[Result]) -> None:
+    attacked = [result for result in results if result.rule == "vote"]
+    assert [result.attack for result in attacked] == list(ATTACKS)
+    for result in attacked:
+        assert result.holds, result
+        assert result.targeted_recall_certified is not None
+        assert result.targeted_recall >= result.targeted_recall_certified
+
+
+def test_a_wide_statistic_takes_from_the_sum_what_it_cannot_take_from_the_vote(
+    results: list[Result],
+) -> None:
+    recall = {(result.rule, result.attack): result.figures.recall for result in results}
+    lost = recall["sum", "none"] - recall["sum", "statistic: wide"]
+    assert lost > recall["vote", "none"] - recall["vote", "statistic: wide"]
+
+
+def test_results_are_stored_and_written(results: list[Result], tmp_path: Path) -> None:
+    store = Store(tmp_path / "vote.jsonl")
+    store.add("line", 0, "moments", results)
+    again = Store(tmp_path / "vote.jsonl")
+    assert again.results == results
+    assert again.holds("line", 0, "moments")
+    assert not again.holds("line", 1, "moments")
+    written = page(again.results, plants=("line", "other"), attacks=("replay", "feasible"))
+    assert "the plant other, the attack `feasible`, the autoencoder beside the vote" in written
+    attacked = len(ATTACKS) - 1
+    assert f"**{attacked} of {attacked} attacked votes" in written
+    assert "moments, sum, statistic: wide (1 seeds)" in written

@@ -1,0 +1,169 @@
+"""Ties, constants, switch bands and spectra, mined from plants whose truth is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sluice.arrays import Floats
+from sluice.invariants.mining.balances import mine_balances
+from sluice.invariants.mining.bands import band_of, mine_bands
+from sluice.invariants.mining.constants import constant_rules, with_constant_spans
+from sluice.invariants.mining.couplings import mine_couplings
+from sluice.invariants.mining.folds import clean_record
+from sluice.invariants.mining.hardened import TYING_KINDS, mine_hardened
+from sluice.invariants.mining.spans import with_spans
+from sluice.invariants.mining.spectra import mine_spectra
+from sluice.invariants.mining.ties import mine_ties
+from sluice.invariants.relations import Constant, RelationKind, SwitchBand
+from sluice.lab.plants import simulate
+from sluice.seeding import stream
+from sluice.telemetry.channel import Channel, Codes, Role, Span
+from sluice.telemetry.record import Record
+from tests.unit.invariants.small_plant import METER, PUMP, TANK, record_of
+
+PRESSURE = Channel(name="PI1", role=Role.PRESSURE, unit="bar")
+OTHER = Channel(name="PI2", role=Role.PRESSURE, unit="bar")
+CHANNELS = (PUMP, METER, TANK, PRESSURE, OTHER)
+ROWS = 3_000
+
+
+def noise(name: str, rows: int = ROWS) -> Floats:
+    return np.asarray(stream(5, "tying", name).normal(size=rows))
+
+
+def pumped(*, sign: float = 1.0) -> Record:
+    """A pump switched on below 2 m and off above 8 m; pressure by level and pump."""
+    on, level = np.zeros(ROWS), np.zeros(ROWS)
+    level[0] = 5.0
+    for row in range(1, ROWS):
+        on[row] = on[row - 1]
+        if level[row - 1] < 2:
+            on[row] = 1.0
+        elif level[row - 1] > 8:
+            on[row] = 0.0
+        level[row] = level[row - 1] + (0.31 if on[row] else -0.17)
+    level += 0.01 * noise("level")
+    pressure = 1.0 + sign * 0.4 * level + 2.0 * on + 0.01 * noise("pressure")
+    columns = {"P1": on, "F1": 300.0 * on, "L1": level, "PI1": pressure, "PI2": noise("other")}
+    return record_of(columns, channels=CHANNELS)
+
+
+def test_a_pressure_is_tied_to_the_level_and_the_pump_that_make_it() -> None:
+    record = pumped()
+    ((found,), dropped) = mine_ties(record, clean_record(record).folds, [PRESSURE])
+    terms = {term.channel: term for term in found.relation.terms}
+    assert set(terms) <= {"L1", "P1", "F1"}
+    assert terms["L1"].coefficient == pytest.approx(0.4, rel=0.02)
+    assert found.r2_held_out > 0.99
+    assert dropped == ()
+
+
+def test_a_reading_that_nothing_explains_is_dropped_with_its_fit() -> None:
+    record = pumped()
+    found, (dropped,) = mine_ties(record, clean_record(record).folds, [OTHER])
+    assert found == ()
+    assert dropped.name == "PI2 tie"
+    assert "no other channel explains it" in dropped.why
+
+
+def test_a_pressure_that_would_fall_with_a_tanks_level_is_not_tied_to_it() -> None:
+    record = pumped(sign=-1.0)
+    found, _ = mine_ties(record, clean_record(record).folds, [PRESSURE])
+    assert all(term.channel != "L1" for find in found for term in find.relation.terms)
+
+
+def test_a_band_is_found_around_each_set_point() -> None:
+    ((band,), dropped) = mine_bands(pumped())
+    assert (band.actuator, band.level) == ("P1", "L1")
+    assert band.on_low < 2 < band.on_high + 0.1
+    assert band.off_low - 0.1 < 8 < band.off_high
+    assert band.on_high < 3
+    assert band.off_low > 7
+    assert dropped == ()
+
+
+def test_a_pump_by_the_clock_has_no_band() -> None:
+    on = np.tile(np.repeat([0.0, 1.0], 12), ROWS // 24)
+    columns = {"P1": on, "L1": 5 + noise("elsewhere")}
+    found, (dropped,) = mine_bands(record_of(columns))
+    assert found == ()
+    assert dropped.name == "P1 switches"
+
+
+def test_few_switches_give_no_band_and_more_of_them_a_narrower_one() -> None:
+    record = pumped()
+    ((band,), _) = mine_bands(record)
+    assert band_of(band, [record.rows(0, 200)]) is None
+    some, many = (band_of(band, [record.rows(0, rows)]) for rows in (900, ROWS))
+    assert some is not None
+    assert many is not None
+    assert many.on_high - many.on_low < some.on_high - some.on_low
+
+
+def test_a_band_forbids_a_tank_that_falls_with_its_own_inflow() -> None:
+    """The level mirrors a second tank, so that its true inflow seems to lower it."""
+    record = pumped()
+    couplings, _ = mine_couplings(record)
+    assert [find.relation.name for find in couplings] == ["P1~F1"]
+    free, _ = mine_balances(record, couplings)
+    assert free[0].relation.terms[0].coefficient > 0
+    drains = SwitchBand(
+        name="P1 by L1", actuator="P1", on=(1,), level="L1", before=True,
+        on_low=7.0, on_high=8.0, off_low=1.0, off_high=2.0,
+    )  # fmt: skip
+    held, dropped = mine_balances(record, couplings, (drains,))
+    assert held == ()
+    assert [candidate.name for candidate in dropped] == ["dL1"]
+
+
+def test_idle_channels_stay_where_they_were() -> None:
+    idle = Channel(name="F9", role=Role.FLOW, unit="m3/h")
+    pump = Channel(name="P9", role=Role.ACTUATOR, codes=Codes(off=1, on=(2,)))
+    columns: dict[str, list[float]] = {
+        "P1": [0, 1, 0],
+        "F1": [0, 300, 0],
+        "P9": [1, 1, 1],
+        "F9": [0, 0, 0],
+    }
+    record = record_of(columns, channels=(PUMP, METER, pump, idle))
+    channels = with_constant_spans(record, with_spans(record))
+    spans = {channel.name: channel.span for channel in channels}
+    half = (METER.span.high - METER.span.low) / 2 if METER.span else 0.0
+    assert spans["F9"] == Span(low=-half, high=half)
+    rules = constant_rules(replace(record, channels=channels))
+    assert [rule.relation for rule in rules] == [
+        Constant(name="P9 idle", channel="P9", value=1.0),
+        Constant(name="F9 idle", channel="F9", value=0.0),
+    ]
+    assert [rule.tolerance for rule in rules] == [0.5, pytest.approx(0.02 * half)]
+
+
+def test_a_noisy_channel_has_a_spectrum_that_smoothing_leaves() -> None:
+    readings = 50 + noise("spectrum", 6_000)
+    record = record_of({"L1": readings})
+    (spectrum,) = mine_spectra(record, [TANK], [record], share=1e-7)
+    smoothed = np.convolve(readings, np.ones(4) / 4, mode="valid")[: spectrum.rows]
+    assert np.square(np.diff(smoothed, n=2)).sum() < spectrum.second_low
+    louder = 2.5 * readings[: spectrum.rows]
+    assert np.square(np.diff(louder, n=2)).sum() > spectrum.second_high
+    usual = np.square(np.diff(readings[: spectrum.rows], n=2)).sum()
+    assert spectrum.second_low < usual < spectrum.second_high
+
+
+def test_a_channel_that_rests_for_whole_blocks_has_no_spectrum() -> None:
+    readings = np.where(np.arange(ROWS) % 600 < 300, noise("resting"), 0.0)
+    record = record_of({"L1": readings})
+    assert mine_spectra(record, [TANK], [record], share=1e-7) == ()
+
+
+@pytest.mark.parametrize("kinds", [frozenset[RelationKind](), TYING_KINDS])
+def test_kinds_are_mined_as_asked_and_untied_channels_are_listed(
+    kinds: frozenset[RelationKind],
+) -> None:
+    plant = simulate("line", seed=3, days=6)
+    rules = mine_hardened(plant, kinds=kinds).rules
+    assert {rule.kind for rule in rules.invariants} & TYING_KINDS <= kinds
+    assert rules.untied is not None
+    assert ("S_PU4" in rules.untied) == (RelationKind.CONSTANT not in kinds)
+    assert rules.clean is not None
