@@ -81,6 +81,7 @@ VALUES = {
     ("sluice federate", "plant"): "line",
     ("sluice lab plan", "grid"): "paper",
     ("sluice lab run", "grid"): "paper",
+    ("sluice certify", "malicious"): "1",
     ("sluice watch", "source"): "-",
 }
 NAME_OR_FILE = {

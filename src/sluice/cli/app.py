@@ -50,12 +50,12 @@ class _Runtime(CommandGroup):
         Command(
             path="score",
             target="sluice.cli.score:score",
-            help="Score a record with a trained detector; write a score and an alarm per window.",
+            help="Score a record with a trained detector; write a score and an alarm per row.",
         ),
         Command(
             path="watch",
             target="sluice.cli.watch:watch",
-            help="Watch a plant: judge rows as they come, and raise alarms.",
+            help="Watch a plant: judge each row by rules and detector, and raise alarms.",
         ),
         Command(
             path="certify",

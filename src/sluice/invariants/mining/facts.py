@@ -118,7 +118,7 @@ def liveness_of(level: str, parts: Sequence[Record], *, share: float) -> tuple[L
     readings = [part.column(level) for part in parts]
     noise = max(_noise(part) for part in readings)
     facts: list[Liveness] = []
-    rows, before = SHORTEST_BLOCK, np.inf
+    rows, before = SHORTEST_BLOCK, 0.0
     while sum(map(len, readings)) // rows >= FEWEST_BLOCKS and len(facts) < len(LIVELY):
         if facts and rows > LONGEST_SECOND:
             break
@@ -130,7 +130,7 @@ def liveness_of(level: str, parts: Sequence[Record], *, share: float) -> tuple[L
             # block has to show only the range of this one.
             # Where the range leaps with the length of the block, the longest rest decides it; the
             # next record may show a longer one.
-            longer = rows * 3 // 2 if smallest > LEAP * before else rows * 9 // 8
+            longer = rows * 3 // 2 if smallest > LEAP * before > 0 else rows * 9 // 8
             facts.append(Liveness(level=level, rows=longer, smallest_range=smallest))
         rows, before = rows * 5 // 4, smallest
     return tuple(facts)

@@ -78,7 +78,9 @@ def test_a_misspelt_attack_gets_a_hint(shard: Record, name: str, hint: str) -> N
 
 
 def test_an_attack_like_no_other_gets_the_known_ones_alone(shard: Record) -> None:
-    with pytest.raises(SettingError, match="unknown attack 'bribery'; known are .*foreign-simulator$"):
+    with pytest.raises(
+        SettingError, match="unknown attack 'bribery'; known are .*foreign-simulator$"
+    ):
         attack(shard, "bribery")
 
 

@@ -213,7 +213,11 @@ def test_rows_changed_are_counted_once_and_missing_readings_are_equal() -> None:
 @pytest.mark.parametrize(
     ("name", "option", "users"),
     [
-        ("scaling", "--target", "projection and replay"),
+        (
+            "scaling",
+            "--target",
+            "foreign-simulator, projection, replay, shaped-replay and untied-replay",
+        ),
         ("channel-roll", "--share", "projection and replay"),
         ("replay", "--roll-seconds", "channel-roll"),
     ],

@@ -123,7 +123,11 @@ def test_work_is_named_by_content_and_not_by_path(tmp_path: Path) -> None:
         ("days = 8.0", "days = 8.0\nsites = true", "without days and every"),
         ('"line"', '"treatment"\nsites = true', "sites are plants 'line' of different size"),
         ("rounds = 2", "rounds = 0", "at least 1 round"),
-        ("rounds = 2", 'detector = "subspace"', "works only with rule 'fedavg', not 'median'"),
+        (
+            "rounds = 2",
+            'detector = "subspace"',
+            "rule 'median' has no updates to weigh; use rule 'fedavg'",
+        ),
         ('attacks = ["replay", "channel-roll"]', "", "mode 'naive' needs attacks"),
         ('invariants = ["paper-wide", "paper-narrow"]', "", "mode 'gated' needs invariants"),
         ("[[study]]", "[study]", "in double brackets"),
