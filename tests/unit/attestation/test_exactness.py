@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[3]
-CHECKS = {"segments", "severe rows", "stillness", "transition", "violating rows", "windows"}
+CHECKS = {
+    "blocks", "segments", "severe rows", "stillness", "switches", "transition", "violating rows",
+    "windows",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

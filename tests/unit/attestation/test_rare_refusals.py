@@ -152,7 +152,9 @@ def test_a_batch_with_too_many_or_too_few_rows_is_not_committed_to(world: World)
     world.plant().commit(world.line.rows(0, terms.rows_min))
 
 
-def test_bounds_that_no_reading_keeps_are_not_stated(rules: RuleSet) -> None:
+@pytest.mark.parametrize("severe_share", [0.0, 0.001])
+def test_bounds_that_no_reading_keeps_are_not_stated(rules: RuleSet, severe_share: float) -> None:
+    policy = replace(POLICY, margins=replace(POLICY.margins, severe_share=severe_share))
     bound = next(rule for rule in rules.invariants if isinstance(rule.relation, Bound))
     assert isinstance(bound.relation, Bound)
     width = bound.relation.high - bound.relation.low
@@ -162,7 +164,7 @@ def test_bounds_that_no_reading_keeps_are_not_stated(rules: RuleSet) -> None:
     others = tuple(rule for rule in rules.invariants if rule is not bound)
     apart = replace(rules, invariants=(*others, replace(bound, relation=beyond)))
     with pytest.raises(RulesFileError, match="no reading of .* is within its bounds"):
-        circuit_for(Full(), apart, POLICY, rows_max=1_024)
+        circuit_for(Full(), apart, policy, rows_max=1_024)
 
 
 def test_a_rule_without_an_instrument_span_is_not_revealed(rules: RuleSet) -> None:

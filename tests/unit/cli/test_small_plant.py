@@ -65,6 +65,7 @@ def test_check_admits_the_quiet_day_with_these_numbers(sluice: Run, folder: Path
         "violating_rows": 1,
         "violating_share": 0.0625,
         "reasons": [],
+        "drift": [],
     }
     assert [rule["name"] for rule in rules] == [rule.name for rule in EVERY_RULE.invariants]
     assert rules[0] == {
@@ -322,7 +323,7 @@ def test_paper_rules_need_twenty_rows(sluice: Run, tmp_path: Path, rows: int, co
         return
     assert list(seen.json) == [
         "rules", "hash", "dropped", "empty", "profile", "fit_rows", "calibration_rows",
-        "refused_share",
+        "refused_share", "untied", "used", "honest_refusal",
     ]  # fmt: skip
     assert seen.json["hash"] == rules_hash(load_rules(out))
     assert (seen.json["fit_rows"], seen.json["calibration_rows"]) == (20, 32)

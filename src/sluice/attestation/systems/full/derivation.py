@@ -141,10 +141,7 @@ class Deriving:
         for rule in _of(self.encoding, IntegerBound):
             if rule.channel == channel and self._always(rule):
                 low, high = max(low, rule.low), min(high, rule.high)
-        if low > high:
-            raise RulesFileError(
-                f"no reading of {channel!r} is within its bounds; widen them or correct its span"
-            )
+        _refuse_empty(channel, low, high)
         return low, high
 
     def _lanes(self, limits: list[tuple[int, int]]) -> Json:
@@ -162,6 +159,7 @@ class Deriving:
         ]
 
     def _bound(self, rule: IntegerBound) -> Json:
+        _refuse_empty(rule.channel, rule.low, min(rule.high, REGISTER_TOP))
         return {
             "register": self._register(rule.channel),
             "low": rule.low,
@@ -270,6 +268,13 @@ class Deriving:
 
     def _actuator(self, channel: str) -> int:
         return [each.channel.name for each in self.actuators].index(channel)
+
+
+def _refuse_empty(channel: str, low: int, high: int) -> None:
+    if low > high:
+        raise RulesFileError(
+            f"no reading of {channel!r} is within its bounds; widen them or correct its span"
+        )
 
 
 def couplings_of(encoding: Encoding) -> list[IntegerCoupling]:
