@@ -118,7 +118,7 @@ def test_a_leak_is_measured_in_litres_an_hour() -> None:
 @pytest.mark.parametrize("factor", [0.88, 1.12])
 @pytest.mark.parametrize(
     ("plant", "meter"),
-    [("line", "F_PU1"), ("line", "F_PU2"), ("treatment", "FIT201"), ("Terraces", "F_P4")],
+    [("line", "F_PU1"), ("line", "F_PU2"), ("treatment", "FIT201"), ("Terraces", "F_P8")],
 )
 def test_a_meter_that_drifts_is_named_with_the_size_of_its_error(
     plant: str, meter: str, factor: float
