@@ -73,7 +73,8 @@ def test_rules_that_the_policy_refuses_are_refused_with_every_objection(
         refused_share=0.5,
     )
     consortium.rules = tmp_path / "weak.json"
-    save_rules(replace(rules, invariants=kept, clean=clean), consortium.rules)
+    weak = replace(rules, invariants=kept, clean=clean, untied=None)
+    save_rules(weak, consortium.rules)
     request = consortium.request("north", 0)
     approval = consortium.approval(request)
     found = previewed(consortium, "north", approval)
