@@ -228,6 +228,8 @@ def _run(
         for tree in trees:
             tree.stop()
         pool.shutdown()
+        for tree in trees:
+            tree.stop()  # a run that was about to begin has started another process
     for path in probed:
         for tree in trees:
             shutil.copyfile(root / path, tree.place / path)

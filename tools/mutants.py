@@ -207,6 +207,8 @@ def run(  # noqa: PLR0913 - one run
             for tree in trees:
                 tree.stop()
             pool.shutdown()
+            for tree in trees:
+                tree.stop()  # a mutant that was about to begin has started another process
         killers = {each.by for each in outcomes.values() if each.verdict == "killed"}
         try:
             trees[0].demand_pass(sorted(test for test in killers if "::" in test))

@@ -105,7 +105,11 @@ class Tree:
         assert server.stdout is not None
         server.stdin.write(json.dumps(order) + "\n")
         server.stdin.flush()
-        fork = int(server.stdout.readline() or 0)
+        answer = server.stdout.readline()
+        if not answer:
+            self.stop()  # it ended; process group 0 would be this process's own
+            return FAILED
+        fork = int(answer)
         clock = threading.Timer(seconds or threading.TIMEOUT_MAX, self._end, (fork, seconds))
         clock.daemon = True
         clock.start()
