@@ -141,8 +141,8 @@ def certify(ballots: Ballots, *, malicious: int, merge_rows: int = MERGE_ROWS) -
             "give a record with labelled attacks"
         )
     sets = MaliciousSets.of(ballots, malicious=malicious)
-    nobody = MaliciousSets.of(ballots, malicious=0)
-    actual = _Counted(ballots, damage_of(ballots, nobody, merge_rows=merge_rows))
+    no_malicious = MaliciousSets.of(ballots, malicious=0)
+    actual = _Counted(ballots, damage_of(ballots, no_malicious, merge_rows=merge_rows))
     counted = _Counted(ballots, damage_of(ballots, sets, merge_rows=merge_rows))
     everyone = np.ones(len(sets.sets), dtype=np.bool_)
     corrupted = sets.corrupted.sum(axis=1)

@@ -1,6 +1,6 @@
 //! Spectra: the noise of a register, as sums of squared differences over blocks of rows.
 //!
-//! A rule carries the last step and two sums, which begin anew where a block begins. The sums only
+//! A rule carries the last step and two sums, which start from zero where a block begins. The sums only
 //! matter where a block ends. Rules whose blocks never end on the same row share the digits that
 //! they are judged by, with the weights of the rule at hand, and the flag of a violating block.
 //!
