@@ -1,6 +1,8 @@
 """`watch`: rows a second and the latency of alarms on one core, beside a naive pandas loop.
 
 Rows are those of the simulated treatment plant, 51 channels, judged by its rules and a detector.
+Each figure is given for two detectors: `physics+moments`, which `sluice train` makes by default,
+and `subspace`, which the rival evaluates too.
 
 - Throughput: a watch with its state on disk takes rows in parts of 64, as it does when it lags.
 - Latency: rows are written one by one to `sluice watch -`, a process of its own. It is the time
@@ -21,14 +23,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from sluice.detector import Detector, Subspace, save_detector, train
+from sluice.detector import DEFAULT_KIND, Detector, Subspace, save_detector, train
 from sluice.invariants import Bound, Coupling, Rate, RuleSet, mine, save_rules
 from sluice.lab.plants import simulate
 from sluice.telemetry import Record
@@ -53,24 +55,33 @@ FLOWS = ("FIT101", "FIT201", "FIT301")  # each is stopped in turn
 class Ground:
     """The plant's rules and detector, and rows in which a flow meter stops now and then."""
 
+    name: str  # of the detector
     rules: RuleSet
     detector: Detector
     rows: Record
 
+    def first(self, rows: int) -> "Ground":
+        """Return the same with only the first rows."""
+        return replace(self, rows=self.rows.rows(0, min(rows, len(self.rows))))
 
-def ground(rows: int) -> Ground:
-    """Simulate, mine and train."""
+
+def grounds(rows: int) -> tuple[Ground, Ground]:
+    """Simulate, mine and train the default detector and the rival's."""
     plant = simulate("treatment", seed=0, days=2)
     half = len(plant) // 2
     clean = plant.rows(0, half)
     rules = mine(clean.rows(0, half // 2), clean.rows(half // 2, half))
-    detector = train(clean, kind="subspace", false_alarms_per_week=1.0)
     later = plant.rows(half, half + rows)
     values = later.values.copy()
     for number, start in enumerate(range(ATTACK_EVERY, rows, ATTACK_EVERY)):
         column = later.index(FLOWS[number % len(FLOWS)])
         values[start : start + ATTACK_ROWS, column] += 3.0
-    return Ground(rules=rules, detector=detector, rows=later.with_values(values))
+    default = train(clean, rules=rules, false_alarms_per_week=1.0)
+    subspace = train(clean, kind="subspace", false_alarms_per_week=1.0)
+    return (
+        Ground(name=DEFAULT_KIND, rules=rules, detector=default, rows=later.with_values(values)),
+        Ground(name="subspace", rules=rules, detector=subspace, rows=later.with_values(values)),
+    )
 
 
 @contextmanager
@@ -195,42 +206,34 @@ def main() -> None:
     parser.add_argument("--live-rows", type=int, default=3_000, help="rows written one by one")
     parser.add_argument("--rival-rows", type=int, default=600, help="rows of the pandas loop")
     options = parser.parse_args()
-    found = ground(options.rows)
+    default, subspace = grounds(options.rows)
+    with one_core():
+        rival, _ = with_pandas(subspace.first(options.rival_rows))
+    print(f"naive pandas loop, subspace: {rival:,.0f} rows/s, {1e3 / rival:.1f} ms a row")
+    for found in (default, subspace):
+        _measure(found, live_rows=options.live_rows, rival=rival)
+
+
+def _measure(found: Ground, *, live_rows: int, rival: float) -> None:
+    """Measure and print one detector's figures."""
     subject = subject_of(found.rules, found.detector)
-    channels = len(found.rows.channels)
+    short = found.first(live_rows)
     with one_core():
         ours = throughput(found, subject, part=PART_ROWS)
-        short = Ground(
-            rules=found.rules,
-            detector=found.detector,
-            rows=found.rows.rows(0, min(options.live_rows, len(found.rows))),
-        )
         single = throughput(short, subject, part=1)
-        rival, _ = with_pandas(
-            Ground(
-                rules=found.rules,
-                detector=found.detector,
-                rows=found.rows.rows(0, options.rival_rows),
-            )
-        )
     live = latencies(short, rows_per_s=200.0)
     print(
-        f"watch {options.rows:,} x {channels}, {len(found.rules.invariants)} rules and a detector, "
-        f"one core: {ours.rows_per_s:,.0f} rows/s in parts of {PART_ROWS} "
-        f"({ours.rows_per_cpu_s:,.0f} per CPU second), {single.rows_per_s:,.0f} rows/s one by one "
-        f"({single.rows_per_cpu_s:,.0f} per CPU second); {ours.alarms} alarms"
+        f"watch with {found.name}, {len(found.rows):,} x {len(found.rows.channels)}, "
+        f"{len(found.rules.invariants)} rules, one core: {ours.rows_per_s:,.0f} rows/s in parts of "
+        f"{PART_ROWS} ({ours.rows_per_cpu_s:,.0f} per CPU second), {single.rows_per_s:,.0f} rows/s "
+        f"one by one ({single.rows_per_cpu_s:,.0f} per CPU second), {ours.rows_per_s / rival:,.0f} "
+        f"and {single.rows_per_s / rival:,.1f} times as fast as the loop; {ours.alarms} alarms"
     )
     print(
-        f"naive pandas loop: {rival:,.0f} rows/s; watch is {ours.rows_per_s / rival:,.0f} times as "
-        f"fast, one by one {single.rows_per_s / rival:,.1f} times"
+        f"  row to line: {len(live)} alarms of {len(short.rows):,} rows at 200 a second: "
+        f"median {statistics.median(live):.1f} ms, 95 % below {np.quantile(live, 0.95):.1f} ms, "
+        f"most {max(live):.1f} ms"
     )
-    if live:
-        quantile = float(np.quantile(live, 0.95))
-        print(
-            f"alarm latency from row to line, {len(live)} alarms of {len(short.rows):,} rows at "
-            f"200 rows/s: median {statistics.median(live):.1f} ms, 95 % below {quantile:.1f} ms, "
-            f"most {max(live):.1f} ms; the pandas loop needs {1e3 / rival:.1f} ms a row"
-        )
 
 
 if __name__ == "__main__":

@@ -17,19 +17,23 @@ should count, and not more than a dozen strained ones.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from sluice.arrays import Bools, Floats, Ints
 from sluice.invariants import (
+    Encoding,
     Judged,
-    Measurement,
     RuleSet,
     block_starts,
+    encode,
+    evaluate,
+    illegal_rows,
     known_repeats,
-    measure,
+    levels_of,
+    quiet_ranges,
     register_of,
     rules_hash,
 )
@@ -74,6 +78,10 @@ class Physics:
     """The rules that a detector was calibrated with."""
 
     rules: RuleSet
+    encoding: Encoding = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoding", encode(self.rules))
 
     @property
     def digest(self) -> str:
@@ -82,14 +90,17 @@ class Physics:
 
     def scores(self, record: Record, last_rows: Ints, *, rows: int) -> Floats:
         """Return the mean square excess of the windows of `rows` rows that end at `last_rows`."""
-        mean: Floats = rule_excess(self.rules, record).over(last_rows, rows).mean(axis=1)
+        mean: Floats = self._excess(record).over(last_rows, rows).mean(axis=1)
         return mean
+
+    def _excess(self, record: Record) -> RuleExcess:
+        return rule_excess(self.rules, record, encoding=self.encoding)
 
     def blame(
         self, record: Record, last_rows: Ints, *, rows: int, most: int
     ) -> tuple[tuple[str, ...], ...]:
         """Return, per window, the rules that stand out, worst first."""
-        excess = rule_excess(self.rules, record)
+        excess = self._excess(record)
         values = excess.over(last_rows, rows)
         order = np.argsort(-values, axis=1, kind="stable")[:, :most]
         return tuple(
@@ -102,10 +113,10 @@ class Physics:
         )
 
 
-def rule_excess(rules: RuleSet, record: Record) -> RuleExcess:
-    """Evaluate every check on every row."""
-    measurement = measure(rules, record)
-    checks = tuple(_checks(rules, record, measurement))
+def rule_excess(rules: RuleSet, record: Record, *, encoding: Encoding | None = None) -> RuleExcess:
+    """Evaluate every check on every row; `encoding` saves the time of deriving it again."""
+    rules.demand(record)
+    checks = tuple(_checks(rules, record, encoding or encode(rules)))
     return RuleExcess(
         names=tuple(check.name for check in checks),
         values=np.column_stack([check.values for check in checks]),
@@ -119,19 +130,19 @@ class _Check(NamedTuple):
     anchored: bool = False
 
 
-def _checks(rules: RuleSet, record: Record, measurement: Measurement) -> Iterator[_Check]:
-    rows = measurement.rows
-    for judged in measurement.judged:
+def _checks(rules: RuleSet, record: Record, encoding: Encoding) -> Iterator[_Check]:
+    rows = len(record)
+    for judged in evaluate(encoding, record):
         yield _Check(judged.rule.name, _residual(judged, record), bool(judged.anchors.size))
-    for fact, ranges in measurement.quietest:
+    for fact, ranges in quiet_ranges(rules, record):
         step = register_of(rules.channel(fact.level)).step
         quiet: Floats = QUIET * fact.smallest_range / np.maximum(ranges * step, step)
         ends = block_starts(rows, fact.rows) + fact.rows - 1
         yield _Check(f"{fact.level} stands still", _carried(quiet, ends, rows))
-    for level, _ in measurement.repeated:
+    for level in levels_of(rules, record):
         known = known_repeats(record.column(level))
         yield _Check(f"{level} repeats", np.where(known, REPEATED, 0.0))
-    yield _Check("actuator codes", np.where(measurement.illegal, ILLEGAL, 0.0))
+    yield _Check("actuator codes", np.where(illegal_rows(encoding, record), ILLEGAL, 0.0))
 
 
 def _residual(judged: Judged, record: Record) -> Floats:

@@ -30,8 +30,10 @@ from .measure import (
     block_ranges,
     block_starts,
     illegal_rows,
+    levels_of,
     measure,
     missing_rows,
+    quiet_ranges,
 )
 from .mining.profiles import mine
 from .mining.record import Mined, mine_record
@@ -166,6 +168,7 @@ __all__ = [
     "illegal_rows",
     "known_repeats",
     "largest_residual",
+    "levels_of",
     "load_rules",
     "measure",
     "mine",
@@ -174,6 +177,7 @@ __all__ = [
     "number",
     "parse_rules",
     "power_in_words",
+    "quiet_ranges",
     "register_of",
     "residuals",
     "rule_in_words",

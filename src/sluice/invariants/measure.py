@@ -17,8 +17,10 @@ __all__ = [
     "block_ranges",
     "block_starts",
     "illegal_rows",
+    "levels_of",
     "measure",
     "missing_rows",
+    "quiet_ranges",
 ]
 
 
@@ -47,7 +49,6 @@ def measure(rules: RuleSet, record: Record, *, encoding: Encoding | None = None)
     for found in judged:
         if not found.own_budget:
             violating |= found.violating
-    facts = rules.clean.liveness if rules.clean else ()
     return Measurement(
         rows=len(record),
         segments=len(record.segment_starts),
@@ -55,13 +56,26 @@ def measure(rules: RuleSet, record: Record, *, encoding: Encoding | None = None)
         missing=missing,
         illegal=illegal,
         violating=violating,
-        quietest=tuple((fact, _register_ranges(rules, fact, record)) for fact in facts),
+        quietest=quiet_ranges(rules, record),
         repeated=tuple(
-            (channel.name, repeated_rows(record.column(channel.name)))
-            for channel in rules.channels
-            if channel.role is Role.LEVEL and channel.name in record.names
+            (level, repeated_rows(record.column(level))) for level in levels_of(rules, record)
         ),
     )
+
+
+def levels_of(rules: RuleSet, record: Record) -> tuple[str, ...]:
+    """Return the levels of the rules that the record has."""
+    return tuple(
+        channel.name
+        for channel in rules.channels
+        if channel.role is Role.LEVEL and channel.name in record.names
+    )
+
+
+def quiet_ranges(rules: RuleSet, record: Record) -> tuple[tuple[Liveness, Ints], ...]:
+    """Return each fact on liveness with its level's range over each block, in registers."""
+    facts = rules.clean.liveness if rules.clean else ()
+    return tuple((fact, _register_ranges(rules, fact, record)) for fact in facts)
 
 
 def block_starts(rows: int, block: int) -> Ints:
