@@ -155,11 +155,13 @@ class PageSection:
     title: str
     parts: tuple[Part, ...]
     short: str = ""  # its name in the navigation, if the title is long
+    key: str = ""  # its name in addresses, if other documents link to it
 
     @property
     def slug(self) -> str:
         """The id of its element."""
-        words = re.sub(r"[^a-z0-9]+", "-", (self.short or self.title).lower()).strip("-")
+        name = (self.key or self.short or self.title).lower()
+        words = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
         return f"section-{words or 'part'}"
 
 

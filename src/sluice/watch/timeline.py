@@ -309,7 +309,8 @@ def _section(alarm: ShownAlarm, record: Record | None) -> PageSection:
         ]
     return PageSection(
         title=f"{_shown(alarm.start)}{lasted}: {', '.join(alarm.tags[:MOST_TAGS])}",
-        short=alarm.id,
+        short=_shown(alarm.start).removesuffix(":00"),
+        key=alarm.id,
         parts=tuple(parts),
     )
 

@@ -25,6 +25,7 @@ from sluice.telemetry import Record
 
 __all__ = ["say_code", "say_missing", "say_rule", "say_score"]
 
+JUST_ABOVE = 1.005  # a ratio that three digits show as 1
 MOST_TAGS = 4
 
 
@@ -146,7 +147,8 @@ def say_score(
 ) -> str:
     """Return how far the detector's score is above its threshold, and which tags to check."""
     blamed = [f"{tag} ({share:.0%})" for tag, share in zip(tags, shares, strict=True)]
-    text = f"the readings differ from normal operation: the score is {ratio:.3g} times its limit"
+    above = "just above its limit" if ratio < JUST_ABOVE else f"{ratio:.3g} times its limit"
+    text = f"the readings differ from normal operation: the score is {above}"
     if rules_first:
         text = f"{text}, because rules are strained together"
     if not blamed:

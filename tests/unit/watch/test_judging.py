@@ -29,6 +29,7 @@ from sluice.watch import subject_of
 from sluice.watch.rows import StreamRows
 from sluice.watch.signals import SymptomKind
 from sluice.watch.subject import columns_of
+from sluice.watch.words import say_score
 
 from .conftest import Ground, rows_of, signals_of, stopped_pump
 
@@ -207,3 +208,8 @@ def test_nothing_to_judge_by_is_refused() -> None:
 def test_a_source_without_a_channel_is_refused(ground: Ground) -> None:
     with pytest.raises(Exception, match="has no channel 'F_PU1', which the watch's rules"):
         columns_of(("L_T1",), subject_of(ground.rules, None), source="rows.csv")
+
+
+def test_a_score_that_rounds_to_its_limit_is_just_above_it() -> None:
+    assert "the score is just above its limit" in say_score(1.0049, (), ())
+    assert "the score is 1.01 times its limit" in say_score(1.006, (), ())

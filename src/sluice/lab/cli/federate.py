@@ -2,7 +2,7 @@
 
 import hashlib
 import json as jsonlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -52,14 +52,14 @@ from sluice.invariants.mining import mine
 from sluice.lab.plants import simulate
 from sluice.lab.trials import (
     MODES,
-    CellResult,
     Contributions,
     NamedGate,
     Scenario,
+    Score,
     Setup,
     Trial,
     TrialPlan,
-    result_of,
+    admitted_and_refused,
     scenario,
     score_of,
 )
@@ -70,6 +70,19 @@ __all__ = ["federate"]
 SWAT_START_UP_S = 21_600
 SWAT_EVERY = 5
 TEST_SEED = 1
+FIGURES = (
+    "targeted_recall",
+    "untargeted_recall",
+    "f1",
+    "auc_pr",
+    "precision",
+    "recall",
+    "detected_attacks",
+    "attacks",
+    "median_delay_s",
+    "false_alarms_per_day",
+)
+"""The figures of a score that `--json` prints; null without a labelled record."""
 
 
 class ProofChoice(StrEnum):
@@ -83,7 +96,23 @@ class ProofChoice(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Records:
     clean: Record
-    test: Record
+    test: Record | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Result:
+    """One federation: who took part, with which weight, and the score if it was measured."""
+
+    mode: str
+    attack: str | None
+    rule: str
+    seed: int
+    admitted: tuple[str, ...]
+    refused: Mapping[str, tuple[str, ...]]  # client: reasons
+    liars: tuple[str, ...]  # the malicious clients
+    influence: Mapping[str, float]
+    passed: Mapping[str, float]
+    score: Score | None
 
 
 def federate(
@@ -97,7 +126,8 @@ def federate(
     test: Annotated[
         Path | None,
         typer.Option(
-            help="The labelled record to measure on; simulated plants need none.",
+            help="The labelled record to measure on. Simulated plants have one; without one, a "
+            "record's federation is trained and not measured.",
             click_type=reads_record(),
         ),
     ] = None,
@@ -169,7 +199,7 @@ def federate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run one federation in this process and measure its detector.
+    """Run one federation in this process, and measure its detector on a labelled record.
 
     The mode decides whether clients attack and whether a gate judges them. The command writes the
     model, the result and, after each round, a checkpoint to --out. The same command on the same
@@ -194,6 +224,11 @@ def federate(
     with _claimed(out_dir):
         with working("opening the records", quiet=quiet):
             records = _open(plant, test, days=days, every=every)
+        if records.test is None and MODES[mode].attacked:
+            raise SettingError(
+                f"malicious clients of mode {mode!r} hide attacks of a labelled record; give "
+                "--test, or --mode clean"
+            )
         shared = scenario(records.clean, records.test, setup=setup, seed=seed)
         if proof is ProofChoice.SAMPLED and policy is None:
             policy = "paper"  # the only policy that sampled proofs support
@@ -214,9 +249,11 @@ def federate(
                 keeper=lambda at: _keeper(out_dir, at, trial, plan, rule),
                 on_round=lambda checkpoint: tick() if checkpoint.round else None,
             )
-        score = score_of(finished, trial, unlabelled=unlabelled)
-        result = result_of(trial, plan, rule, score)
-        certificate = _certificate(finished, shared, unlabelled)
+        score = certificate = None
+        if records.test is not None:
+            score = score_of(finished, trial, unlabelled=unlabelled)
+            certificate = _certificate(finished, shared, unlabelled)
+        result = _result(trial, plan, rule, finished, score)
         _write(out_dir, result, finished, certificate)
     if json:
         emit(_payload(result, out_dir) | {"certificate": _certified(certificate)})
@@ -230,15 +267,13 @@ def federate(
 def _open(plant: str, test: Path | None, *, days: float | None, every: int | None) -> _Records:
     path = Path(plant)
     if path.exists():
-        if test is None:
-            raise SettingError(
-                f"{path} is a clean record, and a detector is measured on a labelled one; give "
-                "--test"
-            )
         if days is not None:
             raise SettingError(f"--days is for simulated plants, and {path} is a record; omit it")
         every = every or 1
-        return _Records(clean=open_record(path, every=every), test=open_record(test, every=every))
+        return _Records(
+            clean=open_record(path, every=every),
+            test=None if test is None else open_record(test, every=every),
+        )
     swat_shaped = plant == "treatment"
     every = every or (SWAT_EVERY if swat_shaped else 1)
     clean = simulate(plant, seed=0, days=days)
@@ -310,6 +345,24 @@ def _claimed(folder: Path) -> Iterator[None]:
             folder.rmdir()
 
 
+def _result(
+    trial: Trial, plan: TrialPlan, rule: str, finished: tuple[Federated, ...], score: Score | None
+) -> _Result:
+    admitted, refused = admitted_and_refused(plan)
+    return _Result(
+        mode=plan.mode.name,
+        attack=plan.attack,
+        rule=rule,
+        seed=trial.scenario.seed,
+        admitted=admitted,
+        refused=refused,
+        liars=trial.scenario.malicious,
+        influence={c: share for done in finished for c, share in done.influence.items()},
+        passed={c: share for done in finished for c, share in done.passed.items()},
+        score=score,
+    )
+
+
 def _certificate(
     finished: tuple[Federated, ...], shared: Scenario, unlabelled: Unlabelled
 ) -> VoteCertificate | None:
@@ -331,7 +384,7 @@ def _certified(certificate: VoteCertificate | None) -> dict[str, object] | None:
 
 def _write(
     folder: Path,
-    result: CellResult,
+    result: _Result,
     finished: tuple[Federated, ...],
     certificate: VoteCertificate | None,
 ) -> None:
@@ -343,30 +396,20 @@ def _write(
         draft.write_text(jsonlib.dumps(written, indent=2, allow_nan=False) + "\n")
 
 
-def _payload(result: CellResult, folder: Path) -> dict[str, object]:
-    score = result.score
+def _payload(result: _Result, folder: Path) -> dict[str, object]:
     return {
         "mode": result.mode,
         "rule": result.rule,
         "attack": result.attack,
         "seed": result.seed,
-        "targeted_recall": score.targeted_recall,
-        "untargeted_recall": score.untargeted_recall,
-        "f1": score.f1,
-        "auc_pr": score.auc_pr,
-        "precision": score.precision,
-        "recall": score.recall,
-        "detected_attacks": score.detected_attacks,
-        "attacks": score.attacks,
-        "median_delay_s": score.median_delay_s,
-        "false_alarms_per_day": score.false_alarms_per_day,
+        **{name: getattr(result.score, name) if result.score else None for name in FIGURES},
         "admitted": list(result.admitted),
         "refused": list(result.refused),
         "reasons": {client: list(reasons) for client, reasons in result.refused.items()},
         "malicious": list(result.liars),
         "liars": list(result.liars),  # the old name of `malicious`
-        "influence": dict(score.influence),
-        "passed_the_rule": dict(score.passed),
+        "influence": dict(result.influence),
+        "passed_the_rule": dict(result.passed),
         "out": str(folder),
     }
 
@@ -376,16 +419,15 @@ def _format_reasons(reasons: tuple[str, ...]) -> str:
     return f"{first} (and {len(more)} more: result.json)" if more else first
 
 
-def _show(result: CellResult, folder: Path) -> None:
-    score = result.score
+def _show(result: _Result, folder: Path) -> None:
     attacked = f" under {result.attack}" if result.attack else ""
     out.print(f"[bold]{result.mode}[/bold]{attacked}, {result.rule}, seed {result.seed}")
     clients = table("", "client", "gate", "influence", "accepted by the rule")
     for client in (*result.admitted, *result.refused):
         malicious = " (malicious)" if client in result.liars else ""
         reasons = result.refused.get(client)
-        share = score.influence.get(client)
-        passed = score.passed.get(client)
+        share = result.influence.get(client)
+        passed = result.passed.get(client)
         clients.add_row(
             client + malicious,
             "admitted" if reasons is None else f"refused: {_format_reasons(reasons)}",
@@ -393,6 +435,14 @@ def _show(result: CellResult, folder: Path) -> None:
             "" if passed is None else f"{passed:.0%} of rounds",
         )
     out.print(clients)
+    if result.score is None:
+        out.print("\nThe detector was not measured: no labelled record was given (--test).")
+    else:
+        _show_figures(result.score)
+    out.print(f"\n{folder}: model, result.json, checkpoint", markup=False)
+
+
+def _show_figures(score: Score) -> None:
     figures = table("\nOn the labelled record", "figure", "value")
     for name, figure in (
         ("recall on the attacks that malicious clients try to hide", score.targeted_recall),
@@ -405,4 +455,3 @@ def _show(result: CellResult, folder: Path) -> None:
     if score.false_alarms_per_day is not None:
         figures.add_row("false alarms per day", f"{score.false_alarms_per_day:.2g}")
     out.print(figures)
-    out.print(f"\n{folder}: model, result.json, checkpoint", markup=False)

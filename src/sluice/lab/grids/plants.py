@@ -46,8 +46,7 @@ def site_scenario(*, setup: Setup, seed: int) -> Scenario:
         ),
         shards=MappingProxyType(shards),
         malicious=malicious_clients(setup, seed=seed),
-        targets=choose_targets(test, rows=round(SITE_ROWS * setup.target_share), seed=seed),
-        test=test,
+        labelled=choose_targets(test, rows=round(SITE_ROWS * setup.target_share), seed=seed),
         framing=Framing(
             scaler=Scaler.fit(tuple(shards.values()), features), stride_s=reference.stride_s
         ),

@@ -1,5 +1,5 @@
 from .artifact_cache import KEPT, ArtifactCache
-from .cell import CellResult, Score, result_of, run_cell, score_of
+from .cell import CellResult, Score, admitted_and_refused, result_of, run_cell, score_of
 from .contributions import BLEND, Contributions, NamedGate
 from .gain import simulated_gain
 from .modes import MODES, Adversary, Mode, Roster
@@ -22,6 +22,7 @@ __all__ = [
     "Setup",
     "Trial",
     "TrialPlan",
+    "admitted_and_refused",
     "client_names",
     "malicious_clients",
     "result_of",

@@ -11,7 +11,16 @@ from sluice.lab.results import CellResult, Score
 from sluice.lab.trials.scenario import Scenario
 from sluice.lab.trials.trial import Trial, TrialPlan
 
-__all__ = ["CellResult", "Score", "ScoreMemory", "measured", "result_of", "run_cell", "score_of"]
+__all__ = [
+    "CellResult",
+    "Score",
+    "ScoreMemory",
+    "admitted_and_refused",
+    "measured",
+    "result_of",
+    "run_cell",
+    "score_of",
+]
 
 
 def measured(
@@ -51,18 +60,27 @@ def run_cell(
 
 def result_of(trial: Trial, plan: TrialPlan, rule: str, score: Score) -> CellResult:
     """Assemble the result of a cell."""
-    decisions = plan.decisions.items()
+    admitted, refused = admitted_and_refused(plan)
     return CellResult(
         mode=plan.mode.name,
         attack=plan.attack,
         rule=rule,
         seed=trial.scenario.seed,
-        admitted=tuple(client for client, decision in decisions if decision.admitted),
-        refused={
-            client: decision.reasons for client, decision in decisions if not decision.admitted
-        },
+        admitted=admitted,
+        refused=refused,
         liars=trial.scenario.malicious,
         score=score,
+    )
+
+
+def admitted_and_refused(
+    plan: TrialPlan,
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Return the clients that take part, and the others with the gate's reasons."""
+    decisions = plan.decisions.items()
+    return (
+        tuple(client for client, decision in decisions if decision.admitted),
+        {client: decision.reasons for client, decision in decisions if not decision.admitted},
     )
 
 

@@ -50,9 +50,23 @@ class Scenario:
     parts: Split
     shards: Mapping[str, Record]
     malicious: tuple[str, ...]
-    targets: Targets
-    test: Record
+    labelled: Targets | None  # the record to measure on, and its attacks that clients try to hide
     framing: Framing
+
+    @property
+    def targets(self) -> Targets:
+        """The attacks that malicious clients try to hide."""
+        if self.labelled is None:
+            raise SettingError(
+                "attacks on training hide attacks of a labelled record, and detectors are measured "
+                "on one; none was given"
+            )
+        return self.labelled
+
+    @property
+    def test(self) -> Record:
+        """The labelled record to measure on."""
+        return self.targets.labelled
 
     @property
     def honest(self) -> tuple[str, ...]:
@@ -60,8 +74,10 @@ class Scenario:
         return tuple(client for client in self.shards if client not in self.malicious)
 
 
-def scenario(record: Record, test: Record, *, setup: Setup, seed: int) -> Scenario:
+def scenario(record: Record, test: Record | None, *, setup: Setup, seed: int) -> Scenario:
     """Split a clean record and draw the malicious clients and targets as the paper's code does.
+
+    Without a labelled record `test`, a federation trains as well, but nothing can be measured.
 
     Slices and shards do not depend on the seed (in the paper's text they do, in its code they do
     not). The malicious clients, their targets and all later draws do.
@@ -69,17 +85,19 @@ def scenario(record: Record, test: Record, *, setup: Setup, seed: int) -> Scenar
     parts = split(record, clients=setup.clients, shares=setup.shares)
     shards = dict(zip(client_names(setup.clients), parts.shards, strict=True))
     names = feature_names(record)
-    for name in names:
-        test.index(name, needed_by="the detector")
-    budget = round(len(parts.shards[0]) * setup.target_share)
+    targets = None
+    if test is not None:
+        for name in names:
+            test.index(name, needed_by="the detector")
+        budget = round(len(parts.shards[0]) * setup.target_share)
+        targets = choose_targets(test, rows=budget, seed=seed)
     return Scenario(
         setup=setup,
         seed=seed,
         parts=parts,
         shards=MappingProxyType(shards),
         malicious=malicious_clients(setup, seed=seed),
-        targets=choose_targets(test, rows=budget, seed=seed),
-        test=test,
+        labelled=targets,
         framing=Framing(scaler=_scaler(setup, parts, names), stride_s=record.stride_s),
     )
 

@@ -171,14 +171,6 @@ def test_what_cannot_be_run_is_said_and_nothing_is_written(
     assert not out.exists() or not list(out.iterdir())
 
 
-def test_a_record_of_ones_own_needs_a_labelled_one_beside_it(sluice: Run, tmp_path: Path) -> None:
-    record = tmp_path / "clean.csv"
-    write(simulate("line", seed=0, days=4), record, FileLayout.CSV)
-    told = sluice("federate", "--plant", record, "--out", tmp_path / "run")
-    assert told.code == 2
-    assert "give --test" in told.err
-
-
 def test_records_of_ones_own_are_federated(sluice: Run, tmp_path: Path) -> None:
     clean, labelled = tmp_path / "clean.csv", tmp_path / "labelled.csv"
     write(simulate("line", seed=0, days=8), clean, FileLayout.CSV)
@@ -195,3 +187,31 @@ def test_an_attack_that_the_mode_does_not_run_is_announced(sluice: Run, tmp_path
     told = sluice("federate", *SMALL, "--attack", "replay", "--out", tmp_path / "run", "--json")
     assert told.code == 0, told.err
     assert "mode 'clean' has no attack, so --attack replay is not used" in told.err
+
+
+def test_a_record_without_a_labelled_one_is_trained_and_not_measured(
+    sluice: Run, tmp_path: Path
+) -> None:
+    clean, out = tmp_path / "clean.csv", tmp_path / "run"
+    write(simulate("line", seed=0, days=8), clean, FileLayout.CSV)
+    asked = ("--clients", 4, "--rounds", 1, "--epochs", 1, "--quiet", "--out", out, "--json")
+    told = sluice("federate", "--plant", clean, *asked)
+    assert told.code == 0, told.err
+    assert told.json["admitted"] == ["plant-0", "plant-1", "plant-2", "plant-3"]
+    assert told.json["recall"] is None
+    assert told.json["certificate"] is None
+    assert json.loads((out / "result.json").read_text())["score"] is None
+    assert (
+        load_detector(out / "model.safetensors").score(simulate("line", seed=1, days=1)).alarms.size
+    )
+
+
+def test_an_attack_needs_a_labelled_record(sluice: Run, tmp_path: Path) -> None:
+    clean, out = tmp_path / "clean.csv", tmp_path / "run"
+    write(simulate("line", seed=0, days=8), clean, FileLayout.CSV)
+    told = sluice(
+        "federate", "--plant", clean, "--mode", "naive", "--attack", "replay", "--out", out
+    )
+    assert told.code == 2
+    assert "hide attacks of a labelled record; give --test" in " ".join(told.err.split())
+    assert not out.exists()

@@ -100,7 +100,8 @@ def test_unlabelled_rows_count_as_they_are_asked_to(tried: Trial, clean: Federat
     labels = np.where(
         tried.scenario.test.labels == Label.NORMAL, Label.UNLABELLED, tried.scenario.test.labels
     ).astype(np.int8)
-    shared = replace(tried.scenario, test=replace(tried.scenario.test, labels=labels))
+    test = replace(tried.scenario.test, labels=labels)
+    shared = replace(tried.scenario, labelled=replace(tried.scenario.targets, labelled=test))
     normal = measured(clean.detector, shared, unlabelled=Unlabelled.NORMAL)
     assert normal.false_alarms_per_day == pytest.approx(
         measured(clean.detector, tried.scenario).false_alarms_per_day
