@@ -442,3 +442,34 @@ fn every_constraint_is_the_only_one_that_some_lie_breaks() {
         "nobody would miss constraints {missed:?}"
     );
 }
+
+/// Rows 30 and 55 show readings beyond bounds that only a severe row may break.
+#[test]
+fn a_reading_beyond_its_bound_makes_the_row_severe() {
+    let mut vector = vector("readings beyond their bounds");
+    let layout = vector.traced(Manner::default()).expect("it is admitted");
+    let severe = layout.air.layout.channels.severe.expect("rows may be");
+    for row in [30, 55] {
+        assert_eq!(
+            layout.trace.values[row * layout.trace.width() + severe],
+            F::ONE
+        );
+        for value in [F::ZERO, F::TWO, -F::ONE] {
+            let column = severe;
+            let manner = Manner {
+                faults: [Some(Fault { row, column, value }), None],
+                forced: true,
+            };
+            let lied = vector.traced(manner).expect("it is forced");
+            assert_ne!(lied.broken(), [], "row {row} is severe {value} times");
+        }
+    }
+    vector.budgets.severe -= 1;
+    assert!(vector.traced(Manner::default()).is_err());
+    let forced = Manner {
+        forced: true,
+        ..Manner::default()
+    };
+    let lied = vector.traced(forced).expect("it is forced");
+    assert_ne!(lied.broken(), [], "one more than the budget");
+}
