@@ -1,6 +1,7 @@
 """`python -m benchmarks NAME [OPTIONS]`: measure speed, or write a page of docs/results.
 
 Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled, reading, startup
+Cost of the rules:      attest-editions
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
                         sampling, parameters, many, verifiers
 Latency of a federation: round-latency
@@ -19,6 +20,7 @@ from benchmarks.command import bench
 from sluice.cli import run_app
 
 MODULES = {
+    "attest-editions": "benchmarks.attest.editions",
     "drift": "benchmarks.drift",
     "detector": "benchmarks.detector.run",
     "evaluation": "benchmarks.gate.evaluation",

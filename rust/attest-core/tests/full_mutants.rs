@@ -50,7 +50,13 @@ impl Truth {
         ];
         own.into_iter().flatten().for_each(|count| *count = 9);
         for row in vector.registers.chunks_mut(CHANNELS) {
-            row[3] -= 8_000; // well below the middle of its bounds
+            row[3] -= 14_000; // well below the middle of its bounds
+        }
+        if vector.statement.contains("\"severe\":true,\"spectra\"") {
+            vector.registers[45 * CHANNELS + 3] = 60_000; // severe, and for no other reason flagged
+            for row in vector.registers.chunks_mut(CHANNELS).skip(1).take(30) {
+                row[1] -= 2_000; // near the end of a tie's tolerance
+            }
         }
         let actuators = vector.codes.len() / vector.rows;
         vector.codes[20 * actuators] = 4; // a code that the first actuator does not have
@@ -112,8 +118,8 @@ impl Truth {
     }
 
     /// Cells that no constraint reads: digits of sums over two rows on the first row, which has none
-    /// before it, slack where none is scheduled, and marks of switches on the last row of padding,
-    /// after which nothing is counted. These are the circuit's only don't-cares.
+    /// before it, slack where none is scheduled, and marks of rows and switches on the last row of
+    /// padding, after which nothing is counted. These are the circuit's only don't-cares.
     fn idle(&self, row: usize, column: usize) -> bool {
         let layout = &self.traced.air.layout;
         let scheduled = || {
@@ -127,8 +133,11 @@ impl Truth {
         let two_rows = layout.relations.reads_two_rows(column)
             || layout.windows.reads_two_rows(column)
             || layout.switches.reads_two_rows(column);
-        let uncounted = row + 1 == self.traced.trace.height()
-            && layout.switches.violating().any(|mark| mark == column);
+        let mut marks = layout
+            .switches
+            .violating()
+            .chain([layout.channels.violating]);
+        let uncounted = row + 1 == self.traced.trace.height() && marks.any(|mark| mark == column);
         (row == 0 && two_rows)
             || uncounted
             || (layout.counts.slack() == Some(column) && !scheduled())
@@ -432,4 +441,35 @@ fn every_constraint_is_the_only_one_that_some_lie_breaks() {
         missed.is_empty(),
         "nobody would miss constraints {missed:?}"
     );
+}
+
+/// Rows 30 and 55 show readings beyond bounds that only a severe row may break.
+#[test]
+fn a_reading_beyond_its_bound_makes_the_row_severe() {
+    let mut vector = vector("readings beyond their bounds");
+    let layout = vector.traced(Manner::default()).expect("it is admitted");
+    let severe = layout.air.layout.channels.severe.expect("rows may be");
+    for row in [30, 55] {
+        assert_eq!(
+            layout.trace.values[row * layout.trace.width() + severe],
+            F::ONE
+        );
+        for value in [F::ZERO, F::TWO, -F::ONE] {
+            let column = severe;
+            let manner = Manner {
+                faults: [Some(Fault { row, column, value }), None],
+                forced: true,
+            };
+            let lied = vector.traced(manner).expect("it is forced");
+            assert_ne!(lied.broken(), [], "row {row} is severe {value} times");
+        }
+    }
+    vector.budgets.severe -= 1;
+    assert!(vector.traced(Manner::default()).is_err());
+    let forced = Manner {
+        forced: true,
+        ..Manner::default()
+    };
+    let lied = vector.traced(forced).expect("it is forced");
+    assert_ne!(lied.broken(), [], "one more than the budget");
 }

@@ -62,6 +62,7 @@ def cases() -> Iterator[Case]:
     pushed = float(clean.column("F")[60]) + 0.45  # beyond the tolerance, short of severe
     lying = with_cell(with_cell(clean, 60, "F", pushed), 50, "S", 0.0)
     spiked = with_cell(clean, 44, "L", 5.0)
+    beyond = with_cell(with_cell(clean, 30, "Q", 97.0), 55, "F", -0.45)  # of both bounds, each way
     for name, wiring, batch in (
         ("clean", plain, clean),
         ("a flow off its nominal and a moving valve", plain, lying),
@@ -69,6 +70,7 @@ def cases() -> Iterator[Case]:
         ("a time jump", jumping, with_jump(clean, 33)),
         ("a time jump and nothing settles", brisk, with_jump(clean_batch(60, 4), 21)),
         ("severe rows", severe, spiked),
+        ("readings beyond their bounds", severe, beyond),
         ("odd windows and bounds that only flag", odd, clean_batch(70, 5, averaged=False)),
         ("every gadget", all_kinds, with_jump(awake, 61)),
         ("ties, constants, switch bands and spectra", own, with_cell(clean, 30, "R", 1.0)),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sluice import _attest
 from sluice.admission.policy import PaperPolicy
 from sluice.attestation.systems.full.reference import public as publics
 from sluice.attestation.systems.full.reference.again import verify_again
@@ -27,6 +28,7 @@ from sluice.attestation.systems.full.reference.field import (
     root_of_unity,
 )
 from sluice.attestation.systems.full.reference.fri import fold_schedule
+from sluice.attestation.systems.full.reference.gadgets.channels import own_bound
 from sluice.attestation.systems.full.reference.gadgets.digest import BEGINNING, ENDING, PARTIAL
 from sluice.attestation.systems.full.reference.hashes import blake3, blake3_stream, keccak256
 from sluice.attestation.systems.full.reference.merkle import leaf_hash, verify_openings
@@ -288,16 +290,92 @@ def test_a_statement_that_a_circuit_cannot_state_is_refused(
         ReferenceCircuit(changed(path, value))
 
 
-def test_a_lane_must_not_overflow_the_field() -> None:
+def lanes_of_four(*last: object) -> bytes:
+    """A statement with four registers of 16 bits in one lane, and these values in the last one."""
     document = json.loads(STATEMENT)
-    wide = {"low": 0, "high": 65_535}
-    document["registers"] = [wide] * 4  # four of them have 2^64 values
+    document["registers"] = [{"low": 0, "high": 65_535}] * 4
+    document["severe"] = True
+    document["bounds"] = [{"register": 3, "low": 100, "high": 9_000, "severe": True}]
     document["lanes"] = [
         [{"source": {"register": at}, "weight": 1 << 16 * at} for at in range(4)],
         *([{"source": {"actuator": at}, "weight": 1}] for at in range(len(document["actuators"]))),
+        *([list(last)] if last else []),
     ]
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+GUARD = {"source": "guard", "weight": 1}
+
+
+def test_four_whole_registers_fit_a_lane_beside_a_guard() -> None:
+    content = lanes_of_four(GUARD)
+    circuit, core = ReferenceCircuit(content), _attest.FullCircuit(content)
+    assert circuit.identity == core.identity
+    assert circuit.columns.width == core.columns
+
+
+def test_a_lane_must_not_overflow_the_field_unguarded() -> None:
+    for content in (lanes_of_four(), lanes_of_four(GUARD, {**GUARD, "weight": 65_536})):
+        with pytest.raises(SettingError, match="in one lane, once"):
+            ReferenceCircuit(content)
+        with pytest.raises(ValueError, match=r"is in no lane|packed twice"):
+            _attest.FullCircuit(content)
+
+
+def test_nothing_but_four_whole_registers_may_overflow() -> None:
+    document = json.loads(lanes_of_four())
+    document["registers"][3] = {"low": 0, "high": 65_534}
+    ReferenceCircuit(json.dumps(document).encode())  # the lane is not full and needs no guard
+    (code,) = document["lanes"].pop(1)
+    document["lanes"][0].append({**code, "weight": 65_535 << 48})
+    content = json.dumps(document).encode()
     with pytest.raises(SettingError, match="a lane overflows the field"):
-        ReferenceCircuit(json.dumps(document).encode())
+        ReferenceCircuit(content)
+    with pytest.raises(ValueError, match="a lane overflows the field"):
+        _attest.FullCircuit(content)
+
+
+def test_too_many_full_lanes_are_refused() -> None:
+    document = json.loads(lanes_of_four(GUARD))
+    document["registers"] = [{"low": 0, "high": 65_535}] * (4 * 41)
+    lanes = [
+        [{"source": {"register": 4 * lane + at}, "weight": 1 << 16 * at} for at in range(4)]
+        for lane in range(41)
+    ]
+    document["lanes"] = [*lanes, *document["lanes"][1:]]
+    content = json.dumps(document).encode()
+    with pytest.raises(SettingError, match="too many full lanes"):
+        ReferenceCircuit(content)
+    with pytest.raises(ValueError, match="41 full lanes"):
+        _attest.FullCircuit(content)
+
+
+@pytest.mark.parametrize(
+    ("bound", "own"),
+    [
+        ({}, 0),
+        ({"high": 100 + 36}, 0),
+        ({"high": 100 + 35}, None),  # too narrow for five digits and a sixth
+        ({"severe": False}, None),
+        ({"register": 2}, None),
+    ],
+)
+def test_a_register_keeps_its_own_bound_if_digits_can(
+    bound: dict[str, object], own: int | None
+) -> None:
+    document = json.loads(lanes_of_four(GUARD))
+    document["bounds"][0] |= bound
+    content = json.dumps(document).encode()
+    circuit = ReferenceCircuit(content)
+    assert own_bound(circuit.statement, 3) == own
+    assert circuit.identity == _attest.FullCircuit(content).identity
+
+
+def test_a_bound_that_a_register_keeps_takes_a_cell_for_each_of_its_lanes() -> None:
+    bounded, free = json.loads(lanes_of_four(GUARD)), json.loads(lanes_of_four(GUARD))
+    free["bounds"] = []
+    widths = [ReferenceCircuit(json.dumps(each).encode()).columns.width for each in (bounded, free)]
+    assert widths[0] - widths[1] == 2  # its own lane, and that of the guard
 
 
 OWN_LIMITS = {

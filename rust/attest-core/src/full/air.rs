@@ -7,9 +7,9 @@ use p3_air::{Air, AirBuilder, BaseAir, WindowAccess};
 use p3_field::{Dup, PrimeCharacteristicRing};
 
 use super::channels::Channels;
-use super::columns::{Column, Extreme, F, Row, Rows, not};
+use super::columns::{Column, Extreme, F, Row, Rows, element, not};
 use super::digest::CHAIN;
-use super::ladder::{Digit, Ladder};
+use super::ladder::{Digit, Dual, Ladder};
 use super::layout::Layout;
 use super::public::Public;
 
@@ -105,10 +105,20 @@ fn member<AB: AirBuilder<F = F>>(value: AB::Expr, digit: &Digit) -> AB::Expr {
 
 fn registers<AB: AirBuilder<F = F>>(channels: &Channels, row: &[AB::Var]) -> Vec<AB::Expr> {
     let register = |register: &super::channels::Register| {
-        let low = AB::Expr::from(F::from_u64(register.low));
-        register.ladder.digits().fold(low, |sum, digit| {
-            sum + row[digit.column].into() * F::from_u64(digit.weight)
-        })
+        let sum = |low: u64, ladder: &Ladder| {
+            let low = AB::Expr::from(F::from_u64(low));
+            ladder.digits().fold(low, |sum, digit| {
+                sum + row[digit.column].into() * F::from_u64(digit.weight)
+            })
+        };
+        let any = sum(register.low, &register.ladder);
+        match (&register.bounded, channels.severe) {
+            (Some((low, ladder)), Some(severe)) => {
+                let bounded = sum(*low, ladder);
+                bounded.dup() + row[severe].into() * (any - bounded)
+            }
+            _ => any,
+        }
     };
     channels.registers.iter().map(register).collect()
 }
@@ -173,6 +183,14 @@ impl<AB: AirBuilder<F = F>> Rows for Constraints<'_, AB> {
         let cell = self.here(column);
         let [one, other] = values;
         self.zero((cell.dup() - one) * (cell - other));
+    }
+
+    fn either(&mut self, dual: &Dual, flag: AB::Expr, value: AB::Expr) {
+        let plain = |digit: &Digit| self.here(digit.column) * F::from_u64(digit.weight);
+        let more = |(column, more)| self.here(column) * element(more);
+        let sum: AB::Expr = dual.digits().iter().map(plain).sum();
+        let added: AB::Expr = dual.added().map(more).sum();
+        self.zero(value - sum - flag * added);
     }
 
     fn spread(&mut self, digits: &[Column], weights: Vec<AB::Expr>, value: AB::Expr) {

@@ -3,7 +3,7 @@
 use p3_field::{Dup, PrimeCharacteristicRing};
 
 use super::columns::{Column, Columns, F, Row, Rows, Schedule, not};
-use super::ladder::Ladder;
+use super::ladder::{Dual, Ladder};
 use super::statement::{self, Statement};
 
 /// A register is nothing but its digits: there is no other column that could disagree.
@@ -13,6 +13,45 @@ pub struct Register {
     pub low: u64,
     /// What lies above it.
     pub ladder: Ladder,
+    /// The least value, and what lies above it, on a row that is not severe: the same digits with
+    /// other weights, which reach from one end of the register's bound to the other.
+    pub bounded: Option<(u64, Ladder)>,
+}
+
+impl Register {
+    fn new(index: usize, statement: &Statement, columns: &mut Columns) -> Self {
+        let limits = &statement.registers[index];
+        let reach = limits.high - limits.low;
+        if let Some(bound) = own_bound(index, statement).map(|at| &statement.bounds[at]) {
+            let dual = columns.dual(bound.high - bound.low, reach);
+            let dual = dual.expect("a register's own bound has digits");
+            return Self {
+                low: limits.low,
+                ladder: dual.flagged,
+                bounded: Some((bound.low, dual.plain)),
+            };
+        }
+        Self {
+            low: limits.low,
+            ladder: columns.ladder(reach, 0),
+            bounded: None,
+        }
+    }
+}
+
+/// Which bound a register's own digits keep on rows that are not severe: its first one that only a
+/// severe row may break, if digits can.
+#[must_use]
+pub fn own_bound(register: usize, statement: &Statement) -> Option<usize> {
+    let limits = &statement.registers[register];
+    let own = |bound: &statement::Bound| bound.register == register && bound.severe;
+    let at = statement.bounds.iter().position(own)?;
+    let bound = &statement.bounds[at];
+    let inside = limits.low <= bound.low && bound.high <= limits.high;
+    let digits = inside
+        .then(|| Dual::new(0, bound.high - bound.low, limits.high - limits.low))
+        .flatten();
+    (statement.severe && digits.is_some()).then_some(at)
 }
 
 /// How an actuator's code is held.
@@ -87,14 +126,8 @@ pub struct Channels {
 impl Channels {
     /// Hand out the columns.
     pub fn new(statement: &Statement, columns: &mut Columns) -> Self {
-        let register = |register: &statement::Register, columns: &mut Columns| Register {
-            low: register.low,
-            ladder: columns.ladder(register.high - register.low, 0),
-        };
-        let registers = statement
-            .registers
-            .iter()
-            .map(|found| register(found, columns))
+        let registers = (0..statement.registers.len())
+            .map(|index| Register::new(index, statement, columns))
             .collect();
         let actuators = statement
             .actuators

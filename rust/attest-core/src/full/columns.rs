@@ -6,7 +6,7 @@
 use p3_field::{Algebra, PrimeCharacteristicRing};
 use p3_goldilocks::Goldilocks;
 
-use super::ladder::{Digit, Ladder, RADIX};
+use super::ladder::{Digit, Dual, Ladder, RADIX};
 
 /// The field of the circuit.
 pub type F = Goldilocks;
@@ -103,6 +103,15 @@ impl Columns {
         ladder
     }
 
+    /// Hand out digits that have one reach without a flag and another with it, if there are such.
+    pub fn dual(&mut self, plain: u64, flagged: u64) -> Option<Dual> {
+        let dual = Dual::new(self.width, plain, flagged)?;
+        self.width += dual.digits().len();
+        self.digits.extend(dual.digits());
+        self.ladders.push(dual.plain.clone());
+        Some(dual)
+    }
+
     /// Hand out digits of the largest radix, whose weights differ from row to row; most often they
     /// are these.
     pub fn shared(&mut self, weights: &[u64]) -> Vec<Column> {
@@ -152,6 +161,9 @@ pub trait Rows {
 
     /// The value lies on the ladder; beyond its base only where the row is flagged.
     fn within(&mut self, ladder: &Ladder, value: Self::Value);
+
+    /// The value is the sum of the digits at the weights that the flag chooses.
+    fn either(&mut self, dual: &Dual, flag: Self::Value, value: Self::Value);
 
     /// The value is the sum of digits of the largest radix at these weights.
     fn spread(&mut self, digits: &[Column], weights: Vec<Self::Value>, value: Self::Value);

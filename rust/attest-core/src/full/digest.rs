@@ -5,6 +5,12 @@
 //! chaining value. Two openings of one digest give a collision of `f`, salts included, so the digest
 //! binds; the salt, 256 bits that enter nothing else, hides. A row of more than eight lanes takes
 //! several steps.
+//!
+//! Four registers of sixteen bits are just too many for a lane: packed, they may reach the field's
+//! order, and then mean what four others mean. Of such two rows one shows the largest value in the
+//! top register and the other zero. The guard, in another lane, tells them apart: it adds the top
+//! registers of all full lanes, each at a power of two of its own, and no sum of differences that
+//! are largest values of either sign at distinct powers of two is zero.
 
 use p3_field::{Dup, PrimeCharacteristicRing};
 use p3_goldilocks::{
@@ -14,7 +20,7 @@ use p3_goldilocks::{
 };
 use p3_poseidon2::GenericPoseidon2LinearLayers;
 
-use super::channels::Channels;
+use super::channels::{Channels, own_bound};
 use super::columns::{Column, Columns, F, Row, Rows, Schedule};
 use super::statement::{Packed, Source, Statement};
 
@@ -95,6 +101,10 @@ fn pin<R: Rows>(rows: &mut R, state: &mut State<R::Value>, columns: &State<Colum
 #[derive(Debug)]
 pub struct Digest {
     lanes: Vec<Vec<Packed>>,
+    /// The registers that guard the full lanes.
+    tops: Vec<usize>,
+    /// Where a lane stands by itself: where a register in it is no sum of digits alone.
+    standing: Vec<Option<Column>>,
     lows: Vec<u64>,
     /// The chaining value a row begins with; the salt, on the first.
     pub chain: [Column; CHAIN],
@@ -107,8 +117,24 @@ impl Digest {
     /// Hand out the columns.
     pub fn new(statement: &Statement, columns: &mut Columns) -> Self {
         let steps = statement.lanes.len().div_ceil(RATE);
+        let tops = statement.tops();
+        let twofold = |source: Source| match source {
+            Source::Register(index) => own_bound(index, statement).is_some(),
+            Source::Guard => tops
+                .iter()
+                .any(|index| own_bound(*index, statement).is_some()),
+            Source::Actuator(_) | Source::Start => false,
+        };
+        let stands = |lane: &Vec<Packed>| lane.iter().any(|packed| twofold(packed.source));
+        let standing = statement
+            .lanes
+            .iter()
+            .map(|lane| stands(lane).then(|| columns.cell()))
+            .collect();
         Self {
             lanes: statement.lanes.clone(),
+            tops,
+            standing,
             lows: statement
                 .registers
                 .iter()
@@ -149,11 +175,14 @@ impl Digest {
 
     /// The chaining value after the row.
     pub fn absorb<R: Rows>(&self, channels: &Channels, rows: &mut R) -> [R::Value; CHAIN] {
-        let mut lanes: Vec<R::Value> = self
-            .lanes
-            .iter()
-            .map(|lane| self.lane(lane, channels, rows))
-            .collect();
+        let mut lanes: Vec<R::Value> = Vec::new();
+        for (lane, standing) in self.lanes.iter().zip(&self.standing) {
+            let value = self.lane(lane, channels, rows);
+            lanes.push(match standing {
+                Some(column) => rows.define(*column, value),
+                None => value,
+            });
+        }
         lanes.resize(RATE * self.permutations.len(), R::Value::ZERO);
         let mut lanes = lanes.into_iter();
         let mut chain = self.chain.map(|column| rows.here(column));
@@ -178,9 +207,13 @@ impl Digest {
     }
 
     fn lane<R: Rows>(&self, lane: &[Packed], channels: &Channels, rows: &R) -> R::Value {
+        let above = |index: usize| rows.register(Row::Here, index) - F::from_u64(self.lows[index]);
         let value = |source| match source {
-            Source::Register(index) => {
-                rows.register(Row::Here, index) - F::from_u64(self.lows[index])
+            Source::Register(index) => above(index),
+            Source::Guard => {
+                let tops = self.tops.iter().enumerate();
+                tops.map(|(lane, index)| above(*index) * F::from_u64(1 << lane))
+                    .sum()
             }
             Source::Actuator(index) => channels.actuators[index].index(rows, Row::Here),
             Source::Start => rows.here(channels.start.expect("packed where it can be")),

@@ -131,6 +131,81 @@ impl Ladder {
     }
 }
 
+/// Digits with two sets of weights. Their sums are exactly `0..=reach` of one ladder, or of the other,
+/// as a flag says: a wider range costs no column of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dual {
+    /// The weights without the flag.
+    pub plain: Ladder,
+    /// The weights with it, in the same columns.
+    pub flagged: Ladder,
+}
+
+impl Dual {
+    /// Lay out as few digits as can have both reaches, from a column on; none where a reach is too
+    /// short for every digit to weigh something.
+    #[must_use]
+    pub fn new(first_column: usize, plain: u64, flagged: u64) -> Option<Self> {
+        let shapes = (1..MOST_DIGITS).flat_map(|digits| (2..RADIX).map(move |last| (digits, last)));
+        shapes.into_iter().find_map(|(digits, last)| {
+            let place = |reach: u64| {
+                let weights = mixed_weights(reach, digits, last)?;
+                let digit = |(at, weight): (usize, u64)| Digit {
+                    column: first_column + at,
+                    weight,
+                    radix: if at < digits { RADIX } else { last },
+                };
+                Some(Ladder {
+                    base: weights.into_iter().enumerate().map(digit).collect(),
+                    extra: Vec::new(),
+                    reach,
+                    beyond: 0,
+                })
+            };
+            Some(Self {
+                plain: place(plain)?,
+                flagged: place(flagged)?,
+            })
+        })
+    }
+
+    /// Its digits, with the weights that they have without the flag.
+    #[must_use]
+    pub fn digits(&self) -> &[Digit] {
+        &self.plain.base
+    }
+
+    /// What a flag adds to the weight of each digit.
+    pub fn added(&self) -> impl Iterator<Item = (usize, i128)> {
+        let pairs = self.plain.base.iter().zip(&self.flagged.base);
+        pairs.map(|(plain, flagged)| {
+            let more = i128::from(flagged.weight) - i128::from(plain.weight);
+            (plain.column, more)
+        })
+    }
+}
+
+/// No ladder below 2^63 takes more digits.
+const MOST_DIGITS: usize = 21;
+
+/// The weights of so many digits of the largest radix and one of another, whose sums are exactly
+/// `0..=reach`. Each weighs something. The last digit makes up for what the others, which reach
+/// multiples of their largest value, leave; it weighs no more than needed.
+#[must_use]
+pub fn mixed_weights(reach: u64, digits: usize, last: u64) -> Option<Vec<u64>> {
+    let most = RADIX.pow(u32::try_from(digits).ok()?) - 1;
+    let least = reach.saturating_sub(most).div_ceil(last - 1).max(1);
+    let weight = (least..least + RADIX - 1).find(|weight| {
+        let left = reach.checked_sub(weight * (last - 1));
+        left.is_some_and(|left| left.is_multiple_of(RADIX - 1))
+    })?;
+    let others = reach - weight * (last - 1);
+    let fits = others >= (RADIX - 1) * digits as u64 && weight <= others + 1;
+    let mut found = fits.then(|| weights(others, digits))?;
+    found.push(weight);
+    Some(found)
+}
+
 /// How many digits of the largest radix reach so far.
 #[must_use]
 pub fn digits_for(reach: u64) -> usize {
@@ -293,6 +368,65 @@ mod tests {
         assert_eq!(digits_for(65_541), 6);
         assert_eq!(weights(112, 16), [1; 16]);
         assert!(Ladder::weighing(&[0, 1], &[1, 0]).is_none());
+    }
+
+    #[test]
+    fn a_flag_switches_between_two_exact_ranges() {
+        for (plain, flagged) in [
+            (14, 14),
+            (36, 65_535),
+            (78, 122),
+            (142, 222),
+            (412, 65_535),
+            (640, 1_016),
+            (9_999, 4_097),
+            (65_535, 36),
+        ] {
+            let dual = Dual::new(5, plain, flagged).expect("wide enough");
+            for (ladder, reach) in [(&dual.plain, plain), (&dual.flagged, flagged)] {
+                let mut found = sums(ladder, false);
+                found.sort_unstable();
+                found.dedup();
+                assert_eq!(found, (0..=reach).collect::<Vec<_>>());
+                assert!(ladder.base.iter().all(|digit| digit.weight > 0));
+                for value in [0, 1, reach / 3, reach - 1, reach] {
+                    let split = ladder.split(value, false).expect("in range");
+                    let digits = ladder.base.iter().zip(&split);
+                    assert!(digits.clone().all(|(digit, held)| *held < digit.radix));
+                    assert_eq!(digits.map(|(d, n)| d.weight * n).sum::<u64>(), value);
+                }
+                assert_eq!(ladder.split(reach + 1, false), None);
+            }
+            let places = |ladder: &Ladder| -> Vec<_> {
+                ladder.base.iter().map(|d| (d.column, d.radix)).collect()
+            };
+            assert_eq!(places(&dual.plain), places(&dual.flagged));
+        }
+    }
+
+    #[test]
+    fn two_ranges_take_no_more_digits_than_the_wider_one() {
+        for (plain, flagged, width) in [
+            (412, 65_535, 6),
+            (78, 122, 3),
+            (2 << 22, 13_053_754, 8),
+            (2 << 30, 3_353_521_514, 11),
+            (1 << 61, 1 << 62, 21),
+        ] {
+            let dual = Dual::new(0, plain, flagged).expect("wide enough");
+            assert_eq!(dual.digits().len(), width, "{plain} and {flagged}");
+            assert_eq!((dual.plain.reach, dual.flagged.reach), (plain, flagged));
+            for ladder in [&dual.plain, &dual.flagged] {
+                let mut below = 0;
+                for digit in &ladder.base {
+                    assert!((1..=below + 1).contains(&digit.weight));
+                    below += digit.weight * (digit.radix - 1);
+                }
+                assert_eq!(below, ladder.reach);
+            }
+        }
+        assert_eq!(Dual::new(0, 2, 65_535), None);
+        assert_eq!(Dual::new(0, 35, 65_535), None);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Rules of one row and its predecessor: bounds, ties, rates, balances.
 
-use p3_field::PrimeCharacteristicRing;
+use p3_field::{Dup, PrimeCharacteristicRing};
 
-use super::channels::Channels;
+use super::channels::{Channels, own_bound};
 use super::columns::{Column, Columns, F, Row, Rows, constant, element, not};
-use super::ladder::Ladder;
+use super::ladder::{Digit, Dual, Ladder};
 use super::statement::{self, REGISTER_TOP, Statement, Term};
 
 /// A bound that a flagged row may break.
@@ -40,22 +40,49 @@ impl Bound {
 struct Tolerance {
     usual: u64,
     severe: u64,
-    ladder: Ladder,
+    reach: Reach,
+}
+
+/// The digits of a tolerance.
+#[derive(Debug)]
+enum Reach {
+    /// Other weights on a flagged row.
+    Either(Dual),
+    /// More digits on a flagged row, if it reaches further at all.
+    Further(Ladder),
 }
 
 impl Tolerance {
     fn new(usual: u64, severe: u64, columns: &mut Columns) -> Self {
+        let either = if usual < severe {
+            columns.dual(2 * usual, 2 * severe)
+        } else {
+            None
+        };
         Self {
             usual,
             severe,
-            ladder: columns.ladder(2 * usual, 2 * (severe - usual)),
+            reach: either
+                .map(Reach::Either)
+                .unwrap_or_else(|| Reach::Further(columns.ladder(2 * usual, 2 * (severe - usual)))),
         }
     }
 
     fn hold<R: Rows>(&self, channels: &Channels, rows: &mut R, value: R::Value) {
         let further = element(i128::from(self.severe - self.usual));
-        let reach = rows.here(channels.violating) * further + F::from_u64(self.usual);
-        rows.within(&self.ladder, value + reach);
+        let violating = rows.here(channels.violating);
+        let above = value + violating.dup() * further + F::from_u64(self.usual);
+        match &self.reach {
+            Reach::Either(dual) => rows.either(dual, violating, above),
+            Reach::Further(ladder) => rows.within(ladder, above),
+        }
+    }
+
+    fn digits(&self) -> Vec<Digit> {
+        match &self.reach {
+            Reach::Either(dual) => dual.digits().to_vec(),
+            Reach::Further(ladder) => ladder.digits().copied().collect(),
+        }
     }
 }
 
@@ -191,10 +218,10 @@ impl Relations {
     /// Hand out the columns.
     pub fn new(statement: &Statement, columns: &mut Columns) -> Self {
         Self {
-            bounds: statement
-                .bounds
-                .iter()
-                .map(|rule| Bound::new(rule, columns))
+            bounds: (0..statement.bounds.len())
+                .map(|at| (at, &statement.bounds[at]))
+                .filter(|(at, rule)| own_bound(rule.register, statement) != Some(*at))
+                .map(|(_, rule)| Bound::new(rule, columns))
                 .collect(),
             rates: statement
                 .rates
@@ -217,14 +244,11 @@ impl Relations {
     /// Whether a column belongs to a sum over two rows, which no constraint reads on the first.
     #[must_use]
     pub fn reads_two_rows(&self, column: Column) -> bool {
-        let rates = self.rates.iter().map(|rate| &rate.tolerance.ladder);
-        let balances = self
-            .balances
-            .iter()
-            .map(|balance| &balance.tolerance.ladder);
+        let rates = self.rates.iter().map(|rate| &rate.tolerance);
+        let balances = self.balances.iter().map(|balance| &balance.tolerance);
         rates
             .chain(balances)
-            .flat_map(Ladder::digits)
+            .flat_map(Tolerance::digits)
             .any(|digit| digit.column == column)
     }
 

@@ -11,7 +11,7 @@ use p3_uni_stark::{Proof, VerifierConstraintFolder};
 
 use super::air::FullAir;
 use super::columns::F;
-use super::parameters::{self, Config};
+use super::parameters::{self, Config, LOG_CAP};
 use super::public::{Budgets, Public};
 use super::stark::Circuit;
 
@@ -122,6 +122,16 @@ impl Circuit {
         if again != bytes {
             return Err(Invalid::Shape(
                 "the proof is not in its canonical encoding".into(),
+            ));
+        }
+        let commitments = &proof.commitments;
+        let committed = [&commitments.trace, &commitments.quotient_chunks].into_iter();
+        let committed = committed
+            .chain(&commitments.random)
+            .chain(&proof.opening_proof.1.commit_phase_commits);
+        if committed.into_iter().any(|tree| tree.height() != LOG_CAP) {
+            return Err(Invalid::Shape(
+                "a commitment of the proof has more roots than its tree".into(),
             ));
         }
         let masked = height.ilog2() as usize + 1;

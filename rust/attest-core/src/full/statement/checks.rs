@@ -3,8 +3,8 @@
 use super::super::ladder::RADIX;
 use super::super::{Malformed, ORDER};
 use super::{
-    Coupling, Flows, Interval, LARGEST_RESIDUAL, REGISTER_TOP, Residual, Source, Spectrum,
-    Statement, SwitchBand, Term, Tie, VERSION,
+    Coupling, Flows, Interval, LARGEST_RESIDUAL, MOST_FULL, REGISTER_TOP, Residual, Source,
+    Spectrum, Statement, SwitchBand, Term, Tie, VERSION,
 };
 
 const MOST_CODES: u64 = 64;
@@ -132,12 +132,27 @@ impl Statement {
     }
 
     /// Every channel stands in one lane, once, in mixed radix below the field's order: packing is
-    /// injective, so that the digest binds every channel.
+    /// injective, so that the digest binds every channel. Full lanes may reach beyond it; then there
+    /// is a guard.
     fn check_lanes(&self) -> Result<(), Malformed> {
+        for packed in self.lanes.iter().flatten() {
+            match packed.source {
+                Source::Register(index) => self.register(index)?,
+                Source::Actuator(index) => demand(index < self.actuators.len(), || {
+                    format!("there is no actuator {index}")
+                })?,
+                Source::Start | Source::Guard => {}
+            }
+        }
+        let guarded = self.lanes.iter().filter(|lane| self.full(lane)).count();
+        demand(guarded <= MOST_FULL, || format!("{guarded} full lanes"))?;
         let mut expected: Vec<Source> = (0..self.registers.len()).map(Source::Register).collect();
         expected.extend((0..self.actuators.len()).map(Source::Actuator));
         if self.jumps {
             expected.push(Source::Start);
+        }
+        if guarded > 0 {
+            expected.push(Source::Guard);
         }
         for lane in &self.lanes {
             let mut product: u128 = 1;
@@ -151,7 +166,7 @@ impl Statement {
                     format!("the weight of {:?} is not {product}", packed.source)
                 })?;
                 product *= u128::from(self.radix(packed.source));
-                demand(product < u128::from(ORDER), || {
+                demand(product < u128::from(ORDER) || self.full(lane), || {
                     "a lane overflows the field".into()
                 })?;
             }

@@ -21,6 +21,12 @@ pub const REGISTER_TOP: u64 = (1 << 16) - 1;
 /// Residuals stay below half the field's order, so that none wraps round into tolerance.
 pub const LARGEST_RESIDUAL: i128 = 1 << 62;
 
+/// How many registers a full lane holds.
+pub const FULL: usize = 4;
+
+/// The most full lanes: the guard stays below the field's order.
+pub const MOST_FULL: usize = 40;
+
 /// The version of the format.
 pub const VERSION: u32 = 2;
 
@@ -96,6 +102,8 @@ pub enum Source {
     Actuator(usize),
     /// Whether a segment starts on this row.
     Start,
+    /// The last registers of the full lanes, each times two to the number of full lanes before it.
+    Guard,
 }
 
 /// A value and its weight in a lane of mixed radix.
@@ -127,7 +135,32 @@ impl Statement {
             Source::Register(index) => self.registers[index].high - self.registers[index].low + 1,
             Source::Actuator(index) => self.actuators[index].codes + 1,
             Source::Start => 2,
+            Source::Guard => {
+                let tops = u32::try_from(self.tops().len()).expect("few lanes");
+                REGISTER_TOP * (2_u64.pow(tops) - 1) + 1
+            }
         }
+    }
+
+    /// Whether a lane is full: four registers of sixteen bits, which could overflow the field.
+    #[must_use]
+    pub fn full(&self, lane: &[Packed]) -> bool {
+        let whole = |packed: &Packed| {
+            matches!(packed.source, Source::Register(_))
+                && self.radix(packed.source) == REGISTER_TOP + 1
+        };
+        lane.len() == FULL && lane.iter().all(whole)
+    }
+
+    /// The last register of every full lane.
+    #[must_use]
+    pub fn tops(&self) -> Vec<usize> {
+        let full = self.lanes.iter().filter(|lane| self.full(lane));
+        let top = |lane: &Vec<Packed>| match lane.last()?.source {
+            Source::Register(index) => Some(index),
+            _ => None,
+        };
+        full.filter_map(top).collect()
     }
 
     /// Hash what a commitment is to: which channels, how encoded, how packed. Rules and policy may
@@ -146,6 +179,7 @@ impl Statement {
                     Source::Register(index) => (0, index, self.registers[index].low),
                     Source::Actuator(index) => (1, index, 0),
                     Source::Start => (2, 0, 0),
+                    Source::Guard => (3, 0, 0),
                 };
                 [
                     kind,

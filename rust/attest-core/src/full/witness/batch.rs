@@ -1,6 +1,6 @@
 //! A batch as the circuit sees it, and whether it is one that the circuit can hold.
 
-use super::super::channels::Actuator;
+use super::super::channels::{Actuator, Channels, Register};
 use super::super::layout::Layout;
 use super::super::{Malformed, Refused};
 
@@ -50,6 +50,20 @@ impl Batch<'_> {
             return Err(Malformed("the first row starts a segment".into()));
         }
         Ok(())
+    }
+
+    /// Whether a row shows what only a severe row may: a register beyond the bound that its digits
+    /// keep.
+    pub(super) fn breaks_own_bound(&self, row: usize, channels: &Channels) -> bool {
+        let held = &self.registers[row * channels.registers.len()..];
+        let beyond = |(register, value): (&Register, &u16)| {
+            let Some((low, ladder)) = &register.bounded else {
+                return false;
+            };
+            let above = u64::from(*value).checked_sub(*low);
+            above.is_none_or(|above| above > ladder.reach)
+        };
+        channels.registers.iter().zip(held).any(beyond)
     }
 
     /// Check that there is a commitment to it: no time jump where the policy lets a batch hold none,

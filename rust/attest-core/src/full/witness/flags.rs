@@ -19,11 +19,10 @@ impl Trace<'_> {
         self.flag_switches(row);
         self.flag_blocks(row);
         let starts = batch.starts[row] != 0;
-        let told = starts || batch.flagged[row] != 0;
+        let severe = batch.breaks_own_bound(row, &layout.channels);
+        let told = starts || severe || batch.flagged[row] != 0;
         self.write(row, layout.channels.violating, F::from_bool(told));
-        if let Some(severe) = layout.channels.severe {
-            self.write(row, severe, F::ZERO);
-        }
+        self.set_severe(row, severe, batch);
         if self.holds(row) {
             return Ok(());
         }
@@ -31,12 +30,12 @@ impl Trace<'_> {
         if self.holds(row) {
             return Ok(());
         }
-        if let Some(severe) = layout.channels.severe {
-            self.write(row, severe, F::ONE);
+        if layout.channels.severe.is_some() && !severe {
+            self.set_severe(row, true, batch);
             if self.holds(row) {
                 return Ok(());
             }
-            self.write(row, severe, F::ZERO);
+            self.set_severe(row, false, batch);
         }
         Err(Refused(format!(
             "no flag makes up for what row {row} shows"

@@ -12,6 +12,7 @@ use super::public::Public;
 use super::{ORDER, Refused};
 
 mod batch;
+mod bent;
 mod flags;
 mod rows;
 mod spending;
@@ -79,7 +80,7 @@ impl<'a> Trace<'a> {
             fatal(trace.flag(row, batch))?;
             fatal(trace.check_blocks(row))?;
         }
-        fatal(trace.claim())?;
+        fatal(trace.claim(batch))?;
         fatal(trace.balance())?;
         for (column, value) in layout.digest.chain.into_iter().zip(salt) {
             trace.write(0, column, value);
@@ -101,15 +102,14 @@ impl<'a> Trace<'a> {
         let channels = &self.layout.channels;
         let padding = source >= batch.rows;
         let source = source.min(batch.rows - 1);
-        let held = &batch.registers[source * channels.registers.len()..];
-        for (register, value) in channels.registers.iter().zip(held) {
-            self.split(
-                row,
-                &register.ladder,
-                F::from_u64(u64::from(*value)) - F::from_u64(register.low),
-                false,
-            );
+        if let Some(severe) = channels.severe {
+            let beyond = batch.breaks_own_bound(source, channels);
+            self.write(row, severe, F::from_bool(beyond));
+            if padding {
+                self.write(row, channels.violating, F::from_bool(beyond));
+            }
         }
+        self.write_registers(row, source, batch);
         let shown = &batch.codes[source * channels.actuators.len()..];
         for (actuator, code) in channels.actuators.iter().zip(shown) {
             match actuator {
@@ -125,6 +125,42 @@ impl<'a> Trace<'a> {
         if let Some(start) = channels.start {
             let starts = !padding && batch.starts[source] != 0;
             self.write(row, start, F::from_bool(starts));
+        }
+    }
+
+    /// Write the digits of every register: which ones depends on whether the row counts as severe.
+    fn write_registers(&mut self, row: usize, source: usize, batch: &Batch) {
+        let channels = &self.layout.channels;
+        let held = &batch.registers[source * channels.registers.len()..];
+        for (register, value) in channels.registers.iter().zip(held) {
+            let value = F::from_u64(u64::from(*value));
+            let severe = channels
+                .severe
+                .map_or(F::ZERO, |severe| self.cell(row, severe));
+            match &register.bounded {
+                Some((low, ladder)) if severe == F::ZERO => {
+                    self.split(row, ladder, value - F::from_u64(*low), false);
+                }
+                Some((low, ladder)) if severe != F::ONE => {
+                    let [any, least] = [register.low, *low].map(F::from_u64);
+                    let above = value - least - severe * (any - least);
+                    self.bend(row, [ladder, &register.ladder], severe, above);
+                }
+                _ => self.split(
+                    row,
+                    &register.ladder,
+                    value - F::from_u64(register.low),
+                    false,
+                ),
+            }
+        }
+    }
+
+    /// Count a row as severe or not.
+    fn set_severe(&mut self, row: usize, severe: bool, batch: &Batch) {
+        if let Some(column) = self.layout.channels.severe {
+            self.write(row, column, F::from_bool(severe));
+            self.write_registers(row, row, batch);
         }
     }
 
@@ -193,11 +229,41 @@ impl<'a> Trace<'a> {
     }
 
     fn register(&self, row: usize, index: usize) -> F {
-        let register = &self.layout.channels.registers[index];
-        let low = F::from_u64(register.low);
-        register.ladder.digits().fold(low, |sum, digit| {
-            sum + self.cell(row, digit.column) * F::from_u64(digit.weight)
-        })
+        let channels = &self.layout.channels;
+        let register = &channels.registers[index];
+        let sum = |low: u64, ladder: &Ladder| {
+            ladder.digits().fold(F::from_u64(low), |sum, digit| {
+                sum + self.cell(row, digit.column) * F::from_u64(digit.weight)
+            })
+        };
+        match (&register.bounded, channels.severe) {
+            (Some((low, ladder)), Some(severe)) => {
+                let bounded = sum(*low, ladder);
+                let any = sum(register.low, &register.ladder);
+                bounded + self.cell(row, severe) * (any - bounded)
+            }
+            _ => sum(register.low, &register.ladder),
+        }
+    }
+
+    /// Write digits that give a value where a flag is neither zero nor one, which only comes up where
+    /// the prover lies; if there are none, those of the first ladder.
+    fn bend(&mut self, row: usize, ladders: [&Ladder; 2], flag: F, value: F) {
+        let [plain, flagged] = ladders;
+        let weights = plain.digits().zip(flagged.digits()).map(|(plain, other)| {
+            let [plain, other] = [plain, other].map(|digit| F::from_u64(digit.weight));
+            signed(plain + flag * (other - plain))
+        });
+        let weights: Vec<i128> = weights.collect();
+        let radices: Vec<u64> = plain.digits().map(|digit| digit.radix).collect();
+        match bent::digits(&weights, &radices, signed(value)) {
+            Some(digits) => {
+                for (digit, held) in plain.digits().zip(digits) {
+                    self.write(row, digit.column, F::from_u64(held));
+                }
+            }
+            None => self.split(row, plain, value, false),
+        }
     }
 
     fn flagged(&self, row: usize) -> bool {

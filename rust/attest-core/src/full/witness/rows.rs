@@ -3,7 +3,7 @@
 use p3_field::{Field, PrimeCharacteristicRing, PrimeField64};
 
 use super::super::columns::{Column, Extreme, F, Row, Rows};
-use super::super::ladder::Ladder;
+use super::super::ladder::{Dual, Ladder};
 use super::Trace;
 
 /// A row of a trace as it is filled, with the row before where `stepping`.
@@ -83,6 +83,17 @@ impl Rows for Filling<'_, '_> {
         }
     }
 
+    fn either(&mut self, dual: &Dual, flag: F, value: F) {
+        if flag == F::ZERO {
+            self.trace.split(self.row, &dual.plain, value, false);
+        } else if flag == F::ONE {
+            self.trace.split(self.row, &dual.flagged, value, false);
+        } else {
+            let ladders = [&dual.plain, &dual.flagged];
+            self.trace.bend(self.row, ladders, flag, value);
+        }
+    }
+
     fn within(&mut self, ladder: &Ladder, value: F) {
         let flagged = self.trace.flagged(self.row);
         self.trace.split(self.row, ladder, value, flagged);
@@ -110,6 +121,15 @@ impl Rows for Probe<'_, '_> {
         let split = weighing(digits, &weights)
             .and_then(|ladder| ladder.split(value.as_canonical_u64(), false));
         self.holds &= split.is_some();
+    }
+
+    fn either(&mut self, dual: &Dual, flag: F, value: F) {
+        let ladder = if flag == F::ONE {
+            &dual.flagged
+        } else {
+            &dual.plain
+        };
+        self.holds &= ladder.split(value.as_canonical_u64(), false).is_some();
     }
 
     fn within(&mut self, ladder: &Ladder, value: F) {

@@ -5,12 +5,12 @@ use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use super::super::Refused;
 use super::super::columns::{Column, F};
 use super::super::counts::Counted;
-use super::Trace;
 use super::rows::Probe;
+use super::{Batch, Trace};
 
 impl Trace<'_> {
     /// Claim violations until their budgets are spent.
-    pub(super) fn claim(&mut self) -> Result<(), Refused> {
+    pub(super) fn claim(&mut self, batch: &Batch) -> Result<(), Refused> {
         let channels = &self.layout.channels;
         let rows = 0..self.public.rows;
         let violating = rows.clone().rev().collect();
@@ -19,6 +19,7 @@ impl Trace<'_> {
             let flagged = |row: &usize| self.cell(*row, channels.violating) == F::ONE;
             let candidates = rows.clone().filter(flagged).collect();
             self.spend(Counted::Severe, severe, candidates)?;
+            (0..self.public.rows).for_each(|row| self.write_registers(row, row, batch));
         }
         let windows: Vec<Column> = self.layout.windows.violating().collect();
         for (index, column) in windows.into_iter().enumerate() {

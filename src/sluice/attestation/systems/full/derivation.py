@@ -153,9 +153,11 @@ class Deriving:
         ]
         if self.jumps:
             values.append(("start", 2))
+        lanes = pack([radix for _, radix in values], registers=len(limits))
+        sources = [*(source for source, _ in values), "guard"]
         return [
-            [{"source": values[each.value][0], "weight": each.weight} for each in lane]
-            for lane in pack([radix for _, radix in values])
+            [{"source": sources[each.value], "weight": each.weight} for each in lane]
+            for lane in lanes
         ]
 
     def _bound(self, rule: IntegerBound) -> Json:

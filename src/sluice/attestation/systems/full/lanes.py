@@ -1,13 +1,16 @@
 """Rows for the digest: the codes that the circuit distinguishes, and channels packed into lanes.
 
 A lane is one element of the proof field. It holds channels in mixed radix, so that no two rows have
-the same lanes.
+the same lanes. A full lane holds four registers of 16 bits, which can exceed the field's order: two
+rows may then have the same lane, one with the largest value in the last register, the other with
+zero. The guard, a value in another lane, differs on such rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice.invariants import (
+    REGISTER_TOP,
     Encoding,
     IntegerBalance,
     IntegerConstant,
@@ -22,6 +25,11 @@ __all__ = ["Actuator", "Packed", "actuators_of", "pack"]
 
 FIELD = (1 << 64) - (1 << 32) + 1
 """The order of the proof field; lanes stay below it."""
+WHOLE = REGISTER_TOP + 1
+FULL = 4
+"""Registers of a full lane."""
+RATE = 8
+"""Lanes that a step of the digest takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +96,36 @@ def _used(actuator: str, encoding: Encoding) -> Iterator[int]:
                 pass
 
 
-def pack(radices: Sequence[int]) -> list[list[Packed]]:
-    """Pack values of these radices into few lanes, the largest radix first."""
+def pack(radices: Sequence[int], registers: int) -> list[list[Packed]]:
+    """Pack values of these radices, of which the first are registers, into few lanes.
+
+    The value after the last one is the guard. Full lanes are used if rows then take fewer steps of
+    the digest.
+    """
+    plain = _packed(radices, range(len(radices)))
+    whole = [value for value in range(registers) if radices[value] == WHOLE]
+    full = [whole[at : at + FULL] for at in range(0, len(whole) - FULL + 1, FULL)]
+    if not full:
+        return plain
+    lanes = [
+        [Packed(value=value, weight=WHOLE**place) for place, value in enumerate(lane)]
+        for lane in full
+    ]
+    guard = (WHOLE - 1) * ((1 << len(full)) - 1) + 1
+    held = {value for lane in full for value in lane}
+    rest = [value for value in range(len(radices) + 1) if value not in held]
+    lanes += _packed([*radices, guard], rest)
+    return lanes if _steps(lanes) < _steps(plain) else plain
+
+
+def _steps(lanes: list[list[Packed]]) -> int:
+    return -(-len(lanes) // RATE)
+
+
+def _packed(radices: Sequence[int], values: Iterable[int]) -> list[list[Packed]]:
+    """Pack some of the values, the largest radix first; no lane reaches the field's order."""
     lanes: list[list[Packed]] = []
-    left = sorted(range(len(radices)), key=lambda value: -radices[value])
+    left = sorted(values, key=lambda value: -radices[value])
     while left:
         lane: list[Packed] = []
         weight, rest = 1, []

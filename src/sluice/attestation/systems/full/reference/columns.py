@@ -11,15 +11,19 @@ __all__ = [
     "ColumnPlan",
     "Coming",
     "Digit",
+    "Dual",
     "Ladder",
     "Last",
     "Real",
     "Schedule",
+    "dual_shape",
     "spread_digits",
     "spread_weights",
 ]
 
 Column = int
+MOST_DIGITS = 21
+"""No limit below 2^63 takes more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,14 @@ class Ladder:
     def digits(self) -> tuple[Digit, ...]:
         """Every digit, the base first."""
         return self.base + self.extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dual:
+    """Digits with two sets of weights: a flag chooses between two limits that their sums reach."""
+
+    plain: tuple[Digit, ...]
+    flagged: tuple[Digit, ...]
 
 
 class Schedule(Protocol):
@@ -114,6 +126,24 @@ class ColumnPlan:
         extra = tuple(self.digit(radix, weight) for weight, radix in _shape(reach, beyond))
         return Ladder(base=base, extra=extra)
 
+    def dual(self, plain: int, flagged: int) -> Dual | None:
+        """Give out digits for 0 to `plain`, or to `flagged` with a flag; none if none can."""
+        shape = dual_shape(plain, flagged)
+        if shape is None:
+            return None
+        count, last = shape
+        radices = [RADIX] * count + [last]
+        given = [self.digit(radix) for radix in radices]
+        sides = (_mixed_weights(reach, count, last) for reach in (plain, flagged))
+        without, with_flag = (
+            tuple(
+                Digit(column=digit.column, weight=weight, radix=digit.radix)
+                for digit, weight in zip(given, weights or (), strict=True)
+            )
+            for weights in sides
+        )
+        return Dual(plain=without, flagged=with_flag)
+
     def spread(self, count: int) -> list[Column]:
         """Give out digits of the largest radix whose weights differ from row to row."""
         return [self.digit(RADIX).column for _ in range(count)]
@@ -123,6 +153,34 @@ class ColumnPlan:
         if schedule not in self.schedules:
             self.schedules.append(schedule)
         return self.schedules.index(schedule)
+
+
+def dual_shape(plain: int, flagged: int) -> tuple[int, int] | None:
+    """Return how many digits of the largest radix, and the radix of the one after them.
+
+    There are as few digits as have weights for both limits, and then the smallest last radix.
+    """
+    for count in range(1, MOST_DIGITS):
+        for last in range(2, RADIX):
+            if all(_mixed_weights(reach, count, last) for reach in (plain, flagged)):
+                return count, last
+    return None
+
+
+def _mixed_weights(reach: int, count: int, last: int) -> list[int] | None:
+    """Return weights of `count` digits of the largest radix and one of radix `last`.
+
+    Their sums are exactly 0 to `reach`, and none of them is zero. The last one is as small as it
+    can be.
+    """
+    top = RADIX - 1
+    least = max(1, -((RADIX**count - 1 - reach) // (last - 1)))
+    for weight in range(least, least + top):
+        others = reach - weight * (last - 1)
+        if others % top == 0:
+            fits = others >= top * count and weight <= others + 1
+            return [*spread_weights(others, count), weight] if fits else None
+    return None
 
 
 def spread_digits(reach: int) -> int:

@@ -8,7 +8,7 @@ are folded into one with powers of a challenge.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sluice.attestation.systems.full.reference.columns import Column, Digit, Ladder
+from sluice.attestation.systems.full.reference.columns import Column, Digit, Dual, Ladder
 from sluice.attestation.systems.full.reference.field import Ext
 
 __all__ = ["Frame", "RowPair", "negated", "total"]
@@ -47,6 +47,11 @@ class RowPair:
             reached = reached + extra
             self.zero(extra * negated(self.here[self.violating]))
         self.zero(value - reached)
+
+    def either(self, dual: Dual, flag: Ext, value: Ext) -> None:
+        """State that a value is the sum of digits at the weights that a flag chooses."""
+        plain, flagged = (_sum(digits, self.here) for digits in (dual.plain, dual.flagged))
+        self.zero(value - plain - flag * (flagged - plain))
 
     def spread(self, digits: Sequence[Column], weights: Sequence[Ext], value: Ext) -> None:
         """State that a value is the sum of digits at weights that differ from row to row."""

@@ -26,6 +26,8 @@ __all__ = ["demand_sound"]
 LEAST_BAND = 6 * (RADIX - 1)
 LEAST_SUMS = 16 * (RADIX - 1)
 """The least widths for which 6 and 16 digits all have some weight."""
+MOST_FULL = 40
+"""Full lanes for which the guard stays below the order of the field."""
 
 
 def demand_sound(statement: StatementDocument) -> None:
@@ -113,11 +115,22 @@ def _readable(statement: StatementDocument, actuator: int, code: int) -> bool:
 
 
 def _wrong_lanes(statement: StatementDocument) -> Iterator[str]:
-    """Every channel is in one lane, once, in mixed radix: the digest binds all of them."""
+    """Every channel is in one lane, once, in mixed radix: the digest binds all of them.
+
+    Four registers of 16 bits can exceed the order of the field. If two rows then have the same
+    full lane, its last register is the largest one on one row and zero on the other. The guard
+    differs on such rows.
+    """
     sources: list[object] = [RegisterSource(register=at) for at in range(len(statement.registers))]
     sources += [ActuatorSource(actuator=at) for at in range(len(statement.actuators))]
     sources += ["start"] if statement.jumps else []
     packed = [each.source for lane in statement.lanes for each in lane]
+    if set(packed) <= {*sources, "guard"}:
+        full = sum(statement.full(lane) for lane in statement.lanes)
+        if full > MOST_FULL:
+            yield "there are too many full lanes"
+            return
+        sources += ["guard"] if full else []
     if not packed or len(packed) != len(sources) or set(packed) != set(sources):
         yield "not every channel is in one lane, once"
         return
@@ -127,7 +140,7 @@ def _wrong_lanes(statement: StatementDocument) -> Iterator[str]:
             if each.weight != product:
                 yield "a weight is not the product of the radices before it"
             product *= statement.radix(each)
-        if product >= ORDER:
+        if product >= ORDER and not statement.full(lane):
             yield "a lane overflows the field"
 
 

@@ -42,6 +42,8 @@ __all__ = [
 ]
 
 REGISTER_TOP = (1 << 16) - 1
+FULL = 4
+"""Registers of a full lane."""
 LARGEST_RESIDUAL = 1 << 62
 """Half the order of the field or less, so that no residual wraps round into tolerance."""
 
@@ -88,9 +90,13 @@ class ActuatorSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedValue:
-    """A value in a lane, and its weight; "start" is one where a segment starts."""
+    """A value in a lane, and its weight.
 
-    source: RegisterSource | ActuatorSource | Literal["start"]
+    "start" is one where a segment starts. "guard" is the sum of the last registers of all full
+    lanes, each times two to the number of full lanes before it.
+    """
+
+    source: RegisterSource | ActuatorSource | Literal["start", "guard"]
     weight: Number
 
 
@@ -288,6 +294,8 @@ class StatementDocument:
                         described = (0, at, self.registers[at].low)
                     case ActuatorSource(actuator=at):
                         described = (1, at, 0)
+                    case "guard":
+                        described = (3, 0, 0)
                     case _:
                         described = (2, 0, 0)
                 numbers += [*described, self.radix(packed), packed.weight]
@@ -301,8 +309,22 @@ class StatementDocument:
                 return self.registers[at].high - self.registers[at].low + 1
             case ActuatorSource(actuator=at):
                 return self.actuators[at].codes + 1
+            case "guard":
+                return REGISTER_TOP * ((1 << len(self.tops())) - 1) + 1
             case _:
                 return 2
+
+    def full(self, lane: list[PackedValue]) -> bool:
+        """Whether a lane is four registers of 16 bits, which can exceed the order of the field."""
+        return len(lane) == FULL and all(
+            isinstance(packed.source, RegisterSource) and self.radix(packed) == REGISTER_TOP + 1
+            for packed in lane
+        )
+
+    def tops(self) -> list[int]:
+        """Return the last register of every full lane."""
+        last = (lane[-1].source for lane in self.lanes if self.full(lane))
+        return [source.register for source in last if isinstance(source, RegisterSource)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

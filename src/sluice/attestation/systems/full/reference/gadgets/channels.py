@@ -6,29 +6,57 @@ from sluice.attestation.systems.full.reference.columns import (
     Column,
     ColumnPlan,
     Coming,
-    Ladder,
+    Digit,
     Real,
+    dual_shape,
 )
 from sluice.attestation.systems.full.reference.field import Ext
 from sluice.attestation.systems.full.reference.parameters import RADIX
 from sluice.attestation.systems.full.reference.rows import RowPair, negated, total
 from sluice.attestation.systems.full.reference.statement import StatementDocument
 
-__all__ = ["Channels"]
+__all__ = ["Channels", "own_bound"]
+
+
+def own_bound(statement: StatementDocument, register: int) -> int | None:
+    """Return the bound that a register's own digits keep on rows that are not severe.
+
+    It is the register's first bound that only a severe row may break, if digits can keep it.
+    """
+    limits = statement.registers[register]
+    for at, bound in enumerate(statement.bounds):
+        if bound.register == register and bound.severe:
+            inside = limits.low <= bound.low and bound.high <= limits.high
+            if not statement.severe or not inside:
+                return None
+            shape = dual_shape(bound.high - bound.low, limits.high - limits.low)
+            return None if shape is None else at
+    return None
 
 
 class Channels:
     """The channels and flags of a row.
 
-    A register is its digits. An actuator that a rule reads has a flag for each code; one that no
-    rule reads has the index of its code, if the index fits a digit.
+    A register is its digits. If it has a bound that only a severe row may break, the digits have
+    other weights on a row that is not severe, and reach no further than the bound. An actuator
+    that a rule reads has a flag for each code; one that no rule reads has the index of its code,
+    if the index fits a digit.
     """
 
     def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
         self._lows = [each.low for each in statement.registers]
-        self._ladders: list[Ladder] = [
-            columns.ladder(each.high - each.low) for each in statement.registers
-        ]
+        self._digits: list[tuple[Digit, ...]] = []
+        self._bounded: dict[int, tuple[int, tuple[Digit, ...]]] = {}
+        for at, limits in enumerate(statement.registers):
+            reach, own = limits.high - limits.low, own_bound(statement, at)
+            if own is None:
+                self._digits.append(columns.ladder(reach).digits)
+            else:
+                bound = statement.bounds[own]
+                dual = columns.dual(bound.high - bound.low, reach)
+                assert dual is not None
+                self._digits.append(dual.flagged)
+                self._bounded[at] = bound.low, dual.plain
         self._codes: list[list[Column]] = []
         self._indices: dict[int, Column] = {}
         for at, each in enumerate(statement.actuators):
@@ -52,8 +80,12 @@ class Channels:
 
     def register(self, cells: Sequence[Ext], at: int) -> Ext:
         """Return a register on a row."""
-        digits = self._ladders[at].digits
-        return total(cells[digit.column] * digit.weight for digit in digits) + self._lows[at]
+        value = _sum(cells, self._digits[at]) + self._lows[at]
+        if at not in self._bounded or self.severe is None:
+            return value
+        low, digits = self._bounded[at]
+        bounded = _sum(cells, digits) + low
+        return bounded + cells[self.severe] * (value - bounded)
 
     def above_low(self, cells: Sequence[Ext], at: int) -> Ext:
         """Return a register less its lower limit."""
@@ -110,3 +142,7 @@ class Channels:
             rows.zero(silent * rows.here[self.start])
         if self.severe is not None:
             rows.zero(rows.here[self.severe] * negated(violating))
+
+
+def _sum(cells: Sequence[Ext], digits: Sequence[Digit]) -> Ext:
+    return total(cells[digit.column] * digit.weight for digit in digits)

@@ -9,7 +9,7 @@ from typing import Final
 
 from sluice.attestation.systems.full.reference.columns import Column, ColumnPlan, Last
 from sluice.attestation.systems.full.reference.field import ORDER, Ext
-from sluice.attestation.systems.full.reference.gadgets.channels import Channels
+from sluice.attestation.systems.full.reference.gadgets.channels import Channels, own_bound
 from sluice.attestation.systems.full.reference.rows import RowPair, total
 from sluice.attestation.systems.full.reference.statement import (
     ActuatorSource,
@@ -123,7 +123,10 @@ class Digest:
     """The chain over the rows; a row of more than eight lanes takes several steps."""
 
     def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
-        self._lanes = statement.lanes
+        self._lanes, self._tops = statement.lanes, statement.tops()
+        self._standing = [
+            columns.cell() if _twofold(lane, statement) else None for lane in self._lanes
+        ]
         steps = -(-len(self._lanes) // RATE)
         self._chain = columns.cells(CHAIN)
         self._between = [columns.cells(CHAIN) for _ in range(steps - 1)]
@@ -132,7 +135,10 @@ class Digest:
 
     def every(self, channels: Channels, rows: RowPair, digest: Sequence[int]) -> None:
         """A row is absorbed; after the batch's last row the chain is the public digest."""
-        lanes = [_lane(lane, channels, rows.here) for lane in self._lanes]
+        lanes = []
+        for lane, column in zip(self._lanes, self._standing, strict=True):
+            value = self._lane(lane, channels, rows.here)
+            lanes += [value] if column is None else _kept(rows, [column], [value])
         lanes += [Ext(0)] * (-len(lanes) % RATE)
         chain = [rows.here[column] for column in self._chain]
         for step, permutation in enumerate(self._permutations):
@@ -144,18 +150,31 @@ class Digest:
             rows.leads_to(column, value)
             rows.zero(rows.public[self._last] * (value - expected))
 
+    def _lane(self, lane: Sequence[PackedValue], channels: Channels, cells: Sequence[Ext]) -> Ext:
+        """Return the values of a lane in mixed radix."""
+        value = Ext(0)
+        for packed in lane:
+            match packed.source:
+                case RegisterSource(register=at):
+                    part = channels.above_low(cells, at)
+                case ActuatorSource(actuator=at):
+                    part = channels.index(cells, at)
+                case "guard":
+                    tops = enumerate(self._tops)
+                    part = total(channels.above_low(cells, top) * (1 << at) for at, top in tops)
+                case _:
+                    assert channels.start is not None
+                    part = cells[channels.start]
+            value = value + part * packed.weight
+        return value
 
-def _lane(lane: Sequence[PackedValue], channels: Channels, cells: Sequence[Ext]) -> Ext:
-    """Return the values of a lane in mixed radix."""
-    value = Ext(0)
+
+def _twofold(lane: Sequence[PackedValue], statement: StatementDocument) -> bool:
+    """Whether a lane has a register whose weights depend on a flag, so that it needs a cell."""
+    registers: list[int] = []
     for packed in lane:
-        match packed.source:
-            case RegisterSource(register=at):
-                part = channels.above_low(cells, at)
-            case ActuatorSource(actuator=at):
-                part = channels.index(cells, at)
-            case _:
-                assert channels.start is not None
-                part = cells[channels.start]
-        value = value + part * packed.weight
-    return value
+        if isinstance(packed.source, RegisterSource):
+            registers.append(packed.source.register)
+        elif packed.source == "guard":
+            registers += statement.tops()
+    return any(own_bound(statement, register) is not None for register in registers)

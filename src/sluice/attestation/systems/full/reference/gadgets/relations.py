@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from sluice.attestation.systems.full.reference.columns import ColumnPlan, Ladder
+from sluice.attestation.systems.full.reference.columns import ColumnPlan, Dual, Ladder
 from sluice.attestation.systems.full.reference.field import Ext
-from sluice.attestation.systems.full.reference.gadgets.channels import Channels
+from sluice.attestation.systems.full.reference.gadgets.channels import Channels, own_bound
 from sluice.attestation.systems.full.reference.rows import RowPair, negated, total
 from sluice.attestation.systems.full.reference.statement import (
     REGISTER_TOP,
@@ -26,19 +26,30 @@ class _Tolerance:
 
     def __init__(self, usual: int, severe: int, columns: ColumnPlan) -> None:
         self._usual, self._further = usual, severe - usual
-        self._ladder = columns.ladder(2 * usual, 2 * self._further)
+        either = columns.dual(2 * usual, 2 * severe) if usual < severe else None
+        self._digits: Dual | Ladder = either or columns.ladder(2 * usual, 2 * self._further)
 
     def hold(self, rows: RowPair, value: Ext) -> None:
-        reach = rows.here[rows.violating] * self._further + self._usual
-        rows.within(self._ladder, value + reach)
+        flag = rows.here[rows.violating]
+        above = value + flag * self._further + self._usual
+        if isinstance(self._digits, Dual):
+            rows.either(self._digits, flag, above)
+        else:
+            rows.within(self._digits, above)
 
 
 class Relations:
-    """Every bound, rate, balance and tie. A rate that no step can break has no columns."""
+    """Every bound, rate, balance and tie.
+
+    A rate that no step can break has no columns, and neither has a bound that a register's own
+    digits keep.
+    """
 
     def __init__(self, statement: StatementDocument, columns: ColumnPlan) -> None:
         self._bounds: list[tuple[StatedBound, Ladder]] = [
-            (each, columns.ladder(each.high - each.low)) for each in statement.bounds
+            (each, columns.ladder(each.high - each.low))
+            for at, each in enumerate(statement.bounds)
+            if own_bound(statement, each.register) != at
         ]
         self._rates: list[tuple[StatedRate, _Tolerance]] = [
             (each, _Tolerance(each.usual, min(each.severe, REGISTER_TOP), columns))
