@@ -38,7 +38,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class BothWays:
     """The cost of one batch both ways."""
 
     rows: int
@@ -78,7 +78,7 @@ class BoundBench:
     lags: int
     statistic_bits: int
     load: float
-    pairs: tuple[Pair, ...]
+    pairs: tuple[BothWays, ...]
 
 
 def bench_bound(
@@ -107,7 +107,7 @@ def bench_bound(
 
 def _pair(
     batch: Record, system: Full, circuits: list[Circuit], *, runs: int, advance: Callable[[], None]
-) -> Pair:
+) -> BothWays:
     began = time.perf_counter()
     statistic = batch_statistic(batch, circuits[1])
     took = time.perf_counter() - began
@@ -148,7 +148,7 @@ def _pair(
         )
         for circuit, runs_of, times in zip(circuits, found, verified, strict=True)
     )
-    return Pair(
+    return BothWays(
         rows=len(batch),
         plain=plain,
         bound=bound,
