@@ -36,7 +36,8 @@ __all__ = ["NEED_A_LOG", "STEPS", "Examined", "Verification", "Verifier", "steps
 
 STEPS = ("5.1", "5.2", "5.3", "5.4", "5.5", "5.6", "5.7", "5.8")
 STATISTIC_STEP = "5.6.1"
-"""Checked if the circuit binds a statistic."""
+BOUND_STEPS = (*STEPS[:6], STATISTIC_STEP, *STEPS[6:])
+"""The steps of a circuit that binds a statistic."""
 NEED_A_LOG = ("5.2", "5.3", "5.4")
 
 
@@ -95,7 +96,7 @@ class Verifier:
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps of docs/protocol.md that this circuit has."""
-        return _steps(bound=self.circuit.statistic is not None)
+        return STEPS if self.circuit.statistic is None else BOUND_STEPS
 
     @property
     def steps_unchecked(self) -> tuple[str, ...]:
@@ -306,11 +307,6 @@ class Verifier:
             raise VerificationError(step, str(error)) from None
 
 
-def _steps(*, bound: bool) -> tuple[str, ...]:
-    at = STEPS.index("5.7")
-    return (*STEPS[:at], STATISTIC_STEP, *STEPS[at:]) if bound else STEPS
-
-
 def _refusal(check: Callable[[], None]) -> VerificationError | None:
     try:
         check()
@@ -328,6 +324,6 @@ def _disagreement(who: str, refused: VerificationError) -> str:
 
 def steps_before(step: str, unchecked: tuple[str, ...], *, bound: bool = False) -> tuple[str, ...]:
     """Return the steps that passed before `step` failed; none if it is not part of step 5."""
-    steps = _steps(bound=bound or step == STATISTIC_STEP)
+    steps = BOUND_STEPS if bound or step == STATISTIC_STEP else STEPS
     passed = steps[: steps.index(step)] if step in steps else ()
     return tuple(each for each in passed if each not in unchecked)
