@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.exactness.sums import random_batch, try_batch
 from sluice import _attest
 from sluice.arrays import Ints
 from sluice.attestation.messages.context import Context, Interval
@@ -20,13 +21,16 @@ from sluice.attestation.protocol.key_folder import KeyFolder
 from sluice.attestation.protocol.plant import Committed, Proven, statistic_beside
 from sluice.attestation.systems.full import (
     Full,
+    Statement,
     StatisticName,
     batch_statistic,
     derive,
+    settings_of,
     statistic_settings,
     verify_again,
 )
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
+from sluice.attestation.systems.full.reference.gadgets.moments import MomentColumns
 from sluice.attestation.systems.full.reference.verify import ReferenceClaim, verify_claim
 from sluice.attestation.systems.registry import find_system
 from sluice.attestation.systems.system import Circuit, ProofClaim
@@ -488,3 +492,48 @@ def test_the_second_verifier_needs_the_statistic_where_there_is_one() -> None:
                 statistic=statistic(),
             ),
         )
+
+
+@pytest.mark.parametrize("method", ["first", "every", "following"])
+def test_every_constraint_of_the_second_verifier_counts(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = json.loads(VECTORS.read_text(encoding="utf-8"))["vectors"]
+    vector = next(each for each in found if each["name"] == "jumps are allowed")
+    monkeypatch.setattr(MomentColumns, method, lambda *_, **__: None)
+    assert ReferenceCircuit(vector["statement"].encode()).identity.hex() != vector["identity"]
+
+
+def test_the_second_verifier_refuses_what_the_circuit_cannot_state() -> None:
+    statement = json.loads(derive_bound().content)
+    for channels in (
+        [{"register": 0}, {"register": 0}],
+        [{"register": 9}],
+        [{"actuator": {"actuator": 2, "codes": [0, 1]}}],
+        [{"actuator": {"actuator": 1, "codes": [0]}}],
+        [],
+    ):
+        changed = {**statement, "statistic": {**statement["statistic"], "channels": channels}}
+        content = json.dumps(changed).encode()
+        with pytest.raises(SettingError):
+            ReferenceCircuit(content)
+        with pytest.raises(ValueError):  # noqa: PT011 - the core words it otherwise
+            _attest.FullCircuit(content)
+
+
+def derive_bound() -> Statement:
+    return derive(rules_of(Wiring()), policy_of(Wiring()), statistic=settings_of)
+
+
+def test_random_batches_agree_and_a_lie_is_told_apart() -> None:
+    rng = stream(5, "sums")
+    drawn = [random_batch(rng) for _ in range(25)]
+    found = [try_batch(each, rng, prove=at == 0) for at, each in enumerate(drawn)]
+    assert set(found) <= {"agree", "agree, proven", "jump refused"}
+    assert "jump refused" in found
+    assert "agree" in found
+    whole = next(each for each in drawn if each.segments == 1)
+    sums = whole.statistic.sums.copy()
+    sums[0] -= 1
+    lied = replace(whole, statistic=replace(whole.statistic, sums=sums))
+    assert "refused" in try_batch(lied, rng, prove=False)
