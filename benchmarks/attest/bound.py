@@ -115,11 +115,12 @@ def _pair(
     found: list[list[tuple[float, Usage, bytes]]] = [[], []]
     for _ in range(runs):
         for at, sums in enumerate((None, statistic)):
-            arguments = {"salt": SALT, "context": CONTEXT, "statistic": sums}
+            circuit = circuits[at]
             began = time.perf_counter()
-            proof = system.prove(batch, circuits[at], **arguments)
+            proof = system.prove(batch, circuit, salt=SALT, context=CONTEXT, statistic=sums)
             seconds = time.perf_counter() - began
-            usage = measure_usage(system.request(batch, circuits[at], **arguments))
+            request = system.request(batch, circuit, salt=SALT, context=CONTEXT, statistic=sums)
+            usage = measure_usage(request)
             found[at].append((seconds, usage, proof))
             advance()
     verified: list[list[float]] = [[], []]

@@ -99,6 +99,20 @@ def test_rules_choose_the_channels() -> None:
     ]  # fmt: skip
 
 
+def test_rules_that_tie_nothing_or_too_much_have_no_statistic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules, statement = rules_of(Wiring()), derive_bound()
+    loose = replace(
+        rules, invariants=tuple(rule for rule in rules.invariants if not rule.kind.ties)
+    )
+    with pytest.raises(SettingError, match="tie 0 channels"):
+        settings_of(loose, statement.encoding, statement.actuators)
+    monkeypatch.setattr("sluice.attestation.systems.full.bound.MOST_CHANNELS", 4)
+    with pytest.raises(SettingError, match="tie 5 channels"):
+        settings_of(rules, statement.encoding, statement.actuators)
+
+
 def test_a_statement_without_a_statistic_is_the_same_as_ever() -> None:
     wiring = Wiring()
     plain, bound = Full(), bound_circuit()
@@ -377,6 +391,12 @@ def test_a_verified_proof_says_what_is_bound(
         with pytest.raises(VerificationError) as refused:
             verify(raw, document, keys, statistic=given)
         assert refused.value.step == "5.6.1"
+    with pytest.raises(VerificationError, match="the statistic has 67,108,865 bytes"):
+        verify(raw, document, keys, statistic=bytes((1 << 26) + 1))
+    unnamed = replace(committed.message.content, statistic=None)
+    other = COMMITS.write(sign(unnamed, keys.client_key()))
+    with pytest.raises(VerificationError, match="without one"):
+        verify(raw, other, keys, statistic=statistic())
 
 
 def test_a_statistic_of_another_number_of_rows_is_refused_before_the_proof(

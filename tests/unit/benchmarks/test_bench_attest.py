@@ -165,7 +165,8 @@ def test_a_statistic_is_measured_beside_the_proof_without_it(bench: Run) -> None
     asked = ("--statistic", "moments", "--plant", "line", "--rows", 200, "--runs", 1, "--quiet")
     seen = bench("attest-full", *asked, "--json")
     assert seen.code == 0, seen.err
-    (batch,) = seen.json["batches"]  # type: ignore[misc]
+    assert isinstance(seen.json["batches"], list)
+    (batch,) = seen.json["batches"]
     assert batch["with"]["columns"] == batch["without"]["columns"] + 30
     assert set(batch["ratios"]) == {"time", "cpu", "memory", "proof"}
     assert 1.0 < batch["ratios"]["proof"] < 1.2
