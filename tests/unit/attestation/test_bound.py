@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.exactness.sums import random_batch, try_batch
+from benchmarks.verifiers.compare import ACCEPTED, changed_bound, compare, proven_bound
 from sluice import _attest
 from sluice.arrays import Ints
 from sluice.attestation.messages.context import Context, Interval
@@ -557,3 +558,16 @@ def test_random_batches_agree_and_a_lie_is_told_apart() -> None:
     sums[0] -= 1
     lied = replace(whole, statistic=replace(whole.statistic, sums=sums))
     assert "refused" in try_batch(lied, rng, prove=False)
+
+
+@pytest.mark.parametrize("name", ["jumps are allowed", "every kind of rule", "256 rows"])
+def test_both_verifiers_accept_the_vectors(name: str) -> None:
+    found = proven_bound(name)
+    answer = compare("valid", found.statement, found.claim)
+    assert (answer.core, answer.reference) == (ACCEPTED, ACCEPTED)
+
+
+def test_both_verifiers_agree_on_changed_proofs() -> None:
+    found = [changed_bound(100, index) for index in range(20)]
+    assert [each for each in found if not each.agree] == []
+    assert {each.core for each in found} >= {"5.7", "5.8"}
