@@ -159,7 +159,7 @@ def _prove(batch: RandomBatch, wrong: bytes) -> str:
     content = batch.statistic.canonical()
     commitment = batch.core.commit(batch.planes, SALT)
     proof = batch.core.prove(batch.budgets, batch.planes, SALT, CONTEXT, content)
-    claims = [
+    claims: list[tuple[bytes, int, bytes, bytes, bytes, bytes | None]] = [
         (batch.budgets, batch.rows, commitment, CONTEXT, proof, each) for each in (content, wrong)
     ]
     right, lied = batch.core.verify_many(claims)

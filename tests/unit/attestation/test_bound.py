@@ -31,7 +31,14 @@ from sluice.attestation.systems.full import (
     verify_again,
 )
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
-from sluice.attestation.systems.full.reference.gadgets.moments import MomentColumns
+from sluice.attestation.systems.full.reference.field import ORDER
+from sluice.attestation.systems.full.reference.gadgets.moments import (
+    MomentColumns,
+    draw_form,
+    form_totals,
+    read_sums,
+)
+from sluice.attestation.systems.full.reference.statement import read_statement
 from sluice.attestation.systems.full.reference.verify import ReferenceClaim, verify_claim
 from sluice.attestation.systems.registry import find_system
 from sluice.attestation.systems.system import Circuit, ProofClaim
@@ -571,3 +578,48 @@ def test_both_verifiers_agree_on_changed_proofs() -> None:
     found = [changed_bound(100, index) for index in range(20)]
     assert [each for each in found if not each.agree] == []
     assert {each.core for each in found} >= {"5.7", "5.8"}
+
+
+def small_relation(one: int, other: int) -> tuple[int, int]:
+    """Return c and d, both about the square root of the order, with c one + d other = 0."""
+    ratio = -one * pow(other, -1, ORDER) % ORDER
+    before, now = (ORDER, 0), (ratio, 1)
+    while now[0] > 1 << 32:
+        quotient = before[0] // now[0]
+        rest = (before[0] - quotient * now[0], before[1] - quotient * now[1])
+        before, now = now, rest
+    return now[1], now[0]
+
+
+def test_weights_that_are_known_before_the_statistic_prove_a_false_one() -> None:
+    """Why the weights follow from the statistic: known ones have other sums with the same total.
+
+    Two entries are changed within the range of what rows can give. The total of one repetition
+    stays as it was. At the weights that follow from the changed statistic it does not.
+    """
+    stated = read_statement(derive_bound().content).statistic
+    assert stated is not None
+    honest = read_sums(stated, statistic(), 80)
+    known, *_ = draw_form(stated, b"drawn too early", context="test")
+    c, d = small_relation(
+        known.left[0] * known.right[2] % ORDER, known.left[2] * known.right[0] % ORDER
+    )
+    lagged = [[list(row) for row in block] for block in honest.lagged]
+    lagged[1][0][2] += c
+    lagged[1][2][0] += d
+    lied = replace(honest, lagged=lagged)
+    body = b"".join(
+        word.to_bytes(8, "little")
+        for word in (*lied.sums, *(word for block in lagged for row in block for word in row))
+    )
+    content = statistic()[:HEADER] + body
+    assert read_sums(stated, content, 80) == lied != honest  # its reader has no objection
+    assert form_totals([known], lied) == form_totals([known], honest)
+    drawn = draw_form(stated, content, context="test")
+    assert all(
+        one != other
+        for one, other in zip(form_totals(drawn, lied), form_totals(drawn, honest), strict=True)
+    )
+    lied_claim = claim(statistic=content)
+    (refused,) = BOUND.verify_many(bound_circuit(), [lied_claim])
+    assert refused is not None

@@ -158,7 +158,7 @@ def test_a_prover_that_dies_is_not_measured(
     script.write_text("import sys; sys.exit(3)")
     monkeypatch.setattr(worker, "__file__", str(script))
     with pytest.raises(ProverError, match="ended with code 3 while it was measured"):
-        bench_attest._measure_usage(b"")
+        bench_attest.measure_usage(b"")
 
 
 def test_a_statistic_is_measured_beside_the_proof_without_it(bench: Run) -> None:

@@ -383,7 +383,7 @@ def test_a_statistic_is_bound_from_set_up_to_verification(
     options = ("--rules", tmp_path / "rules.json", "--statistic", "moments", "--json")
     seen = sluice("attest", "setup", "--out", tmp_path / "keys", "--rows", 1_024, *options)
     assert (seen.code, seen.json["statistic"], seen.json["statistic_bits"]) == (0, "moments", 187)
-    assert seen.json["proven_bits"] >= 100
+    assert cast("int", seen.json["proven_bits"]) >= 100
     seen = commit(sluice, tmp_path, "clean", "--statistic", "moments")
     assert seen.code == 0, seen.err
     named = json.loads((tmp_path / "commit.json").read_bytes())["content"]["statistic"]

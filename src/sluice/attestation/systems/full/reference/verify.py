@@ -69,7 +69,7 @@ class _Instance:
     circuit: ReferenceCircuit
     public: Public
     digest: list[int]  # and after it what the form of a statistic must come to
-    form: list[FormWeights]
+    form: list[FormWeights] = field(default_factory=list)
 
 
 def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
