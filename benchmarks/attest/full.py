@@ -35,6 +35,7 @@ __all__ = [
     "STARTUP_S",
     "AttestBench",
     "Subject",
+    "Usage",
     "bench_attest",
     "measure_usage",
     "subject",
