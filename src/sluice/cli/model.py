@@ -203,6 +203,11 @@ def _vote(detector: Detector) -> dict[str, object]:
         "voters_kind": str(model.voters[0].model.kind),
         "votes_needed": model.needed,
         "malicious": model.malicious,
+        "statistics": tuple(
+            f"{each.member}: {each.statistic} of {each.windows:,} windows, attestation "
+            f"{each.attestation[:12]}"
+            for each in detector.training.contributions
+        ),
         "calibrations": tuple(
             f"{one.time}: {one.act} on {one.windows:,} clean windows of {one.record!r}"
             for one in model.calibrations

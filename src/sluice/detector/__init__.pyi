@@ -14,6 +14,7 @@ from .autoencoder import (
 from .blame import Blame, tags_to_blame
 from .calibration import (
     PHYSICS,
+    Contribution,
     Detector,
     Framing,
     TrainingSummary,
@@ -21,7 +22,7 @@ from .calibration import (
     calibrated_with_rules,
 )
 from .export import export_onnx
-from .fusion import Fusion, Surprises
+from .fusion import Fusion, OrRules, RuleRatios, Surprises
 from .local import Fitted, complete_rows, fitted_moments
 from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
@@ -34,6 +35,7 @@ from .moments import (
     fit_moments,
     moment_settings,
     moment_statistic,
+    statistic_bytes,
     trapezoid,
     window_moments,
 )
@@ -66,6 +68,7 @@ from .voting import (
     voted_alarms,
     voted_detector,
     voted_model,
+    with_rules,
 )
 
 __all__ = [
@@ -83,6 +86,7 @@ __all__ = [
     "Batches",
     "Blame",
     "CleanVotes",
+    "Contribution",
     "Descent",
     "Detector",
     "DetectorKind",
@@ -94,12 +98,14 @@ __all__ = [
     "MomentSettings",
     "MomentStatistic",
     "Moments",
+    "OrRules",
     "Parameters",
     "Pareto",
     "Physics",
     "RateThreshold",
     "ReceiverMoments",
     "RuleExcess",
+    "RuleRatios",
     "ScoreTail",
     "Scored",
     "Subspace",
@@ -143,6 +149,7 @@ __all__ = [
     "score",
     "scores",
     "shapes",
+    "statistic_bytes",
     "summed_for",
     "tags_to_blame",
     "threshold_changes",
@@ -158,4 +165,5 @@ __all__ = [
     "walk",
     "width_of",
     "window_moments",
+    "with_rules",
 ]

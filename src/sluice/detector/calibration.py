@@ -1,13 +1,15 @@
 """A calibrated detector: a model, how it reads records, and a threshold from clean windows."""
 
 from dataclasses import InitVar, dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from sluice.detector.alarms import Scored
 from sluice.detector.autoencoder import Descent
 from sluice.detector.blame import MOST_NAMES, Blame, tags_to_blame
-from sluice.detector.fusion import Fusion
+from sluice.detector.fusion import Fusion, OrRules
 from sluice.detector.model import Model
 from sluice.detector.physics import STANDS_OUT, Physics
 from sluice.detector.tails import threshold_for
@@ -17,6 +19,7 @@ from sluice.telemetry import WINDOW_ROWS, Label, Record, Scaler, Windows, window
 
 __all__ = [
     "PHYSICS",
+    "Contribution",
     "Detector",
     "Framing",
     "TrainingSummary",
@@ -69,6 +72,16 @@ class Framing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """What one member of a federation shared, by the hashes that its log names."""
+
+    member: str
+    statistic: str  # the hash of its canonical form
+    attestation: str
+    windows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSummary:
     """How a model was trained; stored in its card for information only."""
 
@@ -81,6 +94,9 @@ class TrainingSummary:
     descent: Descent | None = None  # per round; None for a subspace, which needs no descent
     federation: str | None = None  # that trained it between sites
     model: str | None = None  # the hash by which that federation's log names the weights
+    contributions: Annotated[
+        tuple[Contribution, ...], Field(exclude_if=lambda contributions: not contributions)
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,7 +110,7 @@ class Detector:
     framing: Framing
     threshold: AlarmThreshold
     training: TrainingSummary
-    fusion: Fusion | None = None  # None: it reads no rules
+    fusion: Fusion | OrRules | None = None  # None: it reads no rules
     seal: InitVar[object]
 
     def __post_init__(self, seal: object) -> None:
@@ -223,7 +239,7 @@ def sealed(
     *,
     threshold: AlarmThreshold,
     training: TrainingSummary,
-    fusion: Fusion | None = None,
+    fusion: Fusion | OrRules | None = None,
 ) -> Detector:
     """Build a detector with a calibrated threshold; only for `calibrated` and `load_detector`."""
     return Detector(

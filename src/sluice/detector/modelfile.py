@@ -1,8 +1,10 @@
 """Model files: safetensors with a card in the metadata. Loading executes no code."""
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -11,7 +13,7 @@ from safetensors.numpy import load, save
 
 from sluice.detector.autoencoder import Autoencoder
 from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
-from sluice.detector.fusion import Fusion
+from sluice.detector.fusion import Fusion, OrRules
 from sluice.detector.model import DetectorKind, Model, Weights
 from sluice.detector.physics import Physics
 from sluice.detector.registry import SUMMED, detector_names
@@ -27,6 +29,7 @@ __all__ = ["Card", "load_detector", "save_detector"]
 
 VERSION = 1
 VERSION_WITH_UNITS = 2  # older versions would ignore the resolution and the rules
+VERSION_WITH_OR = 3  # older versions do not know rules beside a vote
 CARD, RULES = "sluice", "rules"
 LARGEST, LARGEST_HEADER = 256 << 20, 4 << 20  # bytes
 
@@ -50,6 +53,14 @@ class FusionCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrRulesCard:
+    """The rules beside a vote; their threshold is in the vote's calibrations."""
+
+    rules: str  # their hash
+    beside: Literal["vote"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """The metadata of a model file."""
 
@@ -63,7 +74,7 @@ class Card:
     resolution: tuple[float, ...] = ()  # readings are rounded to it; empty: taken as read
     threshold: AlarmThreshold
     training: TrainingSummary
-    fusion: FusionCard | None = None
+    fusion: FusionCard | OrRulesCard | None = None
 
 
 _ADAPTER = TypeAdapter(Card)
@@ -75,7 +86,7 @@ def save_detector(detector: Detector, path: str | Path) -> None:
     framing, scaler, fusion = detector.framing, detector.framing.scaler, detector.fusion
     newer = bool(len(scaler.resolution)) or fusion is not None
     card = Card(
-        version=VERSION_WITH_UNITS if newer else VERSION,
+        version=_version(detector),
         kind=str(detector.model.kind),
         channels=scaler.names,
         window_rows=framing.window_rows,
@@ -85,7 +96,7 @@ def save_detector(detector: Detector, path: str | Path) -> None:
         resolution=tuple(scaler.resolution.tolist()),
         threshold=detector.threshold,
         training=detector.training,
-        fusion=FusionCard.of(fusion) if fusion else None,
+        fusion=_fusion_card(fusion),
     )
     # A file without these parts stays as the first release wrote it.
     absent = None if newer else {"resolution", "fusion"}
@@ -93,9 +104,38 @@ def save_detector(detector: Detector, path: str | Path) -> None:
     if fusion:
         metadata[RULES] = dump_rules(fusion.physics.rules)
     tensors = {name: np.ascontiguousarray(a) for name, a in detector.model.tensors().items()}
-    content = save(tensors, metadata=metadata)
+    content = _in_order(save(tensors, metadata=metadata))
     with atomically(path) as draft:
         draft.write_bytes(content)
+
+
+def _in_order(content: bytes) -> bytes:
+    """Return the file with its metadata in order, so that one detector is always one file."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    if len(header["__metadata__"]) == 1:
+        return content
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the numbers begin at a multiple of 8 bytes
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]
+
+
+def _version(detector: Detector) -> int:
+    if isinstance(detector.fusion, OrRules):
+        return VERSION_WITH_OR
+    newer = bool(len(detector.framing.scaler.resolution)) or detector.fusion is not None
+    return VERSION_WITH_UNITS if newer else VERSION
+
+
+def _fusion_card(fusion: Fusion | OrRules | None) -> FusionCard | OrRulesCard | None:
+    match fusion:
+        case Fusion():
+            return FusionCard.of(fusion)
+        case OrRules():
+            return OrRulesCard(rules=fusion.physics.digest, beside=VOTE)
+        case None:
+            return None
 
 
 def load_detector(path: str | Path) -> Detector:
@@ -133,12 +173,13 @@ def _detector(content: bytes) -> Detector:
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
             raise ModelFileError(f"its {name} holds NaN or infinite numbers")
+    model = _model(card, tensors)
     return sealed(
-        _model(card, tensors),
+        model,
         Framing(scaler=_scaler(card), stride_s=card.stride_s, window_rows=card.window_rows),
         threshold=card.threshold,
         training=card.training,
-        fusion=_fusion(card.fusion, metadata) if card.fusion else None,
+        fusion=_fusion(card.fusion, metadata, model) if card.fusion else None,
     )
 
 
@@ -150,7 +191,9 @@ def _metadata(content: bytes) -> dict[str, str]:
     return metadata
 
 
-def _fusion(card: FusionCard, metadata: dict[str, str]) -> Fusion:
+def _fusion(
+    card: FusionCard | OrRulesCard, metadata: dict[str, str], model: Model
+) -> Fusion | OrRules:
     if RULES not in metadata:
         raise ModelFileError("its rules are missing; train it again")
     rules = parse_rules(metadata[RULES], name="inside the model file")
@@ -159,6 +202,14 @@ def _fusion(card: FusionCard, metadata: dict[str, str]) -> Fusion:
             f"it was calibrated with rules {card.rules[:12]}... and holds rules "
             f"{rules_hash(rules)[:12]}...; train it again"
         )
+    if isinstance(card, OrRulesCard):
+        limit = model.calibration.rules_threshold if isinstance(model, VotedModel) else None
+        if limit is None:
+            raise ModelFileError(
+                "its rules have no threshold beside the vote; make it again with 'sluice plant "
+                "model'"
+            )
+        return OrRules(physics=Physics(rules=rules), threshold=limit)
     return Fusion(
         physics=Physics(rules=rules), model_tail=card.model_tail, rules_tail=card.rules_tail
     )
@@ -170,10 +221,10 @@ def _card(metadata: dict[str, str]) -> Card:
         raise ModelFileError("it has no card; only models saved by Sluice can be loaded")
     try:
         version = parse_json(text, "its card", error=ModelFileError).get("version")
-        if version not in (VERSION, VERSION_WITH_UNITS):
+        if version not in (VERSION, VERSION_WITH_UNITS, VERSION_WITH_OR):
             raise ModelFileError(
-                f"its card is of version {version!r}; this Sluice reads {VERSION} and "
-                f"{VERSION_WITH_UNITS}"
+                f"its card is of version {version!r}; this Sluice reads {VERSION} to "
+                f"{VERSION_WITH_OR}"
             )
         return _ADAPTER.validate_json(text, strict=True)
     except ValidationError as error:
