@@ -133,7 +133,7 @@ def _fusion_card(fusion: Fusion | OrRules | None) -> FusionCard | OrRulesCard | 
         case Fusion():
             return FusionCard.of(fusion)
         case OrRules():
-            return OrRulesCard(rules=fusion.physics.digest, beside=VOTE)
+            return OrRulesCard(rules=fusion.physics.digest, beside="vote")
         case None:
             return None
 

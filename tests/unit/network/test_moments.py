@@ -192,7 +192,9 @@ def test_plant_model_writes_a_vote_beside_the_plants_rules(
     assert again.read_bytes() == model.read_bytes()
     card = sluice("model", "show", model, "--json").json
     assert card["votes_needed"] == 2
-    assert len(card["statistics"]) == 3
+    statistics = card["statistics"]
+    assert isinstance(statistics, list)
+    assert len(statistics) == 3
     assert sluice("score", summed.record, "--model", model, "--out", scores).code == 0
     assert scores.read_text().startswith("time,score,alarm")
 

@@ -127,15 +127,16 @@ class CoordinatorService:
         requests, terms = self.transport.requests, self.transport.terms
         until = requests.clock() + timedelta(seconds=terms.round_deadline_s)
         settled, admitted = self._sharing.settled(current.parameters), current.admitted
-        while len(settled | self._due(current)) < terms.members_min:
+        due = self._due(current)
+        while len(settled | due) < terms.members_min:
             if len(settled.union(admitted)) < terms.members_min or requests.clock() > until:
-                online = requests.wire.present() & set(admitted)
                 raise RefusedError(
                     f"round {current.round + 1} has {len(admitted)} plants with an attestation, "
-                    f"{len(online)} of them online; the terms need {terms.members_min}: see "
+                    f"{len(due)} of them online; the terms need {terms.members_min}: see "
                     "'sluice coordinator status' and run again when more plants are online"
                 )
             time.sleep(LOOK_S)
+            due = self._due(current)
 
     def _begun(self, number: int) -> bool:
         standing = self.transport.protocol.log.ledger.rounds.standing
