@@ -14,6 +14,7 @@ from .autoencoder import (
 from .blame import Blame, tags_to_blame
 from .calibration import (
     PHYSICS,
+    Calibration,
     Contribution,
     Detector,
     Framing,
@@ -40,6 +41,13 @@ from .moments import (
     window_moments,
 )
 from .physics import Physics, RuleExcess, rule_excess
+from .recalibration import (
+    CalibrationAct,
+    calibration_changes,
+    last_calibration,
+    recalibrated,
+    restored,
+)
 from .receiver import ReceiverMoments, summed_for
 from .registry import SUMMED, SummedDetector, WindowSums, demand_detector, detector_names
 from .scaling import robust_scaler
@@ -62,8 +70,8 @@ from .voting import (
     ThresholdChange,
     VotedAlarm,
     calibrate_voters,
-    recalibrated,
-    restored,
+    recalibrated_vote,
+    restored_vote,
     threshold_changes,
     voted_alarms,
     voted_detector,
@@ -85,6 +93,8 @@ __all__ = [
     "Autoencoder",
     "Batches",
     "Blame",
+    "Calibration",
+    "CalibrationAct",
     "CleanVotes",
     "Contribution",
     "Descent",
@@ -125,6 +135,7 @@ __all__ = [
     "calibrate_voters",
     "calibrated",
     "calibrated_with_rules",
+    "calibration_changes",
     "complete_rows",
     "demand_detector",
     "detector_names",
@@ -136,13 +147,16 @@ __all__ = [
     "fit_tail",
     "fitted_moments",
     "initial",
+    "last_calibration",
     "load_detector",
     "moment_settings",
     "moment_statistic",
     "padded",
     "parameter_count",
     "recalibrated",
+    "recalibrated_vote",
     "restored",
+    "restored_vote",
     "robust_scaler",
     "rule_excess",
     "save_detector",

@@ -12,13 +12,14 @@ from sluice.detector.blame import MOST_NAMES, Blame, tags_to_blame
 from sluice.detector.fusion import Fusion, OrRules
 from sluice.detector.model import Model
 from sluice.detector.physics import STANDS_OUT, Physics
-from sluice.detector.tails import threshold_for
+from sluice.detector.tails import ScoreTail, threshold_for
 from sluice.detector.threshold import QUANTILE, AlarmThreshold, Threshold
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import WINDOW_ROWS, Label, Record, Scaler, Windows, windows
 
 __all__ = [
     "PHYSICS",
+    "Calibration",
     "Contribution",
     "Detector",
     "Framing",
@@ -99,6 +100,18 @@ class TrainingSummary:
     ] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """An operator's act: the threshold of a detector, and the tails if it reads rules."""
+
+    time: str | None  # when, as ISO 8601; None: when it was trained
+    act: str  # what the operator did, such as "recalibrated" or "restored"
+    record: str  # the name of the clean record
+    threshold: AlarmThreshold
+    model_tail: ScoreTail | None = None
+    rules_tail: ScoreTail | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Detector:
     """Scores and alarms for a plant's records.
@@ -111,6 +124,7 @@ class Detector:
     threshold: AlarmThreshold
     training: TrainingSummary
     fusion: Fusion | OrRules | None = None  # None: it reads no rules
+    calibrations: tuple[Calibration, ...] = ()  # from the first to the one in use; empty: one only
     seal: InitVar[object]
 
     def __post_init__(self, seal: object) -> None:
@@ -233,13 +247,14 @@ def _refuse_attacks(clean: Windows) -> None:
         )
 
 
-def sealed(
+def sealed(  # noqa: PLR0913 - a detector is these parts
     model: Model,
     framing: Framing,
     *,
     threshold: AlarmThreshold,
     training: TrainingSummary,
     fusion: Fusion | OrRules | None = None,
+    calibrations: tuple[Calibration, ...] = (),
 ) -> Detector:
     """Build a detector with a calibrated threshold; only for `calibrated` and `load_detector`."""
     return Detector(
@@ -248,5 +263,6 @@ def sealed(
         threshold=threshold,
         training=training,
         fusion=fusion,
+        calibrations=calibrations,
         seal=_SEAL,
     )

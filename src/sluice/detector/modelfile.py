@@ -4,15 +4,15 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from sluice.detector.autoencoder import Autoencoder
-from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
+from sluice.detector.calibration import Calibration, Detector, Framing, TrainingSummary, sealed
 from sluice.detector.fusion import Fusion, OrRules
 from sluice.detector.model import DetectorKind, Model, Weights
 from sluice.detector.physics import Physics
@@ -29,7 +29,7 @@ __all__ = ["Card", "load_detector", "save_detector"]
 
 VERSION = 1
 VERSION_WITH_UNITS = 2  # older versions would ignore the resolution and the rules
-VERSION_WITH_OR = 3  # older versions do not know rules beside a vote
+VERSION_WITH_HISTORY = 3  # older versions know no rules beside a vote and no calibrations
 CARD, RULES = "sluice", "rules"
 LARGEST, LARGEST_HEADER = 256 << 20, 4 << 20  # bytes
 
@@ -75,6 +75,9 @@ class Card:
     threshold: AlarmThreshold
     training: TrainingSummary
     fusion: FusionCard | OrRulesCard | None = None
+    calibrations: Annotated[
+        tuple[Calibration, ...], Field(exclude_if=lambda calibrations: not calibrations)
+    ] = ()
 
 
 _ADAPTER = TypeAdapter(Card)
@@ -97,9 +100,10 @@ def save_detector(detector: Detector, path: str | Path) -> None:
         threshold=detector.threshold,
         training=detector.training,
         fusion=_fusion_card(fusion),
+        calibrations=detector.calibrations,
     )
     # A file without these parts stays as the first release wrote it.
-    absent = None if newer else {"resolution", "fusion"}
+    absent = None if newer or detector.calibrations else {"resolution", "fusion"}
     metadata = {CARD: _ADAPTER.dump_json(card, exclude=absent).decode()}
     if fusion:
         metadata[RULES] = dump_rules(fusion.physics.rules)
@@ -122,8 +126,8 @@ def _in_order(content: bytes) -> bytes:
 
 
 def _version(detector: Detector) -> int:
-    if isinstance(detector.fusion, OrRules):
-        return VERSION_WITH_OR
+    if isinstance(detector.fusion, OrRules) or detector.calibrations:
+        return VERSION_WITH_HISTORY
     newer = bool(len(detector.framing.scaler.resolution)) or detector.fusion is not None
     return VERSION_WITH_UNITS if newer else VERSION
 
@@ -180,7 +184,17 @@ def _detector(content: bytes) -> Detector:
         threshold=card.threshold,
         training=card.training,
         fusion=_fusion(card.fusion, metadata, model) if card.fusion else None,
+        calibrations=_calibrations(card),
     )
+
+
+def _calibrations(card: Card) -> tuple[Calibration, ...]:
+    """Return the list of calibrations; the last one must be the one in use."""
+    if card.calibrations and card.calibrations[-1].threshold != card.threshold:
+        raise ModelFileError(
+            "its threshold is not that of its last calibration; restore the file from a backup"
+        )
+    return card.calibrations
 
 
 def _metadata(content: bytes) -> dict[str, str]:
@@ -221,10 +235,10 @@ def _card(metadata: dict[str, str]) -> Card:
         raise ModelFileError("it has no card; only models saved by Sluice can be loaded")
     try:
         version = parse_json(text, "its card", error=ModelFileError).get("version")
-        if version not in (VERSION, VERSION_WITH_UNITS, VERSION_WITH_OR):
+        if version not in (VERSION, VERSION_WITH_UNITS, VERSION_WITH_HISTORY):
             raise ModelFileError(
                 f"its card is of version {version!r}; this Sluice reads {VERSION} to "
-                f"{VERSION_WITH_OR}"
+                f"{VERSION_WITH_HISTORY}"
             )
         return _ADAPTER.validate_json(text, strict=True)
     except ValidationError as error:

@@ -26,8 +26,8 @@ __all__ = [
     "ThresholdChange",
     "VotedAlarm",
     "calibrate_voters",
-    "recalibrated",
-    "restored",
+    "recalibrated_vote",
+    "restored_vote",
     "threshold_changes",
     "voted_alarms",
     "voted_detector",
@@ -150,7 +150,7 @@ def voted_detector(  # noqa: PLR0913 - a vote is these parts
     return _sealed(model, framing, training)
 
 
-def recalibrated(
+def recalibrated_vote(
     detector: Detector,
     clean: Record,
     *,
@@ -221,7 +221,7 @@ def _physics(detector: Detector) -> Physics | None:
     return detector.fusion.physics if detector.fusion else None
 
 
-def restored(detector: Detector, *, time: datetime) -> Detector:
+def restored_vote(detector: Detector, *, time: datetime) -> Detector:
     """Undo the last calibration: use the thresholds of the one before, as a new entry."""
     model = voted_model(detector)
     if len(model.calibrations) < 2:
