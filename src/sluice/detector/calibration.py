@@ -20,9 +20,9 @@ from sluice.telemetry import WINDOW_ROWS, Label, Record, Scaler, Windows, window
 __all__ = [
     "PHYSICS",
     "Calibration",
-    "Contribution",
     "Detector",
     "Framing",
+    "MemberContribution",
     "TrainingSummary",
     "calibrated",
     "calibrated_with_rules",
@@ -73,7 +73,7 @@ class Framing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
+class MemberContribution:
     """What one member of a federation shared, by the hashes that its log names."""
 
     member: str
@@ -96,7 +96,7 @@ class TrainingSummary:
     federation: str | None = None  # that trained it between sites
     model: str | None = None  # the hash by which that federation's log names the weights
     contributions: Annotated[
-        tuple[Contribution, ...], Field(exclude_if=lambda contributions: not contributions)
+        tuple[MemberContribution, ...], Field(exclude_if=lambda contributions: not contributions)
     ] = ()
 
 

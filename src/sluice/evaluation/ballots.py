@@ -37,7 +37,7 @@ class Ballots:
     last_rows: Ints  # of each window
     row_labels: NDArray[np.int8]  # Label of each row of the record
     stride_s: float
-    rules: Bools | None = None  # windows on which the receiver's own rules alarm, whoever votes
+    rules: Bools | None = None  # windows on which the receiver's own rules alarm
 
     def __post_init__(self) -> None:
         if not self.members or len(set(self.members)) < len(self.members):

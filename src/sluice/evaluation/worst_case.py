@@ -7,7 +7,7 @@ every window. The other voters vote as they do. So, with c voters that depend on
     a window can be *forced*     if the other voters give `needed` - c votes
 
 and every sequence of alarms between the two is possible. A window on which the receiver's own rules
-alarm survives and is forced, whoever votes. More malicious members only make the first
+alarm survives and is forced, whatever members vote. More malicious members only make the first
 set smaller and the second one larger, so sets of exactly f members are enough.
 """
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from sluice.attestation import digest
 from sluice.detector import (
-    Contribution,
     Detector,
+    MemberContribution,
     MomentSettings,
     MomentStatistic,
     Parameters,
@@ -41,8 +41,8 @@ __all__ = [
 MAGIC = b"sluice-members-1"
 HEADER = struct.Struct("<16s32sQ")
 MEMBER = struct.Struct("<64s32sQ")
-LARGEST_MODEL = 20 * 1024 * 1024
-"""Bytes of all statistics together, so that one question holds them."""
+LARGEST_MODEL = 16 * 1024 * 1024
+"""Bytes of all statistics together, so that one question holds them and a page of the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
         federation=terms.federation,
         model=shared.digest,
         contributions=tuple(
-            Contribution(
+            MemberContribution(
                 member=member.name,
                 statistic=member.statistic.digest,
                 attestation=member.attestation,

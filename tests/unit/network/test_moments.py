@@ -1,6 +1,7 @@
 """Plants share statistics: each travels once, is checked against the log, and becomes one voter."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -10,18 +11,20 @@ import numpy as np
 import pytest
 
 from sluice.attestation.log.chain import Log, read_log
-from sluice.attestation.log.entries import Body, ClientRemoved
+from sluice.attestation.log.entries import ENTRIES, Body, ClientRemoved
 from sluice.attestation.messages.documents import instant
 from sluice.attestation.messages.orders import ShadowOrder
 from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.protocol.plant import Committed
 from sluice.detector.fusion import OrRules
 from sluice.detector.modelfile import load_detector
-from sluice.detector.moments.statistic import MomentStatistic, moment_statistic
+from sluice.detector.moments.statistic import MomentStatistic, moment_statistic, statistic_bytes
 from sluice.detector.vote import VotedModel
 from sluice.errors import CheckpointError, RefusedError, SettingError, VerificationError
 from sluice.federation.federate import FederationSettings, federate
 from sluice.federation.messages import Contributed, Train
+from sluice.network import statistics
+from sluice.network.coordinator import founding
 from sluice.network.coordinator.founding import (
     FederationPlan,
     coordinator_service,
@@ -35,7 +38,15 @@ from sluice.network.plant.folder import PlantFolder
 from sluice.network.plant.model import last_statistics
 from sluice.network.statistics import MemberStatistics, vote_of
 from sluice.network.training_rows import TrainingRows
-from sluice.network.wire.questions import ANSWERS, AskLog, AskModel, Declined, Revelation
+from sluice.network.wire.questions import (
+    ANSWERS,
+    AskLog,
+    AskModel,
+    AskToken,
+    Declined,
+    Pledge,
+    Revelation,
+)
 from sluice.network.wire.wire import Direct
 from sluice.telemetry.reading import read_record
 from tests.unit.conftest import Outcome
@@ -551,3 +562,55 @@ def test_a_federation_of_moments_needs_members_for_its_vote(founder: Founder) ->
         founder("fedavg", detector="moments", members_min=3)
     with pytest.raises(SettingError, match="unknown detector 'subspace'"):
         founder("vote", detector="subspace")
+
+
+def test_a_statistic_that_no_message_holds_is_refused_when_the_federation_is_founded(
+    founder: Founder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    size = statistic_bytes(made.site.terms.moments.settings)
+    shutil.rmtree(made.site.folder)
+    least = 4 * size // 3 + founding.ANSWER_EXTRA
+    with monkeypatch.context() as patched:
+        patched.setattr(founding, "LARGEST_ANSWER", least - 1)
+        with pytest.raises(SettingError, match="leave channels out of --reference"):
+            founder("vote", detector="moments", members_min=3)
+    shutil.rmtree(made.site.folder, ignore_errors=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(statistics, "LARGEST_MODEL", 3 * size)
+        with pytest.raises(SettingError, match="one model those of 2 plants"):
+            founder("vote", detector="moments", members_min=3)
+    shutil.rmtree(made.site.folder, ignore_errors=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(founding, "ENTRY_EXTRA", ENTRIES.largest)
+        with pytest.raises(SettingError, match="the first entry of the log would have"):
+            founder("vote", detector="moments", members_min=3)
+
+
+def test_more_plants_than_one_message_holds_are_not_asked(
+    summed: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = statistic_bytes(summed.site.terms.moments.settings)
+    monkeypatch.setattr(statistics, "LARGEST_MODEL", 3 * size)
+    with pytest.raises(RefusedError, match="3 plants would share .* holds those of 2"):
+        summed.run()
+
+
+def test_a_batch_with_gaps_is_not_summed(summed: Consortium) -> None:
+    agent = summed.plants["north"]
+    assert isinstance(agent, Agent)
+    driven = Driven.of(summed)
+    attested = driven.attest(agent)
+    now = driven.now()
+    model = MemberStatistics(settings=summed.site.terms.moments.settings).digest
+    driven.protocol.open_round(model, now + timedelta(hours=1), at=now)
+    ask = AskToken(round=1, attestation=attested, parameters=b"")
+    rows = agent.batch
+    times = rows.times.copy()
+    times[300:] += np.timedelta64(3_600, "s")
+    agent._read_last = (PlantFolder(summed.folder / "north").share, replace(rows, times=times))
+    assert isinstance(driven.ask(agent, ask), Declined)
+    agent._read_last = None
+    weights = replace(ask, parameters=bytes(4))
+    assert isinstance(driven.ask(agent, weights), Declined)
+    assert isinstance(driven.ask(agent, ask), Pledge)

@@ -178,7 +178,7 @@ class StatisticChannel:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    channel: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    channel: str
     mean: Finite
     spread: Finite
     resolution: Finite

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+import rfc8785
+from pydantic import TypeAdapter
+
 from sluice.aggregation import RULES
-from sluice.attestation.log import CHALLENGED, LogOpened, LogTerms, StatisticTerms
+from sluice.attestation.log import CHALLENGED, ENTRIES, LogOpened, LogTerms, StatisticTerms
 from sluice.detector import (
     Autoencoder,
     Descent,
@@ -61,6 +64,8 @@ REFERENCE = "reference.json"
 LONGEST_DEADLINE_S = 30 * 86_400.0
 ANSWER_EXTRA = 65_536
 """Bytes of an answer beside the statistic in it."""
+ENTRY_EXTRA = 4_096
+"""Bytes of an entry of the log beside its body."""
 FALSE_ALARMS_PER_WEEK = 1.0
 SHARED_DETECTORS = (DetectorKind.AUTOENCODER.value, DetectorKind.MOMENTS.value)
 
@@ -197,6 +202,13 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         terms=plan.log,
         statistic=statistic,
     )
+    size = len(rfc8785.dumps(TypeAdapter(LogOpened).dump_python(opened, mode="json")))
+    if size + ENTRY_EXTRA > ENTRIES.largest:
+        raise SettingError(
+            f"the first entry of the log would have {size:,} bytes, because it names each of "
+            f"{len(terms.channels)} channels; an entry holds {ENTRIES.largest:,}: leave channels "
+            "out of --reference"
+        )
     write_document(plan.reference, folder / REFERENCE)
     return CoordinatorFolder.create(folder, terms, opened, plan.inner_ports, at=at)
 
