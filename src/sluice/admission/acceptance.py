@@ -70,7 +70,7 @@ class Acceptance:
     """What a plant's rules must be before they may gate that plant."""
 
     rules_min: int = 3  # couplings, balances and windows
-    coupling_tolerance_max: float = 0.5  # of nominal flow: looser cannot tell on from off
+    coupling_tolerance_max: float = 0.5  # of each nominal flow: looser cannot tell on from off
     balance_tolerance_max: float = 0.25  # of the level's span
     tank_power: float = 0.5  # of the change its flows can make: one rule per tank must detect it
     every_tank: bool = True  # a balance or window for each level, or a declared reason
