@@ -17,6 +17,7 @@ from sluice.network.wire.questions import (
     QUESTIONS,
     Answer,
     AskLog,
+    AskToken,
     AskUpdate,
     LogPage,
     LogSeen,
@@ -45,6 +46,26 @@ class Counted(Direct):
         for plant, raw in questions.items():
             self.asked.append((plant, type(QUESTIONS.read(raw).content.ask)))
         return super().ask(questions, **rest)
+
+
+class Killed(BaseException):
+    """The coordinator is gone, in the middle of whatever it did."""
+
+
+class Cut(Counted):
+    """A wire on which the coordinator dies after so many answers of a round."""
+
+    def __init__(self, consortium: Consortium, after: int) -> None:
+        super().__init__(consortium)
+        self.after = after
+
+    def ask(self, questions, **rest):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003
+        for plant, answer in super().ask(questions, **rest):
+            yield plant, answer
+            ask = QUESTIONS.read(questions[plant]).content.ask
+            self.after -= isinstance(ask, AskToken | AskUpdate)
+            if self.after == 0:
+                raise Killed
 
 
 class Confused:
@@ -173,6 +194,33 @@ def test_a_plant_that_says_each_round_that_it_has_lost_the_log_is_suspended(
     consortium.plants["north"] = Forgetful(consortium.plants["north"])
     consortium.run(rounds=1 + consortium.site.terms.suspend_after)
     assert {each.name for each in store.members() if each.suspended} == {"north"}
+
+
+@pytest.mark.parametrize(
+    ("after", "tokens", "updates"),
+    [
+        (2, ["south", "west"], ["north", "south", "west"]),  # east is excluded, north has pledged
+        (4, [], ["north", "south", "west"]),
+        (5, [], ["south", "west"]),  # north has revealed
+    ],
+)
+def test_a_restarted_coordinator_asks_only_plants_that_its_round_still_needs(
+    consortium: Consortium,
+    store: CoordinatorStore,
+    after: int,
+    tokens: list[str],
+    updates: list[str],
+) -> None:
+    consortium.join("east", 3)
+    consortium.run(rounds=2)
+    consortium.plants["east"] = Confused()
+    with pytest.raises(Killed):
+        service(consortium, store, Cut(consortium, after)).run(rounds=3, on_round=lambda _: None)
+    wire = Counted(consortium)
+    service(consortium, store, wire).run(rounds=3, on_round=lambda _: None)
+    assert [plant for plant, ask in wire.asked if ask is AskToken] == tokens
+    assert [plant for plant, ask in wire.asked if ask is AskUpdate] == updates
+    assert consortium.site.ledger().rounds.members == ("north", "south", "west")
 
 
 def test_a_round_waits_for_its_plants_to_the_end_of_its_time(
