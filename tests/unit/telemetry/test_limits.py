@@ -167,6 +167,19 @@ def test_an_archive_that_readers_may_understand_differently_is_refused(
         read_record(source(tmp_path, content).path)
 
 
+def test_a_workbook_has_a_limited_number_of_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = source(tmp_path, bombs.workbook()).path
+    with zipfile.ZipFile(path) as book:
+        parts = len(book.infolist())
+    monkeypatch.setattr(workbook, "MOST_PARTS", parts)
+    assert len(read_record(path))
+    monkeypatch.setattr(workbook, "MOST_PARTS", parts - 1)
+    with pytest.raises(RecordError, match=f"its archive has {parts} parts"):
+        read_record(path)
+
+
 def test_two_parts_of_the_same_name_are_refused(tmp_path: Path) -> None:
     content = bombs.archive({"xl/s.xml": bombs.BEGIN + bombs.END, "XL/S.XML": "<x/>"})
     with pytest.raises(RecordError, match="two parts of the same name"):
