@@ -18,6 +18,7 @@ from sluice.telemetry.limits import ReadLimits
 from sluice.telemetry.parquet import read_parquet
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.source import Source
+from sluice.telemetry.table import delimited
 from tests.contract import bombs
 
 CORNER = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
@@ -178,6 +179,14 @@ def test_a_workbook_has_a_limited_number_of_parts(
     monkeypatch.setattr(workbook, "MOST_PARTS", parts - 1)
     with pytest.raises(RecordError, match=f"its archive has {parts} parts"):
         read_record(path)
+
+
+def test_delimited_text_has_two_columns_or_more(tmp_path: Path) -> None:
+    two = source(tmp_path, b"time,LIT101\n1,2\n", "two.csv")
+    assert delimited(two, header_line=0, text=()).columns == ["time", "LIT101"]
+    one = source(tmp_path, b"time:LIT101\n1:2\n", "one.csv")
+    with pytest.raises(RecordError, match=r"one.csv has one column at most \('time:LIT101'\)"):
+        delimited(one, header_line=0, text=())
 
 
 def test_two_parts_of_the_same_name_are_refused(tmp_path: Path) -> None:
