@@ -85,12 +85,12 @@ test: setup lint tools broker ## everything that must hold: lint, types, imports
 	cargo test --locked --quiet
 
 .PHONY: test-network
-test-network: setup ## federations of real Flower processes over TLS through nginx: attacks, kills, faults (55 minutes)
+test-network: setup ## federations of real Flower processes over TLS through nginx: attacks, kills, faults (60 minutes)
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
 	SLUICE_NETWORK=1 SLUICE_NETWORK_PAGE=1 $(BIN)/python -m pytest tests/integration/test_network.py \
 	  tests/integration/test_network_malicious.py tests/integration/test_network_operators.py \
-	  tests/integration/test_network_moments.py \
-	  tests/integration/test_network_faults.py tests/integration/test_soak.py
+	  tests/integration/test_network_moments.py tests/integration/test_network_faults.py \
+	  tests/integration/test_network_filter.py tests/integration/test_wire.py tests/integration/test_soak.py
 
 ROUNDS ?= 500
 

@@ -140,7 +140,7 @@ class Tree:
     def _end(self, fork: int, seconds: float) -> None:
         """End tests whose time is up."""
         with self.record.open("a", encoding="utf-8") as record:
-            record.write(f"failed\ttime is up after {seconds:.0f} s\t0\n")
+            record.write(f"stopped\ttime is up after {seconds:.0f} s\t0\n")
         with suppress(OSError):
             os.killpg(fork, signal.SIGKILL)
 
@@ -171,7 +171,14 @@ class Tree:
 
     def failed(self) -> str:
         """Return the first test that failed; empty if the run ended otherwise."""
-        return next((fields[1] for fields in self.notes() if fields[0] == "failed"), "")
+        return self._first("failed")
+
+    def stopped(self) -> str:
+        """Return which clock ended the run; empty if none did."""
+        return self._first("stopped")
+
+    def _first(self, kind: str) -> str:
+        return next((fields[1] for fields in self.notes() if fields[0] == kind), "")
 
 
 def _children(parent: int) -> list[int]:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 STATED = "attestation.systems.full.reference.statement"
 
 LIMITS: dict[str, object] = {
+    "admission.acceptance.LEAST_EFFECT": 0.5,
     "admission.acceptance.Acceptance.rules_min": 3,
     "admission.acceptance.Acceptance.coupling_tolerance_max": 0.5,
     "admission.acceptance.Acceptance.balance_tolerance_max": 0.25,

@@ -31,6 +31,7 @@ from sluice.invariants import (
     RuleSet,
     Spectrum,
     SwitchBand,
+    Term,
     Tie,
     Window,
     amount,
@@ -41,7 +42,6 @@ from sluice.invariants import (
     number,
     register_of,
     unit_of,
-    untied_channels,
 )
 from sluice.telemetry import Role, Span
 
@@ -58,6 +58,8 @@ __all__ = [
 
 ROWS_MIN, ROWS_MAX = 200, 1 << 20
 """Rows of the shortest and of the longest batch, unless a policy states others."""
+LEAST_EFFECT = 0.5
+"""Of a tolerance: a rule reads a term only if the term alone can move its residual by more."""
 HARDENED_MARGINS = Margins()
 RENEW = "mine with --update, or get a second approval"
 NOTHING_DECLARED: Mapping[str, str] = MappingProxyType({})
@@ -68,7 +70,7 @@ class Acceptance:
     """What a plant's rules must be before they may gate that plant."""
 
     rules_min: int = 3  # couplings, balances and windows
-    coupling_tolerance_max: float = 0.5  # of nominal flow: looser cannot tell on from off
+    coupling_tolerance_max: float = 0.5  # of each nominal flow: looser cannot tell on from off
     balance_tolerance_max: float = 0.25  # of the level's span
     tank_power: float = 0.5  # of the change its flows can make: one rule per tank must detect it
     every_tank: bool = True  # a balance or window for each level, or a declared reason
@@ -493,10 +495,12 @@ def _tight(  # noqa: C901 - one case a kind
     for rule in rules.invariants:
         match rule.relation:
             case Coupling() as coupling:
-                most = required.coupling_tolerance_max * coupling.nominal
+                least = min(state.nominal for state in coupling.states)
+                most = required.coupling_tolerance_max * least
                 if not rule.tolerance < most:
                     basis = f"{required.coupling_tolerance_max:.0%} of its nominal flow"
                     yield _loose(rule, rules, most, basis)
+                yield from _reachable(rule, coupling, rules)
             case Balance() as balance:
                 span = rules.channel(balance.level).span
                 if span and rule.tolerance > required.balance_tolerance_max * _width(span):
@@ -513,6 +517,20 @@ def _tight(  # noqa: C901 - one case a kind
                 most = by_row[window.level].tolerance * window.rows
                 if rule.tolerance > most:
                     yield _loose(rule, rules, most, f"the tolerance of {window.rows} single rows")
+
+
+def _reachable(rule: Invariant, coupling: Coupling, rules: RuleSet) -> Iterator[Objection]:
+    """A flow beyond the span of its meter is never read; it only widens what follows from it."""
+    span = rules.channel(coupling.flow).span
+    if span and coupling.nominal > span.high:
+        unit = unit_of(coupling, rules)
+        yield Objection(
+            kind=ObjectionKind.WIDE_LIMITS,
+            subject=rule.name,
+            found=f"a flow of {amount(coupling.nominal, unit)}",
+            allowed=f"{amount(span.high, unit)} (the span of {coupling.flow})",
+            remedy="mine it on other rows or state the instrument's span in the plant file",
+        )
 
 
 def _tight_reading(
@@ -564,7 +582,8 @@ def _narrow_noise(
 
 def _tied(rules: RuleSet, required: Acceptance, reasons: Mapping[str, str]) -> Iterator[Objection]:
     """Limit the channels that a plant could replace within their range, unless it is declared."""
-    untied = [name for name in untied_channels(rules) if name not in reasons]
+    tied = _channels_read(rules)
+    untied = [c.name for c in rules.channels if c.name not in tied and c.name not in reasons]
     if len(untied) > required.untied_max * len(rules.channels):
         yield Objection(
             kind=ObjectionKind.UNTIED_CHANNELS,
@@ -666,7 +685,7 @@ def _actuators_read(rules: RuleSet) -> set[str]:
             case Coupling() as coupling:
                 read.add(coupling.actuator)
             case Balance(terms=terms) | Window(terms=terms) | Tie(terms=terms):
-                read |= {term.channel for term in terms if term.on}
+                read |= {term.channel for term in terms if term.on and _counts(term, rule, rules)}
             case Constant(channel=channel):
                 read.add(channel)
             case SwitchBand(actuator=actuator):
@@ -674,6 +693,28 @@ def _actuators_read(rules: RuleSet) -> set[str]:
             case _:
                 pass
     return read
+
+
+def _channels_read(rules: RuleSet) -> set[str]:
+    """Return the channels that a rule besides a bound or a rate reads, and not by name alone."""
+    read: set[str] = set()
+    for rule in rules.invariants:
+        if not rule.kind.ties:
+            continue
+        named = set(rule.relation.channels)
+        if isinstance(rule.relation, Balance | Window | Tie):
+            terms = rule.relation.terms
+            named -= {term.channel for term in terms if not _counts(term, rule, rules)}
+        read |= named
+    return read
+
+
+def _counts(term: Term, rule: Invariant, rules: RuleSet) -> bool:
+    """Whether the channel of a term can move the rule's residual by a share of its tolerance."""
+    span = rules.channel(term.channel).span
+    width = 1.0 if term.on else _width(span) if span else 0.0
+    rows = rule.relation.rows if isinstance(rule.relation, Window) else 1
+    return abs(term.coefficient) * width * rows > LEAST_EFFECT * rule.tolerance
 
 
 def _sees_tank(rule: Invariant, level: str, rules: RuleSet, required: Acceptance) -> bool:

@@ -26,7 +26,7 @@ from sluice.invariants.relations import (
 )
 from sluice.invariants.ruleset import CleanFacts, CleanShare, Dropped, Liveness, Profile, RuleSet
 from sluice.lab.plants.catalogue import simulate
-from sluice.telemetry.channel import Span
+from sluice.telemetry.channel import Codes, Span
 from sluice.telemetry.record import Record
 from tests.unit.admission.objectionable import claiming, facts, ruled, share
 from tests.unit.invariants.small_plant import (
@@ -385,6 +385,64 @@ def test_a_declaration_reaches_acceptance_through_the_policy() -> None:
     assert {one.kind for one in accept(rules, HARDENED)} == {Kind.UNCOVERED_ACTUATOR}
     assert accept(rules, HARDENED, declared={"P2": "standby"}) == ()
     assert HARDENED.objections(rules, declared={"P2": "standby"}) == ()
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "read"), [(0.0, False), (1e-3, False), (1.5, False), (-1.6, True), (1.6, True)]
+)
+def test_a_term_too_small_to_notice_a_pump_does_not_read_it(
+    coefficient: float,
+    read: bool,  # noqa: FBT001
+) -> None:
+    """A term of weight zero once made any pump one that a rule reads, without a declaration."""
+    spare = Term(channel="P2", coefficient=coefficient, on=(1,))
+    terms = (*WINDOW.terms, spare)  # 4 rows, with a tolerance of 12 mm
+    rules = ruled(COUPLED, BALANCED, rule(replace(WINDOW, terms=terms), 12.0))
+    rules = replace(rules, channels=(*PLANT, SPARE))
+    assert (kinds(rules) == set()) is read
+    assert read or kinds(rules) == {Kind.UNCOVERED_ACTUATOR}
+    assert kinds(rules, P2="standby of P1") == set()
+
+
+@pytest.mark.parametrize(("coefficient", "tied"), [(0.0, False), (1e-9, False), (0.5, True)])
+def test_terms_too_small_to_notice_a_channel_do_not_tie_it(
+    coefficient: float,
+    tied: bool,  # noqa: FBT001
+) -> None:
+    """Terms of weight zero once tied every channel of a plant."""
+    meters = tuple(replace(METER, name=f"F{at}") for at in range(2, 12))
+    more = (Term(channel=each.name, coefficient=coefficient) for each in meters)
+    balanced = rule(replace(BALANCE, terms=(*BALANCE.terms, *more)), 12.0)
+    rules = replace(ruled(COUPLED, balanced, WINDOWED), channels=(*PLANT, *meters))
+    assert kinds(rules) == (set() if tied else {Kind.UNTIED_CHANNELS})
+
+
+def test_a_flow_that_the_pump_never_reaches_does_not_widen_the_tolerance() -> None:
+    """The largest of a pump's flows once set the tolerance for all: off looked like on."""
+    pump = replace(PUMP, codes=Codes(off=0, on=(1, 3), moving=(2,)))
+    high = ActuatorState(code=3, nominal=150_000.0)
+    relation = replace(COUPLING, states=(*COUPLING.states, high))
+
+    def tolerating(tolerance: float) -> set[Kind]:
+        rules = ruled(rule(relation, tolerance), BALANCED, WINDOWED)
+        return kinds(replace(rules, channels=(pump, METER, TANK)))
+
+    assert tolerating(149.0) == set()
+    assert tolerating(150.0) == tolerating(70_000.0) == {Kind.LOOSE_TOLERANCE}
+
+
+@pytest.mark.parametrize(("nominal", "wide"), [(185_682.5, False), (185_683.0, True), (1e6, True)])
+def test_a_flow_beyond_the_span_of_its_meter_is_objected_to(
+    nominal: float,
+    wide: bool,  # noqa: FBT001
+) -> None:
+    """No reading reaches such a flow, and half of it was the tolerance of a pump that is off."""
+    relation = replace(COUPLING, states=(ActuatorState(code=1, nominal=nominal),))
+    found = objections(ruled(rule(relation, 6.0), BALANCED, WINDOWED), REQUIRED)
+    assert [one.kind for one in found] == [Kind.WIDE_LIMITS] * wide
+    if wide:
+        assert found[0].sentence.startswith(f"P1~F1: a flow of {nominal:,.0f} m3/h; the policy")
+        assert found[0].allowed == "185,682 m3/h (the span of F1)"
 
 
 # Batches chosen so short that rules say nothing.

@@ -103,6 +103,15 @@ def test_a_public_key_is_64_lower_case_hex_digits(text: str, tmp_path: Path) -> 
         read_approver(str(path))
 
 
+def test_no_more_of_a_public_key_file_is_read_than_a_key_can_fill(tmp_path: Path) -> None:
+    path = tmp_path / "approver.pub"
+    path.write_text(("ab" * 32).ljust(256))
+    assert read_approver(str(path)) == "ab" * 32
+    path.write_text(("ab" * 32).ljust(257))
+    with pytest.raises(SettingError, match="256"):
+        read_approver(str(path))
+
+
 def test_a_public_key_comes_as_text_or_as_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

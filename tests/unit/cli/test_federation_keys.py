@@ -62,6 +62,7 @@ def test_a_federation_is_not_founded_twice_and_leaves_no_draft(
         (("--rows", "0:99999"), "has rows 0:2880"),
         (("--policy", "softened"), "nor a readable file"),
         (("--rule", "medain"), "medain"),
+        (("--system", "sampled"), "does not work between sites: one trusted party must make its"),
         (("--port", "0"), "Invalid value"),
         (("--rounds", "0"), "Invalid value"),
         (("--quorum", "0"), "the quorum must be a share"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -14,10 +14,20 @@ from sluice.network.coordinator import pages
 from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.service import CoordinatorService
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.wire.questions import ANSWERS, QUESTIONS, Answer, AskLog, ModelTaken
-from sluice.network.wire.wire import Direct
+from sluice.network.wire.questions import (
+    ANSWERS,
+    QUESTIONS,
+    Answer,
+    AskLog,
+    AskToken,
+    AskUpdate,
+    LogPage,
+    LogSeen,
+    ModelTaken,
+)
+from sluice.network.wire.wire import Answerer, Direct
 
-from .conftest import START, Consortium
+from .conftest import START, Clock, Consortium
 
 TICK = timedelta(microseconds=1)
 
@@ -40,12 +50,71 @@ class Counted(Direct):
         return super().ask(questions, **rest)
 
 
+class Killed(BaseException):
+    """The coordinator is gone, in the middle of whatever it did."""
+
+
+class Cut(Counted):
+    """A wire on which the coordinator dies after so many answers of a round."""
+
+    def __init__(self, consortium: Consortium, after: int) -> None:
+        super().__init__(consortium)
+        self.after = after
+
+    def ask(self, questions, **rest):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003
+        for plant, answer in super().ask(questions, **rest):
+            yield plant, answer
+            ask = QUESTIONS.read(questions[plant]).content.ask
+            self.after -= isinstance(ask, AskToken | AskUpdate)
+            if self.after == 0:
+                raise Killed
+
+
 class Confused:
     """A plant that answers every question as if it had been given the model."""
 
     def answer(self, question: bytes) -> bytes:
         assert question
         return ANSWERS.write(Answer(instance="1" * 64, seen=0, answer=ModelTaken()))
+
+
+def _seen(size: int) -> bytes:
+    return ANSWERS.write(Answer(instance="1" * 64, seen=size, answer=LogSeen()))
+
+
+def _page(question: bytes) -> LogPage:
+    return QUESTIONS.read(question).content.page
+
+
+@dataclass
+class Slow:
+    """A plant that takes pages of the log after a while: each as a whole, or one entry of it."""
+
+    clock: Clock
+    seconds: float
+    whole: bool
+
+    def answer(self, question: bytes) -> bytes:
+        page = _page(question)
+        self.clock.now += timedelta(seconds=self.seconds)
+        return _seen(page.start + (len(page.lines) if self.whole else 1))
+
+
+@dataclass
+class Forgetful:
+    """A plant that takes part, and says after each round that it has lost its copy of the log."""
+
+    plant: Answerer
+
+    def answer(self, question: bytes) -> bytes:
+        page = _page(question)
+        ask = QUESTIONS.read(question).content.ask
+        if isinstance(ask, AskLog):
+            return _seen(page.start + len(page.lines))
+        answer = self.plant.answer(question)
+        if isinstance(ask, AskUpdate):
+            return ANSWERS.write(replace(ANSWERS.read(answer), seen=0))
+        return answer
 
 
 @pytest.fixture
@@ -97,6 +166,63 @@ def test_a_plant_that_answers_something_else_than_it_was_asked_is_absent(
     requests = service(consortium, store, Counted(consortium)).transport.requests
     requests.catch_up(("north", "east"), round_=1)
     assert (absences(store)["north"], absences(store)["east"]) == (1, 0)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_plant_that_takes_the_log_slowly_costs_the_others_one_grace(
+    consortium: Consortium,
+    store: CoordinatorStore,
+    monkeypatch: pytest.MonkeyPatch,
+    whole: bool,  # noqa: FBT001
+) -> None:
+    """Each page had a grace of its own: 64 pages took an hour of each round."""
+    monkeypatch.setattr(pages, "PAGE_BYTES", 4_000)
+    grace_s = consortium.site.terms.grace_s
+    store.seen("north", 0)
+    consortium.plants["north"] = Slow(consortium.clock, 0.4 * grace_s, whole)
+    requests = service(consortium, store, Counted(consortium)).transport.requests
+    began = consortium.clock.now
+    requests.catch_up(("north",), round_=1)
+    spent = (consortium.clock.now - began).total_seconds()
+    assert spent < 1.5 * grace_s
+    assert absences(store)["north"] == (0 if whole else 1)
+
+
+def test_a_plant_that_says_each_round_that_it_has_lost_the_log_is_suspended(
+    consortium: Consortium, store: CoordinatorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gave a valid answer each time, and cost the others a grace in every round."""
+    monkeypatch.setattr(pages, "PAGE_BYTES", 10_000)
+    consortium.plants["north"] = Forgetful(consortium.plants["north"])
+    consortium.run(rounds=1 + consortium.site.terms.suspend_after)
+    assert {each.name for each in store.members() if each.suspended} == {"north"}
+
+
+@pytest.mark.parametrize(
+    ("after", "tokens", "updates"),
+    [
+        (2, ["south", "west"], ["north", "south", "west"]),  # east is excluded, north has pledged
+        (4, [], ["north", "south", "west"]),
+        (5, [], ["south", "west"]),  # north has revealed
+    ],
+)
+def test_a_restarted_coordinator_asks_only_plants_that_its_round_still_needs(
+    consortium: Consortium,
+    store: CoordinatorStore,
+    after: int,
+    tokens: list[str],
+    updates: list[str],
+) -> None:
+    consortium.join("east", 3)
+    consortium.run(rounds=2)
+    consortium.plants["east"] = Confused()
+    with pytest.raises(Killed):
+        service(consortium, store, Cut(consortium, after)).run(rounds=3, on_round=lambda _: None)
+    wire = Counted(consortium)
+    service(consortium, store, wire).run(rounds=3, on_round=lambda _: None)
+    assert [plant for plant, ask in wire.asked if ask is AskToken] == tokens
+    assert [plant for plant, ask in wire.asked if ask is AskUpdate] == updates
+    assert consortium.site.ledger().rounds.members == ("north", "south", "west")
 
 
 def test_a_round_waits_for_its_plants_to_the_end_of_its_time(

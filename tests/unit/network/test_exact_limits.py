@@ -15,6 +15,7 @@ from sluice.errors import SettingError
 from sluice.network import ports
 from sluice.network.ports import demand_free_port
 from sluice.network.wire import flower_run, node, objects, superlink
+from sluice.network.wire.flower_run import FlowerRun
 from sluice.network.wire.objects import Calls, OversizedError
 from sluice.network.wire.superlink import FlowerWire, Link
 
@@ -147,3 +148,24 @@ def test_a_run_that_flower_has_ended_is_not_used(wire: FlowerWire) -> None:
     wire._run = SimpleNamespace(lost=True)  # type: ignore[assignment]
     with pytest.raises(ConnectionError, match="has ended the run"):
         wire._running()
+
+
+def test_the_task_of_another_run_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Flower that was killed may hand out the task of a run from before."""
+    closed = []
+    task = SimpleNamespace(run=SimpleNamespace(run_id=8))
+    client = SimpleNamespace(PullTaskInput=lambda _: task)
+    monkeypatch.setattr(flower_run, "ssl", SimpleNamespace(create_default_context=lambda **_: None))
+    monkeypatch.setattr(flower_run, "Calls", lambda *_, **__: None)
+    monkeypatch.setattr(FlowerRun, "_acquire", lambda _: "token")
+    monkeypatch.setattr(FlowerRun, "_connected", lambda *_: client)
+    monkeypatch.setattr(FlowerRun, "_beat", lambda _: None)
+    monkeypatch.setattr(FlowerRun, "close", lambda run: closed.append(run.number))
+    pem = tmp_path / "authority.pem"
+    link = Link(port=1, folder=tmp_path, certificate=pem, key=pem, authority=pem)
+    with pytest.raises(ConnectionError, match="the task of run 8, not of 7"):
+        FlowerRun(link, 7)
+    assert closed == [7]
+    assert FlowerRun(link, 8).number == 8

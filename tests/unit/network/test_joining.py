@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from sluice.network.terms import ExportedAttestation, FederationTerms, read_docu
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.questions import packed_update, read_update
 from sluice.telemetry.reading import read_record
-from tests.unit.conftest import Outcome
+from tests.unit.conftest import Outcome, Run
 
 from .conftest import START, Consortium, Founder
 
@@ -76,6 +77,25 @@ def test_a_readable_invitation_is_refused(consortium: Consortium) -> None:
     (consortium.folder / "north" / "invitation.json").chmod(0o644)
     with pytest.raises(SettingError, match="can be read by others"):
         _ = PlantFolder(consortium.folder / "north").invitation
+
+
+def test_a_plant_shows_its_rows_only_if_it_consents_when_it_joins_and_each_time_it_runs(
+    consortium: Consortium, sluice: Run, tmp_path: Path
+) -> None:
+    """The coordinator chooses the system; only the plant can consent to `unsafe`."""
+    path, folder = tmp_path / "south.invitation", tmp_path / "south"
+    write_document(consortium.site.invite("south", at=datetime.now(UTC)), path, private=True)
+    record = ("--record", consortium.record, "--rules", consortium.rules)
+    seen = sluice("plant", "join", path, *record, "--out", folder)
+    assert seen.code == 2
+    assert "reveals every row" in seen.err
+    assert not folder.exists()
+    consortium.join("north", 0)
+    for command in (("run",), ("export", "--out", tmp_path / "north.attestation")):
+        seen = sluice("plant", command[0], consortium.folder / "north", *command[1:])
+        assert seen.code == 2
+        assert "--reveal-rows" in seen.err
+    assert not (tmp_path / "north.attestation").exists()
 
 
 def test_an_attestation_comes_as_a_file_too(consortium: Consortium, tmp_path: Path) -> None:

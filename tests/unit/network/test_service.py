@@ -1,6 +1,8 @@
 """A federation over a wire ends with the model of one in a process, despite all interruptions."""
 
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -99,6 +101,26 @@ def test_a_coordinator_that_is_killed_goes_on_to_the_same_model(
     done = consortium.run(rounds=2)
     assert np.array_equal(done.parameters, in_process(consortium, 2))
     assert read_log(consortium.site.log).rounds.last == 2
+
+
+def test_what_is_older_than_the_rounds_to_keep_is_deleted_and_the_rounds_go_on(
+    founder: Founder,
+) -> None:
+    consortium = founder(keep_rounds=2)
+    consortium.join("north", 0)
+    consortium.join("south", 1)
+
+    def kept(table: str) -> list[int]:
+        with closing(sqlite3.connect(consortium.site.base)) as base:
+            rows = base.execute(f"SELECT DISTINCT round FROM {table} ORDER BY round")
+            return [round_ for (round_,) in rows]
+
+    consortium.run(rounds=4)
+    assert kept("checkpoints") == kept("events") == [3, 4]
+    assert kept("updates") == [4]
+    consortium.run(rounds=5)
+    assert kept("checkpoints") == kept("events") == [4, 5]
+    assert read_log(consortium.site.log).rounds.last == 5
 
 
 def test_a_plant_that_is_killed_says_the_same_again(consortium: Consortium) -> None:

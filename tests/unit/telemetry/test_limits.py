@@ -18,6 +18,7 @@ from sluice.telemetry.limits import ReadLimits
 from sluice.telemetry.parquet import read_parquet
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.source import Source
+from sluice.telemetry.table import delimited
 from tests.contract import bombs
 
 CORNER = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
@@ -165,6 +166,27 @@ def test_an_archive_that_readers_may_understand_differently_is_refused(
 ) -> None:
     with pytest.raises(RecordError, match="record.xlsx is not a workbook or is damaged"):
         read_record(source(tmp_path, content).path)
+
+
+def test_a_workbook_has_a_limited_number_of_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = source(tmp_path, bombs.workbook()).path
+    with zipfile.ZipFile(path) as book:
+        parts = len(book.infolist())
+    monkeypatch.setattr(workbook, "MOST_PARTS", parts)
+    assert len(read_record(path))
+    monkeypatch.setattr(workbook, "MOST_PARTS", parts - 1)
+    with pytest.raises(RecordError, match=f"its archive has {parts} parts"):
+        read_record(path)
+
+
+def test_delimited_text_has_two_columns_or_more(tmp_path: Path) -> None:
+    two = source(tmp_path, b"time,LIT101\n1,2\n", "two.csv")
+    assert delimited(two, header_line=0, text=()).columns == ["time", "LIT101"]
+    one = source(tmp_path, b"time:LIT101\n1:2\n", "one.csv")
+    with pytest.raises(RecordError, match=r"one.csv has one column at most \('time:LIT101'\)"):
+        delimited(one, header_line=0, text=())
 
 
 def test_two_parts_of_the_same_name_are_refused(tmp_path: Path) -> None:

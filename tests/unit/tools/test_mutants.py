@@ -127,26 +127,58 @@ def test_tests_that_fail_without_a_mutant_kill_nothing(
     assert "without a mutant, tests/unit/test_bad.py::test_bad fails" in capsys.readouterr().err
 
 
-def test_a_mutant_that_never_ends_is_killed_by_the_clock(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tool, "PATIENCE_S", 6.0)
-    monkeypatch.setattr(tool, "PATIENCE_FACTOR", 0.0)
-    (project / "src" / "sluice" / "files.py").write_text(
-        "def wait(left: int) -> None:\n    while True:\n        if left <= 0:\n"
-        "            raise TimeoutError('late')\n        left -= 1\n"
-    )
-    (project / "tests" / "unit" / "test_files.py").write_text(
-        "import pytest\nfrom sluice.files import wait\n\ndef test_late() -> None:\n"
-        "    with pytest.raises(TimeoutError):\n        wait(3)\n"
-    )
+WAIT = """
+def wait(left: int) -> None:
+    while True:
+        if left <= 0:
+            raise TimeoutError("late")
+        left -= 1
+"""
+WAITS = """
+import pytest
+from sluice.files import wait
+
+def test_late() -> None:
+    with pytest.raises(TimeoutError):
+        wait(3)
+"""
+
+
+@pytest.fixture
+def endless(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose only mutant never ends."""
+    (project / "src" / "sluice" / "files.py").write_text(WAIT)
+    (project / "tests" / "unit" / "test_files.py").write_text(WAITS)
     monkeypatch.setattr(
         tool,
         "sample",
         lambda mutants, **_: tuple(each for each in mutants if each.after == "if False:"),
     )
-    assert main(["--jobs", "1"], root=project) == 0
-    assert "killed by time is up after 6 s" in capsys.readouterr().out
+    return project
+
+
+def test_a_mutant_that_never_ends_is_stopped_by_the_clock(
+    endless: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool, "PATIENCE_S", 6.0)
+    monkeypatch.setattr(tool, "PATIENCE_FACTOR", 0.0)
+    assert main(["--jobs", "1"], root=endless) == 0
+    shown = capsys.readouterr()
+    assert "stopped by the clock: time is up after 6 s; without the mutant" in shown.out
+    assert "0 of 1 survived, 1 stopped by the clock" in shown.err
+
+
+def test_a_busy_machine_decides_nothing_about_a_mutant(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first clock is too short for any run; the tests then get a multiple of what they need."""
+    monkeypatch.setattr(tool, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(tool, "PATIENCE_FACTOR", 20.0)
+    assert main(["--jobs", "1"], root=project) == 1
+    shown = capsys.readouterr()
+    assert "stopped by the clock:" not in shown.out
+    assert "killed by tests/unit/test_files.py::test_long" in shown.out
+    assert "| SURVIVED |" in shown.out
 
 
 def test_the_list_runs_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

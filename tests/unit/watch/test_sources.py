@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -366,11 +367,30 @@ def test_a_message_with_one_reading(payload: bytes, value: float) -> None:
         (b"\xff\xfe", "is no text"),
         (b'{"time": "noon", "A": 1}', "has the time 'noon'"),
         (b" " * 1_100_000, "expected at most"),
+        (b'{"time": 1' + b"0" * 400 + b', "A": 1}', "has the time '10000"),
+        (b'{"time": 1e300, "A": 1}', "has the time '1e.300'"),
+        (b'{"time": -3e18, "A": 1}', "has the time '-3e.18'"),
+        (b'{"time": "99999999999999999999-01-01", "A": 1}', "has the time '99999"),
+        (b'{"time": "2200-01-01", "A": 1}', "has the time '2200-01-01'"),
+        (b'{"time": "NaT", "A": 1}', "has the time 'NaT'"),
+        (b'{"time": "", "A": 1}', "has the time ''"),
+        (b'{"time": "now", "A": 1}', "has the time 'now'"),
     ],
 )
 def test_a_message_that_cannot_be_read_is_refused(payload: bytes, message: str) -> None:
     with pytest.raises(RecordError, match=message):
         parsed_message(payload, {})
+
+
+@pytest.mark.parametrize("payload", [b"1" + b"0" * 400, b"-1" + b"0" * 400, b"1e999"])
+def test_a_number_that_no_float_holds_does_not_stop_the_watch(payload: bytes) -> None:
+    """It is endless, and the intake counts it as an impossible reading."""
+    found = parsed_message(payload, {})
+    assert isinstance(found, Reading)
+    assert math.isinf(found.value)
+    row = parsed_message(b'{"A": ' + payload + b"}", {})
+    assert isinstance(row, RowMessage)
+    assert math.isinf(row.readings["A"])
 
 
 # -- sampling ---------------------------------------------------------------------------------

@@ -80,8 +80,21 @@ class Requests:
                 break
         for plant in sorted(pending):
             self._note("silent", plant, round_)
-        for plant in sorted(set(asks) - valid if absences else ()):
+        absent = set(asks) - valid | self._gone_back(members, asks)
+        for plant in sorted(absent if absences else ()):
             self.store.absent(plant, max(round_, 1))  # the first round includes the start
+
+    def _gone_back(self, before: Mapping[str, Member], asked: Iterable[str]) -> set[str]:
+        """Return the plants that say they have lost more of the log than a page.
+
+        They cost the others the time in which they are shown it again.
+        """
+        now = {each.name: each for each in self.store.members()}
+        return {
+            plant
+            for plant in asked
+            if now[plant].seen < before[plant].seen and self.behind(now[plant])
+        }
 
     def _quorum(self, asked: int) -> int:
         return math.ceil(self.terms.quorum * asked - ROUNDING)
@@ -102,28 +115,40 @@ class Requests:
         self.ask(asks, round_=round_, seconds=seconds, accept=accept, absences=False)
 
     def catch_up(self, plants: Iterable[str], *, round_: int) -> None:
-        """Send the log to plants that are more than a page behind, for the time of the grace.
+        """Send the log to plants that are more than a page behind, for the time of one grace.
 
-        A plant that takes its pages is not absent. A plant that takes none is.
+        A plant that takes a page as a whole is not absent, and goes on in the next round. A plant
+        that takes none is.
         """
-        waiting = {each.name: each for each in self.store.members() if each.name in set(plants)}
-        for _ in range(PAGES_A_ROUND):
-            waiting = {name: each for name, each in waiting.items() if self.behind(each)}
-            if not waiting:
+        began, asked = self.clock(), set(plants)
+        for number in range(PAGES_A_ROUND):
+            ends = {
+                each.name: page.start + len(page.lines)
+                for each in self.store.members()
+                if each.name in asked and not self.pages.whole(page := self.pages.page(each.seen))
+            }
+            left = self.terms.grace_s - (self.clock() - began).total_seconds()
+            if not ends or left <= 0:
                 return
             took: set[str] = set()
 
-            def accept(plant: str, answer: Payload, took: set[str] = took) -> bool:
-                took.add(plant)
-                return _took(plant, answer)
+            def accept(
+                plant: str,
+                answer: Payload,
+                ends: Mapping[str, int] = ends,
+                took: set[str] = took,
+            ) -> bool:
+                if isinstance(answer, LogSeen) and self._seen(plant) >= ends[plant]:
+                    took.add(plant)
+                return plant in took
 
-            asks = dict.fromkeys(waiting, AskLog())
-            self.ask(asks, round_=round_, seconds=self.terms.grace_s, accept=accept)
-            waiting = {
-                each.name: each
-                for each in self.store.members()
-                if each.name in took and each.seen > waiting[each.name].seen
-            }
+            asks = dict.fromkeys(ends, AskLog())
+            self.ask(asks, round_=round_, seconds=left, accept=accept, absences=number == 0)
+            asked = took
+
+    def _seen(self, plant: str) -> int:
+        """Return how many log entries a plant says that it has verified."""
+        return next(each.seen for each in self.store.members() if each.name == plant)
 
     def behind(self, member: Member) -> bool:
         """Whether a plant misses more of the log than one page."""
