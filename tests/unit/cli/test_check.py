@@ -180,7 +180,7 @@ def test_empty_rules_need_leave(sluice: Run, folder: Path, tmp_path: Path) -> No
     assert rules.clean is not None
     names = {rule.name for rule in bounds}
     severe = tuple(fact for fact in rules.clean.severe if fact.rule in names)
-    clean = replace(rules.clean, severe=severe, envelope=(), anchors=())
+    clean = replace(rules.clean, severe=severe, envelope=(), anchors=(), switches=())
     bare = replace(rules, invariants=bounds, clean=clean)
     save_rules(replace(bare, untied=untied_channels(bare)), tmp_path / "empty.json")
     arguments = ("check", folder / "clean.parquet", "--rules", tmp_path / "empty.json", "--json")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -9,7 +10,7 @@ import pytest
 
 from sluice.admission.policy import HardenedPolicy, read_policy
 from sluice.invariants.mining.profiles import mine
-from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.invariants.ruleset import Profile, RuleSet, untied_channels
 from sluice.invariants.rulesfile import load_rules, rules_hash, save_rules
 from sluice.lab.plants.catalogue import simulate
 from tests.unit.conftest import Outcome
@@ -28,6 +29,17 @@ def mined() -> RuleSet:
 def file(mined: RuleSet, tmp_path: Path) -> Path:
     path = tmp_path / "rules.json"
     save_rules(mined, path)
+    return path
+
+
+@pytest.fixture
+def uncovered(mined: RuleSet, tmp_path: Path) -> Path:
+    """Rules that say nothing of a pump which never ran."""
+    path = tmp_path / "uncovered.json"
+    bare = replace(
+        mined, invariants=tuple(rule for rule in mined.invariants if rule.name != "S_PU4 idle")
+    )
+    save_rules(replace(bare, untied=untied_channels(bare)), path)
     return path
 
 
@@ -131,9 +143,12 @@ def test_accept_exits_0_or_3(sluice: Run, file: Path, tmp_path: Path, mined: Rul
     assert shown.out.count(f"--update {last}") == 1  # one command cures both
 
 
-def test_accept_shows_what_an_approver_would_have_to_declare(sluice: Run, file: Path) -> None:
+def test_accept_shows_what_an_approver_would_have_to_declare(
+    sluice: Run, file: Path, uncovered: Path
+) -> None:
     """The plant's own text says that the pump hardly ever switched, which decides nothing."""
-    seen = sluice("rules", "accept", file, "--policy", "hardened", "--json")
+    assert sluice("rules", "accept", file, "--policy", "hardened").code == 0
+    seen = sluice("rules", "accept", uncovered, "--policy", "hardened", "--json")
     (objection,) = cast("list[dict[str, str]]", seen.json["objections"])
     assert (seen.code, objection["kind"], objection["subject"]) == (
         3,
@@ -143,9 +158,10 @@ def test_accept_shows_what_an_approver_would_have_to_declare(sluice: Run, file: 
     assert "S_PU4 in [acceptance.reasons] of the policy" in objection["remedy"]
     assert "sluice rules approve --declare S_PU4=REASON" in objection["remedy"]
     assert objection["command"] == (
-        f"sluice rules approve {file} --key approver.key --out approval.json --declare S_PU4=REASON"
+        f"sluice rules approve {uncovered} --key approver.key --out approval.json "
+        "--declare S_PU4=REASON"
     )
-    assert sluice("rules", "accept", file, "--policy", "hardened", *IDLE).code == 0
+    assert sluice("rules", "accept", uncovered, "--policy", "hardened", *IDLE).code == 0
 
 
 @pytest.mark.parametrize(
@@ -166,12 +182,15 @@ def test_a_declaration_names_a_channel_and_a_reason(
     assert message in seen.err
 
 
-def test_accept_reads_a_policy_file(sluice: Run, file: Path, tmp_path: Path) -> None:
+def test_accept_reads_a_policy_file(
+    sluice: Run, file: Path, uncovered: Path, tmp_path: Path
+) -> None:
     policy = tmp_path / "policy.toml"
     assert sluice("rules", "policy", "--out", policy).code == 0
     assert read_policy(str(policy)) == HardenedPolicy()
-    assert sluice("rules", "accept", file, "--policy", policy).code == 3
+    assert sluice("rules", "accept", uncovered, "--policy", policy).code == 3
     assert sluice("rules", "policy", "--out", policy, *IDLE).code == 0
+    assert sluice("rules", "accept", uncovered, "--policy", policy).code == 0
     declared = read_policy(str(policy))
     assert isinstance(declared, HardenedPolicy)
     assert declared.acceptance.reasons == {"S_PU4": "runs only if S_PU3 fails"}

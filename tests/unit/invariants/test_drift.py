@@ -146,10 +146,10 @@ def test_spans_and_clean_facts_show_too(rules: RuleSet) -> None:
     assert len(drift(still, rules)) == len(rules.clean.liveness)
 
 
-def test_wider_tolerances_are_not_taken_over(rules: RuleSet, clean: Record) -> None:
+def test_wider_tolerances_are_not_taken_over(rules: RuleSet, plant: Record) -> None:
     name = "S_PU1~F_PU1"
     narrow = with_rule(rules, replace(rule(rules, name), tolerance=rule(rules, name).tolerance / 4))
-    held, kept = keep_tolerances(narrow, rules, clean)
+    held, kept = keep_tolerances(narrow, rules, plant)
     assert [k.rule for k in kept] == [name, name]
     assert f"{name}: kept the tolerance" in kept[0].sentence
     assert "(+300.0%)" in kept[0].sentence
@@ -171,7 +171,7 @@ def test_narrower_tolerances_are_taken_over(rules: RuleSet, clean: Record) -> No
     assert keep_tolerances(wide, rules, clean) == (rules, ())
 
 
-def test_ranges_and_spans_do_not_grow(rules: RuleSet, clean: Record) -> None:
+def test_ranges_and_spans_do_not_grow(rules: RuleSet, plant: Record) -> None:
     old = rule(rules, "L_T1 in range")
     assert isinstance(old.relation, Bound)
     bound = replace(old.relation, low=0.0, high=2.0)
@@ -180,7 +180,7 @@ def test_ranges_and_spans_do_not_grow(rules: RuleSet, clean: Record) -> None:
         with_rule(rules, replace(old, relation=bound)), channels=(level, *rules.channels[1:])
     )
     wide = with_rule(rules, replace(old, relation=replace(bound, high=13.0)))
-    held, kept = keep_tolerances(narrow, wide, clean)
+    held, kept = keep_tolerances(narrow, wide, plant)
     assert [k.sentence for k in kept] == [
         "L_T1 in range: kept 0 to 2 m; new rows need 0 to 13 m",
         "L_T1: kept the span 0 to 9 m",
@@ -189,10 +189,10 @@ def test_ranges_and_spans_do_not_grow(rules: RuleSet, clean: Record) -> None:
     assert held.channels[0].span == Span(low=0, high=9)
 
 
-def test_a_window_is_not_lost_to_another_choice(rules: RuleSet, clean: Record) -> None:
+def test_a_window_is_not_lost_to_another_choice(rules: RuleSet, plant: Record) -> None:
     window = next(r for r in rules.invariants if isinstance(r.relation, Window))
     without = replace(rules, invariants=tuple(r for r in rules.invariants if r is not window))
-    held, kept = keep_tolerances(rules, without, clean)
+    held, kept = keep_tolerances(rules, without, plant)
     assert [k.rule for k in kept] == [window.name]
     assert rule(held, window.name) == window
     assert held.clean is not None

@@ -80,13 +80,14 @@ def _moves(level: str, rows: int, clean: Record) -> float:
     return float(np.nanmedian(np.abs(readings[rows:] - readings[:-rows])))
 
 
-TIE_FLOOR = 0.02  # of the range: a closer tie fails when a rare state occurs
+READING_FLOOR = 0.0025  # of the usual reading: no meter is closer, and its offset drifts by more
+TIE_FLOOR = 0.03  # of the range: a closer tie fails when a rare state occurs
 TYING_KINDS = frozenset(
     {RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM}
 )
 """The kinds that tie down channels which no coupling and no balance reads."""
-MINED_KINDS: frozenset[RelationKind] = frozenset()
-"""Those of them that are mined unless the caller names others: what the system `full` states."""
+MINED_KINDS: frozenset[RelationKind] = TYING_KINDS
+"""Those of them that are mined unless the caller names others."""
 
 
 def mine_hardened(
@@ -169,9 +170,11 @@ def _rates(record: Record) -> Iterator[Candidate]:
 def _tied(ties: tuple[TieFind, ...], record: Record) -> Iterator[Candidate]:
     for find in ties:
         shown = record.column(find.relation.channel)
+        shown = shown[~np.isnan(shown)]
+        usual = float(np.median(np.abs(shown)))
         yield Candidate(
             relation=refitted(find.relation, record),
-            floor=TIE_FLOOR * float(np.ptp(shown[~np.isnan(shown)])),
+            floor=max(TIE_FLOOR * float(np.ptp(shown)), READING_FLOOR * usual),
             evidence=Evidence(r2_held_out=find.r2_held_out),
         )
 
