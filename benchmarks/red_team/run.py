@@ -117,8 +117,8 @@ def main() -> None:
 
 
 def write(out: Path, store: Store, effort: Effort, *, more: Sequence[str] = ()) -> None:
-    """Write the page from all results of these seeds."""
-    results = [result for result in store if result.key.seed in effort.seeds]
+    """Write the page from all results of these seeds, each gate with its last rules."""
+    results = [result for result in store.of_last_rules() if result.key.seed in effort.seeds]
     tried = {result.key.attack for result in results}
     size = Size(
         seeds=tuple(sorted({result.key.seed for result in results})),

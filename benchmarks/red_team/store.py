@@ -75,6 +75,13 @@ class Store:
     def __iter__(self) -> Iterator[Result]:
         return iter(self._results.values())
 
+    def of_last_rules(self) -> Iterator[Result]:
+        """Yield the results of each plant and gate against the rules that it had last."""
+        last = {(each.key.plant, each.key.gate): each.key.rules for each in self}
+        for each in self:
+            if each.key.rules == last[each.key.plant, each.key.gate]:
+                yield each
+
     def add(self, result: Result) -> None:
         """Store a result."""
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.drift import Case
+from benchmarks.drift import Case, Counted
+from benchmarks.drift import page as drift_page
 from benchmarks.red_team.attempts import changed_readings
 from benchmarks.red_team.page import Size, page
 from benchmarks.red_team.store import Attempt, Damage, Key, Result, Store
@@ -144,6 +145,24 @@ def test_a_run_is_continued_with_the_results_that_are_stored(tmp_path: Path) -> 
     assert list(again) == [first]
     assert first.key in again
     assert replace(first.key, rules="1") not in again
+
+
+def test_results_against_older_rules_are_not_shown(tmp_path: Path) -> None:
+    store = Store(tmp_path / "red-team.jsonl")
+    old = result("ramp", HARDENED, (True, 0.4))
+    new = replace(old, key=replace(old.key, rules="1"))
+    other = result("ramp", FIRST_KINDS, (True, 0.4))
+    for each in (old, other, new):
+        store.add(each)
+    assert list(store.of_last_rules()) == [other, new]
+
+
+def test_the_page_on_drift_names_the_plants_it_leaves_out() -> None:
+    said = {"nothing": {"named": 0, "other": 1, "nothing": 3}}
+    counted = Counted(plant="line", days=14, rules="0", seeds=(102, 103), said=said)
+    lines = list(drift_page({"line": counted}))
+    assert "| line | 102 to 103 | 14 | nothing | 4 |  | 1 | 3 |" in lines
+    assert any(line.startswith("This run leaves out treatment, network:Net1") for line in lines)
 
 
 @pytest.mark.parametrize(
