@@ -17,8 +17,9 @@ __all__ = ["PLANTS", "Mining", "minings"]
 FIRST = 100  # smaller seeds were used to choose settings
 START_UP_S = 6 * 3_600.0
 NETWORK_START_UP_S = 100 * 3_600.0
-NETWORKS = ("Net1", "Net2", "Net3", "Ridge", "Terraces", "Wells", "ky4")
-PLANTS = ("treatment", "line", *NETWORKS, "BATADAL", "WDT", "200 tags")
+NETWORKS = ("Net1", "Ridge", "Terraces", "Wells", "Net3", "ky4")
+PLANTS = ("BATADAL", "WDT", *NETWORKS, "line", "200 tags", "treatment")
+"""In the order of what they cost. Net2 has no pump and no valve, so no gate is asked of it."""
 COPIES = 18  # of `line`, with 11 tags each
 
 

@@ -1,8 +1,9 @@
 """Hashes that proofs, logs and stored rules depend on: a change here breaks what users hold.
 
 The values of paper rules, sampled statements and the paper policy are those of release 0.1.0.
-Hardened rules changed when limits were set by cross-validation. The hardened policy has a share of
-severe rows and margins for switches and blocks. The statement of `full` has version 2, which states
+Hardened rules changed when limits were set by cross-validation, and when ties, constants, switch
+bands and spectra were mined by default. The hardened policy has a share of severe rows, margins for
+switches and blocks, and a ceiling of a quarter on untied channels. The statement of `full` has version 2, which states
 the new kinds of rules. A change of a value needs a line under Results in CHANGELOG.md.
 """
 
@@ -19,29 +20,29 @@ from sluice.lab.plants import simulate
 
 DAYS = {"line": 6.0, "treatment": 1.0}
 RULES = {
-    ("line", Profile.HARDENED): "6b0b9305997d5366b8b5268c686dd7548925ce12f2e2fc63d96a4085b1cfa708",
+    ("line", Profile.HARDENED): "5804bfbe1907a77e498afe5fd908a7d444d1d50673bc2e446633f9b72c9f2658",
     ("line", Profile.PAPER_WIDE): (
         "44d0ffc44bd52a1be949d8b793af9ba6572986eead8688b145cc659361cd9c6a"
     ),
     ("treatment", Profile.HARDENED): (
-        "6a3928a40604cee42a494b4872b005855fc34458502de61377b6a136df5031dd"
+        "94a39ff9189bd9ddfcb39262685c2166425ff1226ee9d62dfe7a88cdcb614767"
     ),
     ("treatment", Profile.PAPER_WIDE): (
         "41dfe4429142ccf96be6c6381be461a04b0755055354af1cac26df137d418c7e"
     ),
 }
 CIRCUITS = {
-    ("line", 1_024): "fb0564d343ffab11a65a8b0a49b7f41221046f8b47b1f32a8f7785e491fa4018",
-    ("line", 4_096): "d1a8b1022da5e60a3a5d72834277a527efe03018f28a0f3341bbb17040f89236",
-    ("treatment", 8_192): "23821b68707553d37d2aa79263676c8af83a88c27bfdb03bef3fe7fa2052d1db",
-    ("treatment", 16_384): "2f31c33c80e8bdd109364528573ca5d5154e87a1ec2f3cb94ee6484248a9c003",
+    ("line", 1_024): "becf97a058dd0cb1c58d39bf02aa182ec8d27d3f5d623682eaedfb68412d89c0",
+    ("line", 4_096): "4f404ce97c667d278d1cbee29c4e0122414f43fbf20061503e1767b6a4865358",
+    ("treatment", 8_192): "49ea79b8293f6153bf545aba50a9309ac856876aeddadd5c9a3cefe910c98e5c",
+    ("treatment", 16_384): "05ea38bf5356e7fbb6434d427510269daf098d1d665e6bdc75b1128f4bd3714e",
 }
 SAMPLED = {
     "line": "e8a5c95b8a3f4c0b337667773e05de177d2097829d6a36e82903e1f4999019de",
     "treatment": "434daee73a0852e78f33773f836fd4ca76de19ac07b7c5f0a0bf32bc2bb251a7",
 }
 POLICIES = {
-    "hardened": "3241aa0d3bcd1b70d19b6b7cafcde17012696b5397fa614bb15b8728affe0679",
+    "hardened": "db23146879d6e4ac16cc6440f3985d1ea81050fde4fd547832e158c56dfe913b",
     "paper": "486fa5d54a002259f66f1dc30a491509f431ab99f798b19b64bc228762221421",
 }
 

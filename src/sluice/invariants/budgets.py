@@ -12,7 +12,14 @@ from dataclasses import dataclass
 
 from sluice.errors import RulesFileError
 from sluice.invariants.encoding import TOLERANCE, register_of
-from sluice.invariants.relations import Invariant, RelationKind, Spectrum, Window
+from sluice.invariants.relations import (
+    Bound,
+    Constant,
+    Invariant,
+    RelationKind,
+    Spectrum,
+    Window,
+)
 from sluice.invariants.ruleset import CleanFacts, RuleSet
 from sluice.telemetry import Role
 
@@ -24,9 +31,12 @@ SEVERE_KINDS = (
     RelationKind.RATE,
     RelationKind.TIE,
 )
-"""The rules with a fact about their largest residual; a range is broken or not, by any amount."""
+"""The rules with a fact about their largest residual."""
 NEVER_SEVERE = 2 * TOLERANCE
-"""Beyond the residual of any row that breaks a constant: an idle channel may wake up."""
+"""Beyond the residual of any row that breaks a constant or a range."""
+SLOW_ROLES = (Role.LEVEL, Role.QUALITY)
+"""What no pump moves out of its range at once; a pump that starts for the first time wakes an idle
+channel, and moves flows and pressures further than they were in clean rows."""
 SHORTEST_BLOCK = 2
 """Rows: over a single row no level moves."""
 
@@ -216,7 +226,7 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
             (margins.segment_factor * facts.segments_per_row + margins.segment_points) * rows
         ),
         severe_rows=math.floor(margins.severe_share * rows),
-        severe={rule.name: _severe(rule, excess, margins) for rule in rules.invariants},
+        severe={rule.name: _severe(rule, rules, excess, margins) for rule in rules.invariants},
         envelope_rows={
             fact.rule: math.floor(
                 (margins.envelope_factor * fact.share + margins.envelope_points) * rows
@@ -260,10 +270,16 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
     )
 
 
-def _severe(rule: Invariant, excess: dict[str, float], margins: Margins) -> int:
+def _severe(rule: Invariant, rules: RuleSet, excess: dict[str, float], margins: Margins) -> int:
     """Return the largest residual of a rule that is not severe."""
     multiple = margins.severe_multiple
     if rule.kind in SEVERE_KINDS:
         multiple = max(multiple, margins.severe_factor * excess[rule.name])
     largest = math.floor(TOLERANCE * multiple)
-    return max(largest, NEVER_SEVERE) if rule.kind is RelationKind.CONSTANT else largest
+    match rule.relation:
+        case Constant():
+            return max(largest, NEVER_SEVERE)
+        case Bound(channel=name) if rules.channel(name).role not in SLOW_ROLES:
+            return max(largest, NEVER_SEVERE)
+        case _:
+            return largest

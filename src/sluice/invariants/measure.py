@@ -14,12 +14,18 @@ from sluice.telemetry import Record, Role
 
 __all__ = [
     "Measurement",
+    "Repeated",
     "block_ranges",
     "block_starts",
     "illegal_rows",
     "measure",
     "missing_rows",
+    "repeated_levels",
 ]
+
+
+Repeated = tuple[tuple[str, Bools], ...]
+"""Per level: the rows of repeated stretches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +39,20 @@ class Measurement:
     illegal: Bools  # rows in which an actuator shows a code it does not have
     violating: Bools  # rows that break a row rule, are missing or illegal, or start a segment
     quietest: tuple[tuple[Liveness, Ints], ...]  # a level's range over each block, in registers
-    repeated: tuple[tuple[str, Bools], ...]  # per level: rows of repeated stretches
+    repeated: Repeated
 
 
-def measure(rules: RuleSet, record: Record, *, encoding: Encoding | None = None) -> Measurement:
-    """Measure a batch; a channel that a rule reads and the batch lacks is an error."""
+def measure(
+    rules: RuleSet,
+    record: Record,
+    *,
+    encoding: Encoding | None = None,
+    repeated: Repeated | None = None,
+) -> Measurement:
+    """Measure a batch; a channel that a rule reads and the batch lacks is an error.
+
+    `repeated` states the repeated rows where they are known already: to find them takes longest.
+    """
     rules.demand(record)
     encoding = encoding or encode(rules)
     judged = evaluate(encoding, record)
@@ -56,11 +71,16 @@ def measure(rules: RuleSet, record: Record, *, encoding: Encoding | None = None)
         illegal=illegal,
         violating=violating,
         quietest=tuple((fact, _register_ranges(rules, fact, record)) for fact in facts),
-        repeated=tuple(
-            (channel.name, repeated_rows(record.column(channel.name)))
-            for channel in rules.channels
-            if channel.role is Role.LEVEL and channel.name in record.names
-        ),
+        repeated=repeated_levels(rules, record) if repeated is None else repeated,
+    )
+
+
+def repeated_levels(rules: RuleSet, record: Record) -> Repeated:
+    """Return the rows of repeated stretches of each level."""
+    return tuple(
+        (channel.name, repeated_rows(record.column(channel.name)))
+        for channel in rules.channels
+        if channel.role is Role.LEVEL and channel.name in record.names
     )
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from sluice.invariants.budgets import Budgets, Margins, budgets_for
 from sluice.invariants.encoding import TOLERANCE
+from sluice.invariants.measure import measure
 from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness
-from tests.unit.invariants.small_plant import EVERY_RULE
+from sluice.telemetry.channel import Role
+from tests.unit.invariants.small_plant import BOUNDED, EVERY_RULE, TANK, record_of, rules_of
 
 assert EVERY_RULE.clean is not None
 FACTS: CleanFacts = EVERY_RULE.clean
@@ -83,6 +85,36 @@ def test_a_rule_whose_clean_residuals_are_small_may_reach_its_tolerance() -> Non
     budgets = of(severe(0.1), Margins(), 200)
     assert set(budgets.severe) == {rule.name for rule in EVERY_RULE.invariants}
     assert set(budgets.severe.values()) == {TOLERANCE}
+
+
+@pytest.mark.parametrize(
+    ("role", "severe"),
+    [
+        (Role.LEVEL, True),
+        (Role.QUALITY, True),
+        (Role.FLOW, False),
+        (Role.PRESSURE, False),
+        (Role.SPEED, False),
+    ],
+)
+def test_only_what_no_pump_moves_at_once_is_severe_out_of_range(
+    role: Role,
+    severe: bool,  # noqa: FBT001
+) -> None:
+    channel = replace(TANK, role=role)
+    bounded = replace(
+        rules_of(BOUNDED),
+        channels=(channel,),
+        clean=replace(FACTS, severe=(), envelope=(), anchors=(), liveness=(), repeats=()),
+    )
+    if role is Role.LEVEL:
+        bounded = replace(bounded, clean=replace(bounded.clean, repeats=FACTS.repeats))
+    assert bounded.clean is not None
+    budgets = budgets_for(bounded, bounded.clean, Margins(), rows=300)
+    record = record_of({"L1": [600.0, 60_000.0]}, channels=(channel,))
+    (judged,) = measure(bounded, record).judged
+    assert list(judged.violating) == [False, True]
+    assert (judged.size[1] > budgets.severe["L1 in range"]) == severe
 
 
 def test_severe_sizes_round_down() -> None:

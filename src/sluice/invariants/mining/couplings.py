@@ -153,16 +153,17 @@ def _settle(states: Floats, readings: Floats, off: Bools, codes: list[int], reco
 def _standby(record: Record, actuator: Channel, residual: Floats) -> tuple[tuple[str, int], ...]:
     """Return the standby pumps: the coupling is not checked while one of them runs.
 
-    These are neighbours by number that never ran (P102 is the standby of P101), and pumps that ran
-    rarely and whose running explains where the flow was not nominal.
+    These are neighbours by number that hardly ever ran (P102 is the standby of P101), and pumps
+    that ran rarely and whose running explains where the flow was not nominal.
     """
     chosen: list[tuple[str, int]] = []
     rare: list[tuple[str, int]] = []
     for channel in record.of_role(Role.ACTUATOR):
         if channel.codes is None or channel.name == actuator.name:
             continue
-        share = float(_running(record, ((channel.name, channel.codes.off),)).mean())
-        if share == 0 and _are_neighbours(actuator.name, channel.name):
+        runs = _running(record, ((channel.name, channel.codes.off),))
+        share = float(runs.mean())
+        if runs.sum() < LEAST_ROWS and _are_neighbours(actuator.name, channel.name):
             chosen.append((channel.name, channel.codes.off))
         elif 0 < share <= RARE:
             rare.append((channel.name, channel.codes.off))

@@ -8,7 +8,7 @@ from sluice.arrays import Bools, Floats
 from sluice.invariants.budgets import SEVERE_KINDS
 from sluice.invariants.encoding import encode
 from sluice.invariants.integers import Judged
-from sluice.invariants.measure import block_ranges, measure
+from sluice.invariants.measure import Repeated, block_ranges, measure
 from sluice.invariants.mining.tails import tail_of
 from sluice.invariants.relations import Coupling, RelationKind
 from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness, RuleSet
@@ -27,20 +27,21 @@ LONGEST_SECOND = 128  # rows of the block in which a level clearly moves
 LIVELY = (0.4, 3.0)  # a block's smallest range, in multiples of the range of noise alone
 
 
-def clean_facts(
+def clean_facts(  # noqa: PLR0913 - what is known already
     rules: RuleSet,
     clean: Record,
     *,
     liveness: tuple[Liveness, ...],
     severe: tuple[CleanShare, ...] = (),
     jumps_per_row: float = 0.0,
+    repeated: Repeated | None = None,
 ) -> CleanFacts:
     """Return the facts about clean rows under the rules; no batch is tried yet.
 
     `severe` states residuals that clean rows are predicted to reach; the largest residual in these
     rows counts where it is larger.
     """
-    measured = measure(rules, clean, encoding=encode(rules))
+    measured = measure(rules, clean, encoding=encode(rules), repeated=repeated)
     predicted = {fact.rule: fact.share for fact in severe}
     return CleanFacts(
         batch_rows=min(BATCH, len(clean)),

@@ -80,13 +80,13 @@ def _moves(level: str, rows: int, clean: Record) -> float:
     return float(np.nanmedian(np.abs(readings[rows:] - readings[:-rows])))
 
 
-TIE_FLOOR = 0.02  # of the range: a closer tie fails when a rare state occurs
+TIE_FLOOR = 0.03  # of the range: a closer tie fails when a rare state occurs
 TYING_KINDS = frozenset(
     {RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM}
 )
 """The kinds that tie down channels which no coupling and no balance reads."""
-MINED_KINDS: frozenset[RelationKind] = frozenset()
-"""Those of them that are mined unless the caller names others: what the system `full` states."""
+MINED_KINDS: frozenset[RelationKind] = TYING_KINDS
+"""Those of them that are mined unless the caller names others."""
 
 
 def mine_hardened(

@@ -9,7 +9,10 @@ be vacuous.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from sluice.invariants.budgets import Margins
+from sluice.invariants.measure import Repeated, repeated_levels
 from sluice.invariants.mining.bands import band_of
 from sluice.invariants.mining.candidates import Candidate, CrossJudged, judged, window_candidates
 from sluice.invariants.mining.facts import clean_facts, liveness_of
@@ -17,7 +20,7 @@ from sluice.invariants.mining.folds import Clean, CleanFold
 from sluice.invariants.mining.slack import Slack, slackened
 from sluice.invariants.mining.spans import operating_range, resolution
 from sluice.invariants.mining.spectra import spectrum_of
-from sluice.invariants.mining.trial import TARGET, HonestRefusal, tried
+from sluice.invariants.mining.trial import TARGET, HonestRefusal, RepeatedBatches, tried
 from sluice.invariants.relations import (
     Balance,
     Bound,
@@ -69,6 +72,7 @@ class Structure:
     spectra: tuple[Spectrum, ...]
     folds: tuple[CleanFold, ...]
     clean: Clean
+    repeated: tuple[Repeated, ...]  # of each fold by itself
 
     @property
     def checks(self) -> int:
@@ -89,6 +93,19 @@ class Structure:
     def blocks(self, without: int | None) -> list[Record]:
         """Return the clean record in blocks, without one of them."""
         return [fold.held_out for at, fold in enumerate(self.folds) if at != without]
+
+    def repeated_without(self, without: int | None) -> Repeated | None:
+        """Return the repeated rows of all folds but one; `None` if all are to be searched as one.
+
+        Each fold is searched by itself, so that no fold knows of the one that it is to judge.
+        """
+        if without is None:
+            return None
+        rest = [found for at, found in enumerate(self.repeated) if at != without]
+        return tuple(
+            (parts[0][0], np.concatenate([rows for _, rows in parts]))
+            for parts in zip(*rest, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +140,7 @@ def structure_of(
         spectra=spectra,
         folds=clean.folds,
         clean=clean,
+        repeated=tuple(repeated_levels(rules, fold.held_out) for fold in clean.folds),
     )
 
 
@@ -135,7 +153,9 @@ def calibrate_jointly(
     bases = [_rules(structure, fold.rest, at) for at, fold in enumerate(structure.folds)]
     rules = _rules(structure, structure.clean.record, None)
     held_out = [fold.held_out for fold in structure.folds]
-    honest = tried(list(zip(bases, held_out, strict=True)), margins, target)
+    repeated: RepeatedBatches = {}
+    pairs = list(zip(bases, held_out, strict=True))
+    honest = tried(pairs, margins, target, repeated=repeated)
     for _ in range(MOST_ROUNDS):
         if honest.kept or not any(each.rule for each in honest.blamed):
             break
@@ -143,7 +163,7 @@ def calibrate_jointly(
         pairs = [
             (slackened(base, slack), record) for base, record in zip(bases, held_out, strict=True)
         ]
-        honest = tried(pairs, margins, target)
+        honest = tried(pairs, margins, target, repeated=repeated)
     rules = slackened(rules, slack)
     assert rules.clean is not None
     rules = replace(rules, clean=with_rate(rules.clean, honest), untied=untied_channels(rules))
@@ -182,6 +202,7 @@ def _rules(structure: Structure, clean: Record, without: int | None) -> RuleSet:
         liveness=_liveness(structure, without),
         severe=severe,
         jumps_per_row=structure.clean.jumps_per_row,
+        repeated=structure.repeated_without(without),
     )
     return replace(rules, clean=facts)
 

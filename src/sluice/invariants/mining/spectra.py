@@ -8,22 +8,29 @@ import numpy as np
 from sluice.arrays import Floats
 from sluice.invariants.mining.tails import tail_of
 from sluice.invariants.relations import Spectrum
-from sluice.telemetry import Channel, Record
+from sluice.telemetry import Channel, Record, Role
 
 __all__ = ["mine_spectra", "spectrum_of"]
 
 BLOCKS = (32, 64, 128)  # rows; the shortest that tells smoothing from the plant is used
 LEAST_BLOCKS = 24
 WEAK = 0.12  # of the median: a lower limit below this does not notice a smoothed channel
+SWITCHED = 0.5  # of the squared changes, on rows where one actuator switches: no noise floor
 ROOM = 1.75  # times beyond the tail: a short batch may have no block outside
 
 
 def mine_spectra(
     record: Record, channels: Sequence[Channel], blocks: Sequence[Record], *, share: float
 ) -> tuple[Spectrum, ...]:
-    """Return a spectrum for each channel whose blocks are alike enough to notice smoothing."""
+    """Return a spectrum for each channel whose blocks are alike enough to notice smoothing.
+
+    A channel that moves mostly when an actuator switches has none: its sums count switches, and a
+    pump may run for longer than in any clean block.
+    """
     found = []
     for channel in channels:
+        if _switched(record, channel) > SWITCHED:
+            continue
         for rows in BLOCKS:
             if len(record) < LEAST_BLOCKS * rows:
                 break
@@ -46,6 +53,19 @@ def mine_spectra(
                 found.append(spectrum)
                 break
     return tuple(found)
+
+
+def _switched(record: Record, channel: Channel) -> float:
+    """Return the share of squared changes on rows where one actuator switches, at most."""
+    changes = np.square(np.diff(record.column(channel.name)))
+    total = float(np.nansum(changes))
+    if not total > 0:
+        return 0.0
+    shares = [0.0]
+    for actuator in record.of_role(Role.ACTUATOR):
+        switched = np.diff(np.rint(record.column(actuator.name))) != 0
+        shares.append(float(np.nansum(changes[switched])) / total)
+    return max(shares)
 
 
 def _tells(spectrum: Spectrum, usual: float) -> bool:

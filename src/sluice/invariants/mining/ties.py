@@ -116,7 +116,7 @@ def _select(
         tried = [
             (_held_out(sums, target, [*chosen, at]), at)
             for at in ranked[:TRIED]
-            if _physical(_solve(total, target, [*chosen, at]), [*chosen, at], rising)
+            if _physical(total, target, [*chosen, at], rising)
         ]
         if not tried:
             break
@@ -128,9 +128,16 @@ def _select(
     return chosen, best if chosen else 0.0
 
 
-def _physical(weights: Floats, terms: list[int], rising: frozenset[int]) -> bool:
+def _physical(total: Floats, target: int, terms: list[int], rising: frozenset[int]) -> bool:
+    """Whether an engineer would accept the sign of each term.
+
+    Columns are standardised, so a product sum of two has the sign of their correlation. A channel
+    that rises with another in the plant must not fall with it in the rule.
+    """
+    weights = _solve(total, target, terms)[1:]
     return all(
-        weight >= 0 or term not in rising for term, weight in zip(terms, weights[1:], strict=True)
+        weight * total[term, target] >= 0 and (weight >= 0 or term not in rising)
+        for term, weight in zip(terms, weights, strict=True)
     )
 
 

@@ -11,7 +11,7 @@ from sluice.arrays import Bools
 from sluice.invariants.budgets import Budgets, Margins, budgets_for
 from sluice.invariants.encoding import encode
 from sluice.invariants.integers import Judged
-from sluice.invariants.measure import Measurement, measure
+from sluice.invariants.measure import Measurement, Repeated, measure
 from sluice.invariants.relations import Coupling
 from sluice.invariants.ruleset import RuleSet
 from sluice.telemetry import Record
@@ -22,6 +22,7 @@ __all__ = [
     "Blamed",
     "HonestRefusal",
     "RefusedShare",
+    "RepeatedBatches",
     "exceeded",
     "tried",
 ]
@@ -98,10 +99,22 @@ class HonestRefusal:
         return max(0, needed - self.worst.batches) * self.worst.rows
 
 
+RepeatedBatches = dict[tuple[int, int, int], Repeated]
+"""The repeated rows of batches, by pair, first row and length; they do not depend on limits."""
+
+
 def tried(
-    pairs: Sequence[tuple[RuleSet, Record]], margins: Margins, target: float = TARGET
+    pairs: Sequence[tuple[RuleSet, Record]],
+    margins: Margins,
+    target: float = TARGET,
+    *,
+    repeated: RepeatedBatches | None = None,
 ) -> HonestRefusal:
-    """Judge clean batches by rules that do not know them, at every length the records have."""
+    """Judge clean batches by rules that do not know them, at every length the records have.
+
+    `repeated` keeps what takes longest to find for the next trial of the same records.
+    """
+    known = {} if repeated is None else repeated
     rows_least = max(rules.rows_needed for rules, _ in pairs)
     longest = min(len(record) for _, record in pairs)
     lengths = [rows for rows in BATCH_ROWS if rows_least <= rows <= longest]
@@ -111,13 +124,17 @@ def tried(
     shares = []
     for rows in lengths:
         batches = refused = 0
-        for rules, record in pairs:
+        for at, (rules, record) in enumerate(pairs):
             encoding = encode(rules)
             assert rules.clean is not None
             budgets = budgets_for(rules, rules.clean, margins, rows=rows)
             for start in range(0, len(record) - rows + 1, rows):
                 batch = record.rows(start, start + rows)
-                checks = set(exceeded(measure(rules, batch, encoding=encoding), budgets))
+                measured = measure(
+                    rules, batch, encoding=encoding, repeated=known.get((at, start, rows))
+                )
+                known[at, start, rows] = measured.repeated
+                checks = set(exceeded(measured, budgets))
                 blamed.update(checks)
                 refused += bool(checks)
                 batches += 1

@@ -174,6 +174,18 @@ def test_a_neighbour_that_never_ran_is_a_standby() -> None:
     assert [gone.name for gone in dropped] == ["P2~flow", "P9~flow"]
 
 
+@pytest.mark.parametrize(("rows", "standby"), [(11, (("P2", 0),)), (12, ())])
+def test_a_neighbour_that_hardly_ever_ran_is_a_standby(
+    rows: int, standby: tuple[tuple[str, int], ...]
+) -> None:
+    """So few rows do not show what its running does to the flow."""
+    columns = {name: [*part] * 20 for name, part in {"P1": STATES, "F1": FLOWS}.items()}
+    columns["F1"] = [flow + 0.1 * (at % 3) for at, flow in enumerate(columns["F1"])]
+    columns["P2"] = [1.0] * rows + [0.0] * (len(columns["P1"]) - rows)
+    (find, *_), _ = mined(columns, channels=(PUMP, replace(PUMP, name="P2"), METER))
+    assert find.relation.standby == standby
+
+
 def rare(rows: int) -> dict[str, Sequence[float]]:
     """Forty rows off and forty on; while P9 runs, amid the off rows, the meter shows 4."""
     runs = [0.0] * 20 + [1.0] * rows + [0.0] * (60 - rows)

@@ -11,7 +11,7 @@ from sluice.invariants.mining.bands import band_of, mine_bands
 from sluice.invariants.mining.constants import constant_rules, with_constant_spans
 from sluice.invariants.mining.couplings import mine_couplings
 from sluice.invariants.mining.folds import clean_record
-from sluice.invariants.mining.hardened import TYING_KINDS, mine_hardened
+from sluice.invariants.mining.hardened import MINED_KINDS, TYING_KINDS, mine_hardened
 from sluice.invariants.mining.spans import with_spans
 from sluice.invariants.mining.spectra import mine_spectra
 from sluice.invariants.mining.ties import mine_ties
@@ -71,6 +71,18 @@ def test_a_pressure_that_would_fall_with_a_tanks_level_is_not_tied_to_it() -> No
     record = pumped(sign=-1.0)
     found, _ = mine_ties(record, clean_record(record).folds, [PRESSURE])
     assert all(term.channel != "L1" for find in found for term in find.relation.terms)
+
+
+def test_a_term_with_the_opposite_sign_of_what_rows_show_is_not_used() -> None:
+    """PI1 = 3 x PI2 - 2 x L1 fits exactly, although PI1 and L1 rise together."""
+    common = noise("common", ROWS)
+    level = common + 0.3 * noise("level alone")
+    other = common + 0.3 * noise("other alone")
+    columns = {"L1": level, "PI1": 3 * other - 2 * level, "PI2": other}
+    record = record_of(columns, channels=(replace(TANK, role=Role.FLOW), PRESSURE, OTHER))
+    assert np.corrcoef(record.column("PI1"), level)[0, 1] > 0.2
+    found, _ = mine_ties(record, clean_record(record).folds, [PRESSURE])
+    assert all(term.coefficient > 0 for find in found for term in find.relation.terms)
 
 
 def test_a_band_is_found_around_each_set_point() -> None:
@@ -155,6 +167,19 @@ def test_a_channel_that_rests_for_whole_blocks_has_no_spectrum() -> None:
     readings = np.where(np.arange(ROWS) % 600 < 300, noise("resting"), 0.0)
     record = record_of({"L1": readings})
     assert mine_spectra(record, [TANK], [record], share=1e-7) == ()
+
+
+def test_a_channel_that_moves_when_a_pump_switches_has_no_spectrum() -> None:
+    """Its sums count switches: a pump that runs on for two days would leave any limit."""
+    on = np.tile(np.repeat([0.0, 1.0], 4), 6_000 // 8)
+    steady, switched = 50 + noise("spectrum", 6_000), 50 + 10 * on + noise("spectrum", 6_000)
+    for readings, spectra in ((steady, 1), (switched, 0)):
+        record = record_of({"P1": on, "L1": readings})
+        assert len(mine_spectra(record, [TANK], [record], share=1e-7)) == spectra
+
+
+def test_every_kind_is_mined_by_default() -> None:
+    assert MINED_KINDS == TYING_KINDS
 
 
 @pytest.mark.parametrize("kinds", [frozenset[RelationKind](), TYING_KINDS])
