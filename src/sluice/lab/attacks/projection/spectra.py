@@ -165,13 +165,16 @@ def _sums(gate: Gate) -> Iterator[_Sums]:
                     relation=relation, register=None, limits=_lengths(limits), anchored=False
                 )
         return
-    for rule in gate.encoding.rules:
-        if isinstance(rule, IntegerSpectrum):
+    for integers in gate.encoding.rules:
+        if isinstance(integers, IntegerSpectrum):
             yield _Sums(
-                relation=rule.relation,
-                register=gate.encoding.register(rule.relation.channel),
+                relation=integers.relation,
+                register=gate.encoding.register(integers.relation.channel),
                 limits=_lengths(
-                    {1: (rule.first.low, rule.first.high), 2: (rule.second.low, rule.second.high)}
+                    {
+                        1: (integers.first.low, integers.first.high),
+                        2: (integers.second.low, integers.second.high),
+                    }
                 ),
                 anchored=True,
             )
