@@ -36,15 +36,17 @@ HEAD = f"""# Which attacks pass the gate
 Written by `make red-team` (`python -m benchmarks red-team`). Every attack of
 [the red team](../explanation/red-team.md) submits a batch. Adaptive attacks know the rules, the
 policy and every kind of rule that the gate judges, and search for their strongest variant that the
-gate admits. Rules and seeds: the rules are mined from clean slices that no client owns, and no
-setting was chosen on the seeds of this page.
+gate admits. The rules are mined from clean slices that no client owns. No setting of an attack was
+chosen on the seeds of this page. BATADAL is one record: a seed draws the malicious clients and
+their targets, not the rows.
 
 A row is *touched* if a channel is changed by more than {SMALL:g} of its standard deviation or, if
 the channel never moves, by more than {SMALL_IDLE:.1%} of its span. Smaller changes are within what
 instruments disagree by. *First kinds* is the same gate with only the kinds of rules that the first
 edition knew (couplings, balances, windows, ranges, rates), calibrated in the same way, on the same
 clients and seeds. [The first edition's page](red-team-first-edition.md) has the figures of that
-edition's own calibration. Intervals are Wilson's, 95 %. [The evidence](evidence.md) compares
+edition's own calibration. Intervals are Wilson's, 95 %. The detectors of this page read every
+channel; `moments` can leave out channels that no rule ties. [The evidence](evidence.md) compares
 aggregation rules."""
 
 
