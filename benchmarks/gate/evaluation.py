@@ -9,7 +9,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +36,8 @@ from sluice.lab.audits import (
     ramp,
     slowest_ramp,
 )
-from sluice.telemetry import Record, Role
+from sluice.seeding import stream
+from sluice.telemetry import Label, Record, Role
 
 SEED = 0  # of every random draw outside the plants
 FREEZE_ROWS = (24, 200)
@@ -62,6 +63,16 @@ def covered(gate: Gate, labelled: Record, clean: Record) -> Covered:
         honest_share=float(suspect.mean()),
         honest_rows=len(clean),
     )
+
+
+def jittered(labelled: Record, size: float, seed: int) -> Record:
+    """Return the record with noise on every level during attacks: no stretch repeats exactly."""
+    attacked = labelled.labels == Label.ATTACK
+    values = labelled.values.copy()
+    for level in labelled.of_role(Role.LEVEL):
+        noise = stream(seed, "jitter", level.name).normal(0.0, size, int(attacked.sum()))
+        values[attacked, labelled.index(level.name)] += noise
+    return labelled.with_values(values)
 
 
 def chance(suspect: Bools, segment: Segment) -> float:
@@ -105,7 +116,10 @@ def evaluate(plant: Subject, effort: Effort, progress: Progress) -> Outcome:
     )
     report("coverage")
     labelled, clean = plant.labelled(), plant.clean()
-    coverages = tuple(covered(each, labelled, clean) for each in (gate, wide))
+    coverages = [covered(each, labelled, clean) for each in (gate, wide)]
+    if plant.jitter:
+        found = covered(gate, jittered(labelled, plant.jitter, SEED), clean)
+        coverages.append(replace(found, profile=f"hardened, with jitter of {plant.jitter:g} m"))
     seasons = []
     for season in plant.seasons:
         report(f"honest batches, {season.name}")
@@ -137,7 +151,7 @@ def evaluate(plant: Subject, effort: Effort, progress: Progress) -> Outcome:
         fabricated_from=plant.fabricated_from,
         rules_hash=frozen[:12],
         batch_rows=drawn[0].size,
-        coverage=coverages,
+        coverage=tuple(coverages),
         seasons=tuple(seasons),
         originals=sum(len(pool.starts) for pool in pools),
         originals_refused=sum(len(pool.starts) for pool in drawn)

@@ -44,7 +44,7 @@ class Outcome:
     fabricated_from: str
     rules_hash: str
     batch_rows: int
-    coverage: tuple[Covered, ...]  # hardened, then paper-wide
+    coverage: tuple[Covered, ...]  # hardened, paper-wide, hardened with jitter where it is asked
     seasons: tuple[SeasonOutcome, ...]
     originals: int  # honest batches that fabrications, freezes and ramps start from
     originals_refused: int

@@ -54,7 +54,7 @@ def page(outcomes: Sequence[Outcome], skipped: Sequence[str], *, quick: bool) ->
 def _must_hold(outcomes: Sequence[Outcome]) -> list[str]:
     lines = []
     for outcome in outcomes:
-        hardened, wide = outcome.coverage
+        hardened, wide, *_ = outcome.coverage
         violations = []
         if hardened.covered < wide.covered:
             violations.append(
@@ -130,7 +130,9 @@ def _coverage(outcomes: Sequence[Outcome]) -> list[str]:
             "the same length have as many suspect rows. The table shows which of these attacks the "
             "rules detect. It does not show that a batch with such an attack is refused, and it "
             "says nothing about unlabelled attacks. The attacks of `treatment` were simulated with "
-            "the same seed as the rows from which its rules were mined, but in another week."
+            "the same seed as the rows from which its rules were mined, but in another week. "
+            "*With jitter*: each level has Gaussian noise of this standard deviation added on "
+            "attacked rows, which hides readings that repeat digit by digit."
         ),
     ]
     if missed:

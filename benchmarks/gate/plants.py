@@ -52,6 +52,7 @@ class Subject:
     clean: Callable[[], Record]  # other rows than those mined
     seasons: tuple[Season, ...]
     pools: Callable[[], tuple[Pool, ...]]  # of rows that were not mined
+    jitter: float = 0.0  # of levels on attacked rows, in their unit; coverage is measured with it
 
 
 def subject(name: str, effort: Effort) -> Subject:
@@ -195,4 +196,5 @@ def _batadal(effort: Effort) -> Subject:
         clean=unseen,
         seasons=(Season(name="dataset03 rows 4380:8761", records=shards, size=600),),
         pools=lambda: (Pool.spread(unseen(), 600, effort.batches),),
+        jitter=0.003,
     )
