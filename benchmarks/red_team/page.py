@@ -116,7 +116,11 @@ def _halves(results: Sequence[Result]) -> Iterator[str]:
         for attack in HALVED:
             before = _of(of_plant, attack=attack, gate=FIRST_KINDS)
             after = _of(of_plant, attack=attack, gate=HARDENED)
-            if not before or not after:
+            both = {each.key.seed for each in before} & {each.key.seed for each in after}
+            before, after = (
+                [each for each in some if each.key.seed in both] for some in (before, after)
+            )
+            if not both:
                 continue
             planted = _planted(before), _planted(after)
             half = _yes(planted[1] <= planted[0] / 2)

@@ -123,6 +123,8 @@ def test_planted_rows_and_damage_are_compared_with_the_first_kinds() -> None:
     ]
     row = line_of(results, "| tank | ramp |")
     assert row == ("| tank | ramp | 2 | 80% to 40% | yes | subspace | 30.0 to 10.0 | yes |")
+    unpaired = [*results, result("ramp", HARDENED, (True, 0.9), (True, 0.9), seed=101, after=0.1)]
+    assert line_of(unpaired, "| tank | ramp |") == row
     worse = [results[0], result("ramp", HARDENED, (True, 0.9), (True, 0.9), after=0.1)]
     assert line_of(worse, "| tank | ramp |").count("**no**") == 2
 
