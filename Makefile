@@ -163,7 +163,7 @@ kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, by
 	$(BIN)/python -m benchmarks kills --folder kills
 
 .PHONY: red-team
-red-team: setup ## every attacker at both gates, into docs/results (a quarter of an hour)
+red-team: setup ## every attack at the gate, into docs/results (hours; continues where it was stopped)
 	$(BIN)/python -m benchmarks red-team --out docs/results/red-team.md
 
 .PHONY: drift

@@ -34,7 +34,7 @@ MODULES = {
     "moments": "benchmarks.speed.moments",
     "parameters": "benchmarks.attest.parameters",
     "reading": "benchmarks.speed.reading",
-    "red-team": "benchmarks.red_team",
+    "red-team": "benchmarks.red_team.run",
     "round-latency": "benchmarks.round_latency",
     "sampling": "benchmarks.sampling",
     "startup": "benchmarks.speed.startup",

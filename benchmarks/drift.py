@@ -10,10 +10,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from sluice.files import atomically
-from sluice.invariants import Balance, Cause, CauseKind, Profile, RuleSet, Term, causes
+from sluice.invariants import (
+    Balance,
+    Cause,
+    CauseKind,
+    Profile,
+    RuleSet,
+    Term,
+    causes,
+    rules_hash,
+)
 from sluice.invariants.mining import mine
 from sluice.lab.plants import distribution, simulate
 from sluice.lab.plants.distribution import BUNDLED
@@ -22,6 +32,7 @@ from sluice.telemetry import Record
 console = Console(stderr=True, highlight=False)
 LEAKS = (0.05, 0.1, 0.2)  # of what a tank's meters count
 METERS = (0.95, 0.9, 0.8)  # times the true flow
+MINED_SEED = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +144,15 @@ def moved_set_points(subject: Subject, seed: int) -> Iterator[Case]:
         )
 
 
-def counts(subject: Subject, seeds: range) -> dict[str, dict[str, int]]:
-    """Return how often each change was named, something else was said, and nothing was."""
-    clean = subject.record(0, days=subject.mined_days)
+def mined(subject: Subject) -> RuleSet:
+    """Mine a plant's rules."""
+    clean = subject.record(MINED_SEED, days=subject.mined_days)
     half = len(clean) // 2
-    rules = mine(clean.rows(0, half), clean.rows(half, len(clean)), profile=Profile.HARDENED)
+    return mine(clean.rows(0, half), clean.rows(half, len(clean)), profile=Profile.HARDENED)
+
+
+def counts(subject: Subject, rules: RuleSet, seeds: tuple[int, ...]) -> dict[str, dict[str, int]]:
+    """Return how often each change was named, something else was said, and nothing was."""
     said: dict[str, dict[str, int]] = {}
     for seed in seeds:
         record = subject.record(seed, days=subject.days)
@@ -161,27 +176,71 @@ sentence there is a false claim.
 """
 
 
-def main() -> None:
-    """Count, then write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs/results/drift.md"))
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--first-seed", type=int, default=100)
-    arguments = parser.parse_args()
-    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    parts = [HEAD, f"Seeds {seeds[0]} to {seeds[-1]}; of `treatment`, a quarter of them.\n"]
-    parts += ["| plant | days | change | records | named | other | nothing said |"]
-    parts += ["|---|---|---|---|---|---|---|"]
-    for subject in SUBJECTS:
-        some = seeds[: max(1, len(seeds) // 4)] if subject.plant == "treatment" else seeds
-        for what, said in counts(subject, some).items():
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What was said about one plant; the rules' hash tells which rules were asked."""
+
+    plant: str
+    days: float
+    rules: str
+    seeds: tuple[int, ...]
+    said: dict[str, dict[str, int]]
+
+
+STORED = TypeAdapter(dict[str, Counted])
+
+
+def page(counted: Mapping[str, Counted]) -> Iterator[str]:
+    """Write the page from what was counted."""
+    yield HEAD
+    left_out = [subject.plant for subject in SUBJECTS if subject.plant not in counted]
+    if left_out:
+        yield f"This run leaves out {', '.join(left_out)}.\n"
+    yield "| plant | seeds | days | change | records | named | other | nothing said |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for each in (counted[subject.plant] for subject in SUBJECTS if subject.plant in counted):
+        seeds = f"{each.seeds[0]} to {each.seeds[-1]}" if each.seeds[1:] else str(each.seeds[0])
+        for what, said in each.said.items():
             named = "" if what == "nothing" else said["named"]
-            parts.append(
-                f"| {subject.plant} | {subject.days:g} | {what} | {sum(said.values())} "
+            yield (
+                f"| {each.plant} | {seeds} | {each.days:g} | {what} | {sum(said.values())} "
                 f"| {named} | {said['other']} | {said['nothing']} |"
             )
-        with atomically(arguments.out) as draft:  # after every plant: a long run is not lost
-            draft.write_text("\n".join(parts) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Count plant by plant, and write the page after each."""
+    names = [subject.plant for subject in SUBJECTS]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/drift.md"))
+    parser.add_argument("--store", type=Path, default=Path("build/drift.json"))
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first-seed", type=int, default=100)
+    parser.add_argument("--plants", nargs="+", choices=names, default=names)
+    arguments = parser.parse_args()
+    seeds = tuple(range(arguments.first_seed, arguments.first_seed + arguments.seeds))
+    counted: dict[str, Counted] = {}
+    if arguments.store.exists():
+        counted = STORED.validate_json(arguments.store.read_bytes())
+    for subject in [each for each in SUBJECTS if each.plant in arguments.plants]:
+        some = seeds[: max(1, len(seeds) // 4)] if subject.plant == "treatment" else seeds
+        rules = mined(subject)
+        stored = counted.get(subject.plant)
+        if not stored or (stored.rules, stored.seeds) != (rules_hash(rules), some):
+            counted[subject.plant] = Counted(
+                plant=subject.plant,
+                days=subject.days,
+                rules=rules_hash(rules),
+                seeds=some,
+                said=counts(subject, rules, some),
+            )
+        for path, text in (
+            (arguments.store, STORED.dump_json(counted).decode()),
+            (arguments.out, "\n".join(page(counted)) + "\n"),
+        ):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomically(path) as draft:  # after every plant: a long run is not lost
+                draft.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

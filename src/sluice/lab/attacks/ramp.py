@@ -1,12 +1,14 @@
 """The slow ramp: how far a level can drift from the truth before any rule sees it.
 
-If all other readings stay unchanged, the rules limit one level in two ways: the difference between
-its readings at two rows, and the range of each reading. A linear programme finds the level that is
-farthest from the truth within these limits; it is the farthest at every row at once. At the end of
-its range the level stands still, which a gate may see; then only the share of the drift that the
-gate admits is taken.
+Channels that are tied to the level may follow it, so that the ties still hold; all other readings
+stay unchanged. Then every rule limits weighted sums of the drift at some rows: balances and rates
+its steps, ranges and switch bands its size, spectra the differences inside a block (by tangents).
+A linear programme finds the drift that is farthest from the truth within these limits. At the end
+of its range the level stands still, which a gate may see; then only the share of the drift that
+the gate admits is taken.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,17 +17,25 @@ import numpy as np
 from sluice.admission import Gate, HardenedPolicy, Policy
 from sluice.arrays import Bools, Floats, Ints
 from sluice.errors import RecordError
-from sluice.invariants import RuleSet, amount, encode
+from sluice.invariants import RuleSet, Tie, amount, encode
 from sluice.invariants.mining import span_of
 from sluice.lab.attacks.knowledge import Knowledge
 from sluice.lab.attacks.poison import EXPOSURE, Poison
-from sluice.lab.attacks.projection import Chain, Demands, Limits, hardened_demands, paper_demands
+from sluice.lab.attacks.projection import (
+    Chain,
+    Demands,
+    Limits,
+    SpectrumTangents,
+    hardened_demands,
+    paper_demands,
+)
 from sluice.lab.attacks.replay import Targets
 from sluice.telemetry import Record, Role, Span
 
 __all__ = ["Drift", "Ramp", "drift"]
 
 BISECTIONS = 5
+TANGENT_ROUNDS = 6
 INSIDE = 1 - 1e-6  # of the drift: a programme's solution lies on the limits, up to rounding
 
 
@@ -67,26 +77,76 @@ def drift(  # noqa: PLR0913 - the gate, the level and where it shall go
     With `from_truth`, it begins at the true reading. Without it, a level may be wrong by the same
     amount on all rows: no difference shows that, and only the range limits it.
     """
-    column = record.index(level, needed_by="the ramp")
-    truth = record.values[:, column]
+    truth = record.values[:, record.index(level, needed_by="the ramp")]
     if np.isnan(truth).any():
         raise RecordError(f"{level} has missing readings; a ramp needs all of them")
-    demands = demands_of(record, rules, policy)
-    reach = _reach(demands, truth, level, _span(record, rules, level))
+    gate = Gate.of(rules, policy, allow_empty=True)
+    alone = {level: 1.0}
+    together = _followers(record, rules, level)
+    found = [
+        _drift(record, gate, level, moved, up=up, from_truth=from_truth)
+        for moved in ([alone] if together == alone else [alone, together])
+    ]
+    return max(found, key=lambda drifting: abs(drifting.reached))  # of equals, the level alone
+
+
+def _followers(record: Record, rules: RuleSet, level: str) -> dict[str, float]:
+    """Return how far each channel moves with the level, so that the ties of followers hold."""
+    moved = {level: 1.0}
+    ties = [rule.relation for rule in rules.invariants if isinstance(rule.relation, Tie)]
+    for _ in ties:
+        for tie in ties:
+            if tie.channel in moved or record.channel(tie.channel).role.discrete:
+                continue
+            factor = sum(
+                term.coefficient * moved[term.channel]
+                for term in tie.terms
+                if not term.on and term.channel in moved
+            )
+            if factor and not np.isnan(record.column(tie.channel)).any():
+                moved[tie.channel] = factor
+    return moved
+
+
+def _drift(  # noqa: PLR0913 - the gate, what moves and where it shall go
+    record: Record,
+    gate: Gate,
+    level: str,
+    moved: Mapping[str, float],
+    *,
+    up: bool,
+    from_truth: bool,
+) -> Drift:
+    """Return the farthest drift with these followers, and the share of it that is admitted."""
+    demands = demands_of(record, gate.rules, gate.policy)
+    reach = _reach(record, gate.rules, demands, moved)
     if from_truth:
         reach.low[0] = reach.high[0] = 0.0
-    away = _farthest(_differences(demands, record, level), reach, up=up)
-    return _admitted_part(record, column, away, Gate.of(rules, policy, allow_empty=True))
+    sums = _sums(demands.chains, demands, record, moved)
+    tangents = SpectrumTangents(gate)
+    for _ in range(TANGENT_ROUNDS):
+        bent = _sums(tangents.chains(), demands, record, moved)
+        away = _farthest([*sums, *bent], reach, up=up)
+        if not tangents.add(_moved(record, moved, away)):
+            break
+    return _admitted_part(record, level, moved, away, gate)
 
 
-def _admitted_part(record: Record, column: int, away: Floats, gate: Gate) -> Drift:
+def _moved(record: Record, moved: Mapping[str, float], away: Floats) -> Record:
+    values = record.values.copy()
+    for name, factor in moved.items():
+        values[:, record.index(name)] += factor * away
+    return record.with_values(values)
+
+
+def _admitted_part(
+    record: Record, level: str, moved: Mapping[str, float], away: Floats, gate: Gate
+) -> Drift:
     """Return the largest share of a drift that the gate admits, bisected to within 1/32."""
 
     def taken(share: float) -> Drift:
-        values = record.values.copy()
-        values[:, column] += share * away
-        drifting = record.with_values(values)
-        return Drift(record=drifting, level=record.names[column], away=share * away)
+        drifting = _moved(record, moved, share * away)
+        return Drift(record=drifting, level=level, away=share * away)
 
     whole = taken(1.0)
     if gate.judge(whole.record).admitted or not gate.judge(record).admitted:
@@ -164,38 +224,55 @@ def _span(record: Record, rules: RuleSet, level: str) -> Span:
     return span
 
 
-def _reach(demands: Demands, truth: Floats, level: str, span: Span) -> Limits:
-    """Return how far each reading may drift by the ranges alone; no drift is always allowed."""
-    low, high = span.low - truth, span.high - truth
-    for slab in demands.slabs:
-        if slab.channel == level:
-            low = np.maximum(low, slab.limits.low - truth)
-            high = np.minimum(high, slab.limits.high - truth)
-    return Limits(low=np.minimum(low, 0.0), high=np.maximum(high, 0.0))
+def _reach(record: Record, rules: RuleSet, demands: Demands, moved: Mapping[str, float]) -> Limits:
+    """Return how far the level may drift by the ranges alone; no drift is always allowed."""
+    reach = Limits.open(len(record))
+    for name, factor in moved.items():
+        truth, span = record.column(name), _span(record, rules, name)
+        low, high = span.low - truth, span.high - truth
+        for slab in demands.slabs:
+            if slab.channel == name:
+                low = np.maximum(low, slab.limits.low - truth)
+                high = np.minimum(high, slab.limits.high - truth)
+        ends = np.minimum(low, 0.0) / factor, np.maximum(high, 0.0) / factor
+        np.maximum(reach.low, np.minimum(*ends), out=reach.low)
+        np.minimum(reach.high, np.maximum(*ends), out=reach.high)
+    return reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Difference:
-    """At rows `at`: the drift, less the drift `back` rows before, lies within limits."""
+class _Sum:
+    """At some rows: weighted sums of the drift at these and earlier rows lie within limits."""
 
     at: Ints
-    back: int
+    back: Ints
+    weights: Floats
     limits: Limits
 
 
-def _differences(demands: Demands, record: Record, level: str) -> list[_Difference]:
-    differences = []
-    for chain in demands.chains:
-        for part in chain.parts:
-            if part.channel != level or not len(chain.at):
-                continue
-            weight, back = float(part.weights[0]), int(part.back[-1])
-            now = _residual(chain, demands, record)
-            low = np.minimum(chain.limits.low - now, 0.0) / weight
-            high = np.maximum(chain.limits.high - now, 0.0) / weight
-            limits = Limits(low=low, high=high)
-            differences.append(_Difference(at=chain.at, back=back, limits=limits))
-    return differences
+def _sums(
+    chains: tuple[Chain, ...], demands: Demands, record: Record, moved: Mapping[str, float]
+) -> list[_Sum]:
+    sums = []
+    for chain in chains:
+        parts = [part for part in chain.parts if part.channel in moved]
+        if not parts or not len(chain.at):
+            continue
+        now = _residual(chain, demands, record)
+        weights = np.concatenate([moved[part.channel] * part.weights for part in parts])
+        size = float(np.abs(weights).max())
+        sums.append(
+            _Sum(
+                at=chain.at,
+                back=np.concatenate([part.back for part in parts]),
+                weights=weights / size,
+                limits=Limits(
+                    low=np.minimum(chain.limits.low - now, 0.0) / size,
+                    high=np.maximum(chain.limits.high - now, 0.0) / size,
+                ),
+            )
+        )
+    return sums
 
 
 def _residual(chain: Chain, demands: Demands, record: Record) -> Floats:
@@ -208,23 +285,23 @@ def _residual(chain: Chain, demands: Demands, record: Record) -> Floats:
     return total
 
 
-def _farthest(differences: list[_Difference], reach: Limits, *, up: bool) -> Floats:
+def _farthest(sums: list[_Sum], reach: Limits, *, up: bool) -> Floats:
     """Maximise (or minimise) the sum of all rows' drifts."""
     # Imported here because it takes half a second, and other attacks do not need it.
     from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415
-    from scipy.sparse import csr_array, vstack  # noqa: PLC0415
+    from scipy.sparse import coo_array, csr_array, vstack  # noqa: PLC0415
 
     rows = len(reach.low)
     blocks = []
-    for one in differences:
-        places = np.repeat(np.arange(len(one.at)), 2)
-        columns = np.column_stack([one.at, one.at - one.back]).ravel()
-        signs = np.tile([1.0, -1.0], len(one.at))
-        blocks.append(csr_array((signs, (places, columns)), shape=(len(one.at), rows)))
+    for one in sums:
+        places = np.repeat(np.arange(len(one.at)), len(one.back))
+        columns = (one.at[:, None] - one.back).ravel()
+        weights = np.tile(one.weights, len(one.at))
+        blocks.append(coo_array((weights, (places, columns)), shape=(len(one.at), rows)).tocsr())
     constraint = LinearConstraint(
         vstack(blocks) if blocks else csr_array((0, rows)),
-        np.concatenate([one.limits.low for one in differences] or [np.empty(0)]),
-        np.concatenate([one.limits.high for one in differences] or [np.empty(0)]),
+        np.concatenate([one.limits.low for one in sums] or [np.empty(0)]),
+        np.concatenate([one.limits.high for one in sums] or [np.empty(0)]),
     )
     solution = milp(
         np.full(rows, -1.0 if up else 1.0),

@@ -3,8 +3,9 @@
 Projection moves sensors and leaves actuators unchanged. If the gate still refuses, the malicious
 client restores its own readings in the planted rows and tries again. It restores:
 
-    actuators   whose couplings collide, or that switch more often than in clean rows
+    actuators   whose rules collide, or that switch more often, or elsewhere, than in clean rows
     levels      that stand still as no live level does
+    sensors     of the rules that still refuse, when all actuators are restored
 
 Levels also get a jitter far below any tolerance, because readings that repeat digit by digit reveal
 a replay.
@@ -23,7 +24,7 @@ from sluice.telemetry import Record, Role
 
 __all__ = ["Shaping", "shape"]
 
-TRIES = 4
+TRIES = 6
 JITTER = 1e-6  # of a level's spread
 
 
@@ -52,8 +53,12 @@ def shape(poison: Poison, own: Record, gate: Gate, *, seed: int, jitter: float =
         )
         if projection.verdict.admitted:
             break
-        more = _offending(projection, gate) or _actuators(gate.rules)
-        if more <= restored:
+        more = (
+            _offending(projection, gate) - restored
+            or _actuators(gate.rules) - restored
+            or _refusing(projection, gate, poison) - restored
+        )
+        if not more:
             break
         restored |= more
     shaped = replace(poison, shown=projection.record, trained=projection.record)
@@ -81,11 +86,27 @@ def _offending(projection: Projection, gate: Gate) -> frozenset[str]:
     rules = {rule.name: rule.relation for rule in gate.rules.invariants}
     named = {name for conflict in projection.conflicts for name in conflict.rules}
     reasons = projection.verdict.reasons
-    named |= {reason.rule for reason in reasons if reason.kind is ReasonKind.TRANSITION}
+    switching = (ReasonKind.TRANSITION, ReasonKind.SWITCHES)
+    named |= {reason.rule for reason in reasons if reason.kind in switching}
     channels = {channel for name in named & set(rules) for channel in rules[name].channels}
     return frozenset(channels & _actuators(gate.rules)) | {
         reason.rule for reason in reasons if reason.kind.about_a_level
     }
+
+
+def _refusing(projection: Projection, gate: Gate, poison: Poison) -> frozenset[str]:
+    """Return the channels of the rules that refuse the batch, or that planted rows violate."""
+    verdict = projection.verdict
+    named = {reason.rule for reason in verdict.reasons if reason.rule}
+    if any(not reason.rule for reason in verdict.reasons):
+        rows = poison.planted
+        named |= {found.name for found in verdict.findings if (found.violating & rows).any()}
+    return frozenset(
+        channel
+        for rule in gate.rules.invariants
+        if rule.name in named
+        for channel in rule.relation.channels
+    )
 
 
 def _actuators(rules: RuleSet) -> frozenset[str]:

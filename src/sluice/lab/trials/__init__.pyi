@@ -1,6 +1,6 @@
 from .artifact_cache import KEPT, ArtifactCache
 from .cell import CellResult, Score, admitted_and_refused, result_of, run_cell, score_of
-from .contributions import BLEND, Contributions, NamedGate
+from .contributions import BLEND, Contribution, Contributions, NamedGate
 from .gain import simulated_gain
 from .modes import MODES, Adversary, Mode, Roster
 from .scenario import Scenario, Setup, client_names, malicious_clients, scenario
@@ -13,6 +13,7 @@ __all__ = [
     "Adversary",
     "ArtifactCache",
     "CellResult",
+    "Contribution",
     "Contributions",
     "Mode",
     "NamedGate",

@@ -4,6 +4,7 @@ from .by_paper import paper_demands
 from .certificate import Certificate
 from .demands import Chain, Demands, Limits
 from .outcome import Conflict, Projection
+from .spectra import SpectrumTangents
 
 __all__ = [
     "Certificate",
@@ -13,6 +14,7 @@ __all__ = [
     "Limits",
     "Projected",
     "Projection",
+    "SpectrumTangents",
     "hardened_demands",
     "paper_demands",
     "project",

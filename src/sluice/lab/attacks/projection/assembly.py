@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from sluice.arrays import Bools, Floats, Ints
-from sluice.invariants import Balance, Coupling, RuleSet, Window, held
+from sluice.invariants import Balance, Coupling, RuleSet, SwitchBand, Tie, Window, held
 from sluice.lab.attacks.projection.demands import Demands, Limits
 from sluice.lab.attacks.projection.programme import Choice, Links, Moves, Programme
 from sluice.telemetry import Record
@@ -36,7 +36,7 @@ class Assembly:
     programme: Programme
     demands: Demands
     cells: Cells
-    anchors: tuple[tuple[int, Ints], ...]  # per window rule with its own budget: budget, groups
+    anchors: tuple[tuple[int, Ints], ...]  # per rule with its own budget: budget, groups
 
 
 def assemble(
@@ -93,8 +93,10 @@ def _movable(
         match rule.relation:
             case Coupling() as coupling:
                 states |= {coupling.actuator, *(pump for pump, _ in coupling.standby)}
-            case Balance() | Window() as balance:
-                states |= {term.channel for term in balance.terms if term.on}
+            case Balance() | Window() | Tie() as affine:
+                states |= {term.channel for term in affine.terms if term.on}
+            case SwitchBand() as band:
+                states.add(band.actuator)
             case _:
                 pass
     return np.array(
@@ -171,7 +173,7 @@ def _matrix(demands: Demands, channels: tuple[str, ...], record: Record) -> csr_
             rows = read[chain.at[:, None] - part.back]
             cells.append((rows * len(channels) + channels.index(part.channel)).ravel())
             links.append(np.repeat(numbers, len(part.back)))
-            weights.append(np.tile(part.weights, len(chain.at)))
+            weights.append(np.broadcast_to(part.weights, rows.shape).ravel())
     shape = (before, len(record) * len(channels))
     if not before:
         return csr_array(shape)
@@ -180,18 +182,25 @@ def _matrix(demands: Demands, channels: tuple[str, ...], record: Record) -> csr_
 
 
 def _groups(demands: Demands, rows: int) -> tuple[Ints, tuple[tuple[int, Ints], ...]]:
-    """Return each link's group, and the groups of each window rule that has its own budget."""
-    budgets = dict(demands.anchors)
-    groups, anchors, taken = [np.empty(0, np.int64)], [], rows
+    """Return each link's group, and the groups of each rule that has its own budget.
+
+    All chains of such a rule at one row share a group: a block is broken once, by either sum.
+    """
+    groups, taken = [np.empty(0, np.int64)], rows
+    own: dict[str, dict[int, int]] = {rule: {} for rule, _ in demands.anchors}
     for chain in demands.chains:
-        if chain.anchored:
-            own = taken + np.arange(len(chain.at))
-            taken += len(own)
-            anchors.append((budgets[chain.rule], own))
-            groups.append(own)
-        else:
+        if not chain.anchored:
             groups.append(chain.at)
-    return np.concatenate(groups), tuple(anchors)
+            continue
+        of_rule = own[chain.rule]
+        for row in chain.at.tolist():
+            if row not in of_rule:
+                of_rule[row], taken = taken, taken + 1
+        groups.append(np.array([of_rule[row] for row in chain.at.tolist()], np.int64))
+    anchors = tuple(
+        (budget, np.array(list(own[rule].values()), np.int64)) for rule, budget in demands.anchors
+    )
+    return np.concatenate(groups), anchors
 
 
 def _links(

@@ -1,8 +1,11 @@
 """The hardened policy as demands: the integer evaluator's arithmetic, and all of its budgets.
 
-Two checks of blocks of rows, liveness and repeats, are not convex and not demanded here: the gate
-applies them to the result.
+Two checks of levels, liveness and repeats, are not convex and not demanded here: the gate applies
+them to the result.
 """
+
+from collections.abc import Iterator
+from typing import assert_never
 
 import numpy as np
 
@@ -15,11 +18,17 @@ from sluice.invariants import (
     Encoding,
     IntegerBalance,
     IntegerBound,
+    IntegerConstant,
     IntegerCoupling,
     IntegerRate,
+    IntegerSpectrum,
+    IntegerSwitchBand,
+    IntegerTie,
     Measurement,
     Register,
     RuleSet,
+    Spectrum,
+    Window,
     held,
     measure,
 )
@@ -30,17 +39,19 @@ from sluice.telemetry import Record
 __all__ = ["hardened_demands"]
 
 
-def hardened_demands(
+def hardened_demands(  # noqa: PLR0913 - the gate's parts, the batch, and how to read it
     rules: RuleSet,
     policy: HardenedPolicy,
     record: Record,
     encoding: Encoding,
     *,
     wide_margins: bool = False,
+    tangents: tuple[Chain, ...] = (),
 ) -> Demands:
     """Return the demands that keep each row within tolerance, and sacrificed rows below severe.
 
     A residual that is already within tolerance may stay inside the margin, unless `wide_margins`.
+    `tangents` are what spectra demand (`SpectrumTangents`).
     """
     if rules.clean is None:
         raise SettingError(
@@ -54,22 +65,37 @@ def hardened_demands(
     slabs, chains = _read(
         RegisterReader(encoding, record, wide_margins=wide_margins), measured, budgets
     )
-    anchors = {judged.rule.name: judged.anchors.size for judged in measured.judged}
     return Demands(
         slabs=slabs,
-        chains=chains,
+        chains=(*chains, *tangents),
         source_rows=_last_known(record),
         shown=tuple(_instrument_range(register) for register in encoding.registers),
         counted=counted,
         rows=budgets.violating_rows,
         severe=budgets.severe_rows,
-        anchors=tuple(
-            # Windows that cross a time jump are broken, whatever the readings are.
-            (chain.rule, budgets.anchors[chain.rule] - (anchors[chain.rule] - len(chain.at)))
-            for chain in chains
-            if chain.anchored
-        ),
+        anchors=tuple(_own_budgets(measured, budgets, record)),
     )
+
+
+def _own_budgets(
+    measured: Measurement, budgets: Budgets, record: Record
+) -> Iterator[tuple[str, int]]:
+    """Yield what each rule with a budget of its own leaves.
+
+    Windows and blocks that cross a time jump are broken, whatever the readings are.
+    """
+    segment = np.searchsorted(record.segment_starts, np.arange(len(record)), side="right")
+    for judged in measured.judged:
+        if judged.own_budget:
+            match judged.rule.relation:
+                case Window(rows=rows):
+                    before = judged.anchors - rows
+                case Spectrum(rows=rows):
+                    before = judged.anchors - rows + 1
+                case _:
+                    before = judged.anchors
+            jumps = int(np.count_nonzero(segment[judged.anchors] != segment[before]))
+            yield judged.rule.name, budgets.own[judged.rule.name] - jumps
 
 
 def _read(
@@ -84,8 +110,18 @@ def _read(
                 slabs.append(reader.coupling(rule, judged, severe))
             case IntegerBound():
                 slabs.append(reader.bound(rule, judged, severe))
+            case IntegerConstant():
+                slabs.append(reader.constant(rule, judged, severe))
             case IntegerBalance() | IntegerRate():
                 chains.append(reader.chain(rule, judged, severe))
+            case IntegerTie():
+                chains.append(reader.tie(rule, judged, severe))
+            case IntegerSwitchBand():
+                chains.append(reader.switches(rule, judged))
+            case IntegerSpectrum():
+                pass  # its demands depend on the point at which they are taken: the tangents
+            case _:
+                assert_never(rule)
     return tuple(slabs), tuple(chains)
 
 

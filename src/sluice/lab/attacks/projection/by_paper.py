@@ -1,5 +1,7 @@
 """The paper's policy as demands: float residuals, and a share of rows that may break any rule."""
 
+from typing import assert_never
+
 import numpy as np
 
 from sluice.admission import PaperPolicy
@@ -7,16 +9,20 @@ from sluice.arrays import Floats
 from sluice.invariants import (
     Balance,
     Bound,
+    Constant,
     Coupling,
     Invariant,
     Rate,
     Residuals,
     RuleSet,
+    Spectrum,
+    SwitchBand,
+    Tie,
     Window,
     residuals,
 )
 from sluice.lab.attacks.projection.demands import Chain, DemandPart, Demands, Limits, Slab
-from sluice.lab.attacks.projection.shapes import flow_parts, level_part, on_time
+from sluice.lab.attacks.projection.shapes import flow_parts, level_part, now_part, on_time
 from sluice.telemetry import Record
 
 __all__ = ["paper_demands"]
@@ -29,7 +35,12 @@ ROUNDING = 1e-13
 
 
 def paper_demands(
-    rules: RuleSet, policy: PaperPolicy, record: Record, *, wide_margins: bool = False
+    rules: RuleSet,
+    policy: PaperPolicy,
+    record: Record,
+    *,
+    wide_margins: bool = False,
+    tangents: tuple[Chain, ...] = (),
 ) -> Demands:
     """Return the demands that keep each row within tolerance; none where a reading is missing.
 
@@ -40,14 +51,18 @@ def paper_demands(
     for rule in rules.invariants:
         computed = residuals(rule.relation, record)
         match rule.relation:
-            case Coupling() | Bound():
+            case Coupling() | Bound() | Constant():
                 slabs.append(_slab(rule, computed, record, wide_margins=wide_margins))
-            case Balance() | Window() | Rate():
+            case Balance() | Window() | Rate() | Tie() | SwitchBand():
                 chains.append(_chain(rule, computed, record, wide_margins=wide_margins))
+            case Spectrum():
+                pass  # its demands depend on the point at which they are taken: the tangents
+            case _:
+                assert_never(rule.relation)
     rows = len(record)
     return Demands(
         slabs=tuple(slabs),
-        chains=tuple(chains),
+        chains=(*chains, *tangents),
         source_rows=np.broadcast_to(np.arange(rows)[:, None], record.values.shape),
         shown=(),
         counted=np.zeros(rows, bool),
@@ -58,11 +73,13 @@ def paper_demands(
 
 def _slab(rule: Invariant, computed: Residuals, record: Record, *, wide_margins: bool) -> Slab:
     relation = rule.relation
-    assert isinstance(relation, Coupling | Bound)
+    assert isinstance(relation, Coupling | Bound | Constant)
     channel = relation.flow if isinstance(relation, Coupling) else relation.channel
     readings = record.column(channel)
     if isinstance(relation, Bound):
         low, high = (np.full(len(record), float(end)) for end in (relation.low, relation.high))
+    elif isinstance(relation, Constant):
+        low, high = (np.full(len(record), relation.value) for _ in range(2))
     else:
         expected = readings - computed.values
         low = np.where(computed.envelope, 0.0, expected)
@@ -84,8 +101,23 @@ def _chain(rule: Invariant, computed: Residuals, record: Record, *, wide_margins
     relation = rule.relation
     at = np.flatnonzero(computed.applies)
     constant = np.zeros(len(at))
+    low = high = np.zeros(len(at))
     if isinstance(relation, Rate):
         parts: tuple[DemandPart, ...] = (level_part(relation.channel, 1.0, 1),)
+    elif isinstance(relation, SwitchBand):
+        parts = (now_part(relation.level, 1.0, back=1 if relation.before else 0),)
+        on = np.isin(np.rint(record.column(relation.actuator)), relation.on)[at]
+        low = np.where(on, relation.on_low, relation.off_low)
+        high = np.where(on, relation.on_high, relation.off_high)
+    elif isinstance(relation, Tie):
+        parts = (now_part(relation.channel, 1.0),)
+        constant -= relation.constant
+        for term in relation.terms:
+            if term.on:
+                on = np.isin(np.rint(record.column(term.channel)), term.on)[at]
+                constant -= term.coefficient * on
+            else:
+                parts += (now_part(term.channel, -term.coefficient),)
     else:
         assert isinstance(relation, Balance | Window)
         rows = relation.rows if isinstance(relation, Window) else 1
@@ -100,14 +132,18 @@ def _chain(rule: Invariant, computed: Residuals, record: Record, *, wide_margins
             else:
                 parts += flow_parts(term.channel, weight, rows=rows, averaged=relation.averaged)
     margin = _margin(rule, _size(parts, record), wide_margins=wide_margins)
-    limits = Limits.around(len(at), rule.tolerance - margin)
+    reach = rule.tolerance - margin
+    limits = Limits(low=low - reach, high=high + reach)
     within = np.abs(computed.values[at]) <= rule.tolerance
+    start = computed.values[at]
+    if isinstance(relation, SwitchBand):
+        start = record.column(relation.level)[at - int(parts[0].back[0])]
     return Chain(
         rule=rule.name,
         at=at,
         parts=parts,
         constant=constant,
-        limits=limits if wide_margins else limits.around_also(computed.values[at], within),
+        limits=limits if wide_margins else limits.around_also(start, within),
         sacrificed=Limits.open(len(at)),
     )
 

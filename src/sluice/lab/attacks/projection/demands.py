@@ -1,7 +1,11 @@
 """What rules demand of readings. With the actuators fixed, all demands are affine.
 
-    slab    one channel between two numbers, row by row           couplings, bounds
-    chain   a weighted sum of readings of several rows, likewise  balances, windows, rates
+    slab    one channel between two numbers, row by row           couplings, bounds, constants
+    chain   a weighted sum of readings of several rows, likewise  balances, windows, rates, ties,
+                                                                  switch bands, spectra
+
+A spectrum limits sums of squares, which are not affine. Its chains are tangents to these sums at a
+given point (`spectra`).
 
 Every demand has two pairs of limits: the normal ones, and those for a row that is *sacrificed*,
 that is, counted against the budget of violating rows.
@@ -70,7 +74,7 @@ class DemandPart:
 
     channel: str
     back: Ints
-    weights: Floats
+    weights: Floats  # one per row back; with two axes, one row of weights per row of `at`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,4 +110,4 @@ class Demands:
     counted: Bools  # rows that count as violating whatever their readings
     rows: int  # that may violate, including those already counted
     severe: int  # of these, rows that may exceed the limits for sacrificed rows too
-    anchors: tuple[tuple[str, int], ...] = ()  # per window rule: anchors that may be broken
+    anchors: tuple[tuple[str, int], ...] = ()  # per rule with its own budget: what may be broken

@@ -36,4 +36,5 @@ class Projection:
     violating_before: int
     violating_after: int
     certificate: Certificate
+    feasible: bool  # by the attacker's model of the rules and budgets, without asking the gate
     verdict: Verdict = field(repr=False)  # of the gate whose policy was projected onto

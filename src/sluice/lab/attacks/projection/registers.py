@@ -5,6 +5,7 @@ rounding of readings to registers; limits are tightened by that rounding.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,11 +16,16 @@ from sluice.invariants import (
     Encoding,
     IntegerBalance,
     IntegerBound,
+    IntegerConstant,
     IntegerCoupling,
     IntegerRate,
+    IntegerSwitchBand,
+    IntegerTerm,
+    IntegerTie,
     Judged,
     Register,
     held,
+    switch_rows,
     transition_rows,
 )
 from sluice.lab.attacks.projection.demands import Chain, DemandPart, Limits, Slab
@@ -33,6 +39,9 @@ OFF_CENTRE = 0.1
 
 With a larger share, a flow that stays there for a whole window is rounded the same way on each row.
 """
+
+BROKEN = (TOLERANCE + 1) / TOLERANCE
+"""The evaluator's excess for a reading outside a range, by any amount."""
 
 DEVIATIONS = 6.0
 """Rounding errors of many registers cancel: their sum stays within this many deviations."""
@@ -78,9 +87,74 @@ class RegisterReader:
         register = self.encoding.register(rule.channel)
         rows = len(self._record)
         strict = self._readings(register, np.full(rows, rule.low), np.full(rows, rule.high))
-        outside = (TOLERANCE + 1) / TOLERANCE  # the evaluator's excess for any reading outside
-        relaxed = strict if outside > severe else Limits.open(rows)
+        relaxed = strict if severe < BROKEN else Limits.open(rows)
         return self._slab(rule.channel, strict, relaxed, judged, severe)
+
+    def constant(self, rule: IntegerConstant, judged: Judged, severe: float) -> Slab:
+        """Return the value, or the code, that an idle channel keeps; a code cannot be moved."""
+        rows = len(self._record)
+        least, most = np.full(rows, rule.allowed.low), np.full(rows, rule.allowed.high)
+        if rule.code:
+            strict = Limits(low=least - 0.5, high=most + 0.5)
+        else:
+            strict = self._readings(self.encoding.register(rule.channel), least, most)
+        relaxed = strict if severe < BROKEN else Limits.open(rows)
+        return self._slab(rule.channel, strict, relaxed, judged, severe)
+
+    def switches(self, rule: IntegerSwitchBand, judged: Judged) -> Chain:
+        """Return the bands in which a level lies where its actuator switches."""
+        relation, at = rule.relation, judged.anchors
+        on = np.isin(self._states(relation.actuator), relation.on)
+        went_on = switch_rows(on, self._starts)[0][at]
+        limits = self._readings(
+            self.encoding.register(relation.level),
+            np.where(went_on, rule.on.low, rule.off.low),
+            np.where(went_on, rule.on.high, rule.off.high),
+        )
+        back = np.array([1 if relation.before else 0])
+        parts = (DemandPart(channel=relation.level, back=back, weights=np.ones(1)),)
+        if not self._wide_margins:
+            limits = limits.around_also(self._sum(parts, at), ~judged.violating[at])
+        return Chain(
+            rule=rule.rule.name,
+            at=at,
+            parts=parts,
+            constant=np.zeros(len(at)),
+            limits=limits,
+            sacrificed=Limits.open(len(at)),
+            anchored=True,
+        )
+
+    def tie(self, rule: IntegerTie, judged: Judged, severe: float) -> Chain:
+        """Return the tie on every row, in the channel's unit."""
+        quantum = rule.rule.tolerance / TOLERANCE
+        at = np.arange(len(self._record))
+        constant = np.full(len(at), -rule.constant * quantum)
+        own = IntegerTerm(channel=rule.channel, weight=-rule.weight, on=())
+        parts, weights = [], []
+        for term in (own, *rule.terms):
+            weight = -term.weight * quantum
+            if term.on:
+                constant += weight * np.isin(self._states(term.channel), term.on)
+                continue
+            register = self.encoding.register(term.channel)
+            each = np.array([weight / register.step])
+            parts.append(DemandPart(channel=term.channel, back=np.zeros(1, np.int64), weights=each))
+            constant -= weight * register.low / register.step
+            weights.append(float(term.weight))
+        return self._limited(
+            Chain(
+                rule=rule.rule.name,
+                at=at,
+                parts=tuple(parts),
+                constant=constant,
+                limits=Limits.open(len(at)),
+                sacrificed=Limits.open(len(at)),
+            ),
+            judged,
+            severe,
+            margin=self._rounding(np.array(weights)) * quantum,
+        )
 
     def chain(self, rule: IntegerBalance | IntegerRate, judged: Judged, severe: float) -> Chain:
         """Return the balance, window or rate, in the channel's unit."""
@@ -96,26 +170,34 @@ class RegisterReader:
             constant, flows, more = self._flows(rule, at, quantum)
             parts += flows
             weights += more
-        margin = self._rounding(np.array(weights)) * quantum
-        tolerance = rule.rule.tolerance
-        anchored = isinstance(rule, IntegerBalance) and rule.rows > 1
-        strict = tolerance * (1.0 if anchored else min(1.0, severe))
+        return self._limited(
+            Chain(
+                rule=rule.rule.name,
+                at=at,
+                parts=parts,
+                constant=constant,
+                limits=Limits.open(len(at)),
+                sacrificed=Limits.open(len(at)),
+                anchored=isinstance(rule, IntegerBalance) and rule.rows > 1,
+            ),
+            judged,
+            severe,
+            margin=self._rounding(np.array(weights)) * quantum,
+        )
+
+    def _limited(self, chain: Chain, judged: Judged, severe: float, *, margin: float) -> Chain:
+        """Return the chain with the limits of its tolerance, tightened by a margin."""
+        tolerance, at = judged.rule.tolerance, chain.at
+        strict = tolerance * (1.0 if chain.anchored else min(1.0, severe))
         margin = min(margin, strict / 2)
+        most = np.inf if chain.anchored else severe * tolerance
         limits = Limits.around(len(at), strict - margin)
-        relaxed = Limits.around(len(at), (np.inf if anchored else severe * tolerance) - margin)
+        relaxed = Limits.around(len(at), most - margin)
         if not self._wide_margins:
-            start, excess = self._sum(parts, at) + constant, judged.excess[at]
+            start, excess = self._sum(chain.parts, at) + chain.constant, judged.excess[at]
             limits = limits.around_also(start, excess <= strict / tolerance)
             relaxed = relaxed.around_also(start, excess <= severe)
-        return Chain(
-            rule=rule.rule.name,
-            at=at,
-            parts=parts,
-            constant=constant,
-            limits=limits,
-            sacrificed=relaxed,
-            anchored=anchored,
-        )
+        return replace(chain, limits=limits, sacrificed=relaxed)
 
     def _level(
         self, channel: str, weight: int, quantum: float, rows: int

@@ -5,7 +5,12 @@ import numpy as np
 from sluice.arrays import Bools, Floats, Ints
 from sluice.lab.attacks.projection.demands import DemandPart
 
-__all__ = ["flow_parts", "level_part", "on_time"]
+__all__ = ["flow_parts", "level_part", "now_part", "on_time"]
+
+
+def now_part(channel: str, weight: float, *, back: int = 0) -> DemandPart:
+    """Return one reading: of the row itself, or of one before it."""
+    return DemandPart(channel=channel, back=np.array([back]), weights=np.array([weight]))
 
 
 def level_part(channel: str, weight: float, rows: int) -> DemandPart:

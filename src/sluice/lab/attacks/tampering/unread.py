@@ -96,7 +96,8 @@ class IdleFlip:
     """Switch idle actuators and move constant meters, on as many rows as is admitted.
 
     A channel is idle if it shows one value in the whole record. An actuator switches to another
-    legal code. A meter shows noise around a place in its range.
+    legal code. A meter shows noise in the upper half of its range or, if the gate holds it
+    constant, of what the gate tolerates.
     """
 
     gate: Gate | None = None
@@ -131,7 +132,7 @@ class IdleFlip:
 
     def _noise(self, record: Record, column: int, rng: np.random.Generator) -> Floats:
         low, high = bounds_of(record, column, self.gate)
-        noisy = rng.normal((low + high) / 2, (high - low) / 10, len(record))
+        noisy = rng.normal(low + 0.75 * (high - low), (high - low) / 20, len(record))
         return np.asarray(np.clip(noisy, low, high))
 
 
