@@ -4,8 +4,8 @@ The values of paper rules, sampled statements and the paper policy are those of 
 Hardened rules changed when limits were set by cross-validation, and when ties, constants, switch
 bands and spectra were mined by default. The hardened policy has a share of severe rows, margins for
 switches and blocks, and a ceiling of a quarter on untied channels. The statement of `full` has
-version 2, which states the new kinds of rules. A change of a value needs a line under Results in
-CHANGELOG.md.
+version 2, which states the new kinds of rules; its circuits got other columns when digits had two
+sets of weights. A change of a value needs a line under Results in CHANGELOG.md.
 """
 
 import hashlib
