@@ -62,7 +62,7 @@ class Cut(Counted):
         self.after = after
 
     def ask(self, questions, **rest):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003
-        for plant, answer in super().ask(questions, **rest):
+        for plant, answer in super().ask(questions, **rest):  # type: ignore[no-untyped-call]
             yield plant, answer
             ask = QUESTIONS.read(questions[plant]).content.ask
             self.after -= isinstance(ask, AskToken | AskUpdate)
