@@ -78,9 +78,7 @@ def measure(
 
 def repeated_levels(rules: RuleSet, record: Record) -> Repeated:
     """Return the rows of repeated stretches of each level."""
-    return tuple(
-        (level, repeated_rows(record.column(level))) for level in levels_of(rules, record)
-    )
+    return tuple((level, repeated_rows(record.column(level))) for level in levels_of(rules, record))
 
 
 def levels_of(rules: RuleSet, record: Record) -> tuple[str, ...]:

@@ -102,15 +102,10 @@ def test_only_what_no_pump_moves_at_once_is_severe_out_of_range(
     severe: bool,  # noqa: FBT001
 ) -> None:
     channel = replace(TANK, role=role)
-    bounded = replace(
-        rules_of(BOUNDED),
-        channels=(channel,),
-        clean=replace(FACTS, severe=(), envelope=(), anchors=(), liveness=(), repeats=()),
-    )
-    if role is Role.LEVEL:
-        bounded = replace(bounded, clean=replace(bounded.clean, repeats=FACTS.repeats))
-    assert bounded.clean is not None
-    budgets = budgets_for(bounded, bounded.clean, Margins(), rows=300)
+    repeats = FACTS.repeats if role is Role.LEVEL else ()
+    clean = replace(FACTS, severe=(), envelope=(), anchors=(), liveness=(), repeats=repeats)
+    bounded = replace(rules_of(BOUNDED), channels=(channel,), clean=clean)
+    budgets = budgets_for(bounded, clean, Margins(), rows=300)
     record = record_of({"L1": [600.0, 60_000.0]}, channels=(channel,))
     (judged,) = measure(bounded, record).judged
     assert list(judged.violating) == [False, True]

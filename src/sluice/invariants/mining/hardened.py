@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from sluice.invariants.budgets import Margins
+from sluice.invariants.encoding import register_of
 from sluice.invariants.mining.balances import BalanceFind, mine_balances
 from sluice.invariants.mining.bands import mine_bands
 from sluice.invariants.mining.candidates import Candidate
@@ -174,9 +175,20 @@ def _tied(ties: tuple[TieFind, ...], record: Record) -> Iterator[Candidate]:
         usual = float(np.median(np.abs(shown)))
         yield Candidate(
             relation=refitted(find.relation, record),
-            floor=max(TIE_FLOOR * float(np.ptp(shown)), READING_FLOOR * usual),
+            floor=max(
+                TIE_FLOOR * float(np.ptp(shown)),
+                READING_FLOOR * usual,
+                2 * _steps(find.relation, record),
+            ),
             evidence=Evidence(r2_held_out=find.r2_held_out),
         )
+
+
+def _steps(tie: Tie, record: Record) -> float:
+    """Return how far the registers of a tie's channels can move its residual by one step each."""
+    weights = {tie.channel: 1.0}
+    weights |= {term.channel: abs(term.coefficient) for term in tie.terms if not term.on}
+    return sum(weight * register_of(record.channel(name)).step for name, weight in weights.items())
 
 
 def _loose(record: Record, candidates: Sequence[Candidate]) -> list[Channel]:

@@ -178,6 +178,20 @@ def test_a_channel_that_moves_when_a_pump_switches_has_no_spectrum() -> None:
         assert len(mine_spectra(record, [TANK], [record], share=1e-7)) == spectra
 
 
+def test_a_tie_that_its_register_cannot_resolve_is_dropped() -> None:
+    """A span of ten million metres leaves one register for every reading."""
+    channels = (PUMP, *(replace(one, span=None) for one in (METER, TANK)), PRESSURE, OTHER)
+    record = replace(pumped(), channels=channels)
+    huge = replace(PRESSURE, span=Span(low=0.0, high=1e7))
+    channels = tuple(huge if one is PRESSURE else one for one in channels)
+    names = {
+        wide: {rule.name for rule in mine_hardened(made).rules.invariants}
+        for wide, made in ((False, record), (True, replace(record, channels=channels)))
+    }
+    assert "PI1 tie" in names[False]
+    assert "PI1 tie" not in names[True]
+
+
 def test_every_kind_is_mined_by_default() -> None:
     assert MINED_KINDS == TYING_KINDS
 
