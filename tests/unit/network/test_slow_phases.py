@@ -124,8 +124,7 @@ def test_a_plant_that_stays_silent_in_a_phase_costs_a_grace_per_round_until_it_i
     _, seconds = timed(consortium, 8)
     answers = 8 * 3 * len(NAMES) * 6  # the clock moves a second each time it is read
     waits = 3 if phase is not AskBatch else 4  # asked at the start and before each round
-    lone = consortium.site.terms.batch_deadline_s if phase is AskBatch else 0.0
-    assert seconds <= answers + waits * GRACE_S + (waits - 1) * lone
+    assert seconds <= answers + waits * GRACE_S
     assert member(consortium, "south").suspended
     assert member(consortium, "south").absences == 3
     assert member(consortium, "north").absences == 0
@@ -171,6 +170,31 @@ def test_a_plant_that_renews_for_ever_and_never_delivers_is_asked_three_times_an
     found = member(consortium, "south")
     assert (found.absences, found.suspended) == (BATCH_ASKS, False)
     assert found.state == "attested; its new batch did not arrive"
+
+
+def test_a_plant_that_announces_a_batch_and_is_silent_costs_a_grace_and_not_a_batch_deadline(
+    founder: Founder,
+) -> None:
+    consortium = joined(founder(suspend_after=5), NAMES[:3])
+    consortium.plants["south"] = Renewing(consortium.plants["south"])
+    _, seconds = timed(consortium, 6)
+    answers = 6 * 3 * 3 * 6  # the clock moves a second each time it is read
+    assert seconds <= answers + BATCH_ASKS * GRACE_S < consortium.site.terms.batch_deadline_s
+
+
+def test_a_plant_whose_new_proof_takes_longer_than_a_grace_delivers_it_later(
+    founder: Founder,
+) -> None:
+    consortium = joined(founder(suspend_after=5), NAMES[:3])
+    timed(consortium, 1)
+    store = CoordinatorStore(consortium.site.base)
+    store.renews("south", renews=True)
+    store.close()
+    timed(consortium, 2, {"south": 2 * GRACE_S})
+    assert member(consortium, "south").absences == 1
+    timed(consortium, 4)
+    assert member(consortium, "south").state == "attested"
+    assert "south" in members_of_rounds(consortium)[-1]
 
 
 def test_a_plant_that_renews_for_ever_is_suspended_if_the_terms_allow_fewer_absences(
@@ -225,9 +249,8 @@ def test_a_phase_waits_for_slow_plants_while_there_is_no_quorum(founder: Founder
     slow = {"north": 1.0, "south": 500.0, "east": 540.0, "west": 3_000.0}
     _, seconds = timed(consortium, 1, slow)
     assert members_of_rounds(consortium) == [("east", "north", "south")]
-    lone = consortium.site.terms.batch_deadline_s  # west alone is asked again for its batch
-    # Batches, pledges, updates, and the model at the end.
-    assert 4 * (540 + GRACE_S) < seconds < 4 * (540 + GRACE_S) + lone
+    # Batches, pledges, updates, and the model at the end; west alone is asked again for its batch.
+    assert 4 * 540 < seconds < 4 * (500 + GRACE_S) + 2 * GRACE_S
     assert member(consortium, "west").absences == 1
 
 

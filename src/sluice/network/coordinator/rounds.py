@@ -105,8 +105,14 @@ class LoggedTransport:
                     replies[plant] = NothingShown()
             return not isinstance(replies[plant], NothingShown)
 
+        present = self.requests.wire.present()
+        settled = sum(
+            member.active and member.attestation is not None and member.name in present
+            for member in self.requests.store.members()
+            if member.name not in asks
+        )
         seconds = self.terms.batch_deadline_s
-        self.requests.ask(asks, round_=round_, seconds=seconds, accept=accept)
+        self.requests.ask(asks, round_=round_, seconds=seconds, accept=accept, settled=settled)
         return replies
 
     def _members(self, requests: Mapping[str, Request]) -> dict[str, Member]:
