@@ -2,9 +2,7 @@
 
 A phase ends when a quorum of the asked plants has given valid answers and a short grace is over, or
 at its deadline. Only valid answers count for the quorum: a plant that answers nonsense at once
-leaves the others no less time. Plants that have settled the matter before count for the quorum too:
-if they are one, the asked plants have the grace alone. A plant without a valid answer at the end is
-absent in the round.
+leaves the others no less time. A plant without a valid answer at the end is absent in the round.
 """
 
 import math
@@ -54,12 +52,9 @@ class Requests:
         round_: int,
         seconds: float,
         accept: Callable[[str, Payload], bool],
-        settled: int = 0,
         absences: bool = True,
     ) -> None:
         """Ask each plant, and give well-formed answers to `accept`, which says if they are valid.
-
-        `settled` plants need no question, because what the others are asked for is known of them.
 
         Every other outcome is recorded as an event. A plant without a valid answer is absent,
         unless `absences` says not to count it.
@@ -67,8 +62,6 @@ class Requests:
         began, valid, refused = self.clock(), set[str](), set[str]()
         members = {member.name: member for member in self.store.members()}
         pending = {plant: self._signed(members[plant], ask) for plant, ask in asks.items()}
-        if settled and settled >= self._quorum(len(asks) + settled):
-            seconds = min(seconds, self.terms.grace_s)
         while pending:
             left = seconds - (self.clock() - began).total_seconds()
             missing = self._quorum(len(asks) - len(refused)) - len(valid)
@@ -102,6 +95,13 @@ class Requests:
             for plant in asked
             if now[plant].seen < before[plant].seen and self.behind(now[plant])
         }
+
+    def seconds_for(self, asked: int, *, settled: int, most: float) -> float:
+        """Return the time for a phase in which some plants need not be asked.
+
+        If those make a quorum, the asked plants have a grace: the others do not wait longer.
+        """
+        return min(most, self.terms.grace_s) if settled >= self._quorum(asked + settled) else most
 
     def _quorum(self, asked: int) -> int:
         return math.ceil(self.terms.quorum * asked - ROUNDING)

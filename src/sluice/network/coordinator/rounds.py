@@ -111,8 +111,9 @@ class LoggedTransport:
             for member in self.requests.store.members()
             if member.name not in asks
         )
-        seconds = self.terms.batch_deadline_s
-        self.requests.ask(asks, round_=round_, seconds=seconds, accept=accept, settled=settled)
+        most = self.terms.batch_deadline_s
+        seconds = self.requests.seconds_for(len(asks), settled=settled, most=most)
+        self.requests.ask(asks, round_=round_, seconds=seconds, accept=accept)
         return replies
 
     def _members(self, requests: Mapping[str, Request]) -> dict[str, Member]:
