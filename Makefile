@@ -89,6 +89,7 @@ test-network: setup ## federations of real Flower processes over TLS through ngi
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
 	SLUICE_NETWORK=1 SLUICE_NETWORK_PAGE=1 $(BIN)/python -m pytest tests/integration/test_network.py \
 	  tests/integration/test_network_malicious.py tests/integration/test_network_operators.py \
+	  tests/integration/test_network_moments.py \
 	  tests/integration/test_network_faults.py tests/integration/test_soak.py
 
 ROUNDS ?= 500

@@ -75,9 +75,13 @@ class Ground:
         suspend_after: int = 50,
         quorum: float = 1.0,  # plants that are killed and started again are waited for
         grace_s: float = GRACE_S,
+        detector: str = "autoencoder",
     ) -> Draft:
+        moments = detector == "moments"
         plan = FederationPlan(
-            members_min=1,  # tests leave out plants on purpose
+            members_min=3 if moments else 1,  # tests leave out plants on purpose
+            detector=detector,
+            rule="vote" if moments else "fedavg",
             federation="water",
             host="127.0.0.1",
             port=free_port(),

@@ -36,6 +36,7 @@ def ballots(
     *,
     voters: tuple[frozenset[str], ...] | None = None,
     members: int | None = None,
+    rules: Bools | None = None,
 ) -> Ballots:
     names = tuple("abcdefgh"[: members or len(votes)])
     return Ballots(
@@ -47,6 +48,7 @@ def ballots(
         last_rows=np.arange(len(labels)),
         row_labels=labels,
         stride_s=WEEK_S / 100,
+        rules=rules,
     )
 
 
@@ -60,6 +62,8 @@ def behaviours(cast: Ballots, malicious: int) -> Iterator[Outcome]:
         for replaced in product((False, True), repeat=len(corrupted) * windows):
             votes[corrupted] = np.reshape(replaced, (len(corrupted), windows))
             alarms = votes.sum(axis=0) >= cast.needed
+            if cast.rules is not None:
+                alarms = alarms | cast.rules
             reached[alarms.tobytes()] = alarms
     for alarms in reached.values():
         yield Outcome(
@@ -116,6 +120,16 @@ def test_every_behaviour_of_every_set(n: int, f: int, windows: int, seed: int) -
     needed = 1 + seed % n
     cast = ballots(rng.random((n, windows)) < rng.uniform(0.2, 0.8), drawn(rng, windows), needed)
     assert_tight(cast, f)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("n", "f", "windows"), [(3, 1, 8), (4, 1, 8), (5, 2, 5), (4, 2, 5)])
+def test_every_behaviour_beside_the_receivers_own_rules(
+    n: int, f: int, windows: int, seed: int
+) -> None:
+    rng = np.random.default_rng([seed, n, f, 1])
+    votes, rules = rng.random((n, windows)) < 0.5, rng.random(windows) < 0.3
+    assert_tight(ballots(votes, drawn(rng, windows), 1 + seed % n, rules=rules), f)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -180,6 +180,7 @@ def certificate_payload(certificate: "VoteCertificate") -> dict[str, object]:
         "vacuous": certificate.vacuous,
         "can_silence": certificate.can_silence,
         "can_force": certificate.can_force,
+        "rule_windows": certificate.rule_windows,
         "worst_sets": {
             figure: list(members) for figure, members in asdict(certificate.worst_sets).items()
         },
@@ -198,6 +199,11 @@ def show_certificate(certificate: "VoteCertificate", record: "Record") -> None:
         f"{certificate.malicious} of {len(certificate.members)} members may be malicious "
         f"({certificate.sets:,} sets)"
     )
+    if certificate.rule_windows is not None:
+        out.print(
+            f"An alarm of the plant's own rules is an alarm too ({certificate.rule_windows:,} "
+            "windows)."
+        )
     figures = table("", "", "as votes stand", "certified", "the set that reaches it")
     for line in figure_lines(certificate):
         figures.add_row(*line)

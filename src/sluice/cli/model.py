@@ -96,7 +96,7 @@ def recalibrate(
         float | None,
         typer.Option(
             "--false-alarms-per-week",
-            help="False alarms a week asked of each voter; default: as before.",
+            help="False alarms a week; of a vote without rules, of each voter. Default: as before.",
         ),
     ] = None,
     plant: PlantPath = None,
@@ -104,10 +104,10 @@ def recalibrate(
     every: Every = 1,
     json: Json = False,
 ) -> None:
-    """Set the thresholds of a vote on this plant's clean rows; nothing else does it.
+    """Set the thresholds of a detector on this plant's clean rows; nothing else does it.
 
-    The command prints every threshold before and after. The new file lists all calibrations, and
-    `sluice model restore` goes back by one.
+    The model and the rules stay as they are. The command prints every threshold before and after.
+    The new file lists all calibrations, and `sluice model restore` goes back by one.
 
     Example: [bold]sluice model recalibrate model.safetensors --clean may.csv --out
     new.safetensors[/bold]
@@ -132,7 +132,7 @@ def restore(
     ],
     json: Json = False,
 ) -> None:
-    """Undo the last calibration of a vote; the file lists this act too.
+    """Undo the last calibration of a detector; the file lists this act too.
 
     Example: [bold]sluice model restore new.safetensors --out old.safetensors[/bold]
     """
@@ -146,27 +146,28 @@ def restore(
 
 def _show_changes(detector: Detector, path: Path, *, json: bool) -> None:
     """Print the last calibration and what it changed."""
-    from sluice.detector import threshold_changes, voted_model
+    from sluice.detector import VotedModel, calibration_changes, last_calibration
 
-    model = voted_model(detector)
-    changes, used = threshold_changes(model), model.calibration
+    changes, used = calibration_changes(detector), last_calibration(detector)
     if json:
+        voted = isinstance(detector.model, VotedModel)
         emit(
             {
                 "file": str(path),
-                "calibration": asdict(used),
+                "calibration": asdict(detector.model.calibration) if voted else asdict(used),
                 "changes": [asdict(change) for change in changes],
             }
         )
         return
-    listed = table("", "voter", "threshold before", "after", "change")
+    listed = table("", "threshold of", "before", "after", "change")
     for change in changes:
-        ratio = change.after / change.before - 1
-        listed.add_row(change.voter, f"{change.before:.4g}", f"{change.after:.4g}", f"{ratio:+.1%}")
+        ratio = f"{change.after / change.before - 1:+.1%}" if change.before else "from 0"
+        listed.add_row(change.voter, f"{change.before:.4g}", f"{change.after:.4g}", ratio)
     out.print(listed)
+    events = "" if used.clean_events is None else f"; it raises {used.clean_events} alarms on them"
     out.print(
         f"\n{path}: {used.act} at {used.time} on {used.windows:,} clean windows of "
-        f"{used.record!r}; the vote raises {used.clean_events} alarms on them",
+        f"{used.record!r}{events}",
         markup=False,
     )
 
@@ -188,6 +189,20 @@ def _card(detector: Detector) -> dict[str, object]:
             if name in ("clients", "rounds", "rule", "seed", "federation", "model")
         },
         **_vote(detector),
+        **_acts(detector),
+    }
+
+
+def _acts(detector: Detector) -> dict[str, object]:
+    """Return the calibrations of a detector that is no vote; nothing before it has two."""
+    if not detector.calibrations:
+        return {}
+    return {
+        "calibrations": tuple(
+            f"{one.time or 'first'}: {one.act} on {one.threshold.clean_windows:,} clean windows of "
+            f"{one.record!r}"
+            for one in detector.calibrations
+        )
     }
 
 
@@ -203,6 +218,11 @@ def _vote(detector: Detector) -> dict[str, object]:
         "voters_kind": str(model.voters[0].model.kind),
         "votes_needed": model.needed,
         "malicious": model.malicious,
+        "statistics": tuple(
+            f"{each.member}: {each.statistic} of {each.windows:,} windows, attestation "
+            f"{each.attestation[:12]}"
+            for each in detector.training.contributions
+        ),
         "calibrations": tuple(
             f"{one.time}: {one.act} on {one.windows:,} clean windows of {one.record!r}"
             for one in model.calibrations

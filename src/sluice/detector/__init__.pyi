@@ -14,14 +14,16 @@ from .autoencoder import (
 from .blame import Blame, tags_to_blame
 from .calibration import (
     PHYSICS,
+    Calibration,
     Detector,
     Framing,
+    MemberContribution,
     TrainingSummary,
     calibrated,
     calibrated_with_rules,
 )
 from .export import export_onnx
-from .fusion import Fusion, Surprises
+from .fusion import Fusion, OrRules, RuleRatios, Surprises
 from .local import Fitted, complete_rows, fitted_moments
 from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
@@ -34,10 +36,18 @@ from .moments import (
     fit_moments,
     moment_settings,
     moment_statistic,
+    statistic_bytes,
     trapezoid,
     window_moments,
 )
 from .physics import Physics, RuleExcess, rule_excess
+from .recalibration import (
+    CalibrationAct,
+    calibration_changes,
+    last_calibration,
+    recalibrated,
+    restored,
+)
 from .receiver import ReceiverMoments, summed_for
 from .registry import SUMMED, SummedDetector, WindowSums, demand_detector, detector_names
 from .scaling import robust_scaler
@@ -60,12 +70,13 @@ from .voting import (
     ThresholdChange,
     VotedAlarm,
     calibrate_voters,
-    recalibrated,
-    restored,
+    recalibrated_vote,
+    restored_vote,
     threshold_changes,
     voted_alarms,
     voted_detector,
     voted_model,
+    with_rules,
 )
 
 __all__ = [
@@ -82,6 +93,8 @@ __all__ = [
     "Autoencoder",
     "Batches",
     "Blame",
+    "Calibration",
+    "CalibrationAct",
     "CleanVotes",
     "Descent",
     "Detector",
@@ -89,17 +102,20 @@ __all__ = [
     "Fitted",
     "Framing",
     "Fusion",
+    "MemberContribution",
     "Model",
     "MomentModel",
     "MomentSettings",
     "MomentStatistic",
     "Moments",
+    "OrRules",
     "Parameters",
     "Pareto",
     "Physics",
     "RateThreshold",
     "ReceiverMoments",
     "RuleExcess",
+    "RuleRatios",
     "ScoreTail",
     "Scored",
     "Subspace",
@@ -119,6 +135,7 @@ __all__ = [
     "calibrate_voters",
     "calibrated",
     "calibrated_with_rules",
+    "calibration_changes",
     "complete_rows",
     "demand_detector",
     "detector_names",
@@ -130,19 +147,23 @@ __all__ = [
     "fit_tail",
     "fitted_moments",
     "initial",
+    "last_calibration",
     "load_detector",
     "moment_settings",
     "moment_statistic",
     "padded",
     "parameter_count",
     "recalibrated",
+    "recalibrated_vote",
     "restored",
+    "restored_vote",
     "robust_scaler",
     "rule_excess",
     "save_detector",
     "score",
     "scores",
     "shapes",
+    "statistic_bytes",
     "summed_for",
     "tags_to_blame",
     "threshold_changes",
@@ -158,4 +179,5 @@ __all__ = [
     "walk",
     "width_of",
     "window_moments",
+    "with_rules",
 ]

@@ -1,24 +1,28 @@
 """A calibrated detector: a model, how it reads records, and a threshold from clean windows."""
 
 from dataclasses import InitVar, dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from sluice.detector.alarms import Scored
 from sluice.detector.autoencoder import Descent
 from sluice.detector.blame import MOST_NAMES, Blame, tags_to_blame
-from sluice.detector.fusion import Fusion
+from sluice.detector.fusion import Fusion, OrRules
 from sluice.detector.model import Model
 from sluice.detector.physics import STANDS_OUT, Physics
-from sluice.detector.tails import threshold_for
+from sluice.detector.tails import ScoreTail, threshold_for
 from sluice.detector.threshold import QUANTILE, AlarmThreshold, Threshold
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import WINDOW_ROWS, Label, Record, Scaler, Windows, windows
 
 __all__ = [
     "PHYSICS",
+    "Calibration",
     "Detector",
     "Framing",
+    "MemberContribution",
     "TrainingSummary",
     "calibrated",
     "calibrated_with_rules",
@@ -69,6 +73,16 @@ class Framing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemberContribution:
+    """What one member of a federation shared, by the hashes that its log names."""
+
+    member: str
+    statistic: str  # the hash of its canonical form
+    attestation: str
+    windows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSummary:
     """How a model was trained; stored in its card for information only."""
 
@@ -81,6 +95,21 @@ class TrainingSummary:
     descent: Descent | None = None  # per round; None for a subspace, which needs no descent
     federation: str | None = None  # that trained it between sites
     model: str | None = None  # the hash by which that federation's log names the weights
+    contributions: Annotated[
+        tuple[MemberContribution, ...], Field(exclude_if=lambda contributions: not contributions)
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """An operator's act: the threshold of a detector, and the tails if it reads rules."""
+
+    time: str | None  # when, as ISO 8601; None: when it was trained
+    act: str  # what the operator did, such as "recalibrated" or "restored"
+    record: str  # the name of the clean record
+    threshold: AlarmThreshold
+    model_tail: ScoreTail | None = None
+    rules_tail: ScoreTail | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,7 +123,8 @@ class Detector:
     framing: Framing
     threshold: AlarmThreshold
     training: TrainingSummary
-    fusion: Fusion | None = None  # None: it reads no rules
+    fusion: Fusion | OrRules | None = None  # None: it reads no rules
+    calibrations: tuple[Calibration, ...] = ()  # from the first to the one in use; empty: one only
     seal: InitVar[object]
 
     def __post_init__(self, seal: object) -> None:
@@ -217,13 +247,14 @@ def _refuse_attacks(clean: Windows) -> None:
         )
 
 
-def sealed(
+def sealed(  # noqa: PLR0913 - a detector is these parts
     model: Model,
     framing: Framing,
     *,
     threshold: AlarmThreshold,
     training: TrainingSummary,
-    fusion: Fusion | None = None,
+    fusion: Fusion | OrRules | None = None,
+    calibrations: tuple[Calibration, ...] = (),
 ) -> Detector:
     """Build a detector with a calibrated threshold; only for `calibrated` and `load_detector`."""
     return Detector(
@@ -232,5 +263,6 @@ def sealed(
         threshold=threshold,
         training=training,
         fusion=fusion,
+        calibrations=calibrations,
         seal=_SEAL,
     )

@@ -1,17 +1,19 @@
 """Model files: safetensors with a card in the metadata. Loading executes no code."""
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from sluice.detector.autoencoder import Autoencoder
-from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
-from sluice.detector.fusion import Fusion
+from sluice.detector.calibration import Calibration, Detector, Framing, TrainingSummary, sealed
+from sluice.detector.fusion import Fusion, OrRules
 from sluice.detector.model import DetectorKind, Model, Weights
 from sluice.detector.physics import Physics
 from sluice.detector.registry import SUMMED, detector_names
@@ -27,6 +29,7 @@ __all__ = ["Card", "load_detector", "save_detector"]
 
 VERSION = 1
 VERSION_WITH_UNITS = 2  # older versions would ignore the resolution and the rules
+VERSION_WITH_HISTORY = 3  # older versions know no rules beside a vote and no calibrations
 CARD, RULES = "sluice", "rules"
 LARGEST, LARGEST_HEADER = 256 << 20, 4 << 20  # bytes
 
@@ -50,6 +53,14 @@ class FusionCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrRulesCard:
+    """The rules beside a vote; their threshold is in the vote's calibrations."""
+
+    rules: str  # their hash
+    beside: Literal["vote"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """The metadata of a model file."""
 
@@ -63,7 +74,10 @@ class Card:
     resolution: tuple[float, ...] = ()  # readings are rounded to it; empty: taken as read
     threshold: AlarmThreshold
     training: TrainingSummary
-    fusion: FusionCard | None = None
+    fusion: FusionCard | OrRulesCard | None = None
+    calibrations: Annotated[
+        tuple[Calibration, ...], Field(exclude_if=lambda calibrations: not calibrations)
+    ] = ()
 
 
 _ADAPTER = TypeAdapter(Card)
@@ -75,7 +89,7 @@ def save_detector(detector: Detector, path: str | Path) -> None:
     framing, scaler, fusion = detector.framing, detector.framing.scaler, detector.fusion
     newer = bool(len(scaler.resolution)) or fusion is not None
     card = Card(
-        version=VERSION_WITH_UNITS if newer else VERSION,
+        version=_version(detector),
         kind=str(detector.model.kind),
         channels=scaler.names,
         window_rows=framing.window_rows,
@@ -85,17 +99,47 @@ def save_detector(detector: Detector, path: str | Path) -> None:
         resolution=tuple(scaler.resolution.tolist()),
         threshold=detector.threshold,
         training=detector.training,
-        fusion=FusionCard.of(fusion) if fusion else None,
+        fusion=_fusion_card(fusion),
+        calibrations=detector.calibrations,
     )
     # A file without these parts stays as the first release wrote it.
-    absent = None if newer else {"resolution", "fusion"}
+    absent = None if newer or detector.calibrations else {"resolution", "fusion"}
     metadata = {CARD: _ADAPTER.dump_json(card, exclude=absent).decode()}
     if fusion:
         metadata[RULES] = dump_rules(fusion.physics.rules)
     tensors = {name: np.ascontiguousarray(a) for name, a in detector.model.tensors().items()}
-    content = save(tensors, metadata=metadata)
+    content = _in_order(save(tensors, metadata=metadata))
     with atomically(path) as draft:
         draft.write_bytes(content)
+
+
+def _in_order(content: bytes) -> bytes:
+    """Return the file with its metadata in order, so that one detector is always one file."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    if len(header["__metadata__"]) == 1:
+        return content
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the numbers begin at a multiple of 8 bytes
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]
+
+
+def _version(detector: Detector) -> int:
+    if isinstance(detector.fusion, OrRules) or detector.calibrations:
+        return VERSION_WITH_HISTORY
+    newer = bool(len(detector.framing.scaler.resolution)) or detector.fusion is not None
+    return VERSION_WITH_UNITS if newer else VERSION
+
+
+def _fusion_card(fusion: Fusion | OrRules | None) -> FusionCard | OrRulesCard | None:
+    match fusion:
+        case Fusion():
+            return FusionCard.of(fusion)
+        case OrRules():
+            return OrRulesCard(rules=fusion.physics.digest, beside="vote")
+        case None:
+            return None
 
 
 def load_detector(path: str | Path) -> Detector:
@@ -133,13 +177,24 @@ def _detector(content: bytes) -> Detector:
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
             raise ModelFileError(f"its {name} holds NaN or infinite numbers")
+    model = _model(card, tensors)
     return sealed(
-        _model(card, tensors),
+        model,
         Framing(scaler=_scaler(card), stride_s=card.stride_s, window_rows=card.window_rows),
         threshold=card.threshold,
         training=card.training,
-        fusion=_fusion(card.fusion, metadata) if card.fusion else None,
+        fusion=_fusion(card.fusion, metadata, model) if card.fusion else None,
+        calibrations=_calibrations(card),
     )
+
+
+def _calibrations(card: Card) -> tuple[Calibration, ...]:
+    """Return the list of calibrations; the last one must be the one in use."""
+    if card.calibrations and card.calibrations[-1].threshold != card.threshold:
+        raise ModelFileError(
+            "its threshold is not that of its last calibration; restore the file from a backup"
+        )
+    return card.calibrations
 
 
 def _metadata(content: bytes) -> dict[str, str]:
@@ -150,7 +205,9 @@ def _metadata(content: bytes) -> dict[str, str]:
     return metadata
 
 
-def _fusion(card: FusionCard, metadata: dict[str, str]) -> Fusion:
+def _fusion(
+    card: FusionCard | OrRulesCard, metadata: dict[str, str], model: Model
+) -> Fusion | OrRules:
     if RULES not in metadata:
         raise ModelFileError("its rules are missing; train it again")
     rules = parse_rules(metadata[RULES], name="inside the model file")
@@ -159,6 +216,14 @@ def _fusion(card: FusionCard, metadata: dict[str, str]) -> Fusion:
             f"it was calibrated with rules {card.rules[:12]}... and holds rules "
             f"{rules_hash(rules)[:12]}...; train it again"
         )
+    if isinstance(card, OrRulesCard):
+        limit = model.calibration.rules_threshold if isinstance(model, VotedModel) else None
+        if limit is None:
+            raise ModelFileError(
+                "its rules have no threshold beside the vote; make it again with 'sluice plant "
+                "model'"
+            )
+        return OrRules(physics=Physics(rules=rules), threshold=limit)
     return Fusion(
         physics=Physics(rules=rules), model_tail=card.model_tail, rules_tail=card.rules_tail
     )
@@ -170,10 +235,10 @@ def _card(metadata: dict[str, str]) -> Card:
         raise ModelFileError("it has no card; only models saved by Sluice can be loaded")
     try:
         version = parse_json(text, "its card", error=ModelFileError).get("version")
-        if version not in (VERSION, VERSION_WITH_UNITS):
+        if version not in (VERSION, VERSION_WITH_UNITS, VERSION_WITH_HISTORY):
             raise ModelFileError(
-                f"its card is of version {version!r}; this Sluice reads {VERSION} and "
-                f"{VERSION_WITH_UNITS}"
+                f"its card is of version {version!r}; this Sluice reads {VERSION} to "
+                f"{VERSION_WITH_HISTORY}"
             )
         return _ADAPTER.validate_json(text, strict=True)
     except ValidationError as error:

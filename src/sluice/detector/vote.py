@@ -42,8 +42,9 @@ class VoteCalibration:
     record: str  # the name of the clean record
     windows: int  # clean windows in it
     clean_events: int  # alarm events of the vote on them
-    false_alarms_per_week: float  # asked of each voter
+    false_alarms_per_week: float  # asked of each voter, and of the rules if there are some
     thresholds: tuple[float, ...]  # one per voter
+    rules_threshold: float | None = None  # of the plant's rules; None: the vote stands alone
 
     def __post_init__(self) -> None:
         if not all(LEAST_THRESHOLD <= score < math.inf for score in self.thresholds):
@@ -51,6 +52,13 @@ class VoteCalibration:
                 f"thresholds of voters must be finite and at least {LEAST_THRESHOLD:g}, got "
                 f"{min(self.thresholds, default=None)} to {max(self.thresholds, default=None)}; "
                 "calibrate on clean rows in which readings change"
+            )
+        if self.rules_threshold is not None and not (
+            LEAST_THRESHOLD <= self.rules_threshold < math.inf
+        ):
+            raise SettingError(
+                f"the threshold of the rules is {self.rules_threshold}; it must be finite and at "
+                f"least {LEAST_THRESHOLD:g}: calibrate on clean rows"
             )
         if not 0 < self.false_alarms_per_week < math.inf:
             raise SettingError(
@@ -128,6 +136,11 @@ class VotedModel:
             )
         if not self.calibrations:
             raise SettingError("a vote has no thresholds; calibrate it on clean rows")
+        if len({one.rules_threshold is None for one in self.calibrations}) > 1:
+            raise SettingError(
+                "some calibrations of the vote have a threshold of the plant's rules and others "
+                "have none; make the detector again"
+            )
         for calibration in self.calibrations:
             if len(calibration.thresholds) != len(self.voters):
                 raise SettingError(

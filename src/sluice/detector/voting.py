@@ -13,6 +13,8 @@ import numpy as np
 
 from sluice.arrays import Bools, Floats, Ints
 from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
+from sluice.detector.fusion import OrRules
+from sluice.detector.physics import Physics
 from sluice.detector.tails import alarm_events, threshold_for
 from sluice.detector.threshold import RateThreshold
 from sluice.detector.vote import LEAST_THRESHOLD, VoteCalibration, VotedModel, Voter
@@ -24,15 +26,18 @@ __all__ = [
     "ThresholdChange",
     "VotedAlarm",
     "calibrate_voters",
-    "recalibrated",
-    "restored",
+    "recalibrated_vote",
+    "restored_vote",
     "threshold_changes",
     "voted_alarms",
     "voted_detector",
     "voted_model",
+    "with_rules",
 ]
 
 MOST_TAGS = 3
+NEVER = 1e300  # a threshold that no score reaches
+OWN_RULES = "the plant's own rules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,12 +49,15 @@ class CleanVotes:
     votes: Bools  # voters x windows
     last_rows: Ints
     stride_s: float
-    false_alarms_per_week: float  # asked of each voter
+    false_alarms_per_week: float  # asked of each voter, and of the rules if there are some
     record: str
+    rules: "CleanRules | None" = None
 
     def calibration(self, needed: int, *, time: datetime, act: str) -> VoteCalibration:
         """Return the entry for the list of calibrations."""
         alarms = self.votes.sum(axis=0) >= needed
+        if self.rules is not None:
+            alarms = alarms | self.rules.alarms
         return VoteCalibration(
             time=time.isoformat(timespec="seconds"),
             act=act,
@@ -58,7 +66,16 @@ class CleanVotes:
             clean_events=len(alarm_events(self.last_rows[alarms])),
             false_alarms_per_week=self.false_alarms_per_week,
             thresholds=tuple(self.thresholds.tolist()),
+            rules_threshold=self.rules.threshold if self.rules else None,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CleanRules:
+    """The plant's rules with a threshold from clean windows, and their alarms on these windows."""
+
+    threshold: float
+    alarms: Bools
 
 
 def calibrate_voters(
@@ -69,7 +86,11 @@ def calibrate_voters(
     false_alarms_per_week: float,
     record: str,
 ) -> CleanVotes:
-    """Set each voter's threshold on clean windows, for so many false alarms a week of its own."""
+    """Set each voter's threshold on clean windows, for so many false alarms a week of its own.
+
+    A voter whose scores give no threshold, while those of other voters do, never votes: one
+    member's contribution must not stop the others.
+    """
     attacked = int(np.sum(clean.labels == Label.ATTACK))
     if attacked:
         raise SettingError(
@@ -77,15 +98,23 @@ def calibrate_voters(
             "calibrate on attack-free rows"
         )
     scores = np.stack([voter.model.scores(clean) for voter in voters])
-    set_for = [
-        threshold_for(
-            own,
-            clean.last_rows,
-            stride_s=stride_s,
-            false_alarms_per_week=false_alarms_per_week,
-        ).score
-        for own in scores
-    ]
+    set_for: list[float] = []
+    failed: SettingError | None = None
+    for own in scores:
+        try:
+            threshold = threshold_for(
+                own,
+                clean.last_rows,
+                stride_s=stride_s,
+                false_alarms_per_week=false_alarms_per_week,
+            )
+        except SettingError as error:
+            failed = error
+            set_for.append(NEVER)
+        else:
+            set_for.append(threshold.score)
+    if failed is not None and all(score == NEVER for score in set_for):
+        raise failed
     thresholds = np.maximum(set_for, LEAST_THRESHOLD)
     return CleanVotes(
         voters=tuple(voters),
@@ -121,7 +150,7 @@ def voted_detector(  # noqa: PLR0913 - a vote is these parts
     return _sealed(model, framing, training)
 
 
-def recalibrated(
+def recalibrated_vote(
     detector: Detector,
     clean: Record,
     *,
@@ -132,20 +161,67 @@ def recalibrated(
 
     Without `false_alarms_per_week`, the number of the last calibration is asked for again.
     """
-    model, framing = voted_model(detector), detector.framing
+    model, framing, physics = voted_model(detector), detector.framing, _physics(detector)
     asked = false_alarms_per_week
+    windows = framing.windows(clean)
     again = calibrate_voters(
         model.voters,
-        framing.windows(clean),
+        windows,
         stride_s=framing.stride_s,
-        false_alarms_per_week=model.calibration.false_alarms_per_week if asked is None else asked,
+        false_alarms_per_week=model.calibration.false_alarms_per_week
+        if asked is None
+        else asked * (0.5 if physics else 1.0),
         record=clean.name,
     )
+    if physics is not None:
+        again = _beside_rules(again, physics, framing, clean, windows)
     calibration = again.calibration(model.needed, time=time, act="recalibrated")
-    return _sealed(model.with_calibration(calibration), framing, detector.training)
+    return _sealed(model.with_calibration(calibration), framing, detector.training, physics)
 
 
-def restored(detector: Detector, *, time: datetime) -> Detector:
+def with_rules(detector: Detector, physics: Physics, clean: Record) -> Detector:
+    """Put a plant's own rules beside a vote: an alarm of either is an alarm.
+
+    `clean` is the record that calibrated the vote. The rules get as many false alarms a week as
+    each voter has.
+    """
+    model, framing, windows = voted_model(detector), detector.framing, detector.framing.windows
+    first, cut = model.calibration, windows(clean)
+    votes = CleanVotes(
+        voters=model.voters,
+        thresholds=np.array(first.thresholds),
+        votes=model.votes(cut),
+        last_rows=cut.last_rows,
+        stride_s=framing.stride_s,
+        false_alarms_per_week=first.false_alarms_per_week,
+        record=clean.name,
+    )
+    votes = _beside_rules(votes, physics, framing, clean, cut)
+    both = votes.calibration(model.needed, time=datetime.fromisoformat(first.time), act=first.act)
+    return _sealed(replace(model, calibrations=(both,)), framing, detector.training, physics)
+
+
+def _beside_rules(
+    votes: CleanVotes, physics: Physics, framing: Framing, clean: Record, windows: Windows
+) -> CleanVotes:
+    rounded, last = framing.scaler.rounded(clean), windows.last_rows
+    scores = physics.scores(rounded, last, rows=windows.length)
+    threshold = threshold_for(
+        scores,
+        last,
+        stride_s=framing.stride_s,
+        false_alarms_per_week=votes.false_alarms_per_week,
+    )
+    limit = max(threshold.score, LEAST_THRESHOLD)
+    alarms: Bools = scores / limit > 1
+    return replace(votes, rules=CleanRules(threshold=limit, alarms=alarms))
+
+
+def _physics(detector: Detector) -> Physics | None:
+    return detector.fusion.physics if detector.fusion else None
+
+
+def restored_vote(detector: Detector, *, time: datetime) -> Detector:
     """Undo the last calibration: use the thresholds of the one before, as a new entry."""
     model = voted_model(detector)
     if len(model.calibrations) < 2:
@@ -156,7 +232,8 @@ def restored(detector: Detector, *, time: datetime) -> Detector:
     before = model.calibrations[-2]
     now = time.isoformat(timespec="seconds")
     again = replace(before, time=now, act=f"restored from {before.time}")
-    return _sealed(model.with_calibration(again), detector.framing, detector.training)
+    after = model.with_calibration(again)
+    return _sealed(after, detector.framing, detector.training, _physics(detector))
 
 
 def voted_model(detector: Detector) -> VotedModel:
@@ -169,15 +246,23 @@ def voted_model(detector: Detector) -> VotedModel:
     return detector.model
 
 
-def _sealed(model: VotedModel, framing: Framing, training: TrainingSummary) -> Detector:
-    used = model.calibration
+def _sealed(
+    model: VotedModel,
+    framing: Framing,
+    training: TrainingSummary,
+    physics: Physics | None = None,
+) -> Detector:
+    used, limit = model.calibration, model.calibration.rules_threshold
+    fusion = None
+    if physics is not None and limit is not None:
+        fusion = OrRules(physics=physics, threshold=limit)
     threshold = RateThreshold(
         score=1.0,
-        false_alarms_per_week=used.false_alarms_per_week,
+        false_alarms_per_week=used.false_alarms_per_week * (2 if fusion else 1),
         clean_windows=used.windows,
         clean_events=used.clean_events,
     )
-    return sealed(model, framing, threshold=threshold, training=training)
+    return sealed(model, framing, threshold=threshold, training=training, fusion=fusion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,10 +279,16 @@ def threshold_changes(model: VotedModel) -> tuple[ThresholdChange, ...]:
     if len(model.calibrations) < 2:
         return ()
     before, after = model.calibrations[-2:]
-    return tuple(
+    changes = tuple(
         ThresholdChange(voter=voter.name, before=old, after=new)
         for voter, old, new in zip(model.voters, before.thresholds, after.thresholds, strict=True)
     )
+    if before.rules_threshold is None or after.rules_threshold is None:
+        return changes
+    rules = ThresholdChange(
+        voter=OWN_RULES, before=before.rules_threshold, after=after.rules_threshold
+    )
+    return (*changes, rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,19 +307,19 @@ class VotedAlarm:
 def voted_alarms(detector: Detector, record: Record) -> tuple[VotedAlarm, ...]:
     """Return the alarm events of a record; alarms less than 10 rows apart are one event."""
     model, windows = voted_model(detector), detector.framing.windows(record)
-    votes = model.votes(windows)
-    alarmed = np.flatnonzero(votes.sum(axis=0) >= model.needed)
+    votes, alarms = model.votes(windows), detector.score(record).alarms
+    alarmed = np.flatnonzero(alarms)
     inside = windows.take(alarmed)
     blame = model.blame(inside) if len(alarmed) else np.empty((0, 0))
     names = detector.framing.scaler.names
-    alarms = []
+    events = []
     for event in alarm_events(inside.last_rows):
         part = alarmed[event.slice]
         voted: Bools = np.asarray(votes[:, part].any(axis=1))
         shares = blame[event.slice].mean(axis=0)
         worst = np.argsort(-shares, kind="stable")[:MOST_TAGS]
         first, last = (int(windows.last_rows[at]) for at in (part[0], part[-1]))
-        alarms.append(
+        events.append(
             VotedAlarm(
                 first_row=first,
                 last_row=last,
@@ -239,7 +330,7 @@ def voted_alarms(detector: Detector, record: Record) -> tuple[VotedAlarm, ...]:
                 dissented=(*_named(model, ~voted), *("+".join(m) for m in model.abstaining)),
             )
         )
-    return tuple(alarms)
+    return tuple(events)
 
 
 def _named(model: VotedModel, which: Bools) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ class Ballots:
     last_rows: Ints  # of each window
     row_labels: NDArray[np.int8]  # Label of each row of the record
     stride_s: float
+    rules: Bools | None = None  # windows on which the receiver's own rules alarm
 
     def __post_init__(self) -> None:
         if not self.members or len(set(self.members)) < len(self.members):
@@ -59,6 +60,13 @@ class Ballots:
                 f"votes are {self.votes.dtype} of shape {self.votes.shape}; expected true or false "
                 f"for {len(self.voters)} voters x {len(self.labels)} windows"
             )
+        if self.rules is not None and (
+            self.rules.dtype != np.bool_ or self.rules.shape != self.labels.shape
+        ):
+            raise SettingError(
+                f"alarms of rules are {self.rules.dtype} of shape {self.rules.shape}; expected "
+                f"true or false for {len(self.labels)} windows"
+            )
         self.outcome  # noqa: B018 - it checks labels, rows and stride
         if len(self.last_rows) and int(self.last_rows[-1]) >= len(self.row_labels):
             raise SettingError(
@@ -68,9 +76,9 @@ class Ballots:
 
     @property
     def alarms(self) -> Bools:
-        """The windows with enough votes."""
+        """The windows with enough votes, or with an alarm of the receiver's own rules."""
         enough: Bools = self.votes.sum(axis=0) >= self.needed
-        return enough
+        return enough if self.rules is None else enough | self.rules
 
     @property
     def outcome(self) -> Outcome:

@@ -23,6 +23,10 @@ ASSUMES_COUNT = (
     "It holds if no more than {who} are malicious. Count owners and integrators, not keys: members "
     "that one party controls are malicious together."
 )
+OWN_RULES = (
+    "The plant's own rules alarm on {windows:,} windows. No member has a say in these rules, so "
+    "these alarms stand whatever members contribute."
+)
 ASSUMES_RECORD = (
     "It speaks of this record, these rules and this calibration. Another record has another "
     "certificate."
@@ -93,13 +97,14 @@ class VoteCertificate:
     worst_sets: WorstSets
     attacks: tuple[AttackCertificate, ...]
     by_member: tuple[MemberRisk, ...]  # empty if no member is malicious
-    can_silence: bool  # some set can suppress every alarm, on any record
+    can_silence: bool  # some set can suppress every alarm of the vote, on any record
     can_force: bool  # some set can raise an alarm on every window, on any record
+    rule_windows: int | None = None  # with an alarm of the receiver's own rules; None: no rules
 
     @property
     def vacuous(self) -> bool:
         """Whether it promises nothing: malicious members can suppress and force every alarm."""
-        return self.can_silence and self.can_force
+        return self.can_silence and self.can_force and self.rule_windows is None
 
     @property
     def _promise(self) -> str:
@@ -120,12 +125,15 @@ class VoteCertificate:
         ]
         if not self.vacuous:
             if self.can_silence:
-                said.append(f"{who} can suppress every alarm.")
+                what = "" if self.rule_windows is None else " of the vote"
+                said.append(f"{who} can suppress every alarm{what}.")
             if self.can_force:
                 said.append(
                     f"{who} can raise an alarm on every window, so nothing is promised about "
                     "false alarms."
                 )
+        if self.rule_windows is not None:
+            said.append(OWN_RULES.format(windows=self.rule_windows))
         return (*said, ASSUMES_COUNT.format(who=who), ASSUMES_RECORD, ASSUMES_CLEAN)
 
 
@@ -166,6 +174,7 @@ def certify(ballots: Ballots, *, malicious: int, merge_rows: int = MERGE_ROWS) -
         ),
         can_silence=bool((len(ballots.voters) - corrupted < ballots.needed).any()),
         can_force=bool((corrupted >= ballots.needed).any()),
+        rule_windows=None if ballots.rules is None else int(ballots.rules.sum()),
     )
 
 

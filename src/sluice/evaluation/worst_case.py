@@ -6,7 +6,8 @@ every window. The other voters vote as they do. So, with c voters that depend on
     a window's alarm *survives*  if the other voters give `needed` votes
     a window can be *forced*     if the other voters give `needed` - c votes
 
-and every sequence of alarms between the two is possible. More malicious members only make the first
+and every sequence of alarms between the two is possible. A window on which the receiver's own rules
+alarm survives and is forced, whatever members vote. More malicious members only make the first
 set smaller and the second one larger, so sets of exactly f members are enough.
 """
 
@@ -103,6 +104,9 @@ def _damage_of(ballots: Ballots, corrupted: Bools, merge_rows: int) -> Damage:
     honest = (~corrupted).astype(np.int32) @ ballots.votes.astype(np.int32)
     survives = honest >= ballots.needed
     forced = honest + corrupted.sum(axis=1, dtype=np.int32)[:, np.newaxis] >= ballots.needed
+    if ballots.rules is not None:  # no member has a say in the receiver's own rules
+        survives |= ballots.rules
+        forced |= ballots.rules
     attack, normal = ballots.labels == Label.ATTACK, ballots.labels == Label.NORMAL
     attacks = ballots.outcome.attacks
     delays = np.empty((len(survives), len(attacks)))

@@ -5,6 +5,7 @@ from .federate import Federated, FederationSettings, Recipe, demand_rule, federa
 from .messages import (
     Attestation,
     CommitmentOnly,
+    Contributed,
     NothingShown,
     Reply,
     Request,
@@ -52,6 +53,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointFile",
     "CommitmentOnly",
+    "Contributed",
     "Decision",
     "DrawnRows",
     "Federated",

@@ -106,6 +106,11 @@ def _state_tensors(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
             )
 
 
+def _parameters(saved: Any) -> Any:
+    """Return weights as float32; bytes, which hold the members' statistics, stay as they are."""
+    return saved if saved.dtype == np.uint8 else saved.astype(np.float32)
+
+
 def _read(header: dict[str, Any], tensors: dict[str, Any]) -> Checkpoint:
     memory = header["state"]
     state: State = Fresh()
@@ -117,7 +122,7 @@ def _read(header: dict[str, Any], tensors: dict[str, Any]) -> Checkpoint:
         state = Centre(vector=tensors["centre"])
     return Checkpoint(
         round=header["round"],
-        parameters=frozen(tensors["parameters"].astype(np.float32)),
+        parameters=frozen(_parameters(tensors["parameters"])),
         state=state,
         decisions={
             client: Decision(

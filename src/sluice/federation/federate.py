@@ -23,11 +23,16 @@ from sluice.detector import (
     DetectorKind,
     Framing,
     Model,
+    MomentSettings,
+    MomentStatistic,
+    ReceiverMoments,
     SummedDetector,
     TrainingSummary,
     calibrated,
+    complete_rows,
     demand_detector,
     initial,
+    moment_statistic,
     robust_scaler,
     summed_for,
 )
@@ -244,7 +249,10 @@ def federate(settings: FederationSettings) -> Federated:
     if settings.detector != DetectorKind.AUTOENCODER:
         kind = summed_for(settings.detector, framing, settings.validation)
         recipe = replace(recipe, kind=kind)
-        return recipe.from_sums(windows, decisions=decisions)
+        sent = None
+        if isinstance(kind, ReceiverMoments):
+            sent = partial(_exact_sums, settings.clients, kind.settings)
+        return recipe.from_sums(windows, decisions=decisions, sent=sent)
     transport = InProcess(
         batches=settings.clients, windows=windows, descent=settings.descent, seed=settings.seed
     )
@@ -256,6 +264,17 @@ def federate(settings: FederationSettings) -> Federated:
         keeper=settings.keeper,
         listeners=(settings.on_round,) if settings.on_round else (),
     )
+
+
+def _exact_sums(
+    records: Mapping[str, Record], settings: MomentSettings, sums: Mapping[str, Any]
+) -> Mapping[str, MomentStatistic]:
+    """Return the statistic of each client's rows, as a plant sends it between sites.
+
+    It sums all rows of an admitted batch. If it left out rows that the gate finds violating, a
+    client could choose what it sums.
+    """
+    return {client: moment_statistic(complete_rows(records[client]), settings) for client in sums}
 
 
 def _check(settings: FederationSettings) -> None:

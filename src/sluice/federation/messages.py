@@ -1,6 +1,7 @@
 """Requests of a federation's server to its clients, and their replies."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from sluice.aggregation import Vector
 from sluice.detector import Parameters
@@ -9,6 +10,7 @@ from sluice.telemetry import Record
 __all__ = [
     "Attestation",
     "CommitmentOnly",
+    "Contributed",
     "NothingShown",
     "Reply",
     "Request",
@@ -55,7 +57,7 @@ class NothingShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Train:
-    """Opens a round: its number, counted from 1, and the weights to train from."""
+    """Opens a round: its number, counted from 1, and the model that it is opened on."""
 
     round: int
     parameters: Parameters
@@ -72,5 +74,12 @@ class Trained:
     vector: Vector
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Contributed:
+    """A client's statistic, with the batch and the round that it belongs to, checked."""
+
+    member: Any
+
+
 Request = Show | Train
-Reply = Attestation | CommitmentOnly | NothingShown | Shown | Trained
+Reply = Attestation | CommitmentOnly | Contributed | NothingShown | Shown | Trained

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sluice.arrays import Bools
 from sluice.detector import (
     Detector,
     Framing,
     Model,
+    OrRules,
     SummedDetector,
     TrainingSummary,
     VotedModel,
@@ -159,7 +161,10 @@ def ballots_of(
     A detector that is no vote counts as one voter that depends on all members: the pooled sum.
     """
     model, windows = detector.model, detector.framing.windows(record)
+    rules = None
     if isinstance(model, VotedModel):
+        if isinstance(detector.fusion, OrRules):
+            rules = _rule_alarms(detector.fusion, detector.framing, record, windows)
         members, needed = model.members, model.needed
         silent = np.zeros((len(model.abstaining), len(windows)), dtype=np.bool_)
         voters = tuple(
@@ -180,7 +185,15 @@ def ballots_of(
         last_rows=windows.last_rows,
         row_labels=_settled(record.labels, unlabelled),
         stride_s=detector.framing.stride_s,
+        rules=rules,
     )
+
+
+def _rule_alarms(fusion: OrRules, framing: Framing, record: Record, windows: Windows) -> Bools:
+    rounded, last = framing.scaler.rounded(record), windows.last_rows
+    no_votes = np.zeros(len(windows))
+    alarms: Bools = fusion.surprises(no_votes, rounded, last, rows=windows.length).rules > 1
+    return alarms
 
 
 def certificate_of(

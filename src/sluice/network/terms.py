@@ -14,12 +14,19 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from sluice.attestation.log import LogTerms
+from sluice.attestation.log import LogTerms, StatisticChannel, StatisticTerms
 from sluice.attestation.messages import STRICT, Count, Hex32, Instant, Name
-from sluice.detector import Descent, Framing, parameter_count
+from sluice.detector import (
+    Descent,
+    Framing,
+    MomentSettings,
+    ReceiverMoments,
+    parameter_count,
+)
 from sluice.errors import DocumentError, SettingError
 from sluice.federation import UPDATE_MAX
 from sluice.files import atomically, read_bounded
+from sluice.invariants import Register
 from sluice.telemetry import Scaler
 
 __all__ = [
@@ -34,6 +41,7 @@ __all__ = [
     "PlantCertificate",
     "demand_phase_terms",
     "read_document",
+    "statistic_terms",
     "write_document",
 ]
 
@@ -93,6 +101,7 @@ class FederationTerms:
     update_max: float = UPDATE_MAX  # largest absolute value of an update's entry
     members_min: Count = MEMBERS_MIN  # plants with which a round is aggregated, at least
     keep_rounds: Count = KEEP_ROUNDS  # rounds whose checkpoints and events the coordinator keeps
+    statistic: StatisticTerms | None = None  # None: plants train in rounds
 
     def __post_init__(self) -> None:
         demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
@@ -100,8 +109,30 @@ class FederationTerms:
     @property
     def framing(self) -> Framing:
         """How a record becomes the windows of the shared model."""
-        scaler = Scaler(names=self.channels, mean=np.array(self.mean), spread=np.array(self.spread))
+        channels = self.statistic.channels if self.statistic else ()
+        scaler = Scaler(
+            names=self.channels,
+            mean=np.array(self.mean),
+            spread=np.array(self.spread),
+            resolution=np.array([each.resolution for each in channels]),
+        )
         return Framing(scaler=scaler, stride_s=self.stride_s, window_rows=self.window_rows)
+
+    @property
+    def moments(self) -> ReceiverMoments:
+        """How plants sum their rows, and how sums become detectors; for a federation that does."""
+        if self.statistic is None:
+            raise SettingError(
+                f"plants of {self.federation!r} train in rounds and share no statistic; found a "
+                "federation with --detector moments"
+            )
+        registers = tuple(
+            Register(channel=each.channel, low=each.low, step=each.step)
+            for each in self.statistic.channels
+            if each.low is not None and each.step is not None
+        )
+        settings = MomentSettings(registers=registers, lags=self.statistic.lags)
+        return ReceiverMoments(settings=settings, scaler=self.framing.scaler)
 
     @property
     def descent(self) -> Descent:
@@ -112,6 +143,40 @@ class FederationTerms:
     def weights(self) -> int:
         """How many weights the shared model has."""
         return parameter_count(self.framing.width)
+
+
+def statistic_terms(
+    framing: Framing, settings: MomentSettings, *, rule: str, malicious: int
+) -> StatisticTerms:
+    """Return the terms of a statistic, as the first entry of the log names them."""
+    scaler = framing.scaler
+    registers = {register.channel: register for register in settings.registers}
+    channels = tuple(
+        StatisticChannel(
+            channel=name,
+            mean=mean,
+            spread=spread,
+            resolution=resolution,
+            low=registers[name].low if name in registers else None,
+            step=registers[name].step if name in registers else None,
+        )
+        for name, mean, spread, resolution in zip(
+            scaler.names,
+            scaler.mean.tolist(),
+            scaler.spread.tolist(),
+            scaler.resolution.tolist(),
+            strict=True,
+        )
+    )
+    described = {
+        "lags": settings.lags,
+        "stride_s": framing.stride_s,
+        "channels": channels,
+        "rule": rule,
+        "malicious": malicious,
+    }
+    terms: StatisticTerms = TypeAdapter(StatisticTerms).validate_python(described)
+    return terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from sluice.arrays import Bools, Floats
-from sluice.detector import Detector, RateThreshold
+from sluice.detector import Detector, Fusion, RateThreshold
 from sluice.invariants import RuleSet, Spectrum, Window
 from sluice.telemetry import Channel, Record, Role, Windows, windows
 from sluice.watch.settings import WatchSettings
@@ -62,7 +62,8 @@ class ByDetector:
             known.get(name) or Channel(name=name, role=Role.OTHER) for name in read
         )
         self._back, self._step = _reach(rules, detector.framing.window_rows)
-        self._severe = SEVERE_SURPRISE if detector.fusion else SEVERE_RATIO
+        surprise = isinstance(detector.fusion, Fusion)
+        self._severe = SEVERE_SURPRISE if surprise else SEVERE_RATIO
         # A quantile of single windows is exceeded often; a rate of events is what was asked for.
         usual = 1 if isinstance(detector.threshold, RateThreshold) else QUANTILE_WINDOWS
         needed = usual if settings.raise_windows is None else settings.raise_windows

@@ -7,11 +7,20 @@ from typing import cast
 
 import pytest
 
-from sluice.detector import MERGE_ROWS, VotedModel, load_detector, save_detector
+from sluice.detector import (
+    MERGE_ROWS,
+    Physics,
+    VotedModel,
+    load_detector,
+    save_detector,
+    train,
+    with_rules,
+)
 from sluice.evaluation import MERGE_ROWS as MERGED_BY_METRICS
-from sluice.federation import FederationSettings, certificate_of, federate
+from sluice.federation import FederationSettings, ballots_of, certificate_of, federate
+from sluice.invariants import mine
 from sluice.lab.plants import simulate
-from sluice.telemetry import FileLayout, Label, Record, write
+from sluice.telemetry import FileLayout, Label, Record, read_record, write
 from tests.unit.conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -173,7 +182,7 @@ def test_recalibration_shows_what_changes_and_can_be_undone(
     changes = cast("list[dict[str, object]]", seen.json["changes"])
     assert [change["voter"] for change in changes] == list("abcde")
     assert any(change["before"] != change["after"] for change in changes)
-    assert "threshold before" in sluice("model", "restore", changed, "--out", back).out
+    assert "threshold of" in sluice("model", "restore", changed, "--out", back).out
     first, last = (load_detector(path).model for path in (before, back))
     assert isinstance(first, VotedModel)
     assert isinstance(last, VotedModel)
@@ -206,3 +215,75 @@ def test_a_first_calibration_is_not_undone(sluice: Run, folder: Path, tmp_path: 
 
 def test_events_are_merged_alike_when_calibrated_and_when_measured() -> None:
     assert MERGE_ROWS == MERGED_BY_METRICS
+
+
+@pytest.fixture(scope="module")
+def beside_rules(folder: Path, plant: Record) -> Path:
+    """The vote, beside rules of the plant that uses it."""
+    rules = mine(plant.rows(0, 2_500), plant.rows(2_500, 5_000))
+    clean = plant.rows(5_000, 7_500)
+    vote = load_detector(folder / "vote.safetensors")
+    save_detector(with_rules(vote, Physics(rules=rules), clean), folder / "or.safetensors")
+    return folder / "or.safetensors"
+
+
+def test_a_certificate_beside_rules_counts_their_alarms_whatever_members_do(
+    sluice: Run, folder: Path, beside_rules: Path
+) -> None:
+    alone = sluice("certify", folder / "vote.safetensors", *options(folder), "--json")
+    both = sluice("certify", beside_rules, *options(folder), "--json")
+    assert (alone.code, both.code) == (0, 0), both.err
+    assert alone.json["rule_windows"] is None
+    assert cast("int", both.json["rule_windows"]) > 0
+    for figure in ("recall", "recall_certified", "attacks_certified"):
+        assert cast("float", both.json[figure]) >= cast("float", alone.json[figure])
+    words = " ".join(sluice("certify", beside_rules, *options(folder)).out.split())
+    assert "An alarm of the plant's own rules is an alarm too" in words
+    assert "No member has a say in these rules" in words
+
+
+def test_rules_keep_their_recall_where_all_members_are_malicious(
+    sluice: Run, folder: Path, beside_rules: Path
+) -> None:
+    seen = sluice("certify", beside_rules, *options(folder, malicious=5), "--json")
+    assert seen.code == 0, seen.err
+    assert seen.json["vacuous"] is False
+    detector = load_detector(beside_rules)
+    record = read_record(folder / "attacked.parquet")
+    ballots = ballots_of(detector, record)
+    assert ballots.rules is not None
+    attack = ballots.labels == Label.ATTACK
+    assert seen.json["recall_certified"] == pytest.approx(ballots.rules[attack].mean())
+    assert detector.score(record).alarms.tolist() == ballots.alarms.tolist()
+
+
+def test_recalibration_beside_rules_lists_the_rules_and_can_be_undone(
+    sluice: Run, folder: Path, beside_rules: Path, tmp_path: Path
+) -> None:
+    changed, back = tmp_path / "new.safetensors", tmp_path / "back.safetensors"
+    asked = ("--clean", folder / "clean.parquet", "--false-alarms-per-week", 60)
+    seen = sluice("model", "recalibrate", beside_rules, *asked, "--out", changed, "--json")
+    assert seen.code == 0, seen.err
+    changes = cast("list[dict[str, object]]", seen.json["changes"])
+    assert [change["voter"] for change in changes] == [*"abcde", "the plant's own rules"]
+    assert all(change["before"] != change["after"] for change in changes)
+    assert sluice("model", "restore", changed, "--out", back).code == 0
+    record = read_record(folder / "attacked.parquet")
+    first, last = (load_detector(path).score(record) for path in (beside_rules, back))
+    assert first.scores.tolist() == last.scores.tolist()
+
+
+def test_a_detector_with_rules_is_recalibrated_by_the_same_command(
+    sluice: Run, folder: Path, plant: Record, tmp_path: Path
+) -> None:
+    before, changed, back = (tmp_path / f"{name}.safetensors" for name in ("a", "b", "c"))
+    rules = mine(plant.rows(0, 2_500), plant.rows(2_500, 5_000))
+    save_detector(train(plant.rows(0, 5_000), rules=rules, false_alarms_per_week=20), before)
+    asked = ("--clean", folder / "clean.parquet")
+    seen = sluice("model", "recalibrate", before, *asked, "--out", changed)
+    assert seen.code == 0, seen.err
+    assert "rules' score in clean peaks" in seen.out
+    assert sluice("model", "restore", changed, "--out", back).code == 0
+    shown = sluice("model", "show", back, "--json").json
+    assert shown["kind"] == "physics+moments"
+    assert len(cast("list[str]", shown["calibrations"])) == 3

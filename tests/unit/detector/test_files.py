@@ -54,7 +54,7 @@ def test_the_same_detector_is_the_same_file(detector: Detector, model: Path) -> 
     ("key", "value", "message"),
     [
         ("kind", "forest", "its kind is 'forest'; known are autoencoder, subspace"),
-        ("version", 3, "version 3; this Sluice reads 1 and 2"),
+        ("version", 4, "version 4; this Sluice reads 1 to 3"),
         ("window_rows", 9, "values a window"),
         ("window_rows", "10", "its card is damaged: window_rows"),
         ("stride_s", 0.0, "stride above 0 s"),

@@ -11,8 +11,8 @@ import pytest
 
 from sluice.arrays import Floats
 from sluice.detector import (
+    CleanVotes,
     Detector,
-    DetectorKind,
     Framing,
     Subspace,
     TrainingSummary,
@@ -26,7 +26,6 @@ from sluice.detector import (
     restored,
     save_detector,
     threshold_changes,
-    train,
     voted_alarms,
     voted_detector,
 )
@@ -281,10 +280,34 @@ def test_attacked_rows_do_not_calibrate(held: Detector, attacked: Record) -> Non
         recalibrated(held, attacked, time=LATER)
 
 
-def test_a_detector_without_voters_is_not_recalibrated(plant: Record) -> None:
-    alone = train(plant, kind=DetectorKind.SUBSPACE)
-    with pytest.raises(SettingError, match="kind 'subspace' and has no voters"):
-        recalibrated(alone, plant, time=LATER)
+class Flat(Fixed):
+    """A model that finds every window alike: no threshold can be set on its scores."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__([], [])
+        self.width = width
+
+    def scores(self, windows: Windows) -> Floats:
+        return np.ones(len(windows))
+
+
+def test_a_member_whose_detector_gives_no_threshold_never_votes_and_stops_no_other(
+    held: Detector, clean: Windows
+) -> None:
+    honest = model_of(held).voters
+    flat = Voter(members=("flat",), model=Flat(honest[0].model.width))
+    stride_s = held.framing.stride_s
+
+    def calibrate(*voters: Voter) -> CleanVotes:
+        return calibrate_voters(
+            voters, clean, stride_s=stride_s, false_alarms_per_week=1, record="march"
+        )
+
+    both = calibrate(*honest, flat)
+    assert both.thresholds[:3].tolist() == calibrate(*honest).thresholds.tolist()
+    assert not both.votes[3].any()
+    with pytest.raises(SettingError, match="separate peaks"):
+        calibrate(flat)
 
 
 def _saved(held: Detector, **changes: Weights | None) -> dict[str, Weights]:

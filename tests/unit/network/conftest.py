@@ -156,6 +156,8 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
         approvers: int = 1,
         keep_rounds: int = 200,
         members_min: int = 1,
+        detector: str = "autoencoder",
+        malicious: int = 1,
     ) -> Consortium:
         record, rules = line_files
         keys = tuple(SigningKey.generate() for _ in range(approvers))
@@ -175,6 +177,8 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             log=log or LogTerms(history=True),
             approvers=tuple(key.public for key in keys),
             keep_rounds=keep_rounds,
+            detector=detector,
+            malicious=malicious,
         )
         site = found_federation(tmp_path / "coordinator", plan, at=START)
         return Consortium(tmp_path, record, rules, site, keys)

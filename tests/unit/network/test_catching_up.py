@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from sluice.errors import RefusedError
+from sluice.federation.admission_check import Decision
+from sluice.federation.rounds import begin
 from sluice.network.coordinator import pages
 from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.service import CoordinatorService
@@ -103,8 +106,10 @@ def test_a_round_waits_for_its_plants_to_the_end_of_its_time(
     consortium.plants.clear()
     wire = Counted(consortium)
     made = service(consortium, store, wire, START, until, until + TICK)
+    decisions = {"north": Decision(admitted=True, rows=600)}
+    current = replace(begin(made.transport.sharing.first(), decisions), round=1)
     with pytest.raises(RefusedError, match="round 2 has 1 plants .* 0 of them online"):
-        made._demand_members(2, ("north",))
+        made._demand_members(current)
     assert wire.looks == 2  # at the beginning, and again when the time was just up
 
 

@@ -13,7 +13,7 @@ from sluice.aggregation.update import Update
 from sluice.attestation.log.chain import Log, read_log
 from sluice.attestation.log.entries import Body, ModelAggregated
 from sluice.errors import SettingError
-from sluice.network.coordinator import service
+from sluice.network.coordinator import sharing
 from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.folder import PlantFolder
@@ -199,7 +199,7 @@ class Faulty:
 
 @pytest.fixture
 def with_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rule], None]:
-    return lambda rule: monkeypatch.setattr(service, "RULES", {"fedavg": rule})
+    return lambda rule: monkeypatch.setattr(sharing, "RULES", {"fedavg": rule})
 
 
 @pytest.mark.parametrize(

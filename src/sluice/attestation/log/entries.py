@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Discriminator, StringConstraints
+from pydantic import ConfigDict, Discriminator, Field, StringConstraints
 
 from sluice.attestation.log.heads import Head
 from sluice.attestation.messages import (
@@ -52,6 +52,8 @@ __all__ = [
     "RoundAbandoned",
     "RoundBody",
     "RoundOpened",
+    "StatisticChannel",
+    "StatisticTerms",
     "UpdatePledged",
     "UpdateRevealed",
     "WaiverGranted",
@@ -104,14 +106,16 @@ class BatchExcused:
 class ClientRemoved:
     """A compromised client: it is excluded from this entry on, and rounds are discarded.
 
-    The next round is opened on the model that the federation had after round `model_of`.
+    The next round is opened on the model that the federation had after round `model_of`. If plants
+    share statistics, no round is discarded: the model is that of the last round without the
+    client's statistic, and `since` is 0.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["removed"] = "removed"
     client: Name
-    since: Count  # the first round in doubt
+    since: Count  # the first round in doubt; 0: none, the client's statistic is taken out
     model_of: Count  # 0: the model that the first round was opened on
     model: Hex32
 
@@ -147,7 +151,7 @@ def unproven_id(commit: Commit) -> str:
 
 LARGEST_ENTRY = 131_072
 
-Step = Annotated[str, StringConstraints(pattern=r"^[1-7](\.[1-8])?$")]
+Step = Annotated[str, StringConstraints(pattern=r"^[1-7](\.[1-9])?$")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,9 +169,43 @@ class LogTerms:
     approvals_looser: Count = 2  # approvers that looser rules need
 
 
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticChannel:
+    """How a channel is read: its scale, and its 16-bit register if its readings are summed."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    channel: str
+    mean: Finite
+    spread: Finite
+    resolution: Finite
+    low: Finite | None  # the reading of register 0; None: the channel is not summed
+    step: Finite | None  # readings per register
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticTerms:
+    """What plants sum, and how the sums become a vote; agreed before any plant has joined."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["moments"] = "moments"
+    lags: Count
+    stride_s: Finite
+    channels: tuple[StatisticChannel, ...]
+    rule: Literal["vote", "any-of-subsets"]
+    malicious: Count  # members that the vote withstands
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOpened:
-    """The first entry: the federation, the coordinator's key, the approvers' keys, the terms."""
+    """The first entry: the federation, the coordinator's key, the approvers' keys, the terms.
+
+    The first entry of a federation that trains in rounds has no field `statistic`.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -177,6 +215,9 @@ class LogOpened:
     coordinator: Hex32  # its key
     approvers: tuple[Hex32, ...]
     terms: LogTerms = field(default_factory=LogTerms)
+    statistic: Annotated[
+        StatisticTerms | None, Field(exclude_if=lambda statistic: statistic is None)
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

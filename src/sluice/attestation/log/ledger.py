@@ -581,7 +581,8 @@ class Ledger:
                 self.exemptions.check_excused(body, logged, at=at)
             case ClientRemoved(client=client):
                 self.client(client, step="6")
-                self.rounds.check_removed(body)
+                statistics = self.opened.statistic is not None
+                self.rounds.check_removed(body, statistics=statistics)
             case KeyRotated():
                 self._check_rotated(body)
             case FederationRecovered():

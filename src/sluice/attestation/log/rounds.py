@@ -194,13 +194,23 @@ class Rounds:
                 if self._current(number, "the end").ended:
                     raise VerificationError(STEP, f"round {number} is finished")
 
-    def check_removed(self, body: ClientRemoved) -> None:
-        """A client is removed once, between rounds, and back to an earlier model."""
+    def check_removed(self, body: ClientRemoved, *, statistics: bool) -> None:
+        """A client is removed once, between rounds, and back to an earlier model.
+
+        Where plants share `statistics`, its own is taken out of the last model instead.
+        """
         if body.client in self._state.removed or not self.between:
             raise VerificationError(
                 STEP, f"{body.client!r} is already removed, or a round is in progress"
             )
-        self._check_back(body.since, body.model_of, body.model)
+        if not statistics:
+            self._check_back(body.since, body.model_of, body.model)
+        elif (body.since, body.model_of) != (0, self.last) or not self.last:
+            raise VerificationError(
+                STEP,
+                f"a statistic is taken out of the model of round {self.last}, and no round is "
+                f"discarded; the entry names round {body.model_of} and discards from {body.since}",
+            )
 
     def check_recovered(self, body: FederationRecovered) -> None:
         """A recovery goes back to an earlier model; it also ends a round in progress."""
@@ -319,9 +329,12 @@ class Rounds:
             current.countersigned.add(client)
 
     def note_removed(self, body: ClientRemoved) -> None:
-        """Record a removal; the federation goes back to an earlier model."""
+        """Record a removal: back to an earlier model, or the last one without a statistic."""
         self._state.removed[body.client] = body
-        self._back(body.model_of, body.model)
+        if body.since:
+            self._back(body.model_of, body.model)
+        else:
+            self._state.models[-1] = body.model
 
     def note_recovered(self, body: FederationRecovered) -> None:
         """Record a recovery; a round in progress ends, and an earlier model is used again."""

@@ -1,8 +1,8 @@
 """Documents of the protocol: JSON in canonical form (RFC 8785) only.
 
-The reader parses a document strictly (no unknown field, no float, no number for a string) and
-writes it again. It refuses the document if the bytes differ. This rules out white space, duplicate
-keys, other escapes, upper-case hex and extra base64 padding.
+The reader parses a document strictly (no unknown field, no float for a count, no number for a
+string) and writes it again. It refuses the document if the bytes differ. This rules out white
+space, duplicate keys, other escapes, upper-case hex and extra base64 padding.
 """
 
 import base64

@@ -12,7 +12,7 @@ pledges are closed. Each step is in the log before the next state exists. After 
 from the log.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from typing import TypeVar, final
@@ -191,14 +191,16 @@ class Revealing:
             self.exclude(client, "7", at=at)
         return unseen
 
-    def finish(self, model: str, *, at: datetime) -> tuple[str, ...]:
+    def finish(self, model: str, *, at: datetime, settled: Collection[str] = ()) -> tuple[str, ...]:
         """Log the model of the revealed updates, after excluding clients that are not part of it.
 
         Call `leave_out_unseen` before aggregating: an update counts only with a countersigned log.
+        `settled` clients were not asked, because their part of the model stays as it is.
         """
         ledger = self.log.ledger
         for client in ledger.rounds.silent(ledger.clients):
-            self.exclude(client, STEP, at=at)
+            if client not in settled:
+                self.exclude(client, STEP, at=at)
         members = ledger.rounds.members
         self.log.append(ModelAggregated(round=self.round, model=model, clients=members), at=at)
         return members

@@ -22,6 +22,9 @@ WORDS = {
     "6.4": "its update has another size, is not finite, or is out of scale",
     "6.5": "the updates of the round had no finite aggregate",
     "6.6": "too few plants took part in the round",
+    "6.7": "its statistic is of other channels or lags, or holds sums that no readings give",
+    "6.8": "its statistic is not of the number of rows that the log has for its batch",
+    "6.9": "its batch has another statistic in the model",
     "7": "it has seen a different log",
 }
 

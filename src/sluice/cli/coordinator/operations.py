@@ -12,7 +12,7 @@ from sluice.cli.console import Json, emit, out, table, warn
 from sluice.cli.coordinator.setup import Folder, app
 from sluice.cli.coordinator.waivers import interval_of, waiver_line, waiver_payloads
 from sluice.cli.paths import reads_file, writes_file
-from sluice.errors import SettingError, VerificationError
+from sluice.errors import RefusedError, SettingError, VerificationError
 from sluice.files import atomically, read_bounded
 
 if TYPE_CHECKING:
@@ -139,16 +139,27 @@ def remove(
     folder: Folder,
     plant: Annotated[str, typer.Argument(help="The compromised plant.")],
     from_: Annotated[
-        int, typer.Option("--from", min=1, help="The first round that may be compromised.")
-    ],
+        int | None,
+        typer.Option(
+            "--from",
+            min=1,
+            help="The first round that may be compromised; for detectors trained in rounds.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Remove a plant and return to the model before a round; the log keeps discarded rounds.
+
+    With the detector moments, no round is discarded: the plant's statistic is taken out, and the
+    detector is made again from the others. Plants get it when the coordinator runs again.
 
     Example: [bold]sluice coordinator remove water north --from 7[/bold]
     """
     from sluice.network.coordinator import go_back
 
+    if from_ is None:
+        _take_out(folder, plant, json=json)
+        return
     back = go_back(folder, plant, before=from_, at=datetime.now(UTC))
     if json:
         emit({"plant": plant, "model_of_round": back.model_of, "rounds_given_up": back.given_up})
@@ -157,6 +168,37 @@ def remove(
             f"{plant} is removed; the next round starts from the model after round {back.model_of}",
             markup=False,
         )
+
+
+def _take_out(folder: Path, plant: str, *, json: bool) -> None:
+    """Take a plant's statistic out of the model, and write the coordinator's detector again."""
+    from sluice.detector import save_detector
+    from sluice.network.coordinator import CoordinatorFolder, detector, take_out
+
+    taken = take_out(folder, plant, at=datetime.now(UTC))
+    path, problem = folder / "model.safetensors", None
+    try:
+        save_detector(detector(CoordinatorFolder(folder), taken.checkpoint), path)
+    except (SettingError, RefusedError) as error:
+        path.unlink(missing_ok=True)  # it counts a vote of the removed plant
+        problem = str(error)
+    if json:
+        emit(
+            {
+                "plant": plant,
+                "members": list(taken.members),
+                "rounds_given_up": 0,
+                "model": None if problem else str(path),
+            }
+        )
+        return
+    out.print(
+        f"{plant} is removed and its statistic is taken out; {len(taken.members)} plants vote: "
+        f"{', '.join(taken.members) or 'none'}. Run the coordinator to hand out the new model.",
+        markup=False,
+    )
+    if problem:
+        warn(f"the plants that are left give no detector: {problem}")
 
 
 @app.command()

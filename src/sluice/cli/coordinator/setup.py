@@ -94,10 +94,29 @@ def init(
         typer.Option(help="Proof system; unsafe reveals every row and is for tests only."),
     ] = SystemName.FULL,
     largest: Annotated[int, typer.Option(min=1, help="Rows of the largest batch.")] = 8_192,
+    detector: Annotated[
+        str,
+        typer.Option(
+            help="autoencoder (trained in rounds), or moments (each plant shares its sums once)."
+        ),
+    ] = "autoencoder",
     rule: Annotated[
-        str, typer.Option(help="Aggregation rule: fedavg, median, krum and others.")
-    ] = "fedavg",
-    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 10,
+        str | None,
+        typer.Option(
+            help="Aggregation rule: fedavg (default), median, krum and others; with moments vote "
+            "(default) or any-of-subsets."
+        ),
+    ] = None,
+    malicious: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Members that a vote withstands; count owners and integrators, not keys.",
+        ),
+    ] = 1,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Number of rounds; with moments always 1.")
+    ] = 10,
     epochs: Annotated[int, typer.Option(min=1, help="Local epochs per plant and round.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     deadline: Annotated[
@@ -190,7 +209,9 @@ def init(
         policy=policy_text(read_policy(policy)),
         system=system,
         rows_max=largest,
-        rule=rule,
+        detector=detector,
+        rule=rule or ("vote" if detector == "moments" else "fedavg"),
+        malicious=malicious,
         rounds=rounds,
         seed=seed,
         descent=Descent(epochs=epochs),
@@ -223,6 +244,8 @@ def init(
                 "approvers": approvers,
                 "approver_key": str(handed_over) if handed_over else None,
                 "history": history,
+                "detector": detector,
+                "rule": site.terms.rule,
             }
         )
         return
@@ -312,6 +335,9 @@ def run(
 ) -> None:
     """Run the federation: start Flower, the filter and the proxy, then train the agreed rounds.
 
+    With the detector moments, plants whose attested batch is not in the model yet share their
+    statistic, in one round. Run it again to take in plants that came later or have renewed.
+
     The command refuses to run while Flower's control interface can be reached from outside. A
     federation that was stopped or killed continues from its last state.
 
@@ -352,6 +378,9 @@ def run(
                 round_in_words(service.transport.protocol.log.ledger, rounds=terms.rounds)
             ),
         )
+    members = sorted(service.transport.sharing.settled(done.parameters)) or list(
+        service.transport.protocol.log.ledger.rounds.members
+    )
     with working("setting the threshold", quiet=quiet or json):
         save_detector(detector(site, done), folder / "model.safetensors")
     if json:
@@ -359,6 +388,7 @@ def run(
             {
                 "rounds": done.round,
                 "rounds_counted": terms.rounds,
+                "members": members,
                 "admitted": list(done.admitted),
                 "refused": {c: list(done.decisions[c].reasons) for c in done.refused},
                 "unproven": {
@@ -370,7 +400,10 @@ def run(
             }
         )
     else:
-        out.print(f"{folder}: {terms.rounds} rounds done, model.safetensors", markup=False)
+        done_so_far = (
+            f"a vote of {len(members)} plants" if terms.statistic else f"{terms.rounds} rounds done"
+        )
+        out.print(f"{folder}: {done_so_far}, model.safetensors", markup=False)
     store.close()
 
 

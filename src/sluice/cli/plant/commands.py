@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -34,6 +34,9 @@ from sluice.errors import SettingError
 from sluice.files import demand_room, read_bounded, read_text
 from sluice.invariants import LARGEST_RULES, load_rules
 from sluice.plugins import load_one
+
+if TYPE_CHECKING:
+    from sluice.detector import Detector
 
 __all__ = ["app"]
 
@@ -280,6 +283,13 @@ def model(
             click_type=reads_record(),
         ),
     ] = None,
+    false_alarms: Annotated[
+        float,
+        typer.Option(
+            "--false-alarms-per-week",
+            help="False alarms a week that a vote and the plant's rules may raise together.",
+        ),
+    ] = 1.0,
     json: Json = False,
 ) -> None:
     """Write the federation's last model as a detector, with a threshold from this plant's rows.
@@ -287,18 +297,28 @@ def model(
     The threshold comes from clean rows that the plant does not train on. 'sluice score' uses the
     file. While the federation runs, the model is the one that the last round started from.
 
+    With the detector moments, the file holds a vote of all members beside this plant's own rules.
+
     Example: [bold]sluice plant model north --out model.safetensors[/bold]
     """
-    from sluice.detector import save_detector
-    from sluice.network.plant import PlantFolder, last_model, shared_detector
+    from sluice.detector import VotedModel, save_detector
+    from sluice.network.plant import (
+        PlantFolder,
+        last_model,
+        last_statistics,
+        shared_detector,
+        shared_vote,
+    )
 
     plant = PlantFolder(folder)
     terms, share = plant.invitation.terms, plant.share
-    received = last_model(plant.folder, count=terms.weights)
-    if received is None:
+    summed = terms.statistic is not None
+    shared = last_statistics(plant.folder, terms) if summed else None
+    received = None if summed else last_model(plant.folder, count=terms.weights)
+    if received is None and shared is None:
+        when = "when all statistics are collected" if summed else "with the second round"
         raise SettingError(
-            f"{folder} has received no model yet; it comes with the second round ('sluice plant "
-            "run')"
+            f"{folder} has received no model yet; it comes {when} ('sluice plant run')"
         )
     if record is not None:
         loaded = share.like(record)
@@ -310,7 +330,12 @@ def model(
             "the plant trains on the last rows of its record, so none are left to set the "
             "threshold; give --clean A:B, other rows of the record, or --record, another record"
         )
-    detector = shared_detector(terms, received, plant.ledger(), own)
+    if shared is not None:
+        rules = plant.keys.circuit.rules
+        detector = shared_vote(terms, shared, own, rules=rules, false_alarms_per_week=false_alarms)
+    else:
+        assert received is not None
+        detector = shared_detector(terms, received, plant.ledger(), own)
     save_detector(detector, out_path)
     training = detector.training
     if json:
@@ -322,7 +347,16 @@ def model(
                 "hash": training.model,
                 "threshold": detector.threshold.score,
                 "clean_rows": len(own),
+                **_vote_payload(detector),
             }
+        )
+    elif isinstance(detector.model, VotedModel):
+        voted = detector.model
+        out.print(
+            f"{out_path}: {voted.needed} of {len(voted.members)} plants' votes are an alarm, and "
+            f"so is one of this plant's rules (hash {str(training.model)[:12]}); the thresholds "
+            f"are from {len(own):,} clean rows of this plant",
+            markup=False,
         )
     else:
         out.print(
@@ -331,6 +365,22 @@ def model(
             f"{detector.threshold.score:.4g}, from {len(own):,} clean rows of this plant",
             markup=False,
         )
+
+
+def _vote_payload(detector: "Detector") -> dict[str, object]:
+    """Return who votes, as JSON; nothing for a detector that is no vote."""
+    from sluice.detector import VotedModel
+
+    model = detector.model
+    if not isinstance(model, VotedModel):
+        return {}
+    return {
+        "kind": detector.kind,
+        "member_names": list(model.members),
+        "votes_needed": model.needed,
+        "malicious": model.malicious,
+        "statistics": {each.member: each.statistic for each in detector.training.contributions},
+    }
 
 
 @app.command()

@@ -39,6 +39,12 @@ NO_MODEL = UnknownGain(
 )
 
 
+SUMMED = UnknownGain(
+    reason="Plants of this federation share statistics; the gain over training alone is measured "
+    "for detectors that are trained in rounds."
+)
+
+
 def gain_of(
     plant: "PlantFolder", *, clean: str | None, attacks: Path | None, quiet: bool
 ) -> "Gain | UnknownGain":
@@ -46,6 +52,8 @@ def gain_of(
     from sluice.network.plant import Own, last_model, measured_gain
 
     terms, share = plant.invitation.terms, plant.share
+    if terms.statistic is not None:
+        return SUMMED
     received = last_model(plant.folder, count=terms.weights)
     if received is None:
         return NO_MODEL

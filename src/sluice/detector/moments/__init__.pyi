@@ -1,7 +1,13 @@
 from .fitting import RIDGES, WindowMoments, fit_moments, window_moments
 from .model import MomentModel
 from .settings import LAGS, MomentSettings, moment_settings
-from .statistic import MomentStatistic, moment_statistic, sum_windows, trapezoid
+from .statistic import (
+    MomentStatistic,
+    moment_statistic,
+    statistic_bytes,
+    sum_windows,
+    trapezoid,
+)
 
 __all__ = [
     "LAGS",
@@ -13,6 +19,7 @@ __all__ = [
     "fit_moments",
     "moment_settings",
     "moment_statistic",
+    "statistic_bytes",
     "sum_windows",
     "trapezoid",
     "window_moments",

@@ -26,7 +26,7 @@ from sluice.errors import RecordError, SettingError
 from sluice.invariants import REGISTER_TOP
 from sluice.telemetry import Record
 
-__all__ = ["MomentStatistic", "moment_statistic", "sum_windows", "trapezoid"]
+__all__ = ["MomentStatistic", "moment_statistic", "statistic_bytes", "sum_windows", "trapezoid"]
 
 RAMP_ROWS = 512
 BLOCK_ROWS = 1 << 12
@@ -124,7 +124,7 @@ class MomentStatistic:
     def from_canonical(cls, content: bytes, settings: MomentSettings) -> "MomentStatistic":
         """Read the canonical form of sums under known settings; refuse any other."""
         channels, lags = len(settings.registers), settings.lags
-        expected = HEADER.size + 8 * (channels + lags * channels**2)
+        expected = statistic_bytes(settings)
         if len(content) != expected:
             raise SettingError(
                 f"a statistic of {channels} channels and {lags} lags has {expected:,} bytes, got "
@@ -144,6 +144,12 @@ class MomentStatistic:
             sums=numbers[:channels],
             lagged=numbers[channels:].reshape(lags, channels, channels),
         )
+
+
+def statistic_bytes(settings: MomentSettings) -> int:
+    """Return the length of the canonical form of every statistic under these settings."""
+    channels = len(settings.registers)
+    return HEADER.size + 8 * (channels + settings.lags * channels**2)
 
 
 def moment_statistic(record: Record, settings: MomentSettings) -> MomentStatistic:

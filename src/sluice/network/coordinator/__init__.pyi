@@ -2,7 +2,15 @@ from .folder import CoordinatorFolder
 from .founding import REFERENCE, FederationPlan, coordinator_service, detector, found_federation
 from .hosting import hosted, wait_for_plants
 from .importing import take_in
-from .operations import WaivedInterval, abandon, go_back, shadow_order_for, waiver_for
+from .operations import (
+    TakenOut,
+    WaivedInterval,
+    abandon,
+    go_back,
+    shadow_order_for,
+    take_out,
+    waiver_for,
+)
 from .recovery import complete_recovery, prepare_recovery
 from .rotation import (
     ending_certificates,
@@ -23,6 +31,7 @@ __all__ = [
     "Member",
     "PlantState",
     "PlantWord",
+    "TakenOut",
     "WaivedInterval",
     "abandon",
     "complete_recovery",
@@ -43,6 +52,7 @@ __all__ = [
     "round_progress",
     "shadow_order_for",
     "take_in",
+    "take_out",
     "wait_for_plants",
     "waiver_for",
 ]

@@ -10,18 +10,39 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+import rfc8785
+from pydantic import TypeAdapter
+
 from sluice.aggregation import RULES
-from sluice.attestation.log import CHALLENGED, LogOpened, LogTerms
-from sluice.detector import Autoencoder, Descent, Detector, TrainingSummary, calibrated
+from sluice.attestation.log import CHALLENGED, ENTRIES, LogOpened, LogTerms, StatisticTerms
+from sluice.detector import (
+    Autoencoder,
+    Descent,
+    Detector,
+    DetectorKind,
+    Framing,
+    TrainingSummary,
+    calibrated,
+    moment_settings,
+    robust_scaler,
+    statistic_bytes,
+)
 from sluice.errors import SettingError
-from sluice.federation import UPDATE_MAX, Checkpoint, RootSlice
+from sluice.federation import UPDATE_MAX, VOTE_RULES, Checkpoint, RootSlice, votes_needed
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.pages import LogPages
 from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.rounds import LoggedTransport
 from sluice.network.coordinator.service import CoordinatorService
+from sluice.network.coordinator.sharing import (
+    SharedStatistics,
+    Sharing,
+    WeightUpdates,
+    statistics_in,
+)
 from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.statistics import members_max, vote_of
 from sluice.network.terms import (
     GRACE_S,
     KEEP_ROUNDS,
@@ -30,16 +51,23 @@ from sluice.network.terms import (
     FederationTerms,
     demand_phase_terms,
     read_document,
+    statistic_terms,
     write_document,
 )
 from sluice.network.training_rows import TrainingRows
-from sluice.network.wire import Wire
-from sluice.telemetry import WINDOW_ROWS, Scaler, feature_names
+from sluice.network.wire import LARGEST_ANSWER, Wire
+from sluice.telemetry import WINDOW_ROWS, Record, Scaler, feature_names
 
 __all__ = ["FederationPlan", "coordinator_service", "detector", "found_federation"]
 
 REFERENCE = "reference.json"
 LONGEST_DEADLINE_S = 30 * 86_400.0
+ANSWER_EXTRA = 65_536
+"""Bytes of an answer beside the statistic in it."""
+ENTRY_EXTRA = 4_096
+"""Bytes of an entry of the log beside its body."""
+FALSE_ALARMS_PER_WEEK = 1.0
+SHARED_DETECTORS = (DetectorKind.AUTOENCODER.value, DetectorKind.MOMENTS.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +97,8 @@ class FederationPlan:
     members_min: int = MEMBERS_MIN
     keep_rounds: int = KEEP_ROUNDS
     filter_port: int | None = None  # default: the port after `link_port`
+    detector: str = DetectorKind.AUTOENCODER.value  # or `moments`: plants share statistics, once
+    malicious: int = 1  # members that a vote withstands; count owners and integrators, not keys
 
     def __post_init__(self) -> None:
         if len({self.port, *self.inner_ports}) < 3:
@@ -76,8 +106,7 @@ class FederationPlan:
                 f"the proxy, Flower and the filter need three ports; got {self.port} for the "
                 f"proxy, and {self.inner_ports} for the other two"
             )
-        if self.rule not in RULES:
-            raise SettingError(f"unknown rule {self.rule!r}; known are {', '.join(RULES)}")
+        self._demand_rule()
         if self.system in CHALLENGED:
             raise SettingError(
                 f"system {str(self.system)!r} does not work between sites: one trusted party must "
@@ -105,6 +134,22 @@ class FederationPlan:
             raise SettingError(f"members_min is {self.members_min}; a round needs at least 1 plant")
         demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
 
+    def _demand_rule(self) -> None:
+        """Raise unless the rule exists and fits the detector."""
+        if self.detector not in SHARED_DETECTORS:
+            raise SettingError(
+                f"unknown detector {self.detector!r}; between sites, plants share one of "
+                f"{', '.join(SHARED_DETECTORS)}"
+            )
+        known = VOTE_RULES if self.detector == DetectorKind.MOMENTS else tuple(RULES)
+        if self.rule not in known:
+            raise SettingError(
+                f"unknown rule {self.rule!r} for the detector {self.detector!r}; known are "
+                f"{', '.join(known)}"
+            )
+        if self.detector == DetectorKind.MOMENTS:
+            votes_needed(self.members_min, self.malicious)
+
     @property
     def inner_ports(self) -> tuple[int, int]:
         """The loopback ports of Flower and of the filter."""
@@ -119,8 +164,8 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
             f"the reference has {len(reference)} rows; scaling and a threshold need at least "
             f"{2 * WINDOW_ROWS}"
         )
-    names = feature_names(reference)
-    scaler = Scaler.fit([reference], names)
+    framing = _framing(reference, plan)
+    scaler, statistic = framing.scaler, _statistic(reference, framing, plan)
     terms = FederationTerms(
         federation=plan.federation,
         coordinator=CoordinatorFolder.new_key(folder),
@@ -129,7 +174,7 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         system=plan.system,
         rows_max=plan.rows_max,
         policy=plan.policy,
-        channels=names,
+        channels=scaler.names,
         mean=tuple(scaler.mean.tolist()),
         spread=tuple(scaler.spread.tolist()),
         stride_s=reference.stride_s,
@@ -139,7 +184,7 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         learning_rate=plan.descent.learning_rate,
         seed=plan.seed,
         rule=plan.rule,
-        rounds=plan.rounds,
+        rounds=plan.rounds if statistic is None else 1,
         batch_deadline_s=plan.batch_deadline_s,
         round_deadline_s=plan.round_deadline_s,
         suspend_after=plan.suspend_after,
@@ -148,15 +193,47 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         grace_s=plan.grace_s,
         update_max=plan.update_max,
         keep_rounds=plan.keep_rounds,
+        statistic=statistic,
     )
     opened = LogOpened(
         federation=terms.federation,
         coordinator=terms.coordinator,
         approvers=plan.approvers,
         terms=plan.log,
+        statistic=statistic,
     )
+    size = len(rfc8785.dumps(TypeAdapter(LogOpened).dump_python(opened, mode="json")))
+    if size + ENTRY_EXTRA > ENTRIES.largest:
+        raise SettingError(
+            f"the first entry of the log would have {size:,} bytes, because it names each of "
+            f"{len(terms.channels)} channels; an entry holds {ENTRIES.largest:,}: leave channels "
+            "out of --reference"
+        )
     write_document(plan.reference, folder / REFERENCE)
     return CoordinatorFolder.create(folder, terms, opened, plan.inner_ports, at=at)
+
+
+def _framing(reference: Record, plan: FederationPlan) -> Framing:
+    """Return how records are read; the coordinator's own clean rows set the scale of all plants."""
+    names = feature_names(reference)
+    moments = plan.detector == DetectorKind.MOMENTS
+    scaler = robust_scaler(reference, names) if moments else Scaler.fit([reference], names)
+    return Framing(scaler=scaler, stride_s=reference.stride_s)
+
+
+def _statistic(reference: Record, framing: Framing, plan: FederationPlan) -> StatisticTerms | None:
+    """Return what plants sum; no row of a plant has a say in it."""
+    if plan.detector != DetectorKind.MOMENTS:
+        return None
+    settings = moment_settings(reference, lags=framing.window_rows)
+    size, most = statistic_bytes(settings), members_max(settings)
+    if 4 * size // 3 + ANSWER_EXTRA > LARGEST_ANSWER or most < plan.members_min:
+        raise SettingError(
+            f"a statistic of {len(settings.registers)} channels has {size:,} bytes; one answer "
+            f"holds {3 * (LARGEST_ANSWER - ANSWER_EXTRA) // 4:,} and one model those of {most} "
+            "plants: leave channels out of --reference"
+        )
+    return statistic_terms(framing, settings, rule=plan.rule, malicious=plan.malicious)
 
 
 def coordinator_service(
@@ -180,14 +257,20 @@ def coordinator_service(
         store=store,
         clock=clock,
     )
-    root = None
-    if RULES[terms.rule].needs_root:
-        windows = terms.framing.windows(_reference(site).read())
-        root = RootSlice(windows, descent=terms.descent, seed=terms.seed)
+    sharing: Sharing
+    if terms.statistic is not None:
+        sharing = SharedStatistics(terms=terms, protocol=protocol, store=store)
+    else:
+        root = None
+        if RULES[terms.rule].needs_root:
+            windows = terms.framing.windows(_reference(site).read())
+            root = RootSlice(windows, descent=terms.descent, seed=terms.seed)
+        sharing = WeightUpdates(terms=terms, root=root)
     return CoordinatorService(
         intake=Intake(protocol=protocol, requests=requests, agreements=site.agreements(store)),
-        transport=LoggedTransport(terms=terms, protocol=protocol, requests=requests),
-        root=root,
+        transport=LoggedTransport(
+            terms=terms, protocol=protocol, requests=requests, sharing=sharing
+        ),
         shadow=shadow,
     )
 
@@ -195,6 +278,15 @@ def coordinator_service(
 def detector(site: CoordinatorFolder, checkpoint: Checkpoint) -> Detector:
     """Return the model as a detector with a threshold from the reference's windows."""
     terms = site.terms
+    if terms.statistic is not None:
+        return vote_of(
+            statistics_in(checkpoint.parameters, terms),
+            terms,
+            _reference(site).read(),
+            rounds=checkpoint.round,
+            rules=None,
+            false_alarms_per_week=FALSE_ALARMS_PER_WEEK,
+        )
     training = TrainingSummary(
         records=checkpoint.admitted,
         windows=0,

@@ -7,18 +7,22 @@ from pathlib import Path
 from sluice.attestation.log import ClientRemoved, RoundAbandoned
 from sluice.attestation.messages import Interval, ShadowOrder, Waiver, instant
 from sluice.errors import CheckpointError, SettingError
+from sluice.federation import Checkpoint
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.service import ABANDONED
+from sluice.network.coordinator.sharing import statistics_in
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import model_hash
 
 __all__ = [
     "AbandonedRound",
     "Back",
+    "TakenOut",
     "WaivedInterval",
     "abandon",
     "go_back",
     "shadow_order_for",
+    "take_out",
     "waiver_for",
 ]
 
@@ -38,9 +42,13 @@ def go_back(folder: Path, plant: str, *, before: int, at: datetime) -> Back:
     the next run refuses to start. The same call again completes the removal.
     """
     site = CoordinatorFolder(folder)
-    federation = site.terms.federation
+    if site.terms.statistic is not None:
+        raise SettingError(
+            f"plants of {site.terms.federation!r} share statistics, so no round is given up; "
+            "remove the plant without --from"
+        )
     with site.alone():
-        return _go_back(site, federation, plant, before=before, at=at)
+        return _go_back(site, site.terms.federation, plant, before=before, at=at)
 
 
 def _go_back(
@@ -76,6 +84,58 @@ def _go_back(
     finally:
         store.close()
     return Back(model_of=checkpoint.round, given_up=counted - rounds.counted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOut:
+    """The model of plants that share statistics, without one of them."""
+
+    members: tuple[str, ...]  # those that are left
+    checkpoint: Checkpoint
+
+
+def take_out(folder: Path, plant: str, *, at: datetime) -> TakenOut:
+    """Remove a plant and its statistic; all other statistics stay as they are, and no round runs.
+
+    The log is written last. If the process is killed before that, the same call again completes
+    the removal.
+    """
+    site = CoordinatorFolder(folder)
+    if site.terms.statistic is None:
+        raise SettingError(
+            f"plants of {site.terms.federation!r} train in rounds; name the first round that may "
+            "be compromised with --from"
+        )
+    with site.alone():
+        return _take_out(site, plant, at=at)
+
+
+def _take_out(site: CoordinatorFolder, plant: str, *, at: datetime) -> TakenOut:
+    terms, protocol, store = site.terms, site.protocol(), CoordinatorStore(site.base)
+    try:
+        rounds = protocol.log.ledger.rounds
+        checkpoint = store.last(federation=terms.federation)
+        if checkpoint is None or not rounds.last or not rounds.between:
+            raise SettingError(
+                "no statistic was collected yet, or a round is in progress; let it finish ('sluice "
+                "coordinator resume') and remove the plant then"
+            )
+        left = statistics_in(checkpoint.parameters, terms).without(plant)
+        body = ClientRemoved(client=plant, since=0, model_of=rounds.last, model=left.digest)
+        protocol.log.check(body, at=at)
+        store.remove(plant, at=at)
+        store.recall_models()
+        after = replace(
+            checkpoint,
+            parameters=left.parameters,
+            decisions={c: each for c, each in checkpoint.decisions.items() if c != plant},
+        )
+        store.keep(after, body.model, federation=terms.federation, at=at)
+        store.note("removed", plant=plant, round_=rounds.last, at=at)
+        protocol.log.append(body, at=at)
+    finally:
+        store.close()
+    return TakenOut(members=left.names, checkpoint=after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,13 @@ class Requests:
         """
         asks = dict.fromkeys(plants, AskLog())
         seconds = self.terms.grace_s
-        self.ask(asks, round_=round_, seconds=seconds, accept=_took, absences=False)
+
+        def accept(plant: str, answer: Payload) -> bool:
+            if isinstance(answer, LogSeen) and answer.renews:
+                self.store.renews(plant, renews=True)
+            return _took(plant, answer)
+
+        self.ask(asks, round_=round_, seconds=seconds, accept=accept, absences=False)
 
     def catch_up(self, plants: Iterable[str], *, round_: int) -> None:
         """Send the log to plants that are more than a page behind, for the time of the grace.

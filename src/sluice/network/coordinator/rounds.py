@@ -18,7 +18,6 @@ from sluice.attestation.protocol import (
 )
 from sluice.errors import CheckpointError, DocumentError, SettingError, VerificationError
 from sluice.federation import (
-    OUT_OF_SCALE,
     Attestation,
     CommitmentOnly,
     NothingShown,
@@ -26,10 +25,10 @@ from sluice.federation import (
     Request,
     Show,
     Train,
-    Trained,
 )
 from sluice.network.coordinator.intake import NO_PROOF
 from sluice.network.coordinator.requests import Requests
+from sluice.network.coordinator.sharing import Sharing
 from sluice.network.coordinator.store import Member
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import (
@@ -42,8 +41,6 @@ from sluice.network.wire import (
     Pledge,
     Revelation,
     model_hash,
-    read_update,
-    write_parameters,
 )
 
 __all__ = ["LoggedTransport"]
@@ -61,6 +58,7 @@ class LoggedTransport:
     terms: FederationTerms
     protocol: ProtocolCoordinator
     requests: Requests
+    sharing: Sharing
 
     def exchange(self, requests: Mapping[str, Request]) -> Mapping[str, Reply]:
         """Ask for attestations, or collect the tokens of a round and return its updates."""
@@ -74,19 +72,19 @@ class LoggedTransport:
         standing = self._standing(train)
         if not standing.closed:
             self._gather(train, members, standing)
-        if self._too_few(train.round, self.protocol.log.ledger.rounds.pledged):
+        if self._too_few(train, self.protocol.log.ledger.rounds.pledged):
             return {}
-        replies = self._reveal(train.round, members)
-        return {} if self._too_few(train.round, tuple(replies)) else replies
+        replies = self._reveal(train, members)
+        return {} if self._too_few(train, tuple(replies)) else replies
 
-    def _too_few(self, round_: int, plants: Sequence[str]) -> bool:
+    def _too_few(self, train: Train, plants: Sequence[str]) -> bool:
         """Leave all plants out of a round that too few take part in; return whether this is one.
 
         With few members, an aggregate shows much of each plant's update.
         """
-        if len(plants) >= self.terms.members_min:
+        if len(self.sharing.settled(train.parameters) | set(plants)) >= self.terms.members_min:
             return False
-        revealing = self.protocol.revealing(round_)
+        revealing = self.protocol.revealing(train.round)
         for plant in plants:
             self._exclude(revealing, plant, TOO_FEW)
         return True
@@ -148,7 +146,7 @@ class LoggedTransport:
         pledging = self.protocol.pledging(train.round)
         self._exclude_unattested(pledging, standing)
         rounds, present = self.protocol.log.ledger.rounds, self.requests.wire.present()
-        weights = write_parameters(train.parameters)
+        weights = self.sharing.handed(train.parameters)
         asks = {
             name: AskToken(round=train.round, attestation=member.attestation, parameters=weights)
             for name, member in members.items()
@@ -176,13 +174,14 @@ class LoggedTransport:
         self.requests.ask(asks, round_=train.round, seconds=seconds, accept=accept)
         pledging.close(at=self.requests.clock())
 
-    def _reveal(self, round_: int, members: Mapping[str, Member]) -> Mapping[str, Reply]:
+    def _reveal(self, train: Train, members: Mapping[str, Member]) -> Mapping[str, Reply]:
         """Collect the pledged updates; those received before a restart are in the store."""
+        round_ = train.round
         revealing = self.protocol.revealing(round_)
         ledger, store = self.protocol.log.ledger, self.requests.store
         replies: dict[str, Reply] = {}
         for plant, raw in store.updates(round_).items():
-            self._take(revealing, plant, raw, replies)
+            self._take(train, plant, raw, replies)
         standing = ledger.rounds.standing
         excluded = standing.excluded if standing else frozenset()
         asks = {
@@ -197,7 +196,7 @@ class LoggedTransport:
             if not isinstance(answer, Revelation):
                 return False
             store.renews(plant, renews=answer.renews)
-            self._take(revealing, plant, answer.update, replies)
+            self._take(train, plant, answer.update, replies)
             if plant in replies:
                 self._countersign(plant, answer.head)
             return plant in replies and plant not in ledger.rounds.unseen
@@ -208,23 +207,21 @@ class LoggedTransport:
             replies.pop(plant, None)
         return replies
 
-    def _take(
-        self, revealing: Revealing, plant: str, raw: bytes, replies: dict[str, Reply]
-    ) -> None:
-        """Accept an update that was pledged and is within scale; exclude the plant otherwise.
+    def _take(self, train: Train, plant: str, raw: bytes, replies: dict[str, Reply]) -> None:
+        """Accept what was pledged, if it is well formed; exclude the plant otherwise.
 
         The store keeps an accepted update before the log records it.
         """
+        revealing = self.protocol.revealing(train.round)
         token = self.protocol.log.ledger.rounds.token(revealing.round, plant)
         hashed = update_digest(self.terms.federation, plant, revealing.round, raw)
         if token is None or token.update != hashed:
             self._exclude(revealing, plant, OTHER_UPDATE)
             return
-        count, largest = self.terms.weights, self.terms.update_max
         try:
-            vector = read_update(raw, client=plant, count=count, largest=largest)
-        except DocumentError:
-            self._exclude(revealing, plant, OUT_OF_SCALE)
+            reply = self.sharing.read(train, token, raw)
+        except VerificationError as error:
+            self._exclude(revealing, plant, error.step)
             return
         self.requests.store.keep_update(plant, revealing.round, raw)
         try:
@@ -233,7 +230,7 @@ class LoggedTransport:
         except VerificationError as error:
             self._exclude(revealing, plant, error.step)
         else:
-            replies[plant] = Trained(vector=vector)
+            replies[plant] = reply
 
     def _countersign(self, plant: str, raw: bytes) -> None:
         """Log a plant's signature of the head. Without it, the plant's update does not count."""

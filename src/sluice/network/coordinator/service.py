@@ -7,18 +7,16 @@ model when it resumes.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from sluice.aggregation import RULES, Aggregate, RootUpdate, Rule, State, Update
 from sluice.attestation.log import RoundAbandoned
-from sluice.detector import Parameters, initial
-from sluice.errors import CheckpointError, RefusedError, SluiceError
-from sluice.federation import NOT_FINITE, Checkpoint, RootTrainer, admit, begin, take_round
+from sluice.errors import CheckpointError, RefusedError
+from sluice.federation import Checkpoint, admit, begin
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.rounds import LoggedTransport
+from sluice.network.coordinator.sharing import SharedStatistics, Sharing, statistics_in
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import AskModel, ModelTaken, Payload, model_hash, write_parameters
 
@@ -30,53 +28,12 @@ ABANDONED = "abandoned"
 """Why a checkpoint has the weights that its round was opened with: an operator ended the round."""
 
 
-class _AggregationError(RefusedError):
-    """The rule, or the server's own training, failed on these updates or this model."""
-
-
-@dataclass(frozen=True, slots=True)
-class _GuardedRule:
-    """A rule whose failure ends the round with unchanged weights, and not the federation."""
-
-    rule: Rule
-
-    @property
-    def needs_root(self) -> bool:
-        return self.rule.needs_root
-
-    def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, State]:
-        with _failures_refused():
-            return self.rule(updates, state)
-
-
-@dataclass(frozen=True, slots=True)
-class _GuardedRoot:
-    """The server's own training, whose failure ends the round with unchanged weights."""
-
-    root: RootTrainer
-
-    def __call__(self, parameters: Parameters, round_: int) -> Parameters:
-        with _failures_refused():
-            trained = self.root(parameters, round_)
-            RootUpdate(vector=trained - parameters)  # it must be finite and not zero
-            return trained
-
-
-@contextmanager
-def _failures_refused() -> Iterator[None]:
-    try:
-        yield
-    except (SluiceError, ArithmeticError, ValueError) as error:
-        raise _AggregationError(f"the updates cannot be aggregated: {error}") from error
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorService:
     """Runs one federation between sites, from the state in its log and store."""
 
     intake: Intake
     transport: LoggedTransport
-    root: RootTrainer | None = None
     shadow: bool | None = None  # None: keep the log's setting
 
     @property
@@ -87,11 +44,25 @@ class CoordinatorService:
         """Run until the log counts `rounds` rounds, without those given up; report each one."""
         self._compare()
         checkpoint = self._resume() or self._first()
-        while self.transport.protocol.log.ledger.rounds.counted < rounds:
-            checkpoint = self._round(checkpoint)
-            on_round(checkpoint)
+        if isinstance(self._sharing, SharedStatistics):
+            current = self._prepared(checkpoint)
+            if self._begun(current.round + 1) or self._due(current):
+                checkpoint = self._round(current)
+                on_round(checkpoint)
+        else:
+            while self.transport.protocol.log.ledger.rounds.counted < rounds:
+                checkpoint = self._round(self._prepared(checkpoint))
+                on_round(checkpoint)
         self._hand_out(checkpoint)
         return checkpoint
+
+    @property
+    def _sharing(self) -> Sharing:
+        return self.transport.sharing
+
+    def _due(self, current: Checkpoint) -> frozenset[str]:
+        """Return the plants that a round would ask and that are online."""
+        return frozenset(self._sharing.asked(current)) & self.transport.requests.wire.present()
 
     def _hand_out(self, last: Checkpoint) -> None:
         """Hand the last model to the plants that are online and do not hold it yet."""
@@ -128,54 +99,44 @@ class CoordinatorService:
 
     def _first(self) -> Checkpoint:
         """Admit plants and begin; save nothing unless a plant is admitted."""
-        terms = self.transport.terms
         self._admit(0)
-        start = begin(initial(terms.framing.width, seed=terms.seed), self.intake.decisions())
+        start = begin(self._sharing.first(), self.intake.decisions())
         self._keep(start)
         return start
 
-    def _round(self, before: Checkpoint) -> Checkpoint:
+    def _prepared(self, before: Checkpoint) -> Checkpoint:
+        """Admit plants before the next round, unless it has begun; return who takes part."""
+        if not self._begun(before.round + 1):
+            self._admit(before.round + 1)
+        return replace(before, decisions=self.intake.decisions(), excluded={}, unchanged=None)
+
+    def _round(self, current: Checkpoint) -> Checkpoint:
         """Run one round; a round without a usable aggregate leaves the weights unchanged."""
-        number = before.round + 1
-        if not self._begun(number):
-            self._admit(number)
-        current = replace(before, decisions=self.intake.decisions(), excluded={}, unchanged=None)
-        terms = self.transport.terms
-        if not self._begun(number):
-            self._demand_members(number, current.admitted)
-        try:
-            after = take_round(
-                current,
-                self.transport,
-                _GuardedRule(RULES[terms.rule]),
-                _GuardedRoot(self.root) if self.root else None,
-                update_max=terms.update_max,
-            )
-        except _AggregationError:
-            after = replace(current, round=number, unchanged=NOT_FINITE)
-        except RefusedError:
-            after = replace(current, round=number)
+        if not self._begun(current.round + 1):
+            self._demand_members(current)
+        after = self._sharing.take(current, self.transport)
         self._keep(after)
         self._close(after)
         return after
 
-    def _demand_members(self, number: int, admitted: Sequence[str]) -> None:
-        """Wait until enough admitted plants are online; raise after the time of a round.
+    def _demand_members(self, current: Checkpoint) -> None:
+        """Wait until enough plants are online, or in the model; raise after the time of a round.
 
         A round without them would have no aggregate, and would count as their absence.
         """
         requests, terms = self.transport.requests, self.transport.terms
         until = requests.clock() + timedelta(seconds=terms.round_deadline_s)
-        online = set(admitted) & requests.wire.present()
-        while len(online) < terms.members_min:
-            if len(admitted) < terms.members_min or requests.clock() > until:
+        settled, admitted = self._sharing.settled(current.parameters), current.admitted
+        due = self._due(current)
+        while len(settled | due) < terms.members_min:
+            if len(settled.union(admitted)) < terms.members_min or requests.clock() > until:
                 raise RefusedError(
-                    f"round {number} has {len(admitted)} plants with an attestation, "
-                    f"{len(online)} of them online; the terms need {terms.members_min}: see "
+                    f"round {current.round + 1} has {len(admitted)} plants with an attestation, "
+                    f"{len(due)} of them online; the terms need {terms.members_min}: see "
                     "'sluice coordinator status' and run again when more plants are online"
                 )
             time.sleep(LOOK_S)
-            online = set(admitted) & requests.wire.present()
+            due = self._due(current)
 
     def _begun(self, number: int) -> bool:
         standing = self.transport.protocol.log.ledger.rounds.standing
@@ -212,14 +173,23 @@ class CoordinatorService:
                 revealing.exclude(plant, after.unchanged, at=clock())
             kind = f"weights unchanged: step {after.unchanged}"
             self._store.note(kind, plant="", round_=after.round, at=clock())
-        revealing.finish(model_hash(after.parameters), at=clock())
+        settled = self._sharing.settled(after.parameters) - set(self._sharing.asked(after))
+        revealing.finish(model_hash(after.parameters), at=clock(), settled=settled)
+        self._note_shared(after)
         requests, terms = self.transport.requests, self.transport.terms
         for member in self._store.members():
-            late = member.active and member.name not in revealed
+            late = member.active and member.name not in revealed | settled
             if late and not requests.behind(member):  # a plant far behind still gets the log
                 self._store.absent(member.name, after.round)
         self._store.suspend(after.round, after=terms.suspend_after, at=clock())
         self._store.prune(after.round, keep=terms.keep_rounds)
+
+    def _note_shared(self, after: Checkpoint) -> None:
+        """Note for operators whose statistic is in the model."""
+        if isinstance(self._sharing, SharedStatistics):
+            shared = statistics_in(after.parameters, self.transport.terms)
+            for member in shared.members:
+                self._store.shared(member.name, member.attestation)
 
     def _resume(self) -> Checkpoint | None:
         """Return the last checkpoint, after checking that log and store agree."""

@@ -49,12 +49,19 @@ def plant_state(member: Member, ledger: Ledger) -> PlantState:
     if member.suspended:
         detail = f"it was absent in {member.absences} recent rounds"
         return PlantState(word=PlantWord.SUSPENDED, detail=detail)
+    if member.shared is not None and member.shared == member.attestation:
+        detail = "its statistic is in the model"
+        return _excused(PlantState(word=PlantWord.TRAINED, detail=detail, takes_part=True), member)
     step = ledger.rounds.excluded.get(member.name)
     if member.attestation is None:
         return _unattested(member, step, round_=ledger.rounds.last)
     if step is not None:
         return _excluded(step, round_=ledger.rounds.last)
-    state = _in_round(member.name, ledger)
+    return _excused(_in_round(member.name, ledger), member)
+
+
+def _excused(state: PlantState, member: Member) -> PlantState:
+    """Return the state with the reason for which the plant needs no proof, if it has one."""
     if member.excuse is None:
         return state
     how = (

@@ -49,6 +49,7 @@ class Member:
     unanswered: int  # how often in a row it was asked for that batch and did not deliver
     copied: bool  # two processes answer as this plant
     model_of: int  # the round after which it was handed the model; 0 if never
+    shared: str | None = None  # the attestation whose statistic is in the model
 
     @property
     def active(self) -> bool:
@@ -91,7 +92,7 @@ CREATE TABLE IF NOT EXISTS plants (
     seen INTEGER NOT NULL DEFAULT 0, step TEXT, attestation TEXT,
     excuse TEXT, renews INTEGER NOT NULL DEFAULT 0, unanswered INTEGER NOT NULL DEFAULT 0,
     instance TEXT, earlier TEXT, copied INTEGER NOT NULL DEFAULT 0,
-    model_of INTEGER NOT NULL DEFAULT 0);
+    model_of INTEGER NOT NULL DEFAULT 0, shared TEXT);
 CREATE TABLE IF NOT EXISTS absences (
     plant TEXT NOT NULL, round INTEGER NOT NULL, PRIMARY KEY (plant, round));
 CREATE TABLE IF NOT EXISTS checkpoints (
@@ -115,6 +116,7 @@ COLUMNS = (
     ("earlier", "TEXT"),
     ("copied", "INTEGER NOT NULL DEFAULT 0"),
     ("model_of", "INTEGER NOT NULL DEFAULT 0"),
+    ("shared", "TEXT"),
 )
 """Columns that the `plants` table of an earlier version lacks."""
 
@@ -209,7 +211,7 @@ class CoordinatorStore:
         rows = self._base.execute(
             "SELECT name, node_key, rules, (SELECT COUNT(*) FROM absences WHERE plant = name), "
             "suspended, removed, seen, step, attestation, excuse, renews, unanswered, copied, "
-            "model_of FROM plants ORDER BY name"
+            "model_of, shared FROM plants ORDER BY name"
         )
         return tuple(
             Member(
@@ -227,6 +229,7 @@ class CoordinatorStore:
                 unanswered=row[11],
                 copied=bool(row[12]),
                 model_of=row[13],
+                shared=row[14],
             )
             for row in rows
         )
@@ -252,6 +255,15 @@ class CoordinatorStore:
     def took_model(self, plant: str, round_: int) -> None:
         """Record that a plant has saved the model after a round."""
         self._set(plant, "model_of = ?", round_)
+
+    def shared(self, plant: str, attestation: str) -> None:
+        """Record that the model holds the statistic of this attestation."""
+        self._set(plant, "shared = ?", attestation)
+
+    def recall_models(self) -> None:
+        """Record that no plant holds the current model: it changed without a round."""
+        with self._changing() as base:
+            base.execute("UPDATE plants SET model_of = 0")
 
     def unanswered(self, plant: str) -> None:
         """Count a question for a plant's new batch that it did not answer with a batch."""
@@ -307,7 +319,7 @@ class CoordinatorStore:
 
     def remove(self, plant: str, *, at: datetime) -> None:
         """Remove a plant for good; it gets no more questions, and its certificates are revoked."""
-        self._set(plant, "attestation = NULL, removed = ?", instant(at))
+        self._set(plant, "attestation = NULL, shared = NULL, removed = ?", instant(at))
         self.revoke(plant, at=at)
 
     # -- certificates -------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 from .folder import PlantFolder
 from .gain import Gain, Own, measured_gain
 from .import_preview import ImportPreview, preview_import
-from .model import last_model, shared_detector
+from .model import last_model, last_statistics, shared_detector, shared_vote
 from .participation import node_of, take_part
 
 __all__ = [
@@ -10,9 +10,11 @@ __all__ = [
     "Own",
     "PlantFolder",
     "last_model",
+    "last_statistics",
     "measured_gain",
     "node_of",
     "preview_import",
     "shared_detector",
+    "shared_vote",
     "take_part",
 ]

@@ -25,6 +25,7 @@ from sluice.attestation.log import (
 )
 from sluice.attestation.messages import TOKENS, sign, update_digest
 from sluice.attestation.protocol import KeyFolder, Registered, step_in_words
+from sluice.detector import moment_statistic
 from sluice.errors import (
     DocumentError,
     ProverError,
@@ -35,7 +36,8 @@ from sluice.errors import (
 from sluice.federation import InProcess, Train, Trained
 from sluice.files import atomically, private_folder
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
-from sluice.network.plant.model import keep_model
+from sluice.network.plant.model import demand_logged, keep_model
+from sluice.network.statistics import MemberStatistics
 from sluice.network.terms import FederationTerms
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import (
@@ -223,6 +225,7 @@ class Agent:
         """Verify the entries that follow the plant's copy of the log, and write them to it."""
         try:
             self._extend(page)
+            self._demand_terms()
         except VerificationError as error:
             raise _OtherLogError(error.step, error.why) from error
         self._follow_key()
@@ -245,6 +248,15 @@ class Agent:
         for line in page.lines[known:][-OUTCOMES_TOLD:]:
             if any(kind in line for kind in OUTCOMES):
                 self._tell(ENTRIES.read(line).body)
+
+    def _demand_terms(self) -> None:
+        """Raise if the log was opened with another statistic than the plant was invited to."""
+        if self._log.ledger.size and self._log.ledger.opened.statistic != self._terms.statistic:
+            raise VerificationError(
+                "7",
+                "the first entry of the log names other channels, lags or scales than this "
+                "plant's invitation; ask the coordinator's operator",
+            )
 
     def _tell(self, body: object) -> None:
         """Tell the operator what became of a round, as the log says it."""
@@ -305,18 +317,18 @@ class Agent:
             case AskUpdate():
                 return self._reveal(ask)
             case AskLog():
-                return LogSeen()
+                return LogSeen(renews=self._has_later_rows())
             case AskModel():
                 return self._take_model(ask)
 
     def _pledge(self, ask: AskToken) -> Pledge:
         """Train and pledge; for a round that was pledged before, return the saved token."""
         token, update = self._round_files(ask.round)
-        before = read_parameters(ask.parameters, count=self._terms.weights)
-        self._demand_opened(ask, model_hash(before))
+        model = self._opened_model(ask)
+        self._demand_opened(ask, model)
         if token.exists():
             saved = TOKENS.read(token.read_bytes())
-            if saved.content.model != model_hash(before):
+            if saved.content.model != model:
                 raise SettingError(
                     f"round {ask.round} was pledged on another model; the coordinator has gone "
                     "back: ask its operator to which round, then remove the files of later rounds "
@@ -325,20 +337,62 @@ class Agent:
             _log.info("%s: trained before; the same pledge is sent", self._round_name(ask.round))
             return Pledge(token=TOKENS.write(saved))
         archived = self._archive.named(ask.attestation)
-        keep_model(self._folder, before, round_=ask.round - 1)
-        request = Train(round=ask.round, parameters=before)
-        reply = self._trainer(archived.share).exchange({self.name: request})[self.name]
-        if not isinstance(reply, Trained):
-            raise ProverError(f"training in round {ask.round} returned no update")
-        raw = packed_update(reply.vector)
-        pledged = archived.state.pledge(ask.round, model_hash(before), raw)
+        summed = self._terms.statistic is not None
+        raw = self._statistic(archived) if summed else self._trained(ask, archived)
+        pledged = archived.state.pledge(ask.round, model, raw)
         with atomically(update, private=True) as draft:
             draft.write_bytes(raw)
         with atomically(token) as draft:
             draft.write_bytes(TOKENS.write(pledged.message))
         _count_pledge(self._folder)
-        _log.info("%s: trained; the update is pledged", self._round_name(ask.round))
+        what = "the statistic is summed and" if summed else "trained; the update is"
+        _log.info("%s: %s pledged", self._round_name(ask.round), what)
         return Pledge(token=TOKENS.write(pledged.message))
+
+    def _opened_model(self, ask: AskToken) -> str:
+        """Return the hash of the model that a round is opened on.
+
+        A statistic does not depend on the model, so the log alone names it.
+        """
+        if self._terms.statistic is None:
+            return model_hash(read_parameters(ask.parameters, count=self._terms.weights))
+        standing = self._log.ledger.rounds.standing
+        if ask.parameters or standing is None:
+            raise VerificationError(
+                "6", f"round {ask.round} asks for a statistic; it needs no weights, and a round"
+            )
+        return standing.opened.model
+
+    def _trained(self, ask: AskToken, archived: ArchivedBatch) -> bytes:
+        """Train on the attested batch and return the update."""
+        before = read_parameters(ask.parameters, count=self._terms.weights)
+        keep_model(self._folder, ask.parameters, round_=ask.round - 1)
+        request = Train(round=ask.round, parameters=before)
+        reply = self._trainer(archived.share).exchange({self.name: request})[self.name]
+        if not isinstance(reply, Trained):
+            raise ProverError(f"training in round {ask.round} returned no update")
+        return packed_update(reply.vector)
+
+    def _statistic(self, archived: ArchivedBatch) -> bytes:
+        """Sum the attested batch and return the statistic."""
+        batch = self._rows(archived.share)
+        if len(batch.segments) > 1:
+            raise SettingError(
+                f"the batch has {len(batch.segments)} parts with gaps between them; a statistic "
+                "sums one stretch of consecutive rows: name other rows with 'sluice plant renew'"
+            )
+        return moment_statistic(batch, self._terms.moments.settings).canonical()
+
+    def _has_later_rows(self) -> bool:
+        """Whether the plant names other rows than those of its last attested batch.
+
+        In a federation that trains in rounds, it announces this with its updates.
+        """
+        ledger = self._log.ledger
+        if self._terms.statistic is None or self.name not in ledger.clients:
+            return False
+        attested = ledger.attestations(self.name, step="6", at=ledger.time)
+        return bool(attested) and self._archive.named(attested[-1]).share != self._share()
 
     def _demand_opened(self, ask: AskToken, model: str) -> None:
         """Raise unless the log has this round open on this model, for this attested plant."""
@@ -372,7 +426,8 @@ class Agent:
                 f"the log has not closed the pledges of round {ask.round} with this plant's own "
                 "among them",
             )
-        if len(rounds.pledged) < self._terms.members_min:
+        # Every member gets the statistics of all others, so their number hides nothing.
+        if self._terms.statistic is None and len(rounds.pledged) < self._terms.members_min:
             raise VerificationError(
                 "6.6",
                 f"round {ask.round} has {len(rounds.pledged)} plants; this plant's terms need "
@@ -394,15 +449,23 @@ class Agent:
 
     def _take_model(self, ask: AskModel) -> ModelTaken:
         """Save the model after a round, if it is the one that the log names."""
-        parameters = read_parameters(ask.parameters, count=self._terms.weights)
-        rounds, model = self._log.ledger.rounds, model_hash(parameters)
+        shared = None
+        if self._terms.statistic is not None:
+            settings = self._terms.moments.settings
+            shared = MemberStatistics.from_canonical(ask.parameters, settings)
+            model = shared.digest
+        else:
+            model = model_hash(read_parameters(ask.parameters, count=self._terms.weights))
+        rounds = self._log.ledger.rounds
         if (ask.round, model) != (rounds.last, rounds.model):
             raise VerificationError(
                 "7",
                 f"the coordinator hands out model {model[:12]}... after round {ask.round}; the log "
                 f"has {(rounds.model or 'none')[:12]}... after round {rounds.last}",
             )
-        keep_model(self._folder, parameters, round_=ask.round)
+        if shared is not None:
+            demand_logged(shared, self._folder / "log.jsonl", self._log.ledger)
+        keep_model(self._folder, ask.parameters, round_=ask.round)
         self.over = ask.over
         return ModelTaken()
 

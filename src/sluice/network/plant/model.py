@@ -3,17 +3,31 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.attestation.log import Ledger
+from sluice.attestation.log import ENTRIES, Ledger, UpdateRevealed
+from sluice.attestation.messages import update_digest
 from sluice.detector import Autoencoder, Detector, Parameters, TrainingSummary, calibrated
+from sluice.errors import VerificationError
 from sluice.files import atomically
+from sluice.invariants import RuleSet
+from sluice.network.statistics import MemberStatistics, vote_of
 from sluice.network.terms import FederationTerms
-from sluice.network.wire import model_hash, read_parameters, write_parameters
+from sluice.network.wire import model_hash, read_parameters
 from sluice.telemetry import Record
 
-__all__ = ["SeenModel", "keep_model", "last_model", "shared_detector"]
+__all__ = [
+    "SeenModel",
+    "SeenStatistics",
+    "demand_logged",
+    "keep_model",
+    "last_model",
+    "last_statistics",
+    "shared_detector",
+    "shared_vote",
+]
 
 FILE = "model.weights"
 ROUND_BYTES = 8
+REVEALED = b'"kind":"revealed"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,10 +38,18 @@ class SeenModel:
     parameters: Parameters
 
 
-def keep_model(folder: Path, parameters: Parameters, *, round_: int) -> None:
-    """Save the weights with which a round was opened."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenStatistics:
+    """The statistics of all members, and the round after which they were handed out."""
+
+    round: int
+    shared: MemberStatistics
+
+
+def keep_model(folder: Path, raw: bytes, *, round_: int) -> None:
+    """Save the model with which a round was opened, or that was handed out after it."""
     with atomically(folder / FILE, private=True) as draft:
-        draft.write_bytes(round_.to_bytes(ROUND_BYTES, "big") + write_parameters(parameters))
+        draft.write_bytes(round_.to_bytes(ROUND_BYTES, "big") + raw)
 
 
 def last_model(folder: Path, *, count: int) -> SeenModel | None:
@@ -40,6 +62,38 @@ def last_model(folder: Path, *, count: int) -> SeenModel | None:
     if round_ == 0:
         return None  # the initial weights, equal for all plants
     return SeenModel(round=round_, parameters=read_parameters(raw[ROUND_BYTES:], count=count))
+
+
+def last_statistics(folder: Path, terms: FederationTerms) -> SeenStatistics | None:
+    """Return the members' statistics that were handed out last; None before the first time."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    raw = path.read_bytes()
+    shared = MemberStatistics.from_canonical(raw[ROUND_BYTES:], terms.moments.settings)
+    return SeenStatistics(round=int.from_bytes(raw[:ROUND_BYTES], "big"), shared=shared)
+
+
+def demand_logged(shared: MemberStatistics, log: Path, ledger: Ledger) -> None:
+    """Raise unless each statistic is the one that its member revealed, by this copy of the log.
+
+    The log names the hash of every revealed statistic. So a coordinator cannot hand out another.
+    """
+    revealed = {
+        (body.client, body.round): body.update
+        for line in log.read_bytes().splitlines()
+        if REVEALED in line and isinstance(body := ENTRIES.read(line).body, UpdateRevealed)
+    }
+    federation = ledger.opened.federation
+    for member in shared.members:
+        raw = member.statistic.canonical()
+        own = update_digest(federation, member.name, member.round, raw)
+        if revealed.get((member.name, member.round)) != own or ledger.rounds.removed(member.name):
+            raise VerificationError(
+                "7",
+                f"the model holds a statistic of {member.name!r} that the log does not have in "
+                f"round {member.round}, or of a plant that was removed",
+            )
 
 
 def shared_detector(
@@ -62,3 +116,25 @@ def shared_detector(
     )
     windows = terms.framing.windows(clean)
     return calibrated(Autoencoder(received.parameters), terms.framing, windows, training=training)
+
+
+def shared_vote(
+    terms: FederationTerms,
+    received: SeenStatistics,
+    clean: Record,
+    *,
+    rules: RuleSet,
+    false_alarms_per_week: float,
+) -> Detector:
+    """Return the vote of all members beside a plant's own rules, with its own thresholds.
+
+    The plant must not have summed the clean rows.
+    """
+    return vote_of(
+        received.shared,
+        terms,
+        clean,
+        rounds=received.round,
+        rules=rules,
+        false_alarms_per_week=false_alarms_per_week,
+    )

@@ -40,10 +40,11 @@ from .questions import (
 )
 from .refusals import RefusalCounts, read_refusals
 from .superlink import FlowerWire, Link, Spent, bound_to_us, start_superlink
-from .wire import Answerer, Direct, Wire
+from .wire import LARGEST_ANSWER, Answerer, Direct, Wire
 
 __all__ = [
     "ANSWERS",
+    "LARGEST_ANSWER",
     "PROTOCOLS",
     "QUESTIONS",
     "Answer",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import ConfigDict, Discriminator, StringConstraints
+from pydantic import ConfigDict, Discriminator, Field, StringConstraints
 
 from sluice.aggregation import Vector, checked_vector
 from sluice.attestation import digest
@@ -75,7 +75,10 @@ class AskBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskToken:
-    """Opens a round: train from these weights, and pledge the update by its hash."""
+    """Opens a round: train from these weights, and pledge the update by its hash.
+
+    Without weights, the plant pledges the statistic of its attested batch.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -197,6 +200,7 @@ class LogSeen:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["log"] = "log"
+    renews: Annotated[bool, Field(exclude_if=lambda renews: not renews)] = False  # as an update's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +254,9 @@ def spoken_protocol(raw: bytes) -> int | None:
 
 
 def write_parameters(parameters: Parameters) -> bytes:
-    """Return weights as float32, little endian."""
+    """Return weights as float32, little endian; statistics of members are bytes already."""
+    if parameters.dtype == np.uint8:
+        return parameters.tobytes()
     return parameters.astype("<f4").tobytes()
 
 

@@ -1,0 +1,265 @@
+"""What plants share in a round, and how it becomes the federation's next model.
+
+`WeightUpdates` trains the autoencoder: every plant sends an update in every round.
+`SharedStatistics` collects sums: every plant sends its statistic once for each attested batch, and
+a round asks only the plants whose statistic is not in the model yet.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sluice.aggregation import RULES, Aggregate, RootUpdate, Rule, State, Update
+from sluice.attestation.log import Ledger
+from sluice.attestation.messages import Token
+from sluice.attestation.protocol import ProtocolCoordinator
+from sluice.detector import MomentStatistic, Parameters, initial, statistic_bytes, trapezoid
+from sluice.errors import DocumentError, RefusedError, SettingError, SluiceError, VerificationError
+from sluice.federation import (
+    NOT_FINITE,
+    OUT_OF_SCALE,
+    Checkpoint,
+    Contributed,
+    Reply,
+    RootTrainer,
+    Train,
+    Trained,
+    Transport,
+    take_round,
+)
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.statistics import MemberStatistic, MemberStatistics, members_max
+from sluice.network.terms import FederationTerms
+from sluice.network.wire import read_update, write_parameters
+
+__all__ = ["OTHER_SUMS", "SharedStatistics", "Sharing", "WeightUpdates", "statistics_in"]
+
+OTHER_SUMS = "6.7"
+"""The step of a statistic of other channels or lags, or with sums that no readings give."""
+OTHER_ROWS = "6.8"
+"""The step of a statistic that is not of the number of rows in the log."""
+OTHER_STATISTIC = "6.9"
+"""The step of a second statistic for one commitment."""
+
+
+class Sharing(Protocol):
+    """What plants share in a round, and how it becomes the federation's next model."""
+
+    def first(self) -> Parameters:
+        """Return the model that the first round is opened on."""
+        ...
+
+    def asked(self, before: Checkpoint) -> tuple[str, ...]:
+        """Return the admitted plants that a round asks."""
+        ...
+
+    def settled(self, parameters: Parameters) -> frozenset[str]:
+        """Return the plants that are part of a model without being asked again."""
+        ...
+
+    def handed(self, parameters: Parameters) -> bytes:
+        """Return what a plant needs of the model in order to pledge."""
+        ...
+
+    def read(self, train: Train, token: Token, raw: bytes) -> Reply:
+        """Read what a plant has pledged; raise a `VerificationError` with the step that fails."""
+        ...
+
+    def take(self, before: Checkpoint, transport: Transport) -> Checkpoint:
+        """Run one round; one without a usable contribution leaves the model unchanged."""
+        ...
+
+
+class _AggregationError(RefusedError):
+    """The rule, or the server's own training, failed on these updates or this model."""
+
+
+@dataclass(frozen=True, slots=True)
+class _GuardedRule:
+    """A rule whose failure ends the round with unchanged weights, and not the federation."""
+
+    rule: Rule
+
+    @property
+    def needs_root(self) -> bool:
+        return self.rule.needs_root
+
+    def __call__(self, updates: Sequence[Update], state: State) -> tuple[Aggregate, State]:
+        with _failures_refused():
+            return self.rule(updates, state)
+
+
+@dataclass(frozen=True, slots=True)
+class _GuardedRoot:
+    """The server's own training, whose failure ends the round with unchanged weights."""
+
+    root: RootTrainer
+
+    def __call__(self, parameters: Parameters, round_: int) -> Parameters:
+        with _failures_refused():
+            trained = self.root(parameters, round_)
+            RootUpdate(vector=trained - parameters)  # it must be finite and not zero
+            return trained
+
+
+@contextmanager
+def _failures_refused() -> Iterator[None]:
+    try:
+        yield
+    except (SluiceError, ArithmeticError, ValueError) as error:
+        raise _AggregationError(f"the updates cannot be aggregated: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightUpdates:
+    """Plants train one model's weights in rounds; a rule aggregates their updates."""
+
+    terms: FederationTerms
+    root: RootTrainer | None = None
+
+    def first(self) -> Parameters:
+        """Return the initial weights."""
+        return initial(self.terms.framing.width, seed=self.terms.seed)
+
+    def asked(self, before: Checkpoint) -> tuple[str, ...]:
+        """Return all admitted plants."""
+        return before.admitted
+
+    def settled(self, parameters: Parameters) -> frozenset[str]:  # noqa: ARG002 - of the interface
+        """Return no plant: every plant sends an update in every round."""
+        return frozenset()
+
+    def handed(self, parameters: Parameters) -> bytes:
+        """Return the weights to train from."""
+        return write_parameters(parameters)
+
+    def read(self, train: Train, token: Token, raw: bytes) -> Reply:  # noqa: ARG002
+        """Read an update of the model's size and within scale."""
+        count, largest = self.terms.weights, self.terms.update_max
+        try:
+            vector = read_update(raw, client=token.client, count=count, largest=largest)
+        except DocumentError as error:
+            raise VerificationError(OUT_OF_SCALE, str(error)) from None
+        return Trained(vector=vector)
+
+    def take(self, before: Checkpoint, transport: Transport) -> Checkpoint:
+        """Aggregate the updates of one round."""
+        try:
+            return take_round(
+                before,
+                transport,
+                _GuardedRule(RULES[self.terms.rule]),
+                _GuardedRoot(self.root) if self.root else None,
+                update_max=self.terms.update_max,
+            )
+        except _AggregationError:
+            return replace(before, round=before.round + 1, unchanged=NOT_FINITE)
+        except RefusedError:
+            return replace(before, round=before.round + 1)
+
+
+def statistics_in(parameters: Parameters, terms: FederationTerms) -> MemberStatistics:
+    """Return the statistics that a checkpoint of such a federation holds."""
+    return MemberStatistics.from_canonical(parameters.tobytes(), terms.moments.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedStatistics:
+    """Plants share the sums of their attested rows, once for each batch."""
+
+    terms: FederationTerms
+    protocol: ProtocolCoordinator
+    store: CoordinatorStore
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self.protocol.log.ledger
+
+    def first(self) -> Parameters:
+        """Return the model without members."""
+        return MemberStatistics(settings=self.terms.moments.settings).parameters
+
+    def asked(self, before: Checkpoint) -> tuple[str, ...]:
+        """Return the admitted plants whose attested batch has no statistic in the model."""
+        shared = statistics_in(before.parameters, self.terms)
+        present = {(member.name, member.attestation) for member in shared.members}
+        attested = {member.name: member.attestation for member in self.store.members()}
+        return tuple(name for name in before.admitted if (name, attested[name]) not in present)
+
+    def settled(self, parameters: Parameters) -> frozenset[str]:
+        """Return the members of the model."""
+        return frozenset(statistics_in(parameters, self.terms).names)
+
+    def handed(self, parameters: Parameters) -> bytes:  # noqa: ARG002 - of the interface
+        """Return nothing: a statistic does not depend on the model."""
+        return b""
+
+    def read(self, train: Train, token: Token, raw: bytes) -> Reply:
+        """Read a statistic of the agreed channels, with the rows that the log has for its batch."""
+        settings, client = self.terms.moments.settings, token.client
+        expected = statistic_bytes(settings)
+        if len(raw) != expected:
+            raise VerificationError(
+                OUT_OF_SCALE,
+                f"the statistic of {client!r} has {len(raw):,} bytes, expected {expected:,}",
+            )
+        try:
+            statistic = MomentStatistic.from_canonical(raw, settings)
+        except SettingError as error:
+            raise VerificationError(OTHER_SUMS, f"the statistic of {client!r}: {error}") from None
+        commit = self._ledger.attested_commit(client, token.attestation, step=OTHER_ROWS)
+        windows = commit.rows - settings.lags + 1
+        weight = int(trapezoid(windows).sum()) if windows > 0 else 0
+        if (statistic.count, statistic.weight) != (windows, weight):
+            raise VerificationError(
+                OTHER_ROWS,
+                f"the statistic of {client!r} is of {statistic.count:,} windows that weigh "
+                f"{statistic.weight:,}; the log has {commit.rows:,} rows for its batch, which are "
+                f"{windows:,} windows that weigh {weight:,}",
+            )
+        own = MemberStatistic(
+            name=client, attestation=token.attestation, round=train.round, statistic=statistic
+        )
+        self._refuse_second(own, commit.commitment, statistics_in(train.parameters, self.terms))
+        return Contributed(member=own)
+
+    def _refuse_second(
+        self, own: MemberStatistic, commitment: str, shared: MemberStatistics
+    ) -> None:
+        """Raise if the model holds another statistic for the same commitment."""
+        earlier = shared.of(own.name)
+        if earlier is None or earlier.statistic == own.statistic:
+            return
+        before = self._ledger.attested_commit(own.name, earlier.attestation, step=OTHER_STATISTIC)
+        if before.commitment == commitment:
+            raise VerificationError(
+                OTHER_STATISTIC,
+                f"{own.name!r} has another statistic of the same commitment in the model; a batch "
+                "is summed once",
+            )
+
+    def take(self, before: Checkpoint, transport: Transport) -> Checkpoint:
+        """Collect the statistics of the plants that are asked."""
+        number, shared = before.round + 1, statistics_in(before.parameters, self.terms)
+        asked = self.asked(before)
+        self._demand_room({*shared.names, *asked})
+        request = Train(round=number, parameters=before.parameters)
+        replies = transport.exchange(dict.fromkeys(asked, request))
+        arrived = [each.member for each in replies.values() if isinstance(each, Contributed)]
+        after = shared.joined_by(arrived)
+        return replace(
+            before,
+            round=number,
+            parameters=after.parameters,
+            influence=dict.fromkeys(after.names, 1 / max(1, len(after.names))),
+            passed=dict.fromkeys(after.names, 1),
+        )
+
+    def _demand_room(self, names: Collection[str]) -> None:
+        most = members_max(self.terms.moments.settings)
+        if len(names) > most:
+            raise RefusedError(
+                f"{len(names)} plants would share a statistic, and one message holds those of "
+                f"{most}; remove plants, or found a federation of fewer channels"
+            )

@@ -1,0 +1,82 @@
+"""Statistics over real Flower processes: the vote that comes home is that of one process."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sluice.detector.modelfile import load_detector
+from sluice.detector.vote import VotedModel
+from sluice.federation.federate import FederationSettings, federate
+from sluice.lab.plants.catalogue import simulate
+from sluice.network.plant.folder import PlantFolder
+from sluice.telemetry.reading import read_record
+
+from .conftest import Ground
+from .sites import SLUICE, Sites, running
+
+pytestmark = pytest.mark.skipif(
+    "SLUICE_NETWORK" not in os.environ, reason="make test-network runs it"
+)
+
+NAMES = ("east", "north", "south", "west")
+
+
+def typed(sites: Sites, *words: str) -> str:
+    """Return what a command of `sluice` prints in the folder of the sites."""
+    done = subprocess.run(
+        (*SLUICE, *words), cwd=sites.folder, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def tensors(path: Path) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in load_detector(path).model.tensors().items()}
+
+
+def test_a_vote_of_statistics_comes_home_and_is_that_of_one_process(
+    tmp_path: Path, jax_cache: Path
+) -> None:
+    ground = Ground.make(tmp_path, simulate("line", seed=0, days=8), (4_320, 8_640))
+    starts = {name: 8_640 + at * 600 for at, name in enumerate(NAMES)}
+    shares = {name: ground.share(start, start + 600) for name, start in starts.items()}
+    draft = ground.draft(
+        tmp_path / "draft",
+        shares,
+        rounds=1,
+        deadline_s=180.0,
+        rows_max=1_024,
+        detector="moments",
+    )
+    with running(draft, tmp_path / "sites", jax_cache) as sites:
+        sites.start()
+        ending = sites.end()
+        assert (ending.members, ending.excluded) == ((NAMES,), ({},))
+        assert [plant.wait(timeout=60) for plant in sites.plants.values()] == [0, 0, 0, 0]
+        reference = read_record(ground.record).rows(*ground.calibration)
+        clients = {name: PlantFolder(sites.folder / name).share.read() for name in NAMES}
+        settings = FederationSettings(
+            clients=clients, validation=reference, detector="moments", rule="vote"
+        )
+        alone = federate(settings).detector.model.tensors()
+        wired = tensors(sites.site.folder / "model.safetensors")
+        assert wired == {name: array.tobytes() for name, array in alone.items()}
+        clean = f"{8_640 + 4 * 600}:{len(read_record(ground.record))}"
+        typed(sites, "plant", "model", "north", "--out", "north.safetensors", "--clean", clean)
+        detector = load_detector(sites.folder / "north.safetensors")
+        assert isinstance(detector.model, VotedModel)
+        assert detector.model.members == NAMES
+        assert detector.training.model == ending.model
+        typed(sites, "coordinator", "remove", "water", "west")
+        sites.start()  # the plants that are left fetch the new model
+        sites.end()
+        typed(sites, "plant", "model", "north", "--out", "left.safetensors", "--clean", clean)
+        for path in (sites.site.folder / "model.safetensors", sites.folder / "left.safetensors"):
+            left = load_detector(path).model
+            assert isinstance(left, VotedModel)
+            assert left.members == ("east", "north", "south")
+        verified = json.loads(typed(sites, "audit-log", "verify", "water/log.jsonl", "--json"))
+        assert verified["clients"] == list(NAMES)

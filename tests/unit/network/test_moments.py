@@ -1,0 +1,616 @@
+"""Plants share statistics: each travels once, is checked against the log, and becomes one voter."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sluice.attestation.log.chain import Log, read_log
+from sluice.attestation.log.entries import ENTRIES, Body, ClientRemoved
+from sluice.attestation.messages.documents import instant
+from sluice.attestation.messages.orders import ShadowOrder
+from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.protocol.plant import Committed
+from sluice.detector.fusion import OrRules
+from sluice.detector.modelfile import load_detector
+from sluice.detector.moments.statistic import MomentStatistic, moment_statistic, statistic_bytes
+from sluice.detector.vote import VotedModel
+from sluice.errors import CheckpointError, RefusedError, SettingError, VerificationError
+from sluice.federation.federate import FederationSettings, federate
+from sluice.federation.messages import Contributed, Train
+from sluice.network import statistics
+from sluice.network.coordinator import founding
+from sluice.network.coordinator.founding import (
+    FederationPlan,
+    coordinator_service,
+    found_federation,
+)
+from sluice.network.coordinator.operations import go_back, take_out
+from sluice.network.coordinator.sharing import statistics_in
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.folder import PlantFolder
+from sluice.network.plant.model import last_statistics
+from sluice.network.statistics import MemberStatistics, vote_of
+from sluice.network.training_rows import TrainingRows
+from sluice.network.wire.questions import (
+    ANSWERS,
+    AskLog,
+    AskModel,
+    AskToken,
+    Declined,
+    Pledge,
+    Revelation,
+)
+from sluice.network.wire.wire import Direct
+from sluice.telemetry.reading import read_record
+from tests.unit.conftest import Outcome
+
+from .asking import Driven
+from .conftest import POLICY, START, Consortium, Founder
+from .malicious_plant import Falsified
+
+Run = Callable[..., Outcome]
+NAMES = ("north", "south", "west")
+
+
+@pytest.fixture
+def summed(founder: Founder) -> Consortium:
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate(NAMES):
+        made.join(name, index)
+    return made
+
+
+@pytest.fixture
+def consortium_in_rounds(line_files: tuple[Path, Path], tmp_path: Path) -> Consortium:
+    """A federation that trains in rounds, beside the other one."""
+    record, rules = line_files
+    key = SigningKey.generate()
+    plan = FederationPlan(
+        federation="rounds",
+        host="127.0.0.1",
+        port=18_443,
+        link_port=18_000,
+        reference=TrainingRows(record=str(record), start=4_320, stop=8_640),
+        policy=POLICY,
+        system="unsafe",
+        approvers=(key.public,),
+    )
+    site = found_federation(tmp_path / "in-rounds", plan, at=START)
+    return Consortium(tmp_path, record, rules, site, (key,))
+
+
+def shared(consortium: Consortium, name: str) -> MemberStatistics | None:
+    received = last_statistics(consortium.folder / name, consortium.site.terms)
+    return received.shared if received else None
+
+
+def steps(consortium: Consortium, round_: int) -> dict[str, str]:
+    """Return who is excluded from a round, by the log: plant -> step."""
+    *lines, _ = consortium.site.log.read_text().splitlines()
+    bodies = [json.loads(line)["body"] for line in lines]
+    return {
+        body["client"]: body["step"]
+        for body in bodies
+        if body["kind"] == "excluded" and body["round"] == round_
+    }
+
+
+def statistic_of(consortium: Consortium, name: str) -> MomentStatistic:
+    batch = PlantFolder(consortium.folder / name).share.read()
+    return moment_statistic(batch, consortium.site.terms.moments.settings)
+
+
+def falsify(consortium: Consortium, name: str, change: Callable[[bytes], bytes]) -> None:
+    consortium.plants[name] = Falsified(PlantFolder(consortium.folder / name), change)
+
+
+def test_every_plant_ends_with_the_statistics_of_all_and_knows_that_it_is_over(
+    summed: Consortium,
+) -> None:
+    done = summed.run()
+    assert (done.round, read_log(summed.site.log).rounds.members) == (1, NAMES)
+    kept = statistics_in(done.parameters, summed.site.terms)
+    assert kept.names == NAMES
+    for name, agent in summed.plants.items():
+        assert isinstance(agent, Agent)
+        assert agent.over
+        assert shared(summed, name) == kept
+        own = kept.of(name)
+        assert own is not None
+        assert own.statistic == statistic_of(summed, name)
+
+
+def test_a_statistic_travels_once(summed: Consortium) -> None:
+    summed.run()
+    again = summed.run()
+    assert again.round == 1
+    store = CoordinatorStore(summed.site.base, read_only=True)
+    assert all(store.counts()[name, "answered update"] == 1 for name in NAMES)
+    assert [member.absences for member in store.members()] == [0, 0, 0]
+    store.close()
+
+
+def test_the_log_opens_with_lags_channels_registers_and_scale(summed: Consortium) -> None:
+    opened = json.loads(summed.site.log.read_text().splitlines()[0])["body"]
+    terms = opened["statistic"]
+    assert (terms["kind"], terms["lags"], terms["rule"], terms["malicious"]) == (
+        "moments",
+        10,
+        "vote",
+        1,
+    )
+    summed_channels = [each for each in terms["channels"] if each["step"] is not None]
+    settings = summed.site.terms.moments.settings
+    assert [each["channel"] for each in summed_channels] == list(settings.channels)
+    assert all(each["spread"] > 0 and each["resolution"] > 0 for each in terms["channels"])
+
+
+def test_the_first_entry_of_a_federation_in_rounds_stays_as_it_was(consortium: Consortium) -> None:
+    opened = json.loads(consortium.site.log.read_text().splitlines()[0])["body"]
+    assert "statistic" not in opened
+
+
+def test_the_model_is_the_same_in_one_process_and_over_the_wire(summed: Consortium) -> None:
+    done = summed.run()
+    reference = read_record(summed.record).rows(4_320, 8_640)
+    clients = {name: PlantFolder(summed.folder / name).share.read() for name in NAMES}
+    alone = federate(
+        FederationSettings(
+            clients=clients, validation=reference, detector="moments", rule="vote", malicious=1
+        )
+    ).detector
+    wired = vote_of(
+        statistics_in(done.parameters, summed.site.terms),
+        summed.site.terms,
+        reference,
+        rounds=1,
+        rules=None,
+        false_alarms_per_week=1.0,
+    )
+    one, other = alone.model.tensors(), wired.model.tensors()
+    assert list(one) == list(other)
+    assert all(one[name].tobytes() == other[name].tobytes() for name in one)
+    assert alone.threshold == wired.threshold
+    scaler = alone.framing.scaler
+    assert scaler.names == wired.framing.scaler.names
+    for part in ("mean", "spread", "resolution"):
+        assert np.array_equal(getattr(scaler, part), getattr(wired.framing.scaler, part))
+
+
+def test_plant_model_writes_a_vote_beside_the_plants_rules(
+    summed: Consortium, sluice: Run, tmp_path: Path
+) -> None:
+    summed.run()
+    model, scores = tmp_path / "model.safetensors", tmp_path / "scores.csv"
+    seen = sluice("plant", "model", summed.folder / "north", "--out", model, "--json")
+    assert seen.code == 0, seen.err
+    detector = load_detector(model)
+    assert isinstance(detector.model, VotedModel)
+    assert isinstance(detector.fusion, OrRules)
+    assert seen.json["kind"] == detector.kind == "physics+vote"
+    assert seen.json["member_names"] == list(NAMES)
+    assert (seen.json["votes_needed"], seen.json["malicious"]) == (2, 1)
+    assert seen.json["statistics"] == {name: statistic_of(summed, name).digest for name in NAMES}
+    again = tmp_path / "again.safetensors"
+    assert sluice("plant", "model", summed.folder / "north", "--out", again).code == 0
+    assert again.read_bytes() == model.read_bytes()
+    card = sluice("model", "show", model, "--json").json
+    assert card["votes_needed"] == 2
+    statistics = card["statistics"]
+    assert isinstance(statistics, list)
+    assert len(statistics) == 3
+    assert sluice("score", summed.record, "--model", model, "--out", scores).code == 0
+    assert scores.read_text().startswith("time,score,alarm")
+
+
+def test_a_plant_without_the_statistics_of_all_is_told_so(
+    summed: Consortium, sluice: Run, tmp_path: Path
+) -> None:
+    seen = sluice("plant", "model", summed.folder / "north", "--out", tmp_path / "m.safetensors")
+    assert (seen.code, seen.out) == (2, "")
+    assert "it comes when all statistics are collected" in seen.err
+
+
+def test_a_late_plant_joins_the_vote_and_the_others_fetch_it(founder: Founder) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate(NAMES):
+        made.join(name, index)
+    made.run()
+    made.join("east", 3)
+    done = made.run()
+    assert done.round == 2
+    assert read_log(made.site.log).rounds.members == ("east",)
+    assert steps(made, 2) == {}  # the members of the model are not silent in this round
+    for name in ("east", *NAMES):
+        held = shared(made, name)
+        assert held is not None
+        assert held.names == ("east", *NAMES)
+    store = CoordinatorStore(made.site.base, read_only=True)
+    assert [member.absences for member in store.members()] == [0] * 4
+    store.close()
+
+
+def test_too_few_plants_give_no_model(founder: Founder) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate(NAMES[:2]):
+        made.join(name, index)
+    with pytest.raises(RefusedError, match="the terms need 3"):
+        made.run()
+    assert shared(made, "north") is None
+
+
+# -- malicious plants ----------------------------------------------------------------------------
+
+
+def numbers(raw: bytes) -> np.ndarray:
+    return np.frombuffer(raw, "<i8").copy()
+
+
+def with_entry(place: int, change: Callable[[int], int]) -> Callable[[bytes], bytes]:
+    """Change one of the 64-bit numbers of a statistic; the header has nine of them."""
+
+    def changed(raw: bytes) -> bytes:
+        words = numbers(raw)
+        words[place] = change(int(words[place]))
+        return words.tobytes()
+
+    return changed
+
+
+def both(first: Callable[[bytes], bytes], then: Callable[[bytes], bytes]) -> Callable[..., bytes]:
+    return lambda raw: then(first(raw))
+
+
+COUNT, WEIGHT, FIRST_SUM = 6, 7, 9
+
+
+def channels(raw: bytes) -> int:
+    """Return the number of channels of a statistic of 10 lags, from its length."""
+    words = len(raw) // 8 - FIRST_SUM
+    return next(count for count in range(1, words) if count + 10 * count**2 == words)
+
+
+def not_symmetric(raw: bytes) -> bytes:
+    return with_entry(FIRST_SUM + channels(raw) + 1, lambda word: word + 1)(raw)
+
+
+REFUSED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "nothing": (lambda _: b"", "6.4"),
+    "a number less": (lambda raw: raw[:-8], "6.4"),
+    "a number more": (lambda raw: raw + bytes(8), "6.4"),
+    "huge": (lambda _: b"9" * 4_000_000, "6.4"),
+    "other channels": (with_entry(2, lambda word: word ^ 1), "6.7"),
+    "another kind": (with_entry(0, lambda word: word ^ 1), "6.7"),
+    "a negative sum": (with_entry(FIRST_SUM, lambda _: -1), "6.7"),
+    "a sum above all registers": (with_entry(FIRST_SUM, lambda _: 1 << 62), "6.7"),
+    "a lagged sum above all registers": (with_entry(-1, lambda _: 1 << 62), "6.7"),
+    "not symmetric": (not_symmetric, "6.7"),
+    "fewer rows than logged": (with_entry(COUNT, lambda word: word - 1), "6.8"),
+    "more weight than logged": (with_entry(WEIGHT, lambda word: word + 1), "6.8"),
+    "twice the rows": (
+        both(with_entry(COUNT, lambda word: 2 * word), with_entry(WEIGHT, lambda word: 2 * word)),
+        "6.8",
+    ),
+    "all the weight there is": (with_entry(WEIGHT, lambda _: (1 << 63) - 1), "6.7"),
+}
+
+
+def test_a_statistic_that_no_batch_gives_is_refused_at_its_step(summed: Consortium) -> None:
+    done = summed.run()
+    store = CoordinatorStore(summed.site.base)
+    made = coordinator_service(summed.site, store, Direct(summed.plants), clock=summed.clock)
+    token = made.transport.protocol.log.ledger.rounds.token(1, "south")
+    assert token is not None
+    train = Train(round=1, parameters=made.transport.sharing.first())
+    raw = statistic_of(summed, "south").canonical()
+    read = made.transport.sharing.read(train, token, raw)
+    kept = statistics_in(done.parameters, summed.site.terms)
+    assert isinstance(read, Contributed)
+    assert read.member == kept.of("south")
+    found = {}
+    for name, (change, _) in REFUSED.items():
+        with pytest.raises(VerificationError) as refused:
+            made.transport.sharing.read(train, token, change(raw))
+        found[name] = refused.value.step
+    assert found == {name: step for name, (_, step) in REFUSED.items()}
+    # A statistic of other rows of the same length keeps all sums, and is not of this commitment.
+    second = replace(train, parameters=done.parameters)
+    other = statistic_of(summed, "north").canonical()
+    with pytest.raises(VerificationError, match="a batch is summed once") as refused:
+        made.transport.sharing.read(second, token, other)
+    assert refused.value.step == "6.9"
+    assert made.transport.sharing.read(second, token, raw) is not None
+    store.close()
+
+
+@pytest.mark.parametrize("attack", ["huge", "other channels", "a negative sum", "twice the rows"])
+def test_a_statistic_that_no_batch_gives_excludes_its_plant_alone(
+    founder: Founder, attack: str
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate((*NAMES, "east")):
+        made.join(name, index)
+    change, step = REFUSED[attack]
+    falsify(made, "south", change)
+    done = made.run()
+    assert steps(made, 1) == {"south": step}
+    assert statistics_in(done.parameters, made.site.terms).names == ("east", "north", "west")
+    held = shared(made, "north")
+    assert held is not None
+    assert "south" not in held.names
+
+
+def test_a_statistic_that_was_not_pledged_excludes_its_plant(founder: Founder) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate((*NAMES, "east")):
+        made.join(name, index)
+    honest = made.plants["south"]
+
+    class Other:
+        def answer(self, question: bytes) -> bytes:
+            answer = ANSWERS.read(honest.answer(question))
+            if isinstance(answer.answer, Revelation):
+                other = statistic_of(made, "north").canonical()
+                answer = replace(answer, answer=replace(answer.answer, update=other))
+            return ANSWERS.write(answer)
+
+    made.plants["south"] = Other()
+    made.run()
+    assert steps(made, 1) == {"south": "6.3"}
+
+
+# -- a second statistic for one commitment ---------------------------------------------------------
+
+
+def shadowed(made: Consortium, *, days: int) -> None:
+    until = instant(made.clock() + timedelta(days=days))
+    made.order(ShadowOrder(federation="water", until=until, reason="first weeks"))
+
+
+def test_a_second_statistic_of_one_commitment_is_refused(
+    founder: Founder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate((*NAMES, "east")):
+        made.join(name, index)
+    shadowed(made, days=1)
+    prove = Committed.prove
+
+    def unable(own: Committed, *args: object, **named: object) -> object:
+        if own.message.content.client == "south":
+            raise RefusedError("no proof today")
+        return prove(own, *args, **named)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Committed, "prove", unable)
+        first = made.run()
+    before = statistics_in(first.parameters, made.site.terms).of("south")
+    assert before is not None
+    made.clock.now += timedelta(days=2)  # shadow mode is over: the same batch is proven now
+    falsify(made, "south", lambda _: statistic_of(made, "north").canonical())
+    second = made.run()
+    after = statistics_in(second.parameters, made.site.terms).of("south")
+    assert steps(made, 2) == {"south": "6.9"}
+    assert after == before
+    falsify(made, "south", lambda raw: raw)
+    third = made.run()
+    again = statistics_in(third.parameters, made.site.terms).of("south")
+    assert again is not None
+    assert again.statistic == before.statistic
+    assert again.attestation != before.attestation  # it is tied to the proof from now on
+
+
+# -- removal and renewal ---------------------------------------------------------------------------
+
+
+def test_a_removed_plant_is_taken_out_exactly_and_no_round_is_repeated(
+    founder: Founder, sluice: Run
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate((*NAMES, "east")):
+        made.join(name, index)
+    done = made.run()
+    before = statistics_in(done.parameters, made.site.terms)
+    seen = sluice("coordinator", "remove", made.site.folder, "south", "--json")
+    assert seen.code == 0, seen.err
+    assert seen.json["members"] == ["east", "north", "west"]
+    assert seen.json["rounds_given_up"] == 0
+    after = made.run()
+    assert after.round == 1
+    left = statistics_in(after.parameters, made.site.terms)
+    assert left == before.without("south")
+    assert read_log(made.site.log).rounds.model == left.digest
+    assert shared(made, "north") == left
+    assert shared(made, "south") == before  # it gets no more questions
+    detector = load_detector(made.site.folder / "model.safetensors")
+    assert isinstance(detector.model, VotedModel)
+    assert detector.model.members == ("east", "north", "west")
+
+
+def test_a_removal_that_was_interrupted_is_completed_by_the_same_call(
+    summed: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed.run()
+    folder, append = summed.site.folder, Log.append
+
+    def dying(log: Log, body: Body, **when: object) -> object:
+        if isinstance(body, ClientRemoved):
+            raise KeyboardInterrupt
+        return append(log, body, **when)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Log, "append", dying)
+        with pytest.raises(KeyboardInterrupt):
+            take_out(folder, "west", at=summed.clock())
+    with pytest.raises(CheckpointError, match="coordinator remove"):
+        summed.run()
+    assert take_out(folder, "west", at=summed.clock()).members == ("north", "south")
+    with pytest.raises(VerificationError, match="already removed"):
+        take_out(folder, "west", at=summed.clock())
+
+
+def test_remove_needs_a_round_only_where_rounds_are_trained(
+    summed: Consortium, consortium_in_rounds: Consortium
+) -> None:
+    with pytest.raises(SettingError, match="no statistic was collected yet"):
+        take_out(summed.site.folder, "west", at=summed.clock())
+    with pytest.raises(SettingError, match="without --from"):
+        go_back(summed.site.folder, "west", before=1, at=summed.clock())
+    rounds = consortium_in_rounds
+    with pytest.raises(SettingError, match="with --from"):
+        take_out(rounds.site.folder, "west", at=rounds.clock())
+
+
+def test_the_log_refuses_a_removal_that_does_not_fit_its_terms(summed: Consortium) -> None:
+    done = summed.run()
+    driven = Driven.of(summed)
+    model = statistics_in(done.parameters, summed.site.terms).without("west").digest
+    for since, model_of in ((1, 0), (0, 0), (1, 1)):
+        body = ClientRemoved(client="west", since=since, model_of=model_of, model=model)
+        with pytest.raises(VerificationError, match="no round is discarded"):
+            driven.log.append(body, at=driven.now())
+
+
+def test_a_renewed_batch_replaces_the_members_statistic(summed: Consortium) -> None:
+    done = summed.run()
+    before = statistics_in(done.parameters, summed.site.terms)
+    plant = PlantFolder(summed.folder / "west")
+    start = plant.share.stop
+    plant.renew(TrainingRows(record=str(summed.record), start=start, stop=start + 300))
+    after = statistics_in(summed.run().parameters, summed.site.terms)
+    assert after.without("west") == before.without("west")
+    renewed = after.of("west")
+    assert renewed is not None
+    assert renewed.statistic == statistic_of(summed, "west")
+    assert renewed.statistic.count == 291
+    assert (renewed.round, read_log(summed.site.log).rounds.members) == (2, ("west",))
+    assert steps(summed, 2) == {}
+    assert shared(summed, "north") == after
+
+
+# -- what a coordinator may not do -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["another's statistic", "a member more", "torn", "round"])
+def test_a_model_that_the_log_does_not_have_is_declined(summed: Consortium, change: str) -> None:
+    done = summed.run()
+    kept = statistics_in(done.parameters, summed.site.terms)
+    south, north = kept.of("south"), kept.of("north")
+    assert south is not None
+    assert north is not None
+    driven = Driven.of(summed)
+    raw, number = kept.canonical(), 1
+    if change == "another's statistic":
+        raw = kept.joined_by([replace(south, statistic=north.statistic)]).canonical()
+    elif change == "a member more":
+        raw = kept.joined_by([replace(south, name="tide")]).canonical()
+    elif change == "torn":
+        raw = raw[:-8]
+    else:
+        number = 2
+    agent = summed.plants["north"]
+    assert isinstance(agent, Agent)
+    ask = AskModel(round=number, over=True, parameters=raw)
+    assert isinstance(driven.ask(agent, ask), Declined)
+    assert shared(summed, "north") == kept
+
+
+def test_a_model_that_the_log_names_must_hold_what_members_revealed(summed: Consortium) -> None:
+    """A coordinator that logs the hash of other statistics is found out by every plant."""
+    done = summed.run()
+    kept = statistics_in(done.parameters, summed.site.terms)
+    south, north = kept.of("south"), kept.of("north")
+    assert south is not None
+    assert north is not None
+    forged = kept.joined_by([replace(south, statistic=north.statistic)]).without("west")
+    driven = Driven.of(summed)
+    body = ClientRemoved(client="west", since=0, model_of=1, model=forged.digest)
+    driven.log.append(body, at=driven.now())
+    agent = summed.plants["north"]
+    assert isinstance(agent, Agent)
+    ask = AskModel(round=1, over=True, parameters=forged.canonical())
+    assert isinstance(driven.ask(agent, ask), Declined)
+    honest = kept.without("west")
+    assert honest.digest != forged.digest
+    assert shared(summed, "north") == kept
+
+
+def test_a_log_with_other_terms_than_the_invitation_is_declined(
+    summed: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed.run()
+    agent = summed.plants["north"]
+    assert isinstance(agent, Agent)
+    statistic = summed.site.terms.statistic
+    assert statistic is not None
+    other = replace(summed.site.terms, statistic=replace(statistic, malicious=0))
+    monkeypatch.setattr(agent, "_terms", other)
+    assert isinstance(Driven.of(summed).ask(agent, AskLog()), Declined)
+
+
+def test_a_federation_of_moments_needs_members_for_its_vote(founder: Founder) -> None:
+    with pytest.raises(SettingError, match="cannot withstand 2 malicious"):
+        founder("vote", detector="moments", members_min=3, malicious=2)
+    with pytest.raises(SettingError, match="unknown rule 'fedavg' for the detector 'moments'"):
+        founder("fedavg", detector="moments", members_min=3)
+    with pytest.raises(SettingError, match="unknown detector 'subspace'"):
+        founder("vote", detector="subspace")
+
+
+def test_a_statistic_that_no_message_holds_is_refused_when_the_federation_is_founded(
+    founder: Founder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    size = statistic_bytes(made.site.terms.moments.settings)
+    shutil.rmtree(made.site.folder)
+    least = 4 * size // 3 + founding.ANSWER_EXTRA
+    with monkeypatch.context() as patched:
+        patched.setattr(founding, "LARGEST_ANSWER", least - 1)
+        with pytest.raises(SettingError, match="leave channels out of --reference"):
+            founder("vote", detector="moments", members_min=3)
+    shutil.rmtree(made.site.folder, ignore_errors=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(statistics, "LARGEST_MODEL", 3 * size)
+        with pytest.raises(SettingError, match="one model those of 2 plants"):
+            founder("vote", detector="moments", members_min=3)
+    shutil.rmtree(made.site.folder, ignore_errors=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(founding, "ENTRY_EXTRA", ENTRIES.largest)
+        with pytest.raises(SettingError, match="the first entry of the log would have"):
+            founder("vote", detector="moments", members_min=3)
+
+
+def test_more_plants_than_one_message_holds_are_not_asked(
+    summed: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = statistic_bytes(summed.site.terms.moments.settings)
+    monkeypatch.setattr(statistics, "LARGEST_MODEL", 3 * size)
+    with pytest.raises(RefusedError, match="3 plants would share .* holds those of 2"):
+        summed.run()
+
+
+def test_a_batch_with_gaps_is_not_summed(summed: Consortium) -> None:
+    agent = summed.plants["north"]
+    assert isinstance(agent, Agent)
+    driven = Driven.of(summed)
+    attested = driven.attest(agent)
+    now = driven.now()
+    model = MemberStatistics(settings=summed.site.terms.moments.settings).digest
+    driven.protocol.open_round(model, now + timedelta(hours=1), at=now)
+    ask = AskToken(round=1, attestation=attested, parameters=b"")
+    rows = agent.batch
+    times = rows.times.copy()
+    times[300:] += np.timedelta64(3_600, "s")
+    agent._read_last = (PlantFolder(summed.folder / "north").share, replace(rows, times=times))
+    assert isinstance(driven.ask(agent, ask), Declined)
+    agent._read_last = None
+    weights = replace(ask, parameters=bytes(4))
+    assert isinstance(driven.ask(agent, weights), Declined)
+    assert isinstance(driven.ask(agent, ask), Pledge)
