@@ -3,6 +3,7 @@
 Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled, reading, startup
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
                         sampling, parameters, many, verifiers
+Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
 Crash test of the lab:  kills
@@ -35,6 +36,7 @@ MODULES = {
     "round-latency": "benchmarks.round_latency",
     "sampling": "benchmarks.sampling",
     "startup": "benchmarks.speed.startup",
+    "sums": "benchmarks.exactness.sums",
     "verifiers": "benchmarks.verifiers.run",
     "vote": "benchmarks.vote.run",
     "watch": "benchmarks.speed.watch",

@@ -53,6 +53,10 @@ def bench(
     rival: Annotated[
         Path, typer.Option(help="Folder in which 'make rival' installed stock circom and snarkjs.")
     ] = Path("build"),
+    statistic: Annotated[
+        str | None,
+        typer.Option(help="attest-full: measure with and without this statistic (moments)."),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -76,6 +80,10 @@ def bench(
     Example: [bold]python -m benchmarks gate[/bold]
     """
     known("bench", name, BENCHES)
+    if statistic is not None:
+        known("statistic", statistic, ("moments",) if name == "attest-full" else ())
+        _bound(tuple(rows or ()), repeats or 5, plant, json=json, quiet=quiet)
+        return
     if name == "attest-full":
         _attest(tuple(rows or ()), repeats or 5, plant, scaling=scaling, json=json, quiet=quiet)
         return
@@ -118,6 +126,23 @@ def _attest(
         emit(bench_attest_table.payload(measured))
     else:
         bench_attest_table.show(measured)
+
+
+def _bound(rows: tuple[int, ...], runs: int, plant: str, *, json: bool, quiet: bool) -> None:
+    # Imported here because no other bench proves anything.
+    from benchmarks.attest import bound as bench_bound
+    from benchmarks.attest import full as bench_attest
+
+    known("plant", plant, bench_attest.PLANTS)
+    sizes = rows or bench_attest.DEFAULT_ROWS
+    with working(f"simulating and mining {plant!r}", quiet=quiet or json):
+        subject = bench_attest.subject(plant)
+    with counted("proofs", 2 * runs * len(sizes), quiet=quiet or json) as advance:
+        measured = bench_bound.bench_bound(subject, rows=sizes, runs=runs, advance=advance)
+    if json:
+        emit(bench_bound.payload(measured))
+    else:
+        bench_bound.show(measured)
 
 
 def _gate(rows: int, repeats: int, *, json: bool, quiet: bool) -> None:

@@ -26,7 +26,19 @@ from sluice.invariants.mining import mine
 from sluice.lab.plants import simulate
 from sluice.telemetry import Record
 
-__all__ = ["DEFAULT_ROWS", "PLANTS", "SCALING", "AttestBench", "Subject", "bench_attest", "subject"]
+__all__ = [
+    "CONTEXT",
+    "DEFAULT_ROWS",
+    "PLANTS",
+    "SALT",
+    "SCALING",
+    "AttestBench",
+    "Subject",
+    "Usage",
+    "bench_attest",
+    "measure_usage",
+    "subject",
+]
 
 DEFAULT_ROWS = (1_024, 4_734)  # the paper's batch, and the paper's shard
 SCALING = tuple(1 << power for power in range(10, 17))
@@ -170,7 +182,7 @@ def _cost(batch: Record, circuit: Circuit, *, runs: int, advance: Callable[[], N
         system.verify(circuit, commitment=commitment, rows=len(batch), context=CONTEXT, proof=proof)
         verify_s.append(time.perf_counter() - began)
     sized = Full().circuit(circuit.rules, circuit.policy, rows_max=len(batch))
-    usage = _measure_usage(system.request(batch, circuit, salt=SALT, context=CONTEXT))
+    usage = measure_usage(system.request(batch, circuit, salt=SALT, context=CONTEXT))
     advance()
     return Cost(
         rows=len(batch),
@@ -183,7 +195,7 @@ def _cost(batch: Record, circuit: Circuit, *, runs: int, advance: Callable[[], N
     )
 
 
-def _measure_usage(request: bytes) -> Usage:
+def measure_usage(request: bytes) -> Usage:
     """Run a prover on one request, and measure its memory and CPU time."""
     ours = [sys.executable, "-I"]
     command = [*ours, str(Path(weigh.__file__)), *ours, str(Path(worker.__file__))]

@@ -24,6 +24,7 @@ from sluice.seeding import stream
 __all__ = [
     "Answer",
     "Proven",
+    "changed_bound",
     "changed_claim",
     "compare",
     "drawn_circuit",
@@ -147,6 +148,66 @@ def changed_claim(seed: int, index: int) -> Answer:
             return _changed_terms(rng, statement, claim)
 
 
+def changed_bound(seed: int, index: int) -> Answer:
+    """Change a valid proof with a statistic, or what it is to show, and ask both verifiers."""
+    rng = stream(seed, "two verifiers: bound", index)
+    vector = _bound_vectors()[index % len(_bound_vectors())]
+    proven = proven_bound(vector["name"])
+    claim, statement = proven.claim, proven.statement
+    assert claim.statistic is not None
+    match ("statistic", "word", "bytes", "parts", "claim")[index % 5]:
+        case "statistic":
+            changed = replace(claim, statistic=_flipped(rng, claim.statistic))
+            return compare("statistic: bit", statement, changed)
+        case "word":
+            other = _bound_vectors()[int(rng.integers(len(_bound_vectors())))]
+            if other["name"] == vector["name"]:
+                return compare("valid", statement, claim)
+            changed = replace(claim, statistic=bytes.fromhex(other["statistic"]))
+            return compare("statistic: of another batch", statement, changed)
+        case "bytes":
+            what, proof = changed_bytes(rng, claim.proof, proven.other)
+            return compare(f"bytes: {what}", statement, replace(claim, proof=proof))
+        case "parts":
+            parts = read_proof(claim.proof, largest=len(claim.proof))
+            what, proof = changed_part(rng, parts)
+            return compare(f"part: {what}", statement, replace(claim, proof=proof))
+        case _:
+            return _changed_terms(rng, statement, claim)
+
+
+@cache
+def _bound_vectors() -> list[dict[str, str]]:
+    path = VECTORS.with_name("moments.json")
+    found: list[dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))["vectors"]
+    return found
+
+
+@cache
+def proven_bound(name: str) -> Proven:
+    """Prove a batch of the vectors with a statistic, twice."""
+    vector = next(each for each in _bound_vectors() if each["name"] == name)
+    statement, budgets = vector["statement"].encode(), vector["budgets"].encode()
+    rows, salt, context, statistic, commitment = (
+        int(vector["rows"]),
+        *(bytes.fromhex(vector[part]) for part in ("salt", "context", "statistic", "commitment")),
+    )
+    planes = _attest.FullBatch(
+        rows, *(bytes.fromhex(vector[part]) for part in ("registers", "codes", "starts", "flagged"))
+    )
+    core = _attest.FullCircuit(statement)
+    proof, other = (core.prove(budgets, planes, salt, context, statistic) for _ in range(2))
+    claim = ReferenceClaim(
+        budgets=budgets,
+        rows=rows,
+        commitment=commitment,
+        context=context,
+        proof=proof,
+        statistic=statistic,
+    )
+    return Proven(name=name, statement=statement, claim=claim, other=other)
+
+
 def _changed_terms(rng: np.random.Generator, statement: bytes, claim: ReferenceClaim) -> Answer:
     match ("rows", "budgets", "commitment", "context", "statement")[rng.integers(5)]:
         case "rows":
@@ -206,7 +267,12 @@ def compare(kind: str, statement: bytes, claim: ReferenceClaim) -> Answer:
 def _core(statement: bytes, claim: ReferenceClaim) -> str:
     try:
         _core_circuit(statement).verify(
-            claim.budgets, claim.rows, claim.commitment, claim.context, claim.proof
+            claim.budgets,
+            claim.rows,
+            claim.commitment,
+            claim.context,
+            claim.proof,
+            claim.statistic,
         )
     except _attest.InvalidProofError as refused:
         return "5.7" if refused.args[0] == "shape" else "5.8"

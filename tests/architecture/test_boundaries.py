@@ -44,6 +44,7 @@ def test_the_second_verifier_never_reaches_the_rust_core() -> None:
     shared = (
         "sluice.admission.",
         "sluice.attestation.packing.",
+        "sluice.attestation.systems.full.bound.settings_of",
         "sluice.attestation.systems.full.statement.derive",
         "sluice.attestation.systems.system.",
         "sluice.errors.",

@@ -69,6 +69,7 @@ fn main() {
             rows,
             commitment: &commitment,
             context,
+            statistic: None,
             proof: &proof,
         };
         circuit.verify(&claim).expect("a proof that holds");

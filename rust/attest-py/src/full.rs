@@ -4,7 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use attest_core::full::witness::Manner;
-use attest_core::full::{self, Batch, Budgets, Circuit, Claim, Invalid, Malformed, Unproven};
+use attest_core::full::{
+    self, Batch, Bound as Tied, Budgets, Circuit, Claim, Invalid, Malformed, Unproven,
+};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -102,6 +104,12 @@ impl FullCircuit {
         guarded(py, || self.0.proven_bits(rows))
     }
 
+    /// Bits of soundness of the statistic by itself; none where the statement has no statistic.
+    #[getter]
+    fn statistic_bits(&self) -> Option<usize> {
+        self.0.statistic_bits()
+    }
+
     /// The salted digest of a batch, if every row shows what a row can.
     fn commit<'py>(
         &self,
@@ -117,12 +125,24 @@ impl FullCircuit {
     }
 
     /// Fill a trace and try every constraint on every row, without a proof.
-    fn examine(&self, py: Python<'_>, budgets: &[u8], batch: &FullBatch) -> PyResult<()> {
+    #[pyo3(signature = (budgets, batch, statistic=None))]
+    fn examine(
+        &self,
+        py: Python<'_>,
+        budgets: &[u8],
+        batch: &FullBatch,
+        statistic: Option<&[u8]>,
+    ) -> PyResult<()> {
         let budgets = Budgets::read(budgets).map_err(malformed)?;
+        let bound = tied(statistic, &[0; 32]);
         let broken = guarded(py, || {
-            let traced = self
-                .0
-                .trace(&budgets, &batch.batch(), &[0; 32], Manner::default())?;
+            let traced = self.0.trace_bound(
+                &budgets,
+                &batch.batch(),
+                &[0; 32],
+                bound.as_ref(),
+                Manner::default(),
+            )?;
             Ok(traced.broken())
         })?;
         match broken.map_err(unproven)?.first() {
@@ -135,20 +155,32 @@ impl FullCircuit {
 
     /// Fill a trace as a prover that lies would, whatever the batch shows, and count the constraints
     /// that break.
-    fn forced(&self, py: Python<'_>, budgets: &[u8], batch: &FullBatch) -> PyResult<usize> {
+    #[pyo3(signature = (budgets, batch, statistic=None))]
+    fn forced(
+        &self,
+        py: Python<'_>,
+        budgets: &[u8],
+        batch: &FullBatch,
+        statistic: Option<&[u8]>,
+    ) -> PyResult<usize> {
         let budgets = Budgets::read(budgets).map_err(malformed)?;
+        let bound = tied(statistic, &[0; 32]);
         let manner = Manner {
             forced: true,
             ..Manner::default()
         };
         let broken = guarded(py, || {
-            let traced = self.0.trace(&budgets, &batch.batch(), &[0; 32], manner)?;
+            let traced =
+                self.0
+                    .trace_bound(&budgets, &batch.batch(), &[0; 32], bound.as_ref(), manner)?;
             Ok(traced.broken().len())
         })?;
         broken.map_err(unproven)
     }
 
-    /// Prove that the batch in the commitment under this salt satisfies the statement.
+    /// Prove that the batch in the commitment under this salt satisfies the statement, and that the
+    /// statistic is that of its rows, where the statement has one.
+    #[pyo3(signature = (budgets, batch, salt, context, statistic=None))]
     fn prove<'py>(
         &self,
         py: Python<'py>,
@@ -156,20 +188,29 @@ impl FullCircuit {
         batch: &FullBatch,
         salt: &[u8],
         context: &[u8],
+        statistic: Option<&[u8]>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let budgets = Budgets::read(budgets).map_err(malformed)?;
         let (salt, context) = (exactly(salt, "salt")?, exactly(context, "context")?);
         let entropy = entropy()?;
-        let proof = guarded(py, || {
-            self.0
-                .prove(&budgets, &batch.batch(), &salt, &context, entropy)
+        let bound = tied(statistic, &context);
+        let proof = guarded(py, || match &bound {
+            None => self
+                .0
+                .prove(&budgets, &batch.batch(), &salt, &context, entropy),
+            Some(bound) => self
+                .0
+                .prove_bound(&budgets, &batch.batch(), &salt, bound, entropy),
         })?;
         proof
             .map(|bytes| PyBytes::new(py, &bytes))
             .map_err(unproven)
     }
 
-    /// Raise unless the proof shows that the committed batch satisfies the statement.
+    /// Raise unless the proof shows that the committed batch satisfies the statement, and that the
+    /// statistic is that of its rows, where the statement has one.
+    #[pyo3(signature = (budgets, rows, commitment, context, proof, statistic=None))]
+    #[allow(clippy::too_many_arguments)]
     fn verify(
         &self,
         py: Python<'_>,
@@ -178,6 +219,7 @@ impl FullCircuit {
         commitment: &[u8],
         context: &[u8],
         proof: &[u8],
+        statistic: Option<&[u8]>,
     ) -> PyResult<()> {
         let budgets = Budgets::read(budgets).map_err(malformed)?;
         let commitment = exactly(commitment, "commitment")?;
@@ -187,6 +229,7 @@ impl FullCircuit {
             rows,
             commitment: &commitment,
             context: &context,
+            statistic,
             proof,
         };
         verdict(guarded(py, || self.0.verify(&claim))?)
@@ -194,7 +237,7 @@ impl FullCircuit {
 
     /// Verify many proofs at once: for each none, or the step and why.
     fn verify_many(&self, py: Python<'_>, claims: Vec<Claimed>) -> PyResult<Vec<Option<Refusal>>> {
-        let read = |(budgets, _, commitment, context, _): &Claimed| {
+        let read = |(budgets, _, commitment, context, ..): &Claimed| {
             let budgets = Budgets::read(budgets).map_err(malformed)?;
             let commitment = exactly(commitment, "commitment")?;
             Ok((budgets, commitment, exactly(context, "context")?))
@@ -208,6 +251,7 @@ impl FullCircuit {
                 rows: told.1,
                 commitment,
                 context,
+                statistic: told.5.as_deref(),
                 proof: &told.4,
             })
             .collect();
@@ -216,17 +260,23 @@ impl FullCircuit {
     }
 }
 
-/// Budgets, rows, commitment, context, proof.
+/// Budgets, rows, commitment, context, proof, and the statistic where there is one.
 type Claimed = (
     PyBackedBytes,
     usize,
     PyBackedBytes,
     PyBackedBytes,
     PyBackedBytes,
+    Option<PyBackedBytes>,
 );
 
 /// The step that failed, and why.
 type Refusal = (&'static str, String);
+
+/// A statistic with what else a proof is bound to.
+fn tied<'a>(statistic: Option<&'a [u8]>, context: &'a [u8; 32]) -> Option<Tied<'a>> {
+    statistic.map(|statistic| Tied { statistic, context })
+}
 
 /// A proof that is not accepted is an exception.
 pub(crate) fn verdict(verified: Result<(), Invalid>) -> PyResult<()> {

@@ -92,6 +92,7 @@ def test_every_field_is_in_the_digest() -> None:
         "rows": 1,
         "interval": Interval(start="2020-01-01T00:00:00.000000", end="2020-01-02T00:00:00.000000"),
         "nonce": b"n" * 32,
+        "statistic": b"s" * 32,
         "protocol": 2,
     }
     assert set(others) == {item.name for item in fields(Context)}

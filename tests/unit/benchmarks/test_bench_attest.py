@@ -158,4 +158,24 @@ def test_a_prover_that_dies_is_not_measured(
     script.write_text("import sys; sys.exit(3)")
     monkeypatch.setattr(worker, "__file__", str(script))
     with pytest.raises(ProverError, match="ended with code 3 while it was measured"):
-        bench_attest._measure_usage(b"")
+        bench_attest.measure_usage(b"")
+
+
+def test_a_statistic_is_measured_beside_the_proof_without_it(bench: Run) -> None:
+    asked = ("--statistic", "moments", "--plant", "line", "--rows", 200, "--runs", 1, "--quiet")
+    seen = bench("attest-full", *asked, "--json")
+    assert seen.code == 0, seen.err
+    assert isinstance(seen.json["batches"], list)
+    (batch,) = seen.json["batches"]
+    assert batch["with"]["columns"] == batch["without"]["columns"] + 30
+    assert set(batch["ratios"]) == {"time", "cpu", "memory", "proof"}
+    assert 1.0 < batch["ratios"]["proof"] < 1.2
+    assert seen.json["statistic_bits"] == 187
+    shown = bench("attest-full", *asked)
+    assert "statistic: " in shown.out
+    assert "(target 1.05)" in shown.out
+
+
+def test_only_attest_full_measures_a_statistic(bench: Run) -> None:
+    assert bench("gate", "--statistic", "moments").code == 2
+    assert bench("attest-full", "--statistic", "averages").code == 2

@@ -106,7 +106,9 @@ def test_from_set_up_to_verification(sluice: Run, folder: Path) -> None:
     (folder / "commit.opening").unlink()
     seen = verify(sluice, folder, "--json")
     assert (seen.code, seen.json["verified"]) == (0, True)
-    assert set(seen.json) == {"verified", "milliseconds", "steps_checked", "steps_unchecked"}
+    assert set(seen.json) == {
+        "verified", "bound", "milliseconds", "steps_checked", "steps_unchecked",
+    }  # fmt: skip
     assert seen.json["steps_checked"] == ["5.1", "5.5", "5.6", "5.7", "5.8"]
     assert seen.json["steps_unchecked"] == ["5.2", "5.3", "5.4"]
     seen = verify(sluice, folder)
@@ -372,3 +374,45 @@ def test_only_full_has_a_second_verifier(sluice: Run, folder: Path) -> None:
     seen = verify(sluice, folder, "--reference")
     assert seen.code == 2
     assert "system 'unsafe' has no second verifier" in seen.err
+
+
+def test_a_statistic_is_bound_from_set_up_to_verification(
+    made: Path, tmp_path: Path, sluice: Run
+) -> None:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    options = ("--rules", tmp_path / "rules.json", "--statistic", "moments", "--json")
+    seen = sluice("attest", "setup", "--out", tmp_path / "keys", "--rows", 1_024, *options)
+    assert (seen.code, seen.json["statistic"], seen.json["statistic_bits"]) == (0, "moments", 187)
+    assert cast("int", seen.json["proven_bits"]) >= 100
+    seen = commit(sluice, tmp_path, "clean", "--statistic", "moments")
+    assert seen.code == 0, seen.err
+    named = json.loads((tmp_path / "commit.json").read_bytes())["content"]["statistic"]
+    assert seen.json["statistic"] == named
+    assert prove(sluice, tmp_path).code == 0
+    seen = verify(sluice, tmp_path, "--json")
+    assert (seen.code, seen.json["verified"], seen.json["bound"]) == (0, True, "moments")
+    assert seen.json["steps_checked"] == ["5.1", "5.5", "5.6", "5.6.1", "5.7", "5.8"]
+    assert "bound: moments" in verify(sluice, tmp_path).out
+    sums = tmp_path / "statistic.bin"
+    held = bytearray(sums.read_bytes())
+    held[200] ^= 1
+    other = tmp_path / "other.bin"
+    other.write_bytes(held)
+    seen = verify(sluice, tmp_path, "--statistic-file", other, "--json")
+    assert (seen.code, seen.json["bound"], seen.json["step"]) == (3, None, "5.6.1")
+    assert seen.json["steps_checked"] == ["5.1", "5.5", "5.6"]
+    sums.rename(tmp_path / "away.bin")
+    seen = verify(sluice, tmp_path, "--json")
+    assert (seen.code, seen.out) == (2, "")
+    assert verify(sluice, tmp_path, "--statistic-file", tmp_path / "away.bin").code == 0
+
+
+def test_keys_without_a_statistic_commit_to_none(sluice: Run, folder: Path) -> None:
+    seen = commit(sluice, folder, "clean", "--statistic", "moments")
+    assert seen.code == 2
+    assert "binds no statistic 'moments'" in seen.err
+    options = ("--rules", folder / "rules.json", "--out", folder / "other")
+    for system in ("unsafe", "sampled"):
+        seen = sluice("attest", "setup", "--system", system, "--statistic", "moments", *options)
+        assert seen.code == 2
+        assert "binds no statistic" in seen.err

@@ -11,6 +11,7 @@ use super::columns::{Column, Extreme, F, Row, Rows, not};
 use super::digest::CHAIN;
 use super::ladder::{Digit, Ladder};
 use super::layout::Layout;
+use super::moments::{Form, Moments};
 use super::public::Public;
 
 /// The algebraic intermediate representation of one statement and one number of rows.
@@ -20,6 +21,15 @@ pub struct FullAir {
     pub layout: Arc<Layout>,
     /// What is public.
     pub public: Arc<Public>,
+    /// The weights of the form that ties a statistic to the rows, where the statement has one.
+    pub form: Option<Arc<Form>>,
+}
+
+impl FullAir {
+    /// The statistic's columns with the weights that are drawn for it, where there is one.
+    fn bound(&self) -> Option<(&Moments, &Form)> {
+        self.layout.moments.as_ref().zip(self.form.as_deref())
+    }
 }
 
 impl BaseAir<F> for FullAir {
@@ -28,7 +38,7 @@ impl BaseAir<F> for FullAir {
     }
 
     fn num_public_values(&self) -> usize {
-        CHAIN
+        CHAIN + self.bound().map_or(0, |(_, form)| form.0.len())
     }
 
     fn num_periodic_columns(&self) -> usize {
@@ -47,6 +57,10 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
         let public: Vec<AB::PeriodicVar> = builder.periodic_values().to_vec();
         let digest: [AB::Expr; CHAIN] =
             std::array::from_fn(|index| builder.public_values()[index].into());
+        let totals: Vec<AB::Expr> = builder.public_values()[CHAIN..]
+            .iter()
+            .map(|total| (*total).into())
+            .collect();
         for digit in &self.layout.digits {
             builder.assert_zero(member::<AB>(here[digit.column].into(), digit));
         }
@@ -66,12 +80,18 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
         };
         self.layout.first(&mut rows);
         self.layout.judge_first(&mut rows);
+        if let Some((moments, _)) = self.bound() {
+            moments.first(&mut rows);
+        }
         rows.only = None;
         self.layout.local(&mut rows);
         self.layout.judge_row(&mut rows);
         self.layout.judge_blocks(&mut rows);
         self.layout
             .judge_batch(&mut rows, &self.public.totals, digest);
+        if let Some((moments, form)) = self.bound() {
+            moments.judge(&self.layout.channels, &mut rows, form, &totals);
+        }
         let [of_here, _] = rows.registers;
         let mut rows = Constraints::<AB> {
             builder: rows.builder,
@@ -86,6 +106,9 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
         };
         self.layout.step(&mut rows);
         self.layout.judge_step(&mut rows);
+        if let Some((moments, _)) = self.bound() {
+            moments.judge_step(&mut rows);
+        }
     }
 }
 

@@ -38,6 +38,9 @@ pub enum Schedule {
     BlockEnd(u64, u64),
     /// Powers of two, each on a row of its own, that fill a count up to its budget.
     Slack(usize),
+    /// The weight of a row in a statistic of so many lags: a trapezoid over the rows that end a
+    /// whole window.
+    Weight(usize),
 }
 
 /// Which of two neighbouring rows.

@@ -1,5 +1,7 @@
 //! What a circuit is: its statement, its parameters, and its constraints themselves.
 
+use std::sync::Arc;
+
 use p3_air::symbolic::{AirLayout, get_max_constraint_degree_extension, get_symbolic_constraints};
 use p3_air::{Air, BaseAir, RowWindow};
 use p3_field::coset::TwoAdicMultiplicativeCoset;
@@ -32,6 +34,11 @@ pub fn identity(statement: &[u8], air: &FullAir) -> [u8; 32] {
     hasher
         .update(&(statement.len() as u64).to_le_bytes())
         .update(statement);
+    let bound = air.layout.moments.as_ref().map(|moments| FullAir {
+        form: Some(Arc::new(moments.unbound(hasher.finalize().as_bytes()))),
+        ..air.clone()
+    });
+    let air = bound.as_ref().unwrap_or(air);
     let folded = fold(air, &mut Points(hasher.finalize_xof()));
     let coordinates: &[F] = folded.as_basis_coefficients_slice();
     for coordinate in coordinates {
@@ -53,6 +60,12 @@ impl Points {
         Challenge::from_basis_coefficients_fn(|at| coordinates[at])
     }
 
+    fn base(&mut self) -> F {
+        let element = self.one();
+        let coordinates: &[F] = element.as_basis_coefficients_slice();
+        coordinates[0]
+    }
+
     fn many(&mut self, count: usize) -> Vec<Challenge> {
         (0..count).map(|_| self.one()).collect()
     }
@@ -62,6 +75,8 @@ fn fold(air: &FullAir, points: &mut Points) -> Challenge {
     let [here, next] = [(); 2].map(|()| points.many(air.width()));
     let public = points.many(air.num_periodic_columns());
     let [is_first_row, is_last_row, is_transition, alpha] = [(); 4].map(|()| points.one());
+    let mut values = vec![F::ZERO; CHAIN];
+    values.extend((CHAIN..air.num_public_values()).map(|_| points.base()));
     let mut folder: VerifierConstraintFolder<Config> = VerifierConstraintFolder {
         main: VerticalPair::new(
             RowMajorMatrixView::new_row(&here),
@@ -73,7 +88,7 @@ fn fold(air: &FullAir, points: &mut Points) -> Challenge {
         ),
         preprocessed_window: RowWindow::from_two_rows(&[], &[]),
         periodic_values: &public,
-        public_values: &[F::ZERO; CHAIN],
+        public_values: &values,
         is_first_row,
         is_last_row,
         is_transition,
@@ -151,7 +166,11 @@ mod tests {
         let statement = Statement::read(GAUGE.as_bytes()).expect("a statement");
         let layout = Arc::new(Layout::new(&statement));
         let public = Arc::new(Public::unbudgeted(&layout, height));
-        FullAir { layout, public }
+        FullAir {
+            layout,
+            public,
+            form: None,
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::couplings::Couplings;
 use super::digest::{CHAIN, Digest};
 use super::ladder::{Digit, Ladder};
 use super::liveness::Levels;
+use super::moments::Moments;
 use super::relations::Relations;
 use super::spectra::Spectra;
 use super::statement::Statement;
@@ -34,6 +35,8 @@ pub struct Layout {
     pub counts: Counts,
     /// What ties the rows to the commitment.
     pub digest: Digest,
+    /// What ties a statistic to the rows, where the statement has one.
+    pub moments: Option<Moments>,
     /// How many columns there are.
     pub width: usize,
     /// The columns that hold digits.
@@ -58,6 +61,7 @@ impl Layout {
         let levels = Levels::new(statement, &mut columns);
         let counts = Counts::new(statement, &mut columns);
         let digest = Digest::new(statement, &mut columns);
+        let moments = Moments::new(statement, &channels, &mut columns);
         Self {
             channels,
             couplings,
@@ -68,6 +72,7 @@ impl Layout {
             levels,
             counts,
             digest,
+            moments,
             width: columns.width,
             digits: columns.digits,
             ladders: columns.ladders,

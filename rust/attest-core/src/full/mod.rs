@@ -13,6 +13,7 @@ mod identity;
 pub mod ladder;
 pub mod layout;
 pub mod liveness;
+pub mod moments;
 pub mod parameters;
 pub mod public;
 pub mod relations;
@@ -24,6 +25,7 @@ mod verify;
 pub mod windows;
 pub mod witness;
 
+pub use moments::Bound;
 pub use public::Budgets;
 pub use stark::{Circuit, Traced, Unproven};
 pub use verify::{Claim, Invalid};

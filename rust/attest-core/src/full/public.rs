@@ -10,6 +10,7 @@ use super::columns::{F, Schedule};
 use super::counts::{BASE, Count, Counted, MOST_ROWS};
 use super::layout::Layout;
 use super::liveness::stride;
+use super::moments;
 use super::parameters::LEAST_HEIGHT;
 
 /// How much of what a batch of so many rows may show.
@@ -83,6 +84,7 @@ impl Public {
         let slack = slack(&limits, rows)?;
         let schedules = layout.schedules.iter().map(|schedule| match schedule {
             Schedule::Slack(index) => weights(&counts[*index], &slack, height),
+            Schedule::Weight(lags) => moments::weights(*lags, rows, height),
             other => (0..height)
                 .map(|row| F::from_bool(on(*other, row, rows)))
                 .collect(),
@@ -188,7 +190,7 @@ fn on(schedule: Schedule, row: usize, rows: usize) -> bool {
             at + 1 >= block && at < all && (at + 1 - block) % stride(block) == 0
         }
         Schedule::BlockEnd(block, offset) => at < all && (at + 1) % block == offset,
-        Schedule::Slack(_) => false,
+        Schedule::Slack(_) | Schedule::Weight(_) => false,
     }
 }
 

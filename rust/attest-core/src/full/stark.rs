@@ -11,6 +11,7 @@ use super::columns::F;
 use super::digest::CHAIN;
 use super::identity;
 use super::layout::Layout;
+use super::moments::{self, Bound, Form};
 use super::parameters::{self, LEAST_HEIGHT};
 use super::public::{Budgets, Public, height};
 use super::statement::Statement;
@@ -49,19 +50,29 @@ pub struct Traced {
     pub air: FullAir,
     /// The trace.
     pub trace: RowMajorMatrix<F>,
-    /// The public values.
+    /// The public values: the digest, and
     pub digest: [F; CHAIN],
+    /// what each repetition of a statistic's form must come to.
+    pub totals: Vec<F>,
+    /// The hash of the statistic.
+    bound: Option<[u8; 32]>,
 }
 
 impl Traced {
     /// The constraints that do not hold, each with the row on which it does not.
     #[must_use]
     pub fn broken(&self) -> Vec<(usize, usize)> {
-        let report = check_all_constraints(&self.air, &self.trace, &self.digest, None);
+        let report = check_all_constraints(&self.air, &self.trace, &self.values(), None);
         let broken = report.failures.iter();
         broken
             .map(|failure| (failure.constraint, failure.row))
             .collect()
+    }
+
+    /// The public values, in their order.
+    #[must_use]
+    pub fn values(&self) -> Vec<F> {
+        [&self.digest[..], &self.totals].concat()
     }
 }
 
@@ -83,10 +94,7 @@ impl Circuit {
         let read = Statement::read(statement)?;
         let layout = Arc::new(Layout::new(&read));
         let public = Arc::new(Public::unbudgeted(&layout, LEAST_HEIGHT));
-        let air = FullAir {
-            layout: layout.clone(),
-            public,
-        };
+        let air = unbound(layout.clone(), public);
         Ok(Self {
             layout,
             degree: identity::degree(&air),
@@ -116,15 +124,19 @@ impl Circuit {
     /// Bits of soundness that are proven for batches of so many rows.
     #[must_use]
     pub fn proven_bits(&self, rows: usize) -> usize {
-        identity::proven_bits(&self.unbudgeted(height(rows)))
+        let proof = identity::proven_bits(&self.unbudgeted(height(rows)));
+        self.statistic_bits().map_or(proof, |bits| proof.min(bits))
     }
 
     fn unbudgeted(&self, height: usize) -> FullAir {
         let public = Arc::new(Public::unbudgeted(&self.layout, height));
-        FullAir {
-            layout: self.layout.clone(),
-            public,
-        }
+        unbound(self.layout.clone(), public)
+    }
+
+    /// Bits of soundness of the statistic by itself, where the statement has one.
+    #[must_use]
+    pub fn statistic_bits(&self) -> Option<usize> {
+        self.layout.moments.as_ref().map(|_| moments::bits())
     }
 
     /// How many columns the trace has.
@@ -161,6 +173,22 @@ impl Circuit {
         self.seal(traced, context, entropy)
     }
 
+    /// Prove the same of a batch, and that the statistic is that of its rows.
+    ///
+    /// # Errors
+    /// [`Unproven`] where it is not, or the inputs are not this circuit's.
+    pub fn prove_bound(
+        &self,
+        budgets: &Budgets,
+        batch: &Batch,
+        salt: &[u8; 32],
+        bound: &Bound,
+        entropy: [u8; 32],
+    ) -> Result<Vec<u8>, Unproven> {
+        let traced = self.trace_bound(budgets, batch, salt, Some(bound), Manner::default())?;
+        self.seal(traced, bound.context, entropy)
+    }
+
     /// Prove a filled trace. Whether it holds is for the verifier to find out.
     ///
     /// The masks come from `entropy` and what is proven, so that entropy which is used twice by
@@ -174,12 +202,15 @@ impl Circuit {
         context: &[u8; 32],
         entropy: [u8; 32],
     ) -> Result<Vec<u8>, Unproven> {
-        let Traced { air, trace, digest } = traced;
+        let values = traced.values();
+        let commitment = self.commitment(&traced.digest, traced.air.public.rows);
         let seed = self.seed(
-            &air.public,
-            &self.commitment(&digest, air.public.rows),
+            &traced.air.public,
+            &commitment,
             context,
+            traced.bound.as_ref(),
         );
+        let Traced { air, trace, .. } = traced;
         let mut masks = blake3::Hasher::new_keyed(&entropy);
         masks.update(&seed);
         for cell in trace.values.iter().take(air.layout.width) {
@@ -187,7 +218,7 @@ impl Circuit {
         }
         let config = parameters::config(&seed, masks.finalize().into());
         let failed = |error: String| Unproven::Failed(error);
-        let proof = p3_uni_stark::prove(&config, &air, trace, &digest)
+        let proof = p3_uni_stark::prove(&config, &air, trace, &values)
             .map_err(|error| failed(error.to_string()))?;
         postcard::to_allocvec(&proof).map_err(|error| failed(error.to_string()))
     }
@@ -203,19 +234,62 @@ impl Circuit {
         salt: &[u8; 32],
         manner: Manner,
     ) -> Result<Traced, Unproven> {
+        self.trace_bound(budgets, batch, salt, None, manner)
+    }
+
+    /// Fill the trace of a batch and of the form that ties a statistic to it. A statement has a
+    /// statistic or has none, and a batch must be given accordingly.
+    ///
+    /// # Errors
+    /// [`Unproven`] where the batch does not satisfy the statement, or is not this circuit's.
+    pub fn trace_bound(
+        &self,
+        budgets: &Budgets,
+        batch: &Batch,
+        salt: &[u8; 32],
+        bound: Option<&Bound>,
+        manner: Manner,
+    ) -> Result<Traced, Unproven> {
         batch.check(&self.layout)?;
         let salt = salt_elements(salt);
         let digest = witness::digest(&self.layout, batch, salt);
         let public = Arc::new(Public::new(&self.layout, batch.rows, budgets)?);
-        let trace = Trace::fill(&self.layout, &public, batch, salt, manner)?.matrix();
+        let commitment = self.commitment(&digest, batch.rows);
+        let drawn = self.form(&commitment, bound, batch.rows)?;
+        let (form, totals) = drawn.map_or((None, vec![]), |(form, totals)| (Some(form), totals));
+        let trace = Trace::fill(&self.layout, &public, batch, salt, manner)?;
+        let trace = trace.bind(form.as_ref(), &totals)?.matrix();
         Ok(Traced {
             air: FullAir {
                 layout: self.layout.clone(),
                 public,
+                form: form.map(Arc::new),
             },
             trace,
             digest,
+            totals,
+            bound: bound.map(|bound| blake3::hash(bound.statistic).into()),
         })
+    }
+
+    /// Draw the weights of a statistic's form and work out what it must come to.
+    pub(super) fn form(
+        &self,
+        commitment: &[u8; 32],
+        bound: Option<&Bound>,
+        rows: usize,
+    ) -> Result<Option<(Form, Vec<F>)>, Malformed> {
+        match (&self.layout.moments, bound) {
+            (None, None) => Ok(None),
+            (Some(moments), Some(bound)) => {
+                let sums = moments.read(bound.statistic, rows)?;
+                let form = moments.form(&self.identity, commitment, bound);
+                let totals = form.totals(&sums);
+                Ok(Some((form, totals)))
+            }
+            (Some(_), None) => Err(Malformed("the statistic is missing".into())),
+            (None, Some(_)) => Err(Malformed("the statement has no statistic".into())),
+        }
     }
 
     pub(super) fn seed(
@@ -223,6 +297,7 @@ impl Circuit {
         public: &Public,
         commitment: &[u8; 32],
         context: &[u8; 32],
+        statistic: Option<&[u8; 32]>,
     ) -> Vec<u8> {
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
         hasher
@@ -232,6 +307,9 @@ impl Circuit {
         hasher.update(&(public.rows as u64).to_le_bytes());
         for total in &public.totals {
             hasher.update(&total.as_canonical_u64().to_le_bytes());
+        }
+        if let Some(hash) = statistic {
+            hasher.update(hash);
         }
         hasher.finalize().as_bytes().to_vec()
     }
@@ -261,6 +339,16 @@ impl Circuit {
             *out = (value < ORDER).then(|| F::from_u64(value) - tweak)?;
         }
         Some(digest)
+    }
+}
+
+/// The constraints before any weights are drawn: some weights stand for them.
+fn unbound(layout: Arc<Layout>, public: Arc<Public>) -> FullAir {
+    let form = layout.moments.as_ref().map(|moments| moments.unbound(&[]));
+    FullAir {
+        layout,
+        public,
+        form: form.map(Arc::new),
     }
 }
 

@@ -11,6 +11,7 @@ use p3_uni_stark::{Proof, VerifierConstraintFolder};
 
 use super::air::FullAir;
 use super::columns::F;
+use super::moments::Bound;
 use super::parameters::{self, Config};
 use super::public::{Budgets, Public};
 use super::stark::Circuit;
@@ -36,6 +37,8 @@ pub struct Claim<'a> {
     pub commitment: &'a [u8; 32],
     /// What else the proof is bound to.
     pub context: &'a [u8; 32],
+    /// The statistic that is claimed of the batch, where the statement has one.
+    pub statistic: Option<&'a [u8]>,
     /// The proof.
     pub proof: &'a [u8],
 }
@@ -94,16 +97,27 @@ impl Circuit {
             .digest(claim.commitment, claim.rows)
             .ok_or_else(|| Invalid::Shape("the commitment is not canonical".into()))?;
         let proof = self.read(claim.proof, public.height)?;
-        let seed = self.seed(&public, claim.commitment, claim.context);
+        let bound = claim.statistic.map(|statistic| Bound {
+            statistic,
+            context: claim.context,
+        });
+        let drawn = self
+            .form(claim.commitment, bound.as_ref(), claim.rows)
+            .map_err(|error| Invalid::Shape(error.0))?;
+        let (form, totals) = drawn.map_or((None, vec![]), |(form, totals)| (Some(form), totals));
+        let hash = claim.statistic.map(|bytes| blake3::hash(bytes).into());
+        let seed = self.seed(&public, claim.commitment, claim.context, hash.as_ref());
+        let values = [&digest[..], &totals].concat();
         let air = FullAir {
             layout: self.layout.clone(),
             public,
+            form: form.map(Arc::new),
         };
         let air = Weighed {
             air: &air,
             degree: self.degree,
         };
-        p3_uni_stark::verify(&parameters::config(&seed, [0; 32]), &air, &proof, &digest)
+        p3_uni_stark::verify(&parameters::config(&seed, [0; 32]), &air, &proof, &values)
             .map_err(|error| Invalid::Fails(format!("{error:?}")))
     }
 

@@ -86,6 +86,7 @@ impl Vector {
             rows: self.rows,
             commitment: &self.commitment,
             context: &CONTEXT,
+            statistic: None,
             proof,
         }
     }

@@ -1,5 +1,16 @@
 from .context import Interval
-from .documents import STRICT, Blob, Commitment, Count, Form, Hex32, Instant, Name, instant
+from .documents import (
+    STRICT,
+    Blob,
+    Commitment,
+    Count,
+    Form,
+    Hex32,
+    Instant,
+    Name,
+    OptionalName,
+    instant,
+)
 from .messages import (
     CHALLENGES,
     COMMITS,
@@ -64,6 +75,7 @@ __all__ = [
     "Interval",
     "Name",
     "OperatorReason",
+    "OptionalName",
     "Proof",
     "Recovery",
     "Registration",

@@ -68,6 +68,7 @@ class Context:
     rows: int
     interval: Interval
     nonce: bytes = b""  # for systems that sample rows; empty for the others
+    statistic: bytes = b""  # the hash of the statistic; empty where none is bound
     protocol: int = PROTOCOL
 
     def digest(self) -> bytes:
@@ -88,4 +89,5 @@ class Context:
             self.interval.start.encode(),
             self.interval.end.encode(),
             self.nonce,
+            *((self.statistic,) if self.statistic else ()),
         )

@@ -37,6 +37,8 @@ __all__ = [
     "Instant",
     "Moment",
     "Name",
+    "OptionalHash",
+    "OptionalName",
     "instant",
 ]
 
@@ -62,6 +64,13 @@ def _moment(text: str) -> str:
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Hex32 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+OptionalHash = Annotated[Hex32 | None, Field(exclude_if=lambda value: value is None)]
+"""A hash that a document without it does not name at all."""
+OptionalName = Annotated[
+    Annotated[str, StringConstraints(pattern=r"^[a-z]{1,16}$")] | None,
+    Field(exclude_if=lambda value: value is None),
+]
+"""A word that a document without it does not name at all."""
 Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
 Commitment = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){32,64}$")]
 Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]

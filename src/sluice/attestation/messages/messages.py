@@ -19,6 +19,7 @@ from sluice.attestation.messages.documents import (
     Form,
     Hex32,
     Name,
+    OptionalHash,
 )
 from sluice.attestation.messages.signing import Signed, content_digest
 from sluice.attestation.packing import digest
@@ -118,6 +119,7 @@ class Commit:
     commitment: Commitment
     rows: Count
     interval: Interval
+    statistic: OptionalHash = None  # of the statistic that the proof is bound to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +197,7 @@ def context_of(commit: Commit, circuit: Circuit, challenge: Challenge | None = N
         rows=commit.rows,
         interval=commit.interval,
         nonce=bytes.fromhex(challenge.nonce) if challenge else b"",
+        statistic=bytes.fromhex(commit.statistic or ""),
     )
 
 

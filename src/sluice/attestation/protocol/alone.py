@@ -63,20 +63,23 @@ def verify(  # noqa: PLR0913 - the documents, and how far to check them
     challenge: bytes | None = None,
     ledger: Ledger | None = None,
     reference: bool = False,
+    statistic: bytes | None = None,
 ) -> Verification:
     """Verify a proof document against its commitment document, or raise `VerificationError`.
 
     Only the public part of the key folder is used. Without a log's `ledger`, steps 5.2 to 5.4 of
     docs/protocol.md are not checked; `Verification.steps_unchecked` names them. With `reference`,
-    the second verifier of the system `full` must accept the proof too; it takes seconds.
+    the second verifier of the system `full` must accept the proof too; it takes seconds. Keys that
+    bind a statistic need it (`statistic.bin` beside the commitment).
     """
     verifier = Verifier(system=keys.system, circuit=keys.circuit, pinned=keys.pinned, ledger=ledger)
     if isinstance(proof, Proven):
         proof = PROOFS.write(proof.message)
     if isinstance(commitment, Committed):
+        statistic = commitment.statistic if statistic is None else statistic
         commitment = COMMITS.write(commitment.message)
     check = verifier.verify_twice if reference else verifier.verify
-    return check(proof, commitment, challenge)
+    return check(proof, commitment, challenge, statistic=statistic)
 
 
 def prove_into(folder: str | Path, verdict: Verdict) -> Proven:

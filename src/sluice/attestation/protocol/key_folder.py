@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from pydantic import ConfigDict
 
 from sluice.admission import Policy, policy_hash, read_policy, write_policy
-from sluice.attestation.messages import STRICT, Count, Form, Hex32, Name, SigningKey
+from sluice.attestation.messages import STRICT, Count, Form, Hex32, Name, OptionalName, SigningKey
 from sluice.attestation.systems import Circuit, System, SystemName, circuit_for, find_system
 from sluice.attestation.systems.sampled import VERIFYING, open_sampled
 from sluice.errors import DocumentError, SettingError
@@ -45,6 +45,7 @@ class Pinned:
     constraints: Count
     rules: Hex32
     policy: Hex32
+    statistic: OptionalName = None  # the sums of the rows that proofs are bound to
 
     @classmethod
     def of(cls, circuit: Circuit) -> "Pinned":
@@ -59,6 +60,7 @@ class Pinned:
             constraints=circuit.constraints,
             rules=rules_hash(circuit.rules),
             policy=policy_hash(circuit.policy),
+            statistic=None if circuit.statistic is None else str(circuit.statistic),
         )
 
     def names(self, circuit: Circuit) -> bool:
@@ -71,6 +73,7 @@ class Pinned:
             and self.rows_max == derived.rows_max
             and self.rules == derived.rules
             and self.policy == derived.policy
+            and self.statistic == derived.statistic
         )
 
 
@@ -190,4 +193,4 @@ def _system(path: Path, pinned: Pinned) -> System:
     if pinned.system == SystemName.SAMPLED:
         return open_sampled(path, pinned.parameters)
     # The user who made the folder chose this system by name.
-    return find_system(pinned.system, reveal_rows=True)
+    return find_system(pinned.system, reveal_rows=True, statistic=pinned.statistic)

@@ -9,6 +9,7 @@ excuses from proving. Each state has only the methods that lead to the next stat
 before committing, or pledges an update before a proof, does not type-check.
 """
 
+import hashlib
 import secrets
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
@@ -45,6 +46,7 @@ from sluice.attestation.protocol.transition import (
     demand_transition,
 )
 from sluice.attestation.systems import SALT_BYTES, Circuit, System
+from sluice.attestation.systems.full import LARGEST_STATISTIC, batch_statistic
 from sluice.errors import RecordError, RefusedError, SettingError
 from sluice.files import atomically, read_bounded
 from sluice.invariants import rules_hash
@@ -64,6 +66,8 @@ __all__ = [
     "load_opening",
     "refuse_unless_admitted",
     "save_opening",
+    "statistic_beside",
+    "statistic_hash",
 ]
 
 
@@ -89,6 +93,16 @@ def fresh_salt() -> bytes:
 def beside(commit: Path) -> Path:
     """Return the path of a commitment's opening: commit.opening for commit.json."""
     return commit.with_suffix(".opening")
+
+
+def statistic_beside(commit: Path) -> Path:
+    """Return the path of the statistic that a commitment names: statistic.bin in its folder."""
+    return commit.with_name("statistic.bin")
+
+
+def statistic_hash(content: bytes) -> str:
+    """Return the hash by which a commitment names a statistic."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def save_opening(opening: Opening, path: Path) -> None:
@@ -170,6 +184,7 @@ class Registered:
         salt = fresh_salt()
         try:
             commitment = self.system.commit(batch, self.circuit, salt=salt).hex()
+            statistic = batch_statistic(batch, self.circuit)
         except RefusedError:
             # The circuit cannot represent this batch: prefer the gate's reasons to the circuit's.
             refuse_unless_admitted(batch, self.circuit)
@@ -185,12 +200,14 @@ class Registered:
             commitment=commitment,
             rows=len(batch),
             interval=interval,
+            statistic=None if statistic is None else statistic_hash(statistic),
         )
         opening = Opening(commitment=commitment, salt=salt.hex())
         return Committed(
             plant=self,
             message=sign(content, self.key),
             opening=opening,
+            statistic=statistic,
             transition=TRANSITION,
         )
 
@@ -203,6 +220,7 @@ class Committed:
     plant: Registered
     message: Signed[Commit]
     opening: Opening = field(repr=False)
+    statistic: bytes | None = field(default=None, repr=False)  # for a circuit that binds one
     transition: InitVar[StateTransition]
 
     def __post_init__(self, transition: StateTransition) -> None:
@@ -217,6 +235,14 @@ class Committed:
             raise SettingError(
                 f"{path} and its opening exist and are not overwritten; choose another path"
             )
+        if self.statistic is not None:
+            sums = statistic_beside(path)
+            if sums.exists():
+                raise SettingError(
+                    f"{sums} exists and is not overwritten; write the commitment to another folder"
+                )
+            with atomically(sums) as draft:
+                draft.write_bytes(self.statistic)
         save_opening(self.opening, beside(path))
         with atomically(path) as draft:
             draft.write_bytes(COMMITS.write(self.message))
@@ -237,7 +263,19 @@ class Committed:
             system=system,
             circuit=circuit,
         )
-        return cls(plant=plant, message=message, opening=opening, transition=TRANSITION)
+        statistic = None
+        if commit.statistic is not None:
+            sums = statistic_beside(path)
+            statistic = read_bounded(sums, "statistic", largest=LARGEST_STATISTIC)
+            if statistic_hash(statistic) != commit.statistic:
+                raise SettingError(f"{sums} is not the statistic that {path} names")
+        return cls(
+            plant=plant,
+            message=message,
+            opening=opening,
+            statistic=statistic,
+            transition=TRANSITION,
+        )
 
     def challenged(self, challenge: Challenge) -> "Challenged":
         """Step 3: accept the coordinator's nonce for this commitment."""
@@ -292,7 +330,9 @@ class Committed:
             )
         refuse_unless_admitted(batch, plant.circuit, verdict=verdict)
         context = context_of(commit, plant.circuit, challenge).digest()
-        proof = plant.system.prove(batch, plant.circuit, salt=salt, context=context)
+        proof = plant.system.prove(
+            batch, plant.circuit, salt=salt, context=context, statistic=self.statistic
+        )
         content = Proof(
             federation=commit.federation,
             client=commit.client,

@@ -13,6 +13,7 @@ WORDS = {
     "5.4": "its attestation has expired, or another proof or a later batch was attested",
     "5.5": "its proof is for another context",
     "5.6": "its proof is for another circuit",
+    "5.6.1": "its statistic is not the one that it had committed to",
     "5.7": "its proof has the wrong shape",
     "5.8": "its proof does not verify",
     "6": "it sent no token or no update in time",

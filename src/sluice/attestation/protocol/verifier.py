@@ -22,6 +22,7 @@ from sluice.attestation.messages import (
     largest_proof_document,
 )
 from sluice.attestation.protocol.key_folder import Pinned
+from sluice.attestation.protocol.plant import statistic_hash
 from sluice.attestation.protocol.transition import (
     TRANSITION,
     StateTransition,
@@ -34,6 +35,9 @@ from sluice.invariants import rules_hash
 __all__ = ["NEED_A_LOG", "STEPS", "Examined", "Verification", "Verifier", "steps_before"]
 
 STEPS = ("5.1", "5.2", "5.3", "5.4", "5.5", "5.6", "5.7", "5.8")
+STATISTIC_STEP = "5.6.1"
+BOUND_STEPS = (*STEPS[:6], STATISTIC_STEP, *STEPS[6:])
+"""The steps of a circuit that binds a statistic."""
 NEED_A_LOG = ("5.2", "5.3", "5.4")
 
 
@@ -48,6 +52,7 @@ class Verification:
     steps_checked: tuple[str, ...]
     steps_unchecked: tuple[str, ...]
     reference: bool  # whether the second verifier accepted the proof too
+    bound: str | None  # the statistic that the proof ties to the rows
     transition: InitVar[StateTransition]
 
     def __post_init__(self, transition: StateTransition) -> None:
@@ -71,9 +76,10 @@ class Examined:
             commitment=self.commit.commitment,
             attestation=self.attestation,
             rows=self.commit.rows,
-            steps_checked=tuple(step for step in STEPS if step not in unchecked),
+            steps_checked=tuple(step for step in self.verifier.steps if step not in unchecked),
             steps_unchecked=unchecked,
             reference=reference,
+            bound=self.verifier.circuit.statistic,
             transition=transition,
         )
 
@@ -88,12 +94,22 @@ class Verifier:
     ledger: Ledger | None = None
 
     @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps of docs/protocol.md that this circuit has."""
+        return STEPS if self.circuit.statistic is None else BOUND_STEPS
+
+    @property
     def steps_unchecked(self) -> tuple[str, ...]:
         """The steps that cannot be checked without a log: the client and its earlier messages."""
         return NEED_A_LOG if self.ledger is None else ()
 
     def examine(
-        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
+        self,
+        proof_document: bytes,
+        commit_document: bytes,
+        challenge_document: bytes | None = None,
+        *,
+        statistic: bytes | None = None,
     ) -> Examined:
         """Check every step before the proof itself, or raise as `verify` does."""
         # 5.1 Size limits, well formed, known version, canonical encodings only.
@@ -123,29 +139,45 @@ class Verifier:
         # 5.6 The circuit is the pinned one.
         self._refuse_other_circuit(proof, commit)
 
+        # 5.6.1 The statistic is the one that the commitment names, of N rows and this circuit.
+        self._refuse_other_statistic(commit, statistic)
+
         claim = ProofClaim(
             commitment=bytes.fromhex(commit.commitment),
             rows=commit.rows,
             context=context,
             proof=proof.proof,
+            statistic=statistic,
         )
         return Examined(verifier=self, commit=commit, attestation=attestation, claim=claim)
 
     def verify(
-        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
+        self,
+        proof_document: bytes,
+        commit_document: bytes,
+        challenge_document: bytes | None = None,
+        *,
+        statistic: bytes | None = None,
     ) -> Verification:
         """Verify a proof of a commitment, or raise a `VerificationError` that names the step.
 
-        Systems that draw rows need the challenge too.
+        Systems that draw rows need the challenge too, and circuits that bind a statistic need it.
         """
-        examined = self.examine(proof_document, commit_document, challenge_document)
+        examined = self.examine(
+            proof_document, commit_document, challenge_document, statistic=statistic
+        )
 
         # 5.7 The proof has the shape the circuit demands. 5.8 The proof itself.
         self._verify_claim(examined.claim)
         return examined.proven(TRANSITION)
 
     def verify_twice(
-        self, proof_document: bytes, commit_document: bytes, challenge_document: bytes | None = None
+        self,
+        proof_document: bytes,
+        commit_document: bytes,
+        challenge_document: bytes | None = None,
+        *,
+        statistic: bytes | None = None,
     ) -> Verification:
         """Verify with the system's verifier and with the second one; both must accept.
 
@@ -156,7 +188,9 @@ class Verifier:
             raise SettingError(
                 f"system {self.system.name!r} has no second verifier; only 'full' has one"
             )
-        examined = self.examine(proof_document, commit_document, challenge_document)
+        examined = self.examine(
+            proof_document, commit_document, challenge_document, statistic=statistic
+        )
         first = _refusal(lambda: self._verify_claim(examined.claim))
         second = _refusal(lambda: full.verify_again(self.circuit, examined.claim))
         if first is None and second is None:
@@ -177,6 +211,7 @@ class Verifier:
             rows=claim.rows,
             context=claim.context,
             proof=claim.proof,
+            statistic=claim.statistic,
         )
 
     def _read(self, proof: bytes, commit: bytes) -> tuple[Signed[Proof], Signed[Commit]]:
@@ -252,6 +287,25 @@ class Verifier:
         if pinned != (commit.system, commit.circuit) or pinned != (proof.system, proof.circuit):
             raise VerificationError("5.6", "commitment or proof names another circuit or system")
 
+    def _refuse_other_statistic(self, commit: Commit, statistic: bytes | None) -> None:
+        step = STATISTIC_STEP
+        if self.circuit.statistic is None:
+            if commit.statistic is not None or statistic is not None:
+                raise VerificationError(step, "the circuit binds no statistic, but one is given")
+            return
+        if commit.statistic is None or statistic is None:
+            raise VerificationError(
+                step, "the circuit binds a statistic, and the commitment or the file is without one"
+            )
+        if len(statistic) > full.LARGEST_STATISTIC:
+            raise VerificationError(step, f"the statistic has {len(statistic):,} bytes")
+        if statistic_hash(statistic) != commit.statistic:
+            raise VerificationError(step, "it is not the statistic that the commitment names")
+        try:
+            full.demand_statistic(self.circuit, statistic, rows=commit.rows)
+        except SettingError as error:
+            raise VerificationError(step, str(error)) from None
+
 
 def _refusal(check: Callable[[], None]) -> VerificationError | None:
     try:
@@ -268,7 +322,8 @@ def _disagreement(who: str, refused: VerificationError) -> str:
     )
 
 
-def steps_before(step: str, unchecked: tuple[str, ...]) -> tuple[str, ...]:
+def steps_before(step: str, unchecked: tuple[str, ...], *, bound: bool = False) -> tuple[str, ...]:
     """Return the steps that passed before `step` failed; none if it is not part of step 5."""
-    passed = STEPS[: STEPS.index(step)] if step in STEPS else ()
+    steps = BOUND_STEPS if bound or step == STATISTIC_STEP else STEPS
+    passed = steps[: steps.index(step)] if step in steps else ()
     return tuple(each for each in passed if each not in unchecked)

@@ -6,7 +6,7 @@
 from enum import StrEnum
 
 from sluice.admission import Policy
-from sluice.attestation.systems.full import Full
+from sluice.attestation.systems.full import Full, StatisticName
 from sluice.attestation.systems.system import Circuit, System
 from sluice.attestation.systems.unsafe import Unsafe
 from sluice.errors import EmptyRulesError, SettingError
@@ -26,12 +26,20 @@ class SystemName(StrEnum):
     UNSAFE = "unsafe"
 
 
-def find_system(name: str, *, reveal_rows: bool = False) -> System:
-    """Return a proof system; `unsafe` also requires `reveal_rows`."""
+def find_system(name: str, *, reveal_rows: bool = False, statistic: str | None = None) -> System:
+    """Return a proof system; `unsafe` also requires `reveal_rows`.
+
+    `statistic` names the sums of the rows that its proofs are bound to; only `full` binds any.
+    """
+    if statistic is not None and (name != SystemName.FULL or statistic not in list(StatisticName)):
+        raise SettingError(
+            f"the system {name!r} binds no statistic {statistic!r}; 'full' binds "
+            f"{', '.join(StatisticName)}"
+        )
     if name == SystemName.UNSAFE:
         return Unsafe(reveal_rows=reveal_rows)
     if name == SystemName.FULL:
-        return Full()
+        return Full(binds=None if statistic is None else StatisticName(statistic))
     if name == SystemName.SAMPLED:
         raise SettingError("the system 'sampled' needs keys; open its key folder")
     raise SettingError(f"there is no proof system {name!r}; known are {', '.join(SystemName)}")

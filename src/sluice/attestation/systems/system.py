@@ -13,7 +13,7 @@ from sluice.errors import VerificationError
 from sluice.invariants import RuleSet
 from sluice.telemetry import Record
 
-__all__ = ["SALT_BYTES", "Circuit", "ProofClaim", "System", "each_alone"]
+__all__ = ["SALT_BYTES", "Circuit", "ProofClaim", "System", "each_alone", "refuse_statistic"]
 
 SALT_BYTES = 32
 
@@ -36,6 +36,8 @@ class Circuit:
     constraints: int
     rules: RuleSet = field(repr=False)
     policy: Policy = field(repr=False)
+    statistic: str | None = None  # the sums of the rows that a proof is bound to, by name
+    statistic_bits: int = 0  # of soundness of the statistic by itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,7 @@ class ProofClaim:
     rows: int
     context: bytes
     proof: bytes = field(repr=False)
+    statistic: bytes | None = field(default=None, repr=False)  # for a circuit that binds one
 
 
 class System(Protocol):
@@ -77,16 +80,33 @@ class System(Protocol):
         """
         ...
 
-    def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+    def prove(
+        self,
+        batch: Record,
+        circuit: Circuit,
+        *,
+        salt: bytes,
+        context: bytes,
+        statistic: bytes | None = None,
+    ) -> bytes:
         """Prove that the batch in `commit(batch, circuit, salt=salt)` satisfies the circuit.
+
+        A circuit that binds a statistic needs that of the batch.
 
         The proof absorbs the 32-byte context and verifies under no other one. A batch that does
         not satisfy the circuit raises `RefusedError`.
         """
         ...
 
-    def verify(
-        self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
+    def verify(  # noqa: PLR0913 - a claim and its parts
+        self,
+        circuit: Circuit,
+        *,
+        commitment: bytes,
+        rows: int,
+        context: bytes,
+        proof: bytes,
+        statistic: bytes | None = None,
     ) -> None:
         """Return if the proof is valid; raise `VerificationError` otherwise.
 
@@ -105,6 +125,12 @@ class System(Protocol):
         ...
 
 
+def refuse_statistic(statistic: bytes | None) -> None:
+    """Refuse a statistic, for systems that bind none: it must not pass as one that was proven."""
+    if statistic is not None:
+        raise VerificationError("5.7", "the circuit takes no statistic")
+
+
 def each_alone(
     system: System, circuit: Circuit, claims: Sequence[ProofClaim]
 ) -> tuple[VerificationError | None, ...]:
@@ -120,6 +146,7 @@ def _refusal(system: System, circuit: Circuit, claim: ProofClaim) -> Verificatio
             rows=claim.rows,
             context=claim.context,
             proof=claim.proof,
+            statistic=claim.statistic,
         )
     except VerificationError as refused:
         return refused

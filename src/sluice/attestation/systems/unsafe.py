@@ -12,7 +12,13 @@ import numpy as np
 from sluice.admission import Policy, policy_hash
 from sluice.arrays import Floats, Ints
 from sluice.attestation.packing import digest, number
-from sluice.attestation.systems.system import SALT_BYTES, Circuit, ProofClaim, each_alone
+from sluice.attestation.systems.system import (
+    SALT_BYTES,
+    Circuit,
+    ProofClaim,
+    each_alone,
+    refuse_statistic,
+)
 from sluice.errors import RefusedError, RulesFileError, SettingError, VerificationError
 from sluice.invariants import (
     Coupling,
@@ -212,18 +218,35 @@ class Unsafe:
         rows = _table(circuit).reveal(batch)
         return _commitment(circuit, salt, rows.raw)
 
-    def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+    def prove(
+        self,
+        batch: Record,
+        circuit: Circuit,
+        *,
+        salt: bytes,
+        context: bytes,
+        statistic: bytes | None = None,
+    ) -> bytes:
         """Return salt, context and the encoded rows, if the rows satisfy the circuit."""
+        refuse_statistic(statistic)
         rows = _table(circuit).reveal(batch)
         broken = next(_broken(circuit, rows), None)
         if broken:
             raise RefusedError(f"batch {batch.name!r} does not satisfy its circuit: {broken}")
         return salt + context + rows.raw
 
-    def verify(
-        self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
+    def verify(  # noqa: PLR0913 - a claim and its parts
+        self,
+        circuit: Circuit,
+        *,
+        commitment: bytes,
+        rows: int,
+        context: bytes,
+        proof: bytes,
+        statistic: bytes | None = None,
     ) -> None:
         """Evaluate the revealed rows again, in integers."""
+        refuse_statistic(statistic)
         salt, proof_context, raw = (
             proof[:SALT_BYTES],
             proof[SALT_BYTES : SALT_BYTES + CONTEXT_BYTES],

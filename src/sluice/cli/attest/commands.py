@@ -15,13 +15,15 @@ from sluice.attestation.protocol import (
     Committed,
     KeyFolder,
     Verification,
+    statistic_beside,
     steps_before,
     write_proof,
 )
 from sluice.attestation.protocol import commit as commit_batch
 from sluice.attestation.protocol import prove as prove_batch
 from sluice.attestation.protocol import verify as verify_proof
-from sluice.attestation.systems import DEFAULT_ROWS, System, SystemName, find_system
+from sluice.attestation.systems import DEFAULT_ROWS, Circuit, System, SystemName, find_system
+from sluice.attestation.systems.full import LARGEST_STATISTIC, StatisticName
 from sluice.attestation.systems.sampled import SAMPLED_ROWS, SINGLE_PARTY, make_sampled
 from sluice.cli.attest.guarantee import guarantee_of, sampling_of, show_guarantee
 from sluice.cli.attest.proofs import (
@@ -45,7 +47,7 @@ from sluice.cli.options import (
     refuse_overwriting,
 )
 from sluice.cli.paths import reads_file, reads_folder, reads_record, writes_file, writes_folder
-from sluice.errors import VerificationError
+from sluice.errors import SettingError, VerificationError
 from sluice.files import demand_room
 
 __all__ = ["app"]
@@ -71,6 +73,13 @@ CommitPath = Annotated[
     Path,
     typer.Option(
         "--commit", help="The commitment to the batch.", click_type=reads_file("a commitment")
+    ),
+]
+StatisticOption = Annotated[
+    StatisticName | None,
+    typer.Option(
+        help="Bind the batch's sums to its rows: lagged moments of every channel that a rule ties "
+        "to others (full).",
     ),
 ]
 Rows = Annotated[str | None, typer.Option("--rows", help="Use only rows A:B; B is excluded.")]
@@ -112,6 +121,7 @@ def setup(
             show_default="2, or more if clean batches need it",
         ),
     ] = None,
+    statistic: StatisticOption = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -119,7 +129,8 @@ def setup(
 
     full has no trusted set-up: everyone with the same rules and policy derives the same circuit.
     For sampled, this command generates the keys; the party that runs it must be the coordinator,
-    or a party that the coordinator trusts.
+    or a party that the coordinator trusts. With --statistic, every commitment names the sums of its
+    rows, and a proof shows that they are the sums of the committed rows.
 
     Example: [bold]sluice attest setup --rules rules.json --out keys/[/bold]
     """
@@ -127,6 +138,8 @@ def setup(
     demand_room(out_path)
     with working("deriving the circuit", quiet=quiet or json):
         if system is SystemName.SAMPLED:
+            if statistic:
+                raise SettingError("system 'sampled' binds no statistic; use --system full")
             most = rows or SAMPLED_ROWS
             sampling = sampling_of(gate.rules, samples, violations)
             proofs: System = make_sampled(
@@ -135,7 +148,9 @@ def setup(
             typer.echo(f"sluice: NOTE: {SINGLE_PARTY}", err=True)
         else:
             most = rows or DEFAULT_ROWS
-            proofs = find_system(system, reveal_rows=system is SystemName.UNSAFE)
+            proofs = find_system(
+                system, reveal_rows=system is SystemName.UNSAFE, statistic=statistic
+            )
             warn_if_unsafe(proofs.name)
         folder = KeyFolder.create(out_path, proofs, gate.rules, gate.policy, rows_max=most)
     circuit = folder.circuit
@@ -148,6 +163,7 @@ def setup(
                 "constraints": circuit.constraints,
                 "proven_bits": circuit.proven_bits,
                 "key_bytes": folder.public_bytes,
+                **_statistic_terms(circuit),
             }
         )
     else:
@@ -158,6 +174,12 @@ def setup(
             f"{circuit.proven_bits} bits of proven soundness",
             markup=False,
         )
+        if circuit.statistic:
+            out.print(
+                f"statistic: {circuit.statistic}; a false one passes with 2^-"
+                f"{circuit.statistic_bits} for each try of a prover",
+                markup=False,
+            )
 
 
 @app.command()
@@ -169,6 +191,7 @@ def commit(
     ],
     federation: Annotated[str, typer.Option(help="The federation's id.")] = FEDERATION,
     client: Annotated[str, typer.Option(help="This plant's id in the federation.")] = CLIENT,
+    statistic: StatisticOption = None,
     rows: Rows = None,
     plant: PlantPath = None,
     format_: FormatName = None,
@@ -182,11 +205,17 @@ def commit(
 
     The command also writes the private opening (commit.opening, mode 0600), which proving needs.
     The opening must not leave the plant. Neither must keys/private, which contains the plant's
-    signing key.
+    signing key. If the keys bind a statistic, the command writes it beside the commitment
+    (statistic.bin). It shows means and correlations of the channels.
 
     Example: [bold]sluice attest commit april.csv --keys keys/ --out commit.json[/bold]
     """
     folder = open_keys(keys)
+    if statistic and folder.circuit.statistic != statistic:
+        raise SettingError(
+            f"{keys} binds no statistic {statistic.value!r}; make keys with 'sluice attest setup "
+            f"--statistic {statistic.value}'"
+        )
     loaded = read_batch(
         batch, rows, plant=plant, format_=format_, fill=fill, skip=skip, every=every,
         quiet=quiet or json,
@@ -201,6 +230,7 @@ def commit(
                 "commitment": content.commitment,
                 "rows": content.rows,
                 "interval": {"start": content.interval.start, "end": content.interval.end},
+                **({"statistic": content.statistic} if content.statistic else {}),
             }
         )
     else:
@@ -209,6 +239,12 @@ def commit(
             f"{content.interval.start[:19]} to {content.interval.end[:19]}",
             markup=False,
         )
+        if committed.statistic is not None:
+            out.print(
+                f"{statistic_beside(out_path)}: {len(committed.statistic):,} bytes, sums of the "
+                "rows, which the proof will be bound to",
+                markup=False,
+            )
 
 
 @app.command()
@@ -270,6 +306,14 @@ def verify(
     log: Annotated[
         Path | None, typer.Option(help="The federation's log.", click_type=reads_file("a log"))
     ] = None,
+    statistic_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="The statistic, if the keys bind one.",
+            show_default="statistic.bin beside the commitment",
+            click_type=reads_file("a statistic"),
+        ),
+    ] = None,
     reference: Annotated[
         bool,
         typer.Option(
@@ -294,6 +338,8 @@ def verify(
     most = largest_proof_document(folder.system.largest_proof)
     raw_proof, raw_commit = read_bounded(proof, most), read_bounded(commit, COMMITS.largest)
     raw_challenge = read_challenge(folder, challenge)
+    sums = _read_statistic(folder, commit, statistic_file)
+    bound = folder.circuit.statistic
     unchecked: tuple[str, ...] = ()
     started = time.perf_counter()
     try:
@@ -307,17 +353,20 @@ def verify(
                 challenge=raw_challenge,
                 ledger=ledger,
                 reference=reference,
+                statistic=sums,
             )
     except VerificationError as refused:
         if json:
-            payload = _payload(started, steps_before(refused.step, unchecked), unchecked)
-            outcome = {"step": refused.step, "reason": refused.why}
+            passed = steps_before(refused.step, unchecked, bound=bound is not None)
+            payload = _payload(started, passed, unchecked)
+            outcome = {"bound": None, "step": refused.step, "reason": refused.why}
             emit({"verified": False, **payload, **_reference(reference, False), **outcome})
         typer.echo(f"sluice: not verified: {refused}", err=True)
         raise typer.Exit(3) from None
     if json:
         payload = _payload(started, verified.steps_checked, verified.steps_unchecked)
-        emit({"verified": True, **payload, **_reference(reference, verified.reference)})
+        accepted = _reference(reference, verified.reference)
+        emit({"verified": True, "bound": verified.bound, **payload, **accepted})
     else:
         _show(verified, started)
         show_guarantee(folder, verified)
@@ -338,6 +387,24 @@ def _payload(
     }
 
 
+def _statistic_terms(circuit: Circuit) -> dict[str, object]:
+    if circuit.statistic is None:
+        return {}
+    return {"statistic": circuit.statistic, "statistic_bits": circuit.statistic_bits}
+
+
+def _read_statistic(folder: KeyFolder, commit: Path, given: Path | None) -> bytes | None:
+    """Read the statistic that the keys bind; none if they bind none and no file is given."""
+    if given is None and folder.circuit.statistic is None:
+        return None
+    path = given or statistic_beside(commit)
+    if not path.exists():
+        raise SettingError(
+            f"these keys bind a statistic, and {path} does not exist; give it with --statistic-file"
+        )
+    return read_bounded(path, LARGEST_STATISTIC)
+
+
 def _reference(asked: bool, accepted: bool) -> dict[str, object]:
     return {"reference": accepted} if asked else {}
 
@@ -354,5 +421,9 @@ def _show(verified: Verification, started: float) -> None:
             f"Not checked: steps {', '.join(verified.steps_unchecked)} (client is registered, "
             "commitment is logged, no earlier attestation), because no --log was given."
         )
+    out.print(f"bound: {verified.bound or 'nothing'}")
     out.print(PUBLIC)
-    out.print("The proof does not show that a model was trained on the committed batch.")
+    if verified.bound:
+        out.print("The statistic is exactly that of the committed rows.")
+    else:
+        out.print("The proof does not show that a model was trained on the committed batch.")

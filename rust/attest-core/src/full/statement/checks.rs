@@ -3,8 +3,8 @@
 use super::super::ladder::RADIX;
 use super::super::{Malformed, ORDER};
 use super::{
-    Coupling, Flows, Interval, LARGEST_RESIDUAL, REGISTER_TOP, Residual, Source, Spectrum,
-    Statement, SwitchBand, Term, Tie, VERSION,
+    Coupling, Flows, Interval, LARGEST_RESIDUAL, REGISTER_TOP, Register, Residual, Source,
+    Spectrum, Statement, Statistic, Summed, SwitchBand, Term, Tie, VERSION,
 };
 
 const MOST_CODES: u64 = 64;
@@ -12,6 +12,10 @@ const LONGEST: u64 = 1 << 16;
 
 /// The longest block of a spectrum: a time jump in every row of it does not wrap its sum.
 const LONGEST_SPECTRUM: u64 = 1 << 12;
+
+/// The most lags and channels of a statistic: its integers stay below 36 MB.
+const MOST_LAGS: usize = 64;
+const MOST_SUMMED: usize = 256;
 
 /// The narrowest band and the narrowest sums: their digits, at most 6 and 16, all weigh something.
 const LEAST_BAND: u64 = 6 * (RADIX - 1);
@@ -62,7 +66,55 @@ impl Statement {
             .try_for_each(|band| self.check_switches(band))?;
         self.spectra
             .iter()
-            .try_for_each(|noise| self.check_spectrum(noise))
+            .try_for_each(|noise| self.check_spectrum(noise))?;
+        self.statistic
+            .as_ref()
+            .map_or(Ok(()), |statistic| self.check_statistic(statistic))
+    }
+
+    /// Every channel is committed to, can change, and is read by a rule if it is an actuator.
+    fn check_statistic(&self, statistic: &Statistic) -> Result<(), Malformed> {
+        let named = statistic.settings.len() == 64
+            && statistic
+                .settings
+                .bytes()
+                .all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
+        demand(named, || "the settings of the statistic are no hash".into())?;
+        demand((1..=MOST_LAGS).contains(&statistic.lags), || {
+            format!("a statistic of {} lags", statistic.lags)
+        })?;
+        let channels = statistic.channels.len();
+        demand((1..=MOST_SUMMED).contains(&channels), || {
+            format!("a statistic of {channels} channels")
+        })?;
+        let mut seen = Vec::new();
+        for summed in &statistic.channels {
+            let source = match summed {
+                Summed::Register(index) => {
+                    self.register(*index)?;
+                    let Register { low, high } = self.registers[*index];
+                    demand(low < high, || format!("register {index} cannot change"))?;
+                    Source::Register(*index)
+                }
+                Summed::Actuator { actuator, codes } => {
+                    let last = codes.len() as u64;
+                    demand(last > 0, || "an actuator is summed without codes".into())?;
+                    self.code(*actuator, last - 1)?;
+                    demand(self.actuators[*actuator].codes == last, || {
+                        format!("actuator {actuator} has other codes than are summed")
+                    })?;
+                    demand(codes.iter().all(|code| *code <= REGISTER_TOP), || {
+                        "a code is no register".into()
+                    })?;
+                    Source::Actuator(*actuator)
+                }
+            };
+            demand(!seen.contains(&source), || {
+                format!("{source:?} is summed twice")
+            })?;
+            seen.push(source);
+        }
+        Ok(())
     }
 
     fn check_tie(&self, tie: &Tie) -> Result<(), Malformed> {

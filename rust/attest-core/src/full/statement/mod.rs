@@ -11,8 +11,8 @@ mod checks;
 mod rules;
 
 pub use rules::{
-    Balance, Bound, Coupling, Flows, Idle, Interval, Liveness, Rate, Residual, Spectrum, Steady,
-    SwitchBand, Term, Tie, Window,
+    Balance, Bound, Coupling, Flows, Idle, Interval, Liveness, Rate, Residual, Spectrum, Statistic,
+    Steady, Summed, SwitchBand, Term, Tie, Window,
 };
 
 /// The largest register: readings are quantised to sixteen bits.
@@ -62,6 +62,9 @@ pub struct Statement {
     pub switches: Vec<SwitchBand>,
     /// Registers whose noise stays within limits.
     pub spectra: Vec<Spectrum>,
+    /// Which sums of the rows are proven too. A statement without one does not name it.
+    #[serde(default)]
+    pub statistic: Option<Statistic>,
 }
 
 /// A continuous channel: every committed row holds a register within these limits.

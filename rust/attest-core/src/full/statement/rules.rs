@@ -204,3 +204,30 @@ pub struct Liveness {
     /// The least distance between its largest and its least register.
     pub least: u64,
 }
+
+/// What is summed over the rows: products of channels and of channels so many rows earlier.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statistic {
+    /// A hash of which channels these are and how their readings became integers, in hexadecimal.
+    pub settings: String,
+    /// How many lags, the row itself among them.
+    pub lags: usize,
+    /// The channels, in the order of the sums.
+    pub channels: Vec<Summed>,
+}
+
+/// A channel of a statistic.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Summed {
+    /// A register as it is.
+    Register(usize),
+    /// The code an actuator shows; one that is not known counts as zero.
+    Actuator {
+        /// The actuator.
+        actuator: usize,
+        /// Its codes, by index.
+        codes: Vec<u64>,
+    },
+}

@@ -62,6 +62,20 @@ impl Batch<'_> {
         if channels.start.is_none() && self.starts.iter().skip(1).any(|start| *start != 0) {
             return Err(Refused("the policy lets a batch hold no time jump".into()));
         }
+        if let Some(moments) = &layout.moments {
+            if self.starts.iter().skip(1).any(|start| *start != 0) {
+                return Err(Refused(
+                    "a batch with a statistic is one segment, and this one holds a time jump"
+                        .into(),
+                ));
+            }
+            if self.rows < moments.lags {
+                return Err(Refused(format!(
+                    "a statistic of {} lags needs as many rows",
+                    moments.lags
+                )));
+            }
+        }
         let registers = &channels.registers;
         for (row, held) in self.registers.chunks(registers.len().max(1)).enumerate() {
             for (index, (value, register)) in held.iter().zip(registers).enumerate() {

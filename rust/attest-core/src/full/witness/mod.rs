@@ -8,6 +8,7 @@ use super::columns::{Column, F, element};
 use super::digest::CHAIN;
 use super::ladder::Ladder;
 use super::layout::Layout;
+use super::moments::Form;
 use super::public::Public;
 use super::{ORDER, Refused};
 
@@ -17,7 +18,7 @@ mod rows;
 mod spending;
 
 pub use batch::Batch;
-use rows::Filling;
+use rows::{Filling, Probe};
 
 /// A cell that is to be filled with something else, to see whether anyone notices.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +89,39 @@ impl<'a> Trace<'a> {
             trace.complete(row);
         }
         Ok(trace)
+    }
+
+    /// Fill the columns of a statistic, with the weights that were drawn for it.
+    ///
+    /// # Errors
+    /// [`Refused`] where the statistic is not that of these rows.
+    pub fn bind(mut self, form: Option<&Form>, totals: &[F]) -> Result<Self, Refused> {
+        let layout = self.layout;
+        let Some((moments, form)) = layout.moments.as_ref().zip(form) else {
+            return Ok(self);
+        };
+        for row in 0..self.public.height {
+            let mut filling = Filling {
+                trace: &mut self,
+                row,
+                stepping: false,
+            };
+            if row == 0 {
+                moments.first(&mut filling);
+            }
+            moments.judge(&layout.channels, &mut filling, form, totals);
+        }
+        let mut last = Probe {
+            trace: &self,
+            row: self.public.rows - 1,
+            stepping: false,
+            holds: true,
+        };
+        moments.judge(&layout.channels, &mut last, form, totals);
+        if !last.holds && !self.manner.forced {
+            return Err(Refused("the statistic is not that of this batch".into()));
+        }
+        Ok(self)
     }
 
     /// The trace as a matrix.

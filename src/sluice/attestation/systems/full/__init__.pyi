@@ -1,6 +1,20 @@
+from .bound import LARGEST_STATISTIC, StatisticName, settings_of, statistic_of
 from .reference import verify_again
 from .statement import Statement, derive
-from .system import Full
+from .system import Full, batch_statistic, demand_statistic, statistic_settings
 from .witness import Witness
 
-__all__ = ["Full", "Statement", "Witness", "derive", "verify_again"]
+__all__ = [
+    "LARGEST_STATISTIC",
+    "Full",
+    "Statement",
+    "StatisticName",
+    "Witness",
+    "batch_statistic",
+    "demand_statistic",
+    "derive",
+    "settings_of",
+    "statistic_of",
+    "statistic_settings",
+    "verify_again",
+]

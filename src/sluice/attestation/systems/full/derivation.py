@@ -12,6 +12,7 @@ import numpy as np
 from sluice.arrays import Ints
 from sluice.attestation.packing import digest, packed
 from sluice.attestation.systems.full.lanes import Actuator, pack
+from sluice.detector import MomentSettings
 from sluice.errors import RulesFileError
 from sluice.invariants import (
     REGISTER_TOP,
@@ -60,11 +61,15 @@ class Deriving:
     budgets: Budgets  # only the parts that do not depend on the number of rows
     jumps: bool  # whether a batch may contain time jumps
     severe: bool  # whether a row may be severe
+    statistic: MomentSettings | None = None  # what is summed
 
     def document(self) -> Json:
         """Return the statement."""
         limits = [self._limits(register.channel) for register in self.encoding.registers]
+        # A statement without a statistic does not name one, so its bytes stay as they were.
+        summed = {"statistic": self._statistic(self.statistic)} if self.statistic else {}
         return {
+            **summed,
             "version": VERSION,
             "encoding": self._encoding(),
             "registers": [{"low": low, "high": high} for low, high in limits],
@@ -117,6 +122,22 @@ class Deriving:
                 }
                 for rule in spectra_of(self.encoding)
             ],
+        }
+
+    def _statistic(self, settings: MomentSettings) -> Json:
+        names = [actuator.channel.name for actuator in self.actuators]
+
+        def channel(name: str) -> Json:
+            if name not in names:
+                return {"register": self._register(name)}
+            at = names.index(name)
+            codes: list[Json] = list(self.actuators[at].codes)
+            return {"actuator": {"actuator": at, "codes": codes}}
+
+        return {
+            "settings": settings.digest,
+            "lags": settings.lags,
+            "channels": [channel(name) for name in settings.channels],
         }
 
     def _encoding(self) -> str:

@@ -5,6 +5,7 @@ Prover and verifier each derive both from rules and policy. Neither is ever sent
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sluice.admission import HardenedPolicy
@@ -17,10 +18,13 @@ from sluice.attestation.systems.full.derivation import (
     windows_of,
 )
 from sluice.attestation.systems.full.lanes import Actuator, actuators_of
+from sluice.detector import MomentSettings
 from sluice.errors import SettingError
 from sluice.invariants import Budgets, Encoding, RuleSet, encode
 
 __all__ = ["Statement", "derive"]
+
+Summing = Callable[[RuleSet, Encoding, tuple[Actuator, ...]], MomentSettings]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,7 @@ class Statement:
     encoding: Encoding
     actuators: tuple[Actuator, ...]
     content: bytes = field(repr=False)  # as the circuit reads it
+    statistic: MomentSettings | None = None  # what is summed and bound to the rows
 
     def budgets(self, rows: int) -> Budgets:
         """Return the budgets of a batch with this number of rows."""
@@ -56,8 +61,13 @@ class Statement:
         )
 
 
-def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
-    """Derive the statement; rules or policies that the circuit cannot state are refused."""
+def derive(
+    rules: RuleSet, policy: HardenedPolicy, *, statistic: Summing | None = None
+) -> Statement:
+    """Derive the statement; rules or policies that the circuit cannot state are refused.
+
+    `statistic` chooses what is summed from the rules, for a statement that binds a statistic.
+    """
     if rules.clean is None:
         raise SettingError(
             f"the rules of {rules.plant!r} are of profile {rules.profile.value!r}, which has "
@@ -70,6 +80,7 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
         )
     encoding = encode(rules)
     actuators = actuators_of(rules, encoding)
+    settings = statistic(rules, encoding, actuators) if statistic else None
     deriving = Deriving(
         rules=rules,
         encoding=encoding,
@@ -77,6 +88,7 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
         budgets=policy.budgets(rules, rows=1),
         jumps=rules.clean.segments_per_row > 0 or policy.margins.segment_points > 0,
         severe=policy.margins.severe_share > 0,
+        statistic=settings,
     )
     return Statement(
         rules=rules,
@@ -84,6 +96,7 @@ def derive(rules: RuleSet, policy: HardenedPolicy) -> Statement:
         encoding=encoding,
         actuators=actuators,
         content=_canonical(deriving.document()),
+        statistic=settings,
     )
 
 

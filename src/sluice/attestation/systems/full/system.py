@@ -16,14 +16,21 @@ from sluice import _attest
 from sluice.admission import HardenedPolicy, Policy, policy_hash
 from sluice.attestation.packing import digest, number, packed
 from sluice.attestation.systems.full import worker
+from sluice.attestation.systems.full.bound import (
+    StatisticName,
+    demand_sums,
+    settings_of,
+    statistic_of,
+)
 from sluice.attestation.systems.full.statement import Statement, derive
 from sluice.attestation.systems.full.witness import Witness
 from sluice.attestation.systems.system import Circuit, ProofClaim
+from sluice.detector import MomentSettings
 from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
 from sluice.invariants import RuleSet, rules_hash
 from sluice.telemetry import Record
 
-__all__ = ["Full"]
+__all__ = ["Full", "batch_statistic", "demand_statistic", "statistic_settings"]
 
 MOST_ROWS = 1 << 17
 LEAST_ROWS = 2
@@ -38,6 +45,7 @@ class Full:
     patience_s: float = (
         60.0  # until a prover that does not answer is stopped, plus the time for its rows
     )
+    binds: StatisticName | None = None  # the statistic that its circuits bind to the rows
 
     @property
     def name(self) -> str:
@@ -63,7 +71,7 @@ class Full:
                 f"the system {self.name!r} proves {LEAST_ROWS} to {MOST_ROWS:,} rows, not "
                 f"{rows_max:,}"
             )
-        statement = _derived(_Terms(rules, policy))
+        statement = _derived(_Terms(rules, policy), self.binds)
         core = _core(statement.content)
         parameters = tuple(sorted(_attest.full_parameters()))
         identity = digest(
@@ -84,6 +92,8 @@ class Full:
             constraints=core.constraints,
             rules=rules,
             policy=policy,
+            statistic=self.binds,
+            statistic_bits=core.statistic_bits or 0,
         )
 
     def commit(self, batch: Record, circuit: Circuit, *, salt: bytes) -> bytes:
@@ -99,9 +109,17 @@ class Full:
         except _attest.RefusedBatchError as refused:
             raise RefusedError(f"batch {batch.name!r} cannot be committed to: {refused}") from None
 
-    def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+    def prove(
+        self,
+        batch: Record,
+        circuit: Circuit,
+        *,
+        salt: bytes,
+        context: bytes,
+        statistic: bytes | None = None,
+    ) -> bytes:
         """Prove that the committed batch satisfies the circuit, in a separate process."""
-        request = self.request(batch, circuit, salt=salt, context=context)
+        request = self.request(batch, circuit, salt=salt, context=context, statistic=statistic)
         answer = self._run_worker(request, self.patience_s + len(batch) / ROWS_PER_SECOND)
         kind, content = answer[:1], answer[1:]
         if kind == worker.PROVEN:
@@ -111,7 +129,15 @@ class Full:
             raise RefusedError(f"batch {batch.name!r} does not satisfy its circuit: {why}")
         raise SettingError(f"batch {batch.name!r} cannot be proven: {why}")
 
-    def request(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+    def request(
+        self,
+        batch: Record,
+        circuit: Circuit,
+        *,
+        salt: bytes,
+        context: bytes,
+        statistic: bytes | None = None,
+    ) -> bytes:
         """Return the request for a prover. It is as secret as the batch."""
         statement = _statement(circuit)
         if not LEAST_ROWS <= len(batch) <= circuit.rows_max:
@@ -119,6 +145,8 @@ class Full:
                 f"batch {batch.name!r} has {len(batch):,} rows; its circuit takes {LEAST_ROWS} to "
                 f"{circuit.rows_max:,}"
             )
+        if (circuit.statistic is None) != (statistic is None):
+            raise SettingError("a statistic is proven if the circuit binds one, and only then")
         witness = Witness.of(statement, batch)
         return worker.joined(
             (
@@ -131,21 +159,31 @@ class Full:
                 witness.flagged,
                 salt,
                 context,
+                *(() if statistic is None else (statistic,)),
             )
         )
 
-    def verify(
-        self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
+    def verify(  # noqa: PLR0913 - a claim and its parts
+        self,
+        circuit: Circuit,
+        *,
+        commitment: bytes,
+        rows: int,
+        context: bytes,
+        proof: bytes,
+        statistic: bytes | None = None,
     ) -> None:
         """Return if the proof is valid; raise `VerificationError` otherwise."""
-        claim = ProofClaim(commitment=commitment, rows=rows, context=context, proof=proof)
+        claim = ProofClaim(
+            commitment=commitment, rows=rows, context=context, proof=proof, statistic=statistic
+        )
         refused = self._objection(circuit, claim)
         if refused:
             raise refused
         statement = _statement(circuit)
         try:
             _core(statement.content).verify(
-                statement.budget_content(rows), rows, commitment, context, proof
+                statement.budget_content(rows), rows, commitment, context, proof, statistic
             )
         except _attest.InvalidProofError as invalid:
             raise _refusal(invalid.args) from None
@@ -162,7 +200,14 @@ class Full:
         }
         refusals = _core(statement.content).verify_many(
             [
-                (budgets[claim.rows], claim.rows, claim.commitment, claim.context, claim.proof)
+                (
+                    budgets[claim.rows],
+                    claim.rows,
+                    claim.commitment,
+                    claim.context,
+                    claim.proof,
+                    claim.statistic,
+                )
                 for claim in (claims[at] for at in well_formed)
             ]
         )
@@ -177,6 +222,9 @@ class Full:
         lengths = (len(claim.commitment), len(claim.context))
         if lengths != (32, 32) or len(claim.proof) > self.largest_proof:
             return VerificationError("5.7", "commitment, context or proof has the wrong length")
+        if (circuit.statistic is None) != (claim.statistic is None):
+            needs = "takes no" if circuit.statistic is None else "needs a"
+            return VerificationError("5.7", f"the circuit {needs} statistic")
         return None
 
     def _run_worker(self, request: bytes, patience_s: float) -> bytes:
@@ -214,6 +262,21 @@ def _refusal(invalid: tuple[str, str]) -> VerificationError:
     return VerificationError("5.7" if step == "shape" else "5.8", why)
 
 
+def batch_statistic(batch: Record, circuit: Circuit) -> bytes | None:
+    """Return the statistic of a batch in its canonical form; None if the circuit binds none."""
+    return None if circuit.statistic is None else statistic_of(_statement(circuit), batch)
+
+
+def statistic_settings(circuit: Circuit) -> MomentSettings | None:
+    """Return what the circuit's statistic sums; None if it binds none."""
+    return _statement(circuit).statistic
+
+
+def demand_statistic(circuit: Circuit, content: bytes, *, rows: int) -> None:
+    """Raise a `SettingError` unless this is a statistic of so many rows under the circuit."""
+    demand_sums(_statement(circuit), content, rows=rows)
+
+
 class _Terms:
     """The rules and policy of a circuit, compared by identity: nothing changes them."""
 
@@ -233,13 +296,13 @@ class _Terms:
 
 def _statement(circuit: Circuit) -> Statement:
     assert isinstance(circuit.policy, HardenedPolicy)
-    return _derived(_Terms(circuit.rules, circuit.policy))
+    return _derived(_Terms(circuit.rules, circuit.policy), circuit.statistic)
 
 
 @lru_cache(maxsize=16)
-def _derived(terms: _Terms) -> Statement:
+def _derived(terms: _Terms, statistic: str | None) -> Statement:
     """Derive once: it takes half as long as verifying a proof."""
-    return derive(terms.rules, terms.policy)
+    return derive(terms.rules, terms.policy, statistic=settings_of if statistic else None)
 
 
 def _planes(witness: Witness) -> _attest.FullBatch:

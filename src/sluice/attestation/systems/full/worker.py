@@ -31,11 +31,12 @@ def answer(request: bytes) -> bytes:
     """Return the proof, or the reason why there is none."""
     from sluice import _attest  # noqa: PLC0415 - only the worker process needs the core
 
-    statement, budgets, rows, registers, codes, starts, flagged, salt, context = split(request)
+    fields = split(request)
+    statement, budgets, rows, registers, codes, starts, flagged, salt, context = fields[:9]
     try:
         circuit = _attest.FullCircuit(statement)
         batch = _attest.FullBatch(int.from_bytes(rows, "big"), registers, codes, starts, flagged)
-        return PROVEN + circuit.prove(budgets, batch, salt, context)
+        return PROVEN + circuit.prove(budgets, batch, salt, context, *fields[9:10])
     except _attest.RefusedBatchError as refused:
         return REFUSED + str(refused).encode()
     except ValueError as unusable:

@@ -189,8 +189,17 @@ class Sampled:
         statement = self._statement(circuit)
         return core_of(statement.content).commit(planes_of(SampledRows.of(statement, batch)), salt)
 
-    def prove(self, batch: Record, circuit: Circuit, *, salt: bytes, context: bytes) -> bytes:
+    def prove(
+        self,
+        batch: Record,
+        circuit: Circuit,
+        *,
+        salt: bytes,
+        context: bytes,
+        statistic: bytes | None = None,
+    ) -> bytes:
         """Prove that the drawn rows obey the rules, except as many as the budgets allow."""
+        system.refuse_statistic(statistic)
         statement = self._statement(circuit)
         planes = planes_of(SampledRows.of(statement, batch))
         commitment = core_of(statement.content).commit(planes, salt)
@@ -209,10 +218,18 @@ class Sampled:
         except ValueError as unusable:
             raise SettingError(f"batch {batch.name!r} cannot be proven: {unusable}") from None
 
-    def verify(
-        self, circuit: Circuit, *, commitment: bytes, rows: int, context: bytes, proof: bytes
+    def verify(  # noqa: PLR0913 - a claim and its parts
+        self,
+        circuit: Circuit,
+        *,
+        commitment: bytes,
+        rows: int,
+        context: bytes,
+        proof: bytes,
+        statistic: bytes | None = None,
     ) -> None:
         """Return if the proof is valid; raise `VerificationError` otherwise."""
+        system.refuse_statistic(statistic)
         statement = self._statement(circuit)
         if not statement.samples < rows <= circuit.rows_max:
             raise VerificationError("5.7", f"the circuit does not take {rows:,} rows")

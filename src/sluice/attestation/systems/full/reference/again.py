@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from sluice.admission import HardenedPolicy, policy_hash
 from sluice.attestation.packing import digest, number, packed
+from sluice.attestation.systems.full.bound import settings_of
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.parameters import NAMED
 from sluice.attestation.systems.full.reference.verify import ReferenceClaim, verify_claim
@@ -26,7 +27,9 @@ def verify_again(circuit: Circuit, claim: ProofClaim) -> None:
             f"the second verifier checks proofs of the system 'full'; this circuit is of "
             f"{circuit.system!r}"
         )
-    statement = derive(circuit.rules, circuit.policy)
+    statement = derive(
+        circuit.rules, circuit.policy, statistic=settings_of if circuit.statistic else None
+    )
     reference = _laid_out(statement.content)
     identity = digest(
         "full circuit",
@@ -50,6 +53,7 @@ def verify_again(circuit: Circuit, claim: ProofClaim) -> None:
             commitment=claim.commitment,
             context=claim.context,
             proof=claim.proof,
+            statistic=claim.statistic,
         ),
     )
 

@@ -12,11 +12,14 @@ from sluice.attestation.systems.full.reference.gadgets import (
     Counted,
     Couplings,
     Digest,
+    FormWeights,
     Levels,
+    MomentColumns,
     Relations,
     Spectra,
     SwitchBands,
     WindowChecks,
+    draw_form,
 )
 from sluice.attestation.systems.full.reference.hashes import blake3, blake3_stream
 from sluice.attestation.systems.full.reference.parameters import NAMED
@@ -43,9 +46,17 @@ class ReferenceCircuit:
         self._levels = Levels(self.statement, columns)
         self.counts = CountColumns(self.statement, columns)
         self._digest = Digest(self.statement, columns)
+        statistic = self.statement.statistic
+        self._moments = MomentColumns(statistic, columns) if statistic else None
 
-    def state(self, frame: Frame, totals: Sequence[int], digest: Sequence[int]) -> None:
-        """State every constraint about two rows."""
+    def state(
+        self,
+        frame: Frame,
+        totals: Sequence[int],
+        digest: Sequence[int],
+        form: Sequence[FormWeights] = (),
+    ) -> None:
+        """State every constraint about two rows; the digest has the form's totals after it."""
         for digit in self.columns.digits:
             frame.member(digit)
 
@@ -56,6 +67,8 @@ class ReferenceCircuit:
         self._levels.first(self.channels, rows)
         self.counts.first(rows)
         self.channels.first(rows)
+        if self._moments:
+            self._moments.first(rows)
 
         rows = frame.every_row()
         self._couplings.shared(self.channels, rows)
@@ -66,7 +79,9 @@ class ReferenceCircuit:
         self._spectra.every(rows)
         self._levels.every(rows)
         self.counts.every(self._flags(rows), rows, totals)
-        self._digest.every(self.channels, rows, digest)
+        self._digest.every(self.channels, rows, digest[:CHAIN])
+        if self._moments:
+            self._moments.every(self.channels, rows, form, digest[CHAIN:])
 
         rows = frame.following_row()
         self._couplings.following(self.channels, rows)
@@ -76,6 +91,8 @@ class ReferenceCircuit:
         self._relations.following(self.channels, rows)
         self._windows.in_turn(rows)
         self._switches.following(self.channels, rows)
+        if self._moments:
+            self._moments.following(self.channels, rows)
 
     def _flags(self, rows: RowPair) -> Callable[[Counted], Ext]:
         """Return what a row adds to each count."""
@@ -122,7 +139,14 @@ class ReferenceCircuit:
             transition=transition,
             violating=self.channels.violating,
         )
-        self.state(frame, [0] * len(self.counts.shared), [0] * CHAIN)
+        publics, form = [0] * CHAIN, list[FormWeights]()
+        if self.statement.statistic:
+            seed = blake3(hashed, context="sluice full circuit 1")
+            form = draw_form(
+                self.statement.statistic, seed, context="sluice full moments identity 1"
+            )
+            publics += [next(points).coordinates[0] for _ in form]
+        self.state(frame, [0] * len(self.counts.shared), publics, form)
         value = frame.folded(challenge)
         hashed += b"".join(_word(part) for part in value.coordinates)
         return blake3(hashed, context="sluice full circuit 1")

@@ -12,7 +12,12 @@ from sluice.attestation.systems.full.reference.field import (
     inverses,
     root_of_unity,
 )
-from sluice.attestation.systems.full.reference.gadgets import Anchor, Counted, SlackWeights
+from sluice.attestation.systems.full.reference.gadgets import (
+    Anchor,
+    Counted,
+    RowWeights,
+    SlackWeights,
+)
 from sluice.attestation.systems.full.reference.hashes import blake3
 from sluice.attestation.systems.full.reference.parameters import BASE, LEAST_HEIGHT, MOST_ROWS
 from sluice.attestation.systems.full.reference.statement import BudgetList
@@ -108,6 +113,9 @@ def columns_at(circuit: ReferenceCircuit, public: Public, point: Ext) -> list[Ex
         if isinstance(schedule, SlackWeights):
             weights = public.slack[schedule.count]
             values = [weights.get(row, 0) for row in range(public.height)]
+            sums = [sum(map(mul, each, values)) for each in coordinates]
+        elif isinstance(schedule, RowWeights):
+            values = [schedule.weight(row, public.rows) for row in range(public.height)]
             sums = [sum(map(mul, each, values)) for each in coordinates]
         else:
             marked = [schedule.on(row, public.rows) for row in range(public.height)]

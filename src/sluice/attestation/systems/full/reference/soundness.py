@@ -18,6 +18,7 @@ from sluice.attestation.systems.full.reference.statement import (
     StatedFlows,
     StatedResidual,
     StatementDocument,
+    SummedRegister,
 )
 from sluice.errors import SettingError
 
@@ -55,6 +56,7 @@ def _objections(statement: StatementDocument) -> Iterator[str]:
     yield from _wrong_couplings(statement)
     yield from _wrong_bands(statement)
     yield from _wrong_spectra(statement)
+    yield from _wrong_statistic(statement)
     for residual, rows in _residuals(statement):
         share = 2 if residual.averaged else 1
         flows = abs(residual.constant) + share * _reach(residual.terms)
@@ -173,3 +175,24 @@ def _wrong_spectra(statement: StatementDocument) -> Iterator[str]:
 def _shareable(low: int, high: int, least: int, most: int) -> bool:
     """Whether digits of the largest radix, each with some weight, end exactly at the width."""
     return least <= high - low <= most and (high - low) % (RADIX - 1) == 0
+
+
+def _wrong_statistic(statement: StatementDocument) -> Iterator[str]:
+    """Every channel is committed to once, can change, and is read if it is an actuator."""
+    if statement.statistic is None:
+        return
+    seen: list[tuple[str, int]] = []
+    for summed in statement.statistic.channels:
+        if isinstance(summed, SummedRegister):
+            seen.append(("register", summed.register))
+            known = statement.registers[summed.register : summed.register + 1]
+            if not known or known[0].low >= known[0].high:
+                yield "a statistic sums a register that is not there or cannot change"
+        else:
+            at, codes = summed.actuator.actuator, summed.actuator.codes
+            seen.append(("actuator", at))
+            actuators = statement.actuators[at : at + 1]
+            if not actuators or not actuators[0].read or actuators[0].codes != len(codes):
+                yield "a statistic sums an actuator that no rule reads, or other codes"
+    if len(set(seen)) < len(seen):
+        yield "a statistic sums a channel twice"

@@ -33,10 +33,14 @@ __all__ = [
     "StatedRegister",
     "StatedResidual",
     "StatedSpectrum",
+    "StatedStatistic",
     "StatedSwitchBand",
     "StatedTie",
     "StatedWindow",
     "StatementDocument",
+    "SummedActuator",
+    "SummedCodes",
+    "SummedRegister",
     "read_budgets",
     "read_statement",
 ]
@@ -254,6 +258,37 @@ class StatedSpectrum:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SummedRegister:
+    """A channel of a statistic: a register."""
+
+    register: Index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedCodes:
+    """An actuator and its codes, by index; a code that is not known counts as zero."""
+
+    actuator: Index
+    codes: list[Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedActuator:
+    """A channel of a statistic: the code that an actuator shows."""
+
+    actuator: SummedCodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedStatistic:
+    """What is summed over the rows."""
+
+    settings: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    lags: Annotated[int, Field(ge=1, le=64)]
+    channels: Annotated[list[SummedRegister | SummedActuator], Field(min_length=1, max_length=256)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatementDocument:
     """What a proof states about a batch of any length."""
 
@@ -276,6 +311,7 @@ class StatementDocument:
     ties: list[StatedTie]
     switches: list[StatedSwitchBand]
     spectra: list[StatedSpectrum]
+    statistic: StatedStatistic | None = None
 
     def packing(self) -> bytes:
         """Hash which channels a commitment is to, how they are encoded and how packed."""

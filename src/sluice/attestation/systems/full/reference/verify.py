@@ -16,7 +16,12 @@ from sluice.attestation.systems.full.reference.field import (
     root_of_unity,
 )
 from sluice.attestation.systems.full.reference.fri import Claims, Matrix, verify_claims
-from sluice.attestation.systems.full.reference.gadgets import CHAIN
+from sluice.attestation.systems.full.reference.gadgets import (
+    FormWeights,
+    draw_form,
+    form_totals,
+    read_sums,
+)
 from sluice.attestation.systems.full.reference.hashes import blake3
 from sluice.attestation.systems.full.reference.parameters import (
     CODEWORDS,
@@ -54,6 +59,7 @@ class ReferenceClaim:
     commitment: bytes
     context: bytes
     proof: bytes = field(repr=False)
+    statistic: bytes | None = field(default=None, repr=False)  # if the statement has one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,8 @@ class _Instance:
 
     circuit: ReferenceCircuit
     public: Public
-    digest: list[int]
+    digest: list[int]  # and after it what the form of a statistic must come to
+    form: list[FormWeights] = field(default_factory=list)
 
 
 def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
@@ -70,7 +77,8 @@ def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
     # 1. What is public follows from rows and budgets; the digest, from the commitment.
     public = public_of(circuit, claim.rows, read_budgets(claim.budgets))
     digest = digest_of(circuit, claim.commitment, claim.rows)
-    instance = _Instance(circuit=circuit, public=public, digest=digest)
+    form, totals = _bound(circuit, claim)
+    instance = _Instance(circuit=circuit, public=public, digest=digest + totals, form=form)
 
     # 2. The proof has the one encoding and the shape of this circuit.
     width = circuit.columns.width
@@ -89,10 +97,26 @@ def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
     verify_claims(transcript, batches, proof.fri, log_size=public.log_height + 1 + LOG_BLOWUP)
 
 
+def _bound(circuit: ReferenceCircuit, claim: ReferenceClaim) -> tuple[list[FormWeights], list[int]]:
+    """Draw the weights of the form from everything that is fixed; return them and its totals."""
+    statistic = circuit.statement.statistic
+    if statistic is None or claim.statistic is None:
+        if (statistic is None) != (claim.statistic is None):
+            needs = "takes no" if statistic is None else "needs a"
+            raise VerificationError("5.7", f"the circuit {needs} statistic")
+        return [], []
+    sums = read_sums(statistic, claim.statistic, claim.rows)
+    hashed = circuit.identity + claim.commitment + claim.context + blake3(claim.statistic)
+    form = draw_form(statistic, hashed, context="sluice full moments 1")
+    return form, form_totals(form, sums)
+
+
 def _seed(circuit: ReferenceCircuit, public: Public, claim: ReferenceClaim) -> bytes:
     words = [public.rows, *public.totals]
     hashed = circuit.identity + claim.commitment + claim.context
     hashed += b"".join(word.to_bytes(8, "little") for word in words)
+    if claim.statistic is not None:
+        hashed += blake3(claim.statistic)
     return blake3(hashed, context="sluice full proof 1")
 
 
@@ -120,7 +144,9 @@ def _demand_shape(proof: ProofParts, width: int, log_height: int) -> None:
 
 def _observe(transcript: Transcript, instance: _Instance, proof: ProofParts) -> tuple[Ext, Ext]:
     """Observe the commitments; draw the challenge for the constraints, then the point."""
-    publics = Step(kind="Public", label="public_values", length=f"Fixed({CHAIN})", type=SCALARS)
+    publics = Step(
+        kind="Public", label="public_values", length=f"Fixed({len(instance.digest)})", type=SCALARS
+    )
     steps = [message("trace_commitment"), publics, elements("Challenge", "alpha")]
     steps += [message("quotient_commitment"), message("random_commitment")]
     steps += [elements("Challenge", "zeta"), *marker("opening_argument")]
@@ -151,7 +177,7 @@ def _verify_constraints(instance: _Instance, proof: ProofParts, alpha: Ext, zeta
         transition=zeta - last,
         violating=circuit.channels.violating,
     )
-    circuit.state(frame, public.totals, instance.digest)
+    circuit.state(frame, public.totals, instance.digest, instance.form)
     if frame.folded(alpha) != vanishing * _quotient(proof, zeta, public.log_height):
         raise VerificationError("5.8", "the constraints do not hold at the drawn point")
 

@@ -3,6 +3,7 @@ from .counts import CountColumns, Counted, SlackWeights
 from .couplings import Couplings
 from .digest import CHAIN, Digest
 from .liveness import Levels
+from .moments import FormWeights, MomentColumns, RowWeights, draw_form, form_totals, read_sums
 from .relations import Relations
 from .spectra import Spectra
 from .switches import SwitchBands
@@ -16,10 +17,16 @@ __all__ = [
     "Counted",
     "Couplings",
     "Digest",
+    "FormWeights",
     "Levels",
+    "MomentColumns",
     "Relations",
+    "RowWeights",
     "SlackWeights",
     "Spectra",
     "SwitchBands",
     "WindowChecks",
+    "draw_form",
+    "form_totals",
+    "read_sums",
 ]
