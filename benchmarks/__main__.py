@@ -2,7 +2,7 @@
 
 Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled, reading, startup
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
-                        sampling, parameters, many, verifiers
+                        sampling, parameters, many, verifiers, bound
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -20,6 +20,7 @@ from benchmarks.command import bench
 from sluice.cli import run_app
 
 MODULES = {
+    "bound": "benchmarks.bound",
     "drift": "benchmarks.drift",
     "detector": "benchmarks.detector.run",
     "evaluation": "benchmarks.gate.evaluation",

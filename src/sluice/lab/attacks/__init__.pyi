@@ -21,6 +21,7 @@ from .projection.outcome import Conflict, Projection
 from .registry import DATA_ATTACKS, Means
 from .rehearsal import RehearsedTraining
 from .replay import SHARE, Replay, ReplayFrom, Targets, choose_targets
+from .statistics import STATISTIC_FORGERIES, ForgerKnowledge, StatisticForgery
 from .tampering import (
     TAMPERINGS,
     ArNoise,
@@ -53,6 +54,7 @@ __all__ = [
     "LOOSENINGS",
     "POISONS",
     "SHARE",
+    "STATISTIC_FORGERIES",
     "TAMPERINGS",
     "UPDATE_ATTACKS",
     "ArNoise",
@@ -65,6 +67,7 @@ __all__ = [
     "DataAttack",
     "Feasible",
     "ForeignSimulator",
+    "ForgerKnowledge",
     "FreeRider",
     "IdleFlip",
     "InTurn",
@@ -89,6 +92,7 @@ __all__ = [
     "ShapedReplay",
     "SignFlip",
     "SmallestMajority",
+    "StatisticForgery",
     "Tampered",
     "TankSwap",
     "Targets",
