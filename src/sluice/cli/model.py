@@ -150,11 +150,12 @@ def _show_changes(detector: Detector, path: Path, *, json: bool) -> None:
 
     changes, used = calibration_changes(detector), last_calibration(detector)
     if json:
-        voted = isinstance(detector.model, VotedModel)
+        model = detector.model
+        entry = model.calibration if isinstance(model, VotedModel) else used
         emit(
             {
                 "file": str(path),
-                "calibration": asdict(detector.model.calibration) if voted else asdict(used),
+                "calibration": asdict(entry),
                 "changes": [asdict(change) for change in changes],
             }
         )

@@ -34,7 +34,8 @@ def water(sluice: Run, line: Path, tmp_path: Path) -> Path:
     seen = sluice("coordinator", "init", folder, "--reference", line, "--name", "rivers", "--json")
     assert (seen.code, seen.err) == (0, "")
     assert set(seen.json) == {
-        "federation", "folder", "coordinator", "approvers", "approver_key", "history"
+        "federation", "folder", "coordinator", "approvers", "approver_key", "history",
+        "detector", "rule",
     }  # fmt: skip
     key = folder.with_name("water.approver.key")
     assert seen.json["approver_key"] == str(key)

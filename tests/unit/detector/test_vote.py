@@ -290,6 +290,10 @@ class Flat(Fixed):
     def scores(self, windows: Windows) -> Floats:
         return np.ones(len(windows))
 
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Weights]) -> "Flat":
+        raise NotImplementedError
+
 
 def test_a_member_whose_detector_gives_no_threshold_never_votes_and_stops_no_other(
     held: Detector, clean: Windows

@@ -16,6 +16,8 @@ from sluice.errors import RefusedError, SettingError, VerificationError
 from sluice.files import atomically, read_bounded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.network.coordinator import Member
 
 __all__ = ["app"]
@@ -80,10 +82,8 @@ def status(folder: Folder, json: Json = False) -> None:
             }
         )
         return
-    out.print(
-        f"{ledger.rounds.counted} of {site.terms.rounds} rounds done (the last is round "
-        f"{ledger.rounds.last}), {ledger.size} log entries; the gate is {gate}"
-    )
+    progress = _progress(ledger, site.terms.rounds, members)
+    out.print(f"{progress}, {ledger.size} log entries; the gate is {gate}")
     if standing is not None and standing.aggregated:
         out.print(round_in_words(ledger, rounds=site.terms.rounds), markup=False)
     if ledger.terms.history:
@@ -121,6 +121,15 @@ def status(folder: Folder, json: Json = False) -> None:
             f"the certificate of {each.whose} ends on {each.ends:%Y-%m-%d}; replace it: "
             f"{each.command}"
         )
+
+
+def _progress(ledger: Ledger, rounds: int, members: "Sequence[Member]") -> str:
+    """Return how far the federation is, in words."""
+    last = ledger.rounds.last
+    if ledger.opened.statistic is None:
+        return f"{ledger.rounds.counted} of {rounds} rounds done (the last is round {last})"
+    shared = sum(member.shared is not None for member in members)
+    return f"the statistics of {shared} plants are in the model (the last round is {last})"
 
 
 def _attested_until(ledger: Ledger, member: "Member") -> str | None:

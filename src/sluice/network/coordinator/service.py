@@ -188,8 +188,9 @@ class CoordinatorService:
         """Note for operators whose statistic is in the model."""
         if isinstance(self._sharing, SharedStatistics):
             shared = statistics_in(after.parameters, self.transport.terms)
-            for member in shared.members:
-                self._store.shared(member.name, member.attestation)
+            for member in self._store.members():
+                own = shared.of(member.name)
+                self._store.shared(member.name, own.attestation if own else None)
 
     def _resume(self) -> Checkpoint | None:
         """Return the last checkpoint, after checking that log and store agree."""

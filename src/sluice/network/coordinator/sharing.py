@@ -247,7 +247,7 @@ class SharedStatistics:
         request = Train(round=number, parameters=before.parameters)
         replies = transport.exchange(dict.fromkeys(asked, request))
         arrived = [each.member for each in replies.values() if isinstance(each, Contributed)]
-        after = shared.joined_by(arrived)
+        after = self._still_exempt(shared).joined_by(arrived)
         return replace(
             before,
             round=number,
@@ -255,6 +255,15 @@ class SharedStatistics:
             influence=dict.fromkeys(after.names, 1 / max(1, len(after.names))),
             passed=dict.fromkeys(after.names, 1),
         )
+
+    def _still_exempt(self, shared: MemberStatistics) -> MemberStatistics:
+        """Return the model without statistics that had no proof and whose exemption is over."""
+        exempt, now = self._ledger.exemptions, self._ledger.time
+        over = {each.attestation for each in exempt.excused if not exempt.holds(each, at=now)}
+        for member in shared.members:
+            if member.attestation in over:
+                shared = shared.without(member.name)
+        return shared
 
     def _demand_room(self, names: Collection[str]) -> None:
         most = members_max(self.terms.moments.settings)

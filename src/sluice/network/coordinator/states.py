@@ -120,7 +120,10 @@ def round_in_words(ledger: Ledger, *, rounds: int) -> str:
     last, progress = ledger.rounds.last, round_progress(ledger)
     number = f" (number {last} in the log)" if last != progress else ""
     members = ", ".join(ledger.rounds.members) or "none, so the model is unchanged"
-    line = f"round {progress} of {rounds}{number}: aggregated {members}"
+    if ledger.opened.statistic is not None:
+        line = f"round {last}: took in the statistics of {members}"
+    else:
+        line = f"round {progress} of {rounds}{number}: aggregated {members}"
     left_out = "; ".join(
         f"{client} because {step_in_words(step)} (step {step})"
         for client, step in sorted(ledger.rounds.excluded.items())

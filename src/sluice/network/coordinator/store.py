@@ -256,8 +256,8 @@ class CoordinatorStore:
         """Record that a plant has saved the model after a round."""
         self._set(plant, "model_of = ?", round_)
 
-    def shared(self, plant: str, attestation: str) -> None:
-        """Record that the model holds the statistic of this attestation."""
+    def shared(self, plant: str, attestation: str | None) -> None:
+        """Record whose statistic the model holds, by its attestation; None: no statistic."""
         self._set(plant, "shared = ?", attestation)
 
     def recall_models(self) -> None:

@@ -282,6 +282,8 @@ class Agent:
 
     def _round_name(self, number: int) -> str:
         """Return which of the agreed rounds this is; rounds that were given up do not count."""
+        if self._terms.statistic is not None:
+            return f"round {number}"
         counted = self._log.ledger.rounds.counted + 1
         logged = "" if counted == number else f" (number {number} in the log)"
         return f"round {counted} of {self._terms.rounds}{logged}"

@@ -214,7 +214,7 @@ def take(
         any_age=ledger.terms.history,
         round=ledger.rounds.last,
         progress=round_progress(ledger),
-        rounds=terms.rounds,
+        rounds=max(terms.rounds, round_progress(ledger)),
         phase=phase,
         until=until,
         entries=ledger.size,
