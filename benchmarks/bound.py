@@ -157,6 +157,10 @@ def _lines(outcomes: list[Outcomes]) -> Iterator[str]:
     yield "one ([how sums are bound to rows](../explanation/bound.md)). The command"
     yield "`python -m benchmarks bound` writes this page. The seed draws the malicious clients and"
     yield "the attacks that they hide. No setting was chosen on these seeds."
+    yield ""
+    yield "The forgers send the proof of their true statistic. Whether a prover can make a proof of"
+    yield "false sums is not measured here. [An argument](../explanation/bound.md#the-argument)"
+    yield "bounds it, and tests of the circuit change the cells that carry the sums."
     for each in outcomes:
         yield from _of_plant(each)
 
