@@ -195,7 +195,7 @@ def _of_plant(each: Outcomes) -> Iterator[str]:
     yield ""
     yield (
         f"Certified: whatever any {needed.malicious} of the {len(needed.members)} admitted clients "
-        "share."
+        f"share. An alarm needs {needed.needed} votes."
     )
 
 

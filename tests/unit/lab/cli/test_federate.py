@@ -229,7 +229,9 @@ def test_bound_admits_no_forged_statistic_and_says_what_is_bound(
         "federate", *SMALL, *BOUND, *FEW, "--attack", "attest-clean", "--out", out, "--json"
     )
     assert told.code == 0, told.err
-    (malicious,) = told.json["malicious"]
+    named = told.json["malicious"]
+    assert isinstance(named, list)
+    (malicious,) = named
     assert (told.json["mode"], told.json["bound"]) == ("bound", "moments")
     assert told.json["refused"] == [malicious]
     assert told.json["reasons"] == {malicious: ["its proof fails step 5.8"]}
