@@ -31,8 +31,16 @@ from sluice.federation import (
 from sluice.files import atomically
 from sluice.invariants import Profile, RuleSet
 from sluice.invariants.mining import mine
-from sluice.lab.attacks import STATISTIC_FORGERIES
-from sluice.lab.trials import MODES, Contributions, NamedGate, Scenario, Trial, TrialPlan, scenario
+from sluice.lab.trials import (
+    MODES,
+    STATISTIC_FORGERIES,
+    Contributions,
+    NamedGate,
+    Scenario,
+    Trial,
+    TrialPlan,
+    scenario,
+)
 from sluice.telemetry import Record
 
 console = Console(stderr=True, highlight=False)

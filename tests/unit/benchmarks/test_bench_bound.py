@@ -5,8 +5,8 @@ import pytest
 from benchmarks.bound import Outcomes, measure, page
 from benchmarks.evidence.study import Study
 from sluice.attestation.messages.statistic_limits import StatisticLimits
-from sluice.lab.attacks.statistics import STATISTIC_FORGERIES
 from sluice.lab.plants.catalogue import simulate
+from sluice.lab.trials.forgeries import STATISTIC_FORGERIES
 from sluice.lab.trials.scenario import Setup
 
 

@@ -21,7 +21,6 @@ from .projection.outcome import Conflict, Projection
 from .registry import DATA_ATTACKS, Means
 from .rehearsal import RehearsedTraining
 from .replay import SHARE, Replay, ReplayFrom, Targets, choose_targets
-from .statistics import STATISTIC_FORGERIES, ForgerKnowledge, StatisticForgery
 from .tampering import (
     TAMPERINGS,
     ArNoise,
@@ -54,7 +53,6 @@ __all__ = [
     "LOOSENINGS",
     "POISONS",
     "SHARE",
-    "STATISTIC_FORGERIES",
     "TAMPERINGS",
     "UPDATE_ATTACKS",
     "ArNoise",
@@ -67,7 +65,6 @@ __all__ = [
     "DataAttack",
     "Feasible",
     "ForeignSimulator",
-    "ForgerKnowledge",
     "FreeRider",
     "IdleFlip",
     "InTurn",
@@ -92,7 +89,6 @@ __all__ = [
     "ShapedReplay",
     "SignFlip",
     "SmallestMajority",
-    "StatisticForgery",
     "Tampered",
     "TankSwap",
     "Targets",

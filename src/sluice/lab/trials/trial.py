@@ -35,9 +35,10 @@ from sluice.federation import (
     demand_bound,
     demand_rule,
 )
-from sluice.lab.attacks import STATISTIC_FORGERIES, UPDATE_ATTACKS, ForgerKnowledge
+from sluice.lab.attacks import UPDATE_ATTACKS
 from sluice.lab.trials.contributions import BLEND, Contribution, Contributions, NamedGate, pooled
 from sluice.lab.trials.forged import StatisticForger
+from sluice.lab.trials.forgeries import STATISTIC_FORGERIES, ForgerKnowledge
 from sluice.lab.trials.malicious import BlendingTransport, Eavesdropper, MaliciousTransport
 from sluice.lab.trials.modes import Adversary, Mode, Roster
 from sluice.lab.trials.scenario import Scenario

@@ -247,8 +247,9 @@ def test_bound_admits_no_forged_statistic_and_says_what_is_bound(
 
 def test_bound_refuses_batches_below_the_default_limits(sluice: Run, tmp_path: Path) -> None:
     told = sluice("federate", *SMALL, *BOUND, "--out", tmp_path / "run", "--json")
-    assert (told.code, told.out) == (3, "")
-    assert "a statistic covers at least 4,096 rows" in told.err
+    assert (told.code, told.json["refused"]) == (3, True)
+    assert "a statistic covers at least 4,096 rows" in str(told.json["reason"])
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from sluice.federation.proofs import Keyless
 from sluice.federation.rounds import admit
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile
-from sluice.lab.attacks.statistics import STATISTIC_FORGERIES
 from sluice.lab.plants.catalogue import simulate
 from sluice.lab.trials.contributions import Contributions, NamedGate
 from sluice.lab.trials.forged import StatisticForger
+from sluice.lab.trials.forgeries import STATISTIC_FORGERIES
 from sluice.lab.trials.modes import MODES
 from sluice.lab.trials.scenario import Setup, scenario
 from sluice.lab.trials.trial import Trial
