@@ -37,6 +37,7 @@ from .moments import (
     moment_settings,
     moment_statistic,
     statistic_bytes,
+    sum_windows,
     trapezoid,
     window_moments,
 )
@@ -164,6 +165,7 @@ __all__ = [
     "scores",
     "shapes",
     "statistic_bytes",
+    "sum_windows",
     "summed_for",
     "tags_to_blame",
     "threshold_changes",

@@ -1,7 +1,14 @@
 from .admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
 from .checkpoints import CheckpointFile
 from .drawn import DrawnRows, LoggedGate
-from .federate import Federated, FederationSettings, Recipe, demand_rule, federate
+from .federate import (
+    Federated,
+    FederationSettings,
+    Recipe,
+    demand_bound,
+    demand_rule,
+    federate,
+)
 from .messages import (
     Attestation,
     CommitmentOnly,
@@ -82,6 +89,7 @@ __all__ = [
     "ballots_of",
     "begin",
     "certificate_of",
+    "demand_bound",
     "demand_rule",
     "federate",
     "hold_vote",

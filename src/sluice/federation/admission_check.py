@@ -1,7 +1,7 @@
 """Admission of clients: decided once on each client's batch, before the first round."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice.admission import Gate
@@ -17,11 +17,13 @@ class Decision:
 
     `rows` is the length of the batch that was judged. It weighs the client's updates, so only the
     party that judged the batch sets it, from the batch itself or from the proven commitment.
+    `statistic` is set by a gate that has verified that a proof binds it to the batch.
     """
 
     admitted: bool
     rows: int = 0
     reasons: tuple[str, ...] = ()
+    statistic: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.admitted != (self.rows > 0):

@@ -14,7 +14,9 @@ import numpy as np
 
 from sluice.admission import Gate
 from sluice.aggregation import RULES, Rule
+from sluice.attestation.messages import StatisticLimits
 from sluice.attestation.systems import System
+from sluice.attestation.systems.full import statistic_settings
 from sluice.detector import (
     SUMMED,
     Autoencoder,
@@ -36,7 +38,7 @@ from sluice.detector import (
     robust_scaler,
     summed_for,
 )
-from sluice.errors import InputError, RecordError, SettingError
+from sluice.errors import InputError, RecordError, RefusedError, SettingError
 from sluice.federation.admission_check import AdmissionCheck, AdmitAll, Decision, PhysicsGate
 from sluice.federation.proofs import Keyless, Proofs
 from sluice.federation.root import RootSlice
@@ -45,7 +47,7 @@ from sluice.federation.transport import InProcess, Transport
 from sluice.federation.vote import VOTE_RULES, VoteSettings, hold_vote
 from sluice.telemetry import Record, Scaler, Windows, feature_names
 
-__all__ = ["Federated", "FederationSettings", "Recipe", "demand_rule", "federate"]
+__all__ = ["Federated", "FederationSettings", "Recipe", "demand_bound", "demand_rule", "federate"]
 
 FEDERATION = "local"
 NO_PARAMETERS = np.zeros(0, np.float32)
@@ -136,6 +138,30 @@ class Recipe:
             passed=dict.fromkeys(windows, 1.0),
         )
 
+    def from_bound(
+        self, settings: MomentSettings, *, decisions: Mapping[str, Decision]
+    ) -> Federated:
+        """Hold a vote of the statistics that the gate has verified, and of nothing else."""
+        assert self.vote is not None
+        sums = {
+            client: MomentStatistic.from_canonical(decision.statistic, settings)
+            for client, decision in sorted(decisions.items())
+            if decision.admitted and decision.statistic is not None
+        }
+        if not sums:
+            refused = [f"{c}: {', '.join(d.reasons)}" for c, d in sorted(decisions.items())]
+            raise RefusedError(
+                f"no client was admitted, so there is nothing to vote on ({'; '.join(refused)})"
+            )
+        kind = ReceiverMoments(settings=settings, scaler=self.framing.scaler)
+        training = TrainingSummary(
+            records=tuple(sums),
+            windows=sum(statistic.count for statistic in sums.values()),
+            seed=self.seed,
+            rule=self.vote.rule,
+        )
+        return self._voted(sums, kind, decisions, training)
+
     def _from_votes(
         self,
         sums: Mapping[str, Any],
@@ -145,19 +171,24 @@ class Recipe:
     ) -> Federated:
         """Let every member vote with a detector of its own sums."""
         assert self.vote is not None
+        return self._voted(sums, kind, decisions, self._summary(windows, rule=self.vote.rule))
+
+    def _voted(
+        self,
+        sums: Mapping[str, Any],
+        kind: SummedDetector,
+        decisions: Mapping[str, Decision],
+        training: TrainingSummary,
+    ) -> Federated:
+        assert self.vote is not None
         detector = hold_vote(
-            sums,
-            kind,
-            self.framing,
-            self.validation,
-            settings=self.vote,
-            training=self._summary(windows, rule=self.vote.rule),
+            sums, kind, self.framing, self.validation, settings=self.vote, training=training
         )
         return Federated(
             detector=detector,
             decisions=decisions,
             influence=dict.fromkeys(sums, 1 / len(sums)),
-            passed=dict.fromkeys(windows, 1.0),
+            passed=dict.fromkeys(sums, 1.0),
         )
 
     def server(self) -> RootSlice:
@@ -196,6 +227,7 @@ class FederationSettings:
     root: Record | None = None  # clean rows of the server, for rule `fltrust`
     gate: Gate | None = None  # without one, every client is admitted
     proofs: Proofs | System | None = None  # with it, the gate sees proofs and no batch
+    bound: StatisticLimits | None = None  # members share only the statistic that their proof binds
     rule: str = "fedavg"  # `vote` and `any-of-subsets` are for detectors from sums
     malicious: int = 1  # members that a vote withstands; count owners and integrators, not keys
     false_alarms_per_week: float = 1.0  # that a vote asks of each voter
@@ -222,30 +254,17 @@ def federate(settings: FederationSettings) -> Federated:
         )
     """
     _check(settings)
+    if settings.bound is not None:
+        return _bound(settings, settings.bound)
     decisions = dict(_decided(settings))
-    names, stride_s = feature_names(settings.validation), settings.validation.stride_s
-    if settings.detector == DetectorKind.MOMENTS:
-        scaler = robust_scaler(settings.validation, names)
-    else:
-        scaler = Scaler.fit([settings.validation], names)
-    framing = Framing(scaler=scaler, stride_s=stride_s)
+    framing = _framing(settings)
     windows: dict[str, Windows] = {}
     for client in sorted(client for client, decision in decisions.items() if decision.admitted):
         try:
             windows[client] = _own_windows(settings.clients[client], framing, settings.gate)
         except InputError as error:  # one client's rows must not stop the others
             decisions[client] = Decision(admitted=False, reasons=(str(error),))
-    recipe = Recipe(
-        framing=framing,
-        validation=framing.windows(settings.validation),
-        root=settings.root or settings.validation,
-        detector=settings.detector,
-        rounds=settings.rounds,
-        descent=settings.descent,
-        seed=settings.seed,
-        update_max=settings.update_max,
-        vote=_vote(settings),
-    )
+    recipe = _recipe(settings, framing)
     if settings.detector != DetectorKind.AUTOENCODER:
         kind = summed_for(settings.detector, framing, settings.validation)
         recipe = replace(recipe, kind=kind)
@@ -263,6 +282,49 @@ def federate(settings: FederationSettings) -> Federated:
         rule=RULES[settings.rule],
         keeper=settings.keeper,
         listeners=(settings.on_round,) if settings.on_round else (),
+    )
+
+
+def _bound(settings: FederationSettings, limits: StatisticLimits) -> Federated:
+    """Let clients prove their batches and statistics; the vote uses the verified statistics."""
+    gate = settings.gate
+    assert gate is not None
+    attest, admission = Keyless.bound(limits).sides(
+        FEDERATION, gate.rules, gate.policy, rows_max=_longest(settings)
+    )
+    transport = InProcess(
+        batches=settings.clients,
+        windows={},
+        descent=settings.descent,
+        seed=settings.seed,
+        attest=attest,
+    )
+    decisions = admit(tuple(sorted(settings.clients)), transport, admission)
+    summed = statistic_settings(attest.circuit)
+    assert summed is not None
+    return _recipe(settings, _framing(settings)).from_bound(summed, decisions=decisions)
+
+
+def _framing(settings: FederationSettings) -> Framing:
+    names = feature_names(settings.validation)
+    if settings.detector == DetectorKind.MOMENTS:
+        scaler = robust_scaler(settings.validation, names)
+    else:
+        scaler = Scaler.fit([settings.validation], names)
+    return Framing(scaler=scaler, stride_s=settings.validation.stride_s)
+
+
+def _recipe(settings: FederationSettings, framing: Framing) -> Recipe:
+    return Recipe(
+        framing=framing,
+        validation=framing.windows(settings.validation),
+        root=settings.root or settings.validation,
+        detector=settings.detector,
+        rounds=settings.rounds,
+        descent=settings.descent,
+        seed=settings.seed,
+        update_max=settings.update_max,
+        vote=_vote(settings),
     )
 
 
@@ -284,6 +346,27 @@ def _check(settings: FederationSettings) -> None:
     demand_rule(settings.rule, settings.detector)
     if settings.proofs is not None and settings.gate is None:
         raise SettingError("proofs need rules to prove; give a gate")
+    if settings.bound is not None:
+        demand_bound(settings.detector, settings.rule)
+        if settings.gate is None or settings.proofs is not None:
+            raise SettingError(
+                "bound statistics need rules to prove, and bring their own proofs (system 'full'): "
+                "give a gate and no proofs"
+            )
+
+
+def demand_bound(detector: str, rule: str) -> None:
+    """Refuse a detector or a rule whose contributions no proof can bind to the batch."""
+    if detector != DetectorKind.MOMENTS:
+        raise SettingError(
+            f"the detector {detector!r} cannot be bound: a proof binds exact sums over the rows, "
+            f"and only the detector {DetectorKind.MOMENTS.value!r} is made of them"
+        )
+    if rule not in VOTE_RULES:
+        raise SettingError(
+            f"bound statistics are voted on, and rule {rule!r} is no vote; use "
+            f"{' or '.join(VOTE_RULES)}"
+        )
 
 
 def demand_rule(rule: str, detector: str) -> None:
@@ -325,12 +408,16 @@ def _own_windows(record: Record, framing: Framing, gate: Gate | None) -> Windows
     return windows
 
 
+def _longest(settings: FederationSettings) -> int:
+    return max(len(record) for record in settings.clients.values())
+
+
 def _decided(settings: FederationSettings) -> Mapping[str, Decision]:
     """Return the decision on each client."""
     gate, attest = settings.gate, None
     admission: AdmissionCheck = AdmitAll()
     if gate is not None and settings.proofs is not None:
-        longest = max(len(record) for record in settings.clients.values())
+        longest = _longest(settings)
         proofs = settings.proofs
         if not isinstance(proofs, Proofs):
             proofs = Keyless(system=proofs)

@@ -41,6 +41,7 @@ class Attestation:
 
     commit: bytes = field(repr=False)
     proof: bytes = field(repr=False)
+    statistic: bytes | None = field(default=None, repr=False)  # of a circuit that binds one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from sluice.admission import Policy
-from sluice.attestation.messages import COMMITS, PROOFS, Challenge, SigningKey
+from sluice.attestation.messages import (
+    COMMITS,
+    PROOFS,
+    Challenge,
+    Commit,
+    SigningKey,
+    StatisticLimits,
+)
 from sluice.attestation.protocol import (
     Committed,
     Examined,
@@ -15,6 +22,7 @@ from sluice.attestation.protocol import (
     verify_together,
 )
 from sluice.attestation.systems import Circuit, System, circuit_for
+from sluice.attestation.systems.full import Full, StatisticName
 from sluice.errors import RefusedError, VerificationError
 from sluice.federation.admission_check import AdmissionCheck, Decision
 from sluice.federation.messages import Attestation, Reply
@@ -56,7 +64,9 @@ class Attestor:
         except (RefusedError, VerificationError):
             return None
         return Attestation(
-            commit=COMMITS.write(committed.message), proof=PROOFS.write(proven.message)
+            commit=COMMITS.write(committed.message),
+            proof=PROOFS.write(proven.message),
+            statistic=committed.statistic,
         )
 
 
@@ -66,11 +76,14 @@ class ProofGate:
 
     Without a log it cannot check that a commitment was logged before and is used once (steps 5.3,
     5.4). One process does not need these checks; a coordinator between sites does.
+
+    If the circuit binds a statistic, the decision on an admitted client holds it, verified.
     """
 
     federation: str
     system: System
     circuit: Circuit
+    limits: StatisticLimits | None = None  # of a batch whose statistic is shared
 
     def decide(self, client: str, shown: Reply | None) -> Decision:
         """Admit a client whose proof is valid."""
@@ -88,7 +101,9 @@ class ProofGate:
                 decided[client] = Decision(admitted=False, reasons=("it sent no proof",))
                 continue
             try:
-                examined[client] = verifier.examine(reply.proof, reply.commit)
+                examined[client] = verifier.examine(
+                    reply.proof, reply.commit, statistic=reply.statistic
+                )
             except VerificationError as refused:
                 decided[client] = _failing(refused.step)
         outcomes = verify_together(tuple(examined.values()))
@@ -98,8 +113,15 @@ class ProofGate:
             elif (each.commit.client, each.commit.federation) != (client, self.federation):
                 decided[client] = _failing("5.2")
             else:
-                decided[client] = Decision(admitted=True, rows=each.commit.rows)
+                decided[client] = self._admitted(each.commit, each.claim.statistic)
         return {client: decided[client] for client in shown}
+
+    def _admitted(self, commit: Commit, statistic: bytes | None) -> Decision:
+        if self.limits is not None:
+            objection = self.limits.objection(commit.rows, commit.interval)
+            if objection:
+                return Decision(admitted=False, reasons=(objection,))
+        return Decision(admitted=True, rows=commit.rows, statistic=statistic)
 
 
 def _failing(step: str) -> Decision:
@@ -122,6 +144,12 @@ class Keyless:
     """Proofs of a system that needs no keys and draws no rows."""
 
     system: System
+    limits: StatisticLimits | None = None  # of a batch whose statistic is shared
+
+    @classmethod
+    def bound(cls, limits: StatisticLimits) -> "Keyless":
+        """Return proofs of `full` that bind the statistic of the detector `moments`."""
+        return cls(system=Full(binds=StatisticName.MOMENTS), limits=limits)
 
     def sides(
         self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
@@ -129,4 +157,7 @@ class Keyless:
         """Derive the circuit; nothing else has to be agreed on."""
         circuit = circuit_for(self.system, rules, policy, rows_max=rows_max)
         attest = Attestor(federation=federation, system=self.system, circuit=circuit)
-        return attest, ProofGate(federation=federation, system=self.system, circuit=circuit)
+        gate = ProofGate(
+            federation=federation, system=self.system, circuit=circuit, limits=self.limits
+        )
+        return attest, gate

@@ -46,6 +46,7 @@ from .orders import (
     rotate,
 )
 from .signing import Signed, SigningKey, content_digest, read_private, sign
+from .statistic_limits import ROWS_MIN, SPAN_MIN_S, StatisticLimits
 from .tokens import TOKENS, Token, update_digest
 
 __all__ = [
@@ -57,7 +58,9 @@ __all__ = [
     "RECOVERIES",
     "REGISTRATIONS",
     "ROTATIONS",
+    "ROWS_MIN",
     "SHADOW_ORDERS",
+    "SPAN_MIN_S",
     "STRICT",
     "TOKENS",
     "WAIVERS",
@@ -85,6 +88,7 @@ __all__ = [
     "ShadowOrder",
     "Signed",
     "SigningKey",
+    "StatisticLimits",
     "Token",
     "Waiver",
     "approve",

@@ -11,7 +11,15 @@ from .coordinator import (
     declared_in,
 )
 from .key_folder import KeyFolder, Pinned
-from .plant import Committed, Proven, Registered, Unproven, explanation, statistic_beside
+from .plant import (
+    Committed,
+    Proven,
+    Registered,
+    Unproven,
+    explanation,
+    statistic_beside,
+    statistic_hash,
+)
 from .step_words import step_in_words
 from .together import Brought, attest_together, verify_together
 from .verifier import NEED_A_LOG, Examined, Verification, Verifier, steps_before
@@ -48,6 +56,7 @@ __all__ = [
     "read_order",
     "save_approver",
     "statistic_beside",
+    "statistic_hash",
     "step_in_words",
     "steps_before",
     "verify",

@@ -164,6 +164,14 @@ def init(
     keep_rounds: Annotated[
         int, typer.Option(min=2, help="Rounds whose checkpoints and events are kept.")
     ] = 200,
+    bound: Annotated[
+        bool,
+        typer.Option(
+            "--bound",
+            help="Refused: statistics are bound to proofs in one process only ('sluice federate "
+            "--bound').",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Create a federation: keys, certificates, log, store and the proxy's configuration.
@@ -182,6 +190,11 @@ def init(
     from sluice.network import TrainingRows
     from sluice.network.coordinator import FederationPlan, found_federation
 
+    if bound:
+        raise SettingError(
+            "between sites, no proof binds what a plant shares: 'sluice federate --bound' binds "
+            "statistics in one process only; omit --bound"
+        )
     warn_if_unsafe(system)
     if folder.exists() and any(folder.iterdir()):
         raise SettingError(f"{folder} is not empty; name a new folder for the federation")

@@ -14,7 +14,9 @@ import typer
 
 from sluice.admission import Gate, default_policy, read_policy
 from sluice.aggregation import RULES
+from sluice.attestation.messages import ROWS_MIN, SPAN_MIN_S, StatisticLimits
 from sluice.attestation.systems import find_system
+from sluice.attestation.systems.full import StatisticName
 from sluice.attestation.systems.sampled import Sampling, violation_budget
 from sluice.cli import (
     Json,
@@ -45,6 +47,7 @@ from sluice.federation import (
     Keyless,
     Proofs,
     certificate_of,
+    demand_bound,
 )
 from sluice.files import alone_in, atomically, demand_room, public_folder
 from sluice.invariants import Profile, RuleSet, load_rules
@@ -70,6 +73,8 @@ __all__ = ["federate"]
 SWAT_START_UP_S = 21_600
 SWAT_EVERY = 5
 TEST_SEED = 1
+DEFAULT_MODE = "clean"
+BOUND = "bound"
 FIGURES = (
     "targeted_recall",
     "untargeted_recall",
@@ -113,6 +118,8 @@ class _Result:
     influence: Mapping[str, float]
     passed: Mapping[str, float]
     score: Score | None
+    bound: str | None  # the statistic that proofs bind to the batches
+    limits: StatisticLimits | None  # of a batch whose statistic is shared
 
 
 def federate(
@@ -162,7 +169,7 @@ def federate(
     ] = None,
     mode: Annotated[
         str, typer.Option(help=f"Whether clients attack and a gate judges: {', '.join(MODES)}.")
-    ] = "clean",
+    ] = DEFAULT_MODE,
     clients: Annotated[
         int, typer.Option(min=1, help="Number of clients; they share the record's rows.")
     ] = 10,
@@ -177,6 +184,28 @@ def federate(
             "rows. sampled: of rows drawn after commitments are logged (paper policy only)."
         ),
     ] = ProofChoice.NONE,
+    bound: Annotated[
+        bool,
+        typer.Option(
+            "--bound",
+            help="Clients share only the statistic that their proof binds to their batch (mode "
+            "bound; implies --proof full; needs --detector moments and a vote).",
+        ),
+    ] = False,
+    rows_min: Annotated[
+        int,
+        typer.Option(
+            "--statistic-rows-min", min=1, help="Rows that a shared statistic covers (--bound)."
+        ),
+    ] = ROWS_MIN,
+    span_min: Annotated[
+        int,
+        typer.Option(
+            "--statistic-span-min",
+            min=0,
+            help="Seconds that a shared statistic covers (--bound).",
+        ),
+    ] = SPAN_MIN_S,
     false_alarms: Annotated[
         float,
         typer.Option(
@@ -208,11 +237,16 @@ def federate(
     Example: [bold]sluice federate --plant line --attack replay --mode gated --out run[/bold]
     """
     quiet = quiet or json
-    if attack is not None and mode in MODES and not MODES[mode].attacked:
-        warn(f"mode {mode!r} has no attack, so --attack {attack} is not used")
     known("--rule", rule, (*RULES, *VOTE_RULES))
     known("--mode", mode, MODES)
     known("--detector", detector, detector_names())
+    if bound or mode == BOUND:
+        mode = _bound_mode(mode, proof, detector, rule)
+    limits = StatisticLimits(rows_min=rows_min, span_min_s=span_min)
+    if mode == BOUND and limits.lowered:
+        warn(f"a statistic of few rows shows much of them: {limits.lowered}")
+    if attack is not None and not MODES[mode].attacked:
+        warn(f"mode {mode!r} has no attack, so --attack {attack} is not used")
     setup = Setup(
         clients=clients,
         malicious=round(0.3 * clients) if malicious is None else malicious,
@@ -224,7 +258,7 @@ def federate(
     with _claimed(out_dir):
         with working("opening the records", quiet=quiet):
             records = _open(plant, test, days=days, every=every)
-        if records.test is None and MODES[mode].attacked:
+        if records.test is None and MODES[mode].attacked and not (mode == BOUND and attack is None):
             raise SettingError(
                 f"malicious clients of mode {mode!r} hide attacks of a labelled record; give "
                 "--test, or --mode clean"
@@ -238,8 +272,10 @@ def federate(
             contributions=Contributions(shared, own=own),
             gate=gate,
             proofs=_proofs(proof, out_dir, gate.gate, samples=samples),
+            limits=limits,
         )
-        proving = " and proofs" if trial.proofs and MODES[mode].gated else ""
+        proves = mode == BOUND or (trial.proofs and MODES[mode].gated)
+        proving = " and proofs" if proves else ""
         with working(f"preparing the clients' batches{proving}", quiet=quiet):
             plan = trial.plan(MODES[mode], attack)
         with counted("rounds", rounds * len(plan.groups), quiet=quiet) as tick:
@@ -262,6 +298,19 @@ def federate(
         if certificate is not None and rule in VOTE_RULES:
             out.print("\n[bold]Certificate[/bold]")
             show_certificate(certificate, shared.test)
+
+
+def _bound_mode(mode: str, proof: ProofChoice, detector: str, rule: str) -> str:
+    """Return mode `bound`; refuse what does not go with it."""
+    demand_bound(detector, rule)
+    if mode not in (DEFAULT_MODE, BOUND):
+        raise SettingError(
+            f"--bound is mode {BOUND!r}, and --mode is {mode!r}; omit one of them (with --attack, "
+            "clients of mode 'bound' attack)"
+        )
+    if proof is ProofChoice.SAMPLED:
+        raise SettingError("only proofs of all rows bind a statistic; omit --proof sampled")
+    return BOUND
 
 
 def _open(plant: str, test: Path | None, *, days: float | None, every: int | None) -> _Records:
@@ -360,6 +409,8 @@ def _result(
         influence={c: share for done in finished for c, share in done.influence.items()},
         passed={c: share for done in finished for c, share in done.passed.items()},
         score=score,
+        bound=None if plan.summed is None else StatisticName.MOMENTS.value,
+        limits=None if plan.summed is None else trial.limits,
     )
 
 
@@ -410,6 +461,7 @@ def _payload(result: _Result, folder: Path) -> dict[str, object]:
         "liars": list(result.liars),  # the old name of `malicious`
         "influence": dict(result.influence),
         "passed_the_rule": dict(result.passed),
+        "bound": result.bound,
         "out": str(folder),
     }
 

@@ -170,6 +170,11 @@ def _check_study(where: str, study: StudyTable) -> None:
         raise GridError(f"{where}: {low[0]} clients; give at least 1")
     for name in study.modes:
         mode = MODES[name]
+        if mode.bound:
+            raise GridError(
+                f"{where}: mode {name!r} proves every batch and is not part of a grid; use "
+                "'sluice federate --bound'"
+            )
         if mode.attacked and not study.attacks:
             raise GridError(f"{where}: mode {name!r} needs attacks; name at least one")
         if (mode.gated or mode.adversary is Adversary.PROJECTED) and not study.invariants:

@@ -1,6 +1,7 @@
 from .artifact_cache import KEPT, ArtifactCache
 from .cell import CellResult, Score, admitted_and_refused, result_of, run_cell, score_of
 from .contributions import BLEND, Contribution, Contributions, NamedGate
+from .forgeries import STATISTIC_FORGERIES
 from .gain import simulated_gain
 from .modes import MODES, Adversary, Mode, Roster
 from .scenario import Scenario, Setup, client_names, malicious_clients, scenario
@@ -10,6 +11,7 @@ __all__ = [
     "BLEND",
     "KEPT",
     "MODES",
+    "STATISTIC_FORGERIES",
     "Adversary",
     "ArtifactCache",
     "CellResult",

@@ -108,6 +108,10 @@ class Contributions:
 
         return self._once((client, attack, known_gate.name if known_gate else ""), make)
 
+    def poison(self, client: str, attack: str) -> Record:
+        """Return the rows that a malicious client would train on if no gate were there."""
+        return self._poison(client, attack, POISONS[attack], None).trained
+
     def _poison(
         self, client: str, attack: str, maker: PoisonMaker, known_gate: NamedGate | None
     ) -> Poison:

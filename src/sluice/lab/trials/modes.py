@@ -33,6 +33,7 @@ class Mode:
     adversary: Adversary
     gated: bool
     roster: Roster
+    bound: bool = False  # clients share only the statistic that their proof binds to the batch
 
     @property
     def attacked(self) -> bool:
@@ -60,7 +61,18 @@ MODES: Mapping[str, Mode] = MappingProxyType(
                 name="local-only", adversary=Adversary.NONE, gated=False, roster=Roster.EACH_ALONE
             ),
             Mode(name="centralised", adversary=Adversary.NONE, gated=False, roster=Roster.POOLED),
+            Mode(
+                name="bound",
+                adversary=Adversary.PROJECTED,
+                gated=True,
+                roster=Roster.ALL,
+                bound=True,
+            ),
         )
     }
 )
-"""The paper's five modes, and two references: each plant alone, and all rows pooled."""
+"""The paper's five modes, two references (each plant alone, all rows pooled), and `bound`.
+
+In mode `bound`, malicious clients can also falsify the statistic; without an attack, all clients
+are honest.
+"""

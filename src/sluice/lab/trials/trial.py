@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sluice.aggregation import RULES, Rule
-from sluice.detector import DetectorKind, SummedDetector, summed_for
+from sluice.attestation.messages import StatisticLimits
+from sluice.attestation.systems.full import statistic_settings
+from sluice.detector import DetectorKind, MomentSettings, SummedDetector, summed_for
 from sluice.errors import SettingError
 from sluice.federation import (
     VOTE_RULES,
@@ -21,6 +23,7 @@ from sluice.federation import (
     Federated,
     InProcess,
     Keeper,
+    Keyless,
     PhysicsGate,
     Proofs,
     Recipe,
@@ -29,10 +32,13 @@ from sluice.federation import (
     Transport,
     VoteSettings,
     admit,
+    demand_bound,
     demand_rule,
 )
 from sluice.lab.attacks import UPDATE_ATTACKS
 from sluice.lab.trials.contributions import BLEND, Contribution, Contributions, NamedGate, pooled
+from sluice.lab.trials.forged import StatisticForger
+from sluice.lab.trials.forgeries import STATISTIC_FORGERIES, ForgerKnowledge
 from sluice.lab.trials.malicious import BlendingTransport, Eavesdropper, MaliciousTransport
 from sluice.lab.trials.modes import Adversary, Mode, Roster
 from sluice.lab.trials.scenario import Scenario
@@ -42,6 +48,8 @@ __all__ = ["Group", "Trial", "TrialPlan"]
 
 POOL = "pool"
 FEDERATION = "lab"
+POISON = "attest-clean"
+"""The attack whose rows a forger of statistics wants to share."""
 Group = Mapping[str, Contribution]
 
 
@@ -53,6 +61,7 @@ class TrialPlan:
     attack: str | None
     invited: Group
     decisions: Mapping[str, Decision]
+    summed: MomentSettings | None = None  # what bound statistics sum
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -73,12 +82,15 @@ class TrialPlan:
 class Trial:
     """One scenario and the gate that judges it. Malicious clients know the gate's rules too.
 
-    With `proofs`, the gate sees proofs in place of batches.
+    With `proofs`, the gate sees proofs in place of batches. Mode `bound` uses `binding`, proofs
+    that bind statistics; by default those of `full`, under the `limits` of shared statistics.
     """
 
     contributions: Contributions
     gate: NamedGate | None = None
     proofs: Proofs | None = None
+    limits: StatisticLimits = StatisticLimits()  # noqa: RUF009 - frozen, so sharing it is safe
+    binding: Proofs | None = None
 
     @property
     def scenario(self) -> Scenario:
@@ -87,10 +99,16 @@ class Trial:
 
     def plan(self, mode: Mode, attack: str | None = None) -> TrialPlan:
         """Make what every client brings, and decide who is admitted."""
-        if mode.attacked and attack is None:
+        if mode.attacked and attack is None and not mode.bound:
             raise SettingError(f"mode {mode.name!r} needs an attack; name one with --attack")
         if not mode.attacked:
             attack = None
+        if mode.bound:
+            return self._bound_plan(mode, attack)
+        if attack in STATISTIC_FORGERIES and attack != POISON:
+            raise SettingError(
+                f"attack {attack!r} forges a statistic that a proof binds; use --mode bound"
+            )
         invited = self._invited(mode, attack)
         return TrialPlan(
             mode=mode,
@@ -110,8 +128,13 @@ class Trial:
         """Train one federation, or one for each client where each is alone."""
         setup = self.scenario.setup
         demand_rule(rule, setup.detector)
+        if plan.summed is not None:
+            demand_bound(setup.detector, rule)
+            (group,) = plan.groups
+            recipe = self._recipe(rule, members=len(group))
+            return (recipe.from_bound(plan.summed, decisions=plan.decisions),)
         if setup.detector != DetectorKind.AUTOENCODER:
-            _demand_sums(plan)
+            _demand_data(plan.attack)
             return tuple(
                 self._recipe(rule, members=len(group)).from_sums(
                     _windows(group), decisions=_decisions(plan, group)
@@ -175,6 +198,42 @@ class Trial:
             return None
         return summed_for(shared.setup.detector, shared.framing, shared.parts.validation)
 
+    def _bound_plan(self, mode: Mode, attack: str | None) -> TrialPlan:
+        """Let clients prove batches and statistics; some forge theirs, or poison their batch."""
+        if self.gate is None:
+            raise SettingError("a gated mode needs rules to gate by; give --rules")
+        gate, forges = self.gate.gate, attack in STATISTIC_FORGERIES
+        _demand_data(attack)
+        invited = self._invited(mode, None if forges else attack)
+        longest = max(len(brought.batch) for brought in invited.values())
+        binding = self.binding or Keyless.bound(self.limits)
+        honest, admission = binding.sides(FEDERATION, gate.rules, gate.policy, rows_max=longest)
+        summed = statistic_settings(honest.circuit)
+        assert summed is not None
+        forged = self._forged(attack, summed, invited) if attack is not None and forges else {}
+        attest = StatisticForger(honest=honest, forged=forged)
+        return TrialPlan(
+            mode=mode,
+            attack=attack,
+            invited=invited,
+            decisions=admit(tuple(invited), self._honest_transport(invited, attest), admission),
+            summed=summed,
+        )
+
+    def _forged(self, attack: str, summed: MomentSettings, invited: Group) -> dict[str, bytes]:
+        shared, honest = self.scenario, self.scenario.honest[0]
+        forged = {}
+        for client in shared.malicious:
+            known = ForgerKnowledge(
+                settings=summed,
+                batch=invited[client].batch,
+                poison=self.contributions.poison(client, POISON),
+                neighbour=invited[honest].batch,
+                other=shared.parts.fit,
+            )
+            forged[client] = STATISTIC_FORGERIES[attack](known).canonical()
+        return forged
+
     def _decided(self, invited: Group) -> Mapping[str, Decision]:
         """Let the gate decide, on batches or on proofs of them."""
         if self.gate is None:
@@ -229,7 +288,9 @@ class Trial:
             )
         return inner
 
-    def _honest_transport(self, group: Group, attest: Attestor | None = None) -> InProcess:
+    def _honest_transport(
+        self, group: Group, attest: Attestor | StatisticForger | None = None
+    ) -> InProcess:
         return InProcess(
             batches={client: brought.batch for client, brought in group.items()},
             windows={client: brought.windows for client, brought in group.items()},
@@ -266,8 +327,6 @@ def _demand_own_scale(detector: str) -> None:
         )
 
 
-def _demand_sums(plan: TrialPlan) -> None:
-    if plan.attack == BLEND or plan.attack in UPDATE_ATTACKS:
-        raise SettingError(
-            f"attack {plan.attack!r} falsifies updates, and this detector sends sums"
-        )
+def _demand_data(attack: str | None) -> None:
+    if attack == BLEND or attack in UPDATE_ATTACKS:
+        raise SettingError(f"attack {attack!r} falsifies updates, and this detector sends sums")

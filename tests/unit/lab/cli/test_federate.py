@@ -215,3 +215,57 @@ def test_an_attack_needs_a_labelled_record(sluice: Run, tmp_path: Path) -> None:
     assert told.code == 2
     assert "hide attacks of a labelled record; give --test" in " ".join(told.err.split())
     assert not out.exists()
+
+
+BOUND = ("--detector", "moments", "--rule", "vote", "--bound", "--malicious", 1)
+FEW = ("--statistic-rows-min", 64, "--statistic-span-min", 0)
+
+
+def test_bound_admits_no_forged_statistic_and_says_what_is_bound(
+    sluice: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    told = sluice(
+        "federate", *SMALL, *BOUND, *FEW, "--attack", "attest-clean", "--out", out, "--json"
+    )
+    assert told.code == 0, told.err
+    named = told.json["malicious"]
+    assert isinstance(named, list)
+    (malicious,) = named
+    assert (told.json["mode"], told.json["bound"]) == ("bound", "moments")
+    assert told.json["refused"] == [malicious]
+    assert told.json["reasons"] == {malicious: ["its proof fails step 5.8"]}
+    assert "statistic_rows_min is 64 (default 4,096)" in told.err
+    written = json.loads((out / "result.json").read_text())
+    assert written["bound"] == "moments"
+    assert written["limits"] == {"rows_min": 64, "span_min_s": 0}
+    assert written["certificate"]["members"] == 3
+    model = load_detector(out / "model.safetensors").model
+    assert isinstance(model, VotedModel)
+    assert malicious not in model.members
+
+
+def test_bound_refuses_batches_below_the_default_limits(sluice: Run, tmp_path: Path) -> None:
+    told = sluice("federate", *SMALL, *BOUND, "--out", tmp_path / "run", "--json")
+    assert (told.code, told.json["refused"]) == (3, True)
+    assert "a statistic covers at least 4,096 rows" in str(told.json["reason"])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("--detector", "autoencoder"), "'autoencoder' cannot be bound"),
+        (("--detector", "subspace", "--rule", "fedavg"), "'subspace' cannot be bound"),
+        (("--detector", "moments", "--rule", "fedavg"), "rule 'fedavg' is no vote"),
+        (("--detector", "moments", "--rule", "vote", "--mode", "naive"), "--mode is 'naive'"),
+        (("--detector", "moments", "--rule", "vote", "--proof", "sampled"), "omit --proof sampled"),
+    ],
+)
+def test_bound_refuses_what_cannot_be_bound(
+    sluice: Run, tmp_path: Path, given: tuple[str, ...], why: str
+) -> None:
+    told = sluice("federate", *SMALL, "--bound", *given, "--out", tmp_path / "run")
+    assert (told.code, told.out) == (2, "")
+    assert why in " ".join(told.err.split())
+    assert not (tmp_path / "run").exists()

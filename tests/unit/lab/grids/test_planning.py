@@ -185,6 +185,7 @@ def test_stand_ins_are_said_once_a_record_and_in_every_cell(tmp_path: Path) -> N
         ("days = 9.0", "target_share = 0.0", "study 'removal' on 'basins': a federation needs"),
         ("seeds = [0, 1]", "seeds = [0]\nclients = [0]", "0 clients; give at least 1"),
         ('modes = ["clean", "gated"]', "modes = []", "modes is empty; every axis needs at least"),
+        ('modes = ["clean", "gated"]', 'modes = ["bound"]', "mode 'bound' proves every batch"),
         ('records = ["tanks", "basins"]', "records = []", "records is empty"),
         (
             'name = "small"',
