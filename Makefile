@@ -81,7 +81,11 @@ broker: prerequisites build/broker/.locked ## an MQTT broker for the tests of wa
 
 .PHONY: test
 test: setup lint tools broker ## everything that must hold: lint, types, imports, tests, Rust
-	$(BIN)/python -m pytest
+	@mkdir -p build; failed=0; \
+	echo "tests/unit here, the other tests beside it, into build/tests.log"; \
+	$(BIN)/python -m pytest --ignore=tests/unit tests >build/tests.log 2>&1 & \
+	$(BIN)/python -m pytest tests/unit || failed=1; \
+	wait $$! || failed=1; cat build/tests.log; exit $$failed
 	cargo test --locked --quiet
 
 .PHONY: test-network

@@ -57,6 +57,7 @@ EXAMPLES = {
     "a certificate's file": "north.invitation",
     "a recovery": "recovery.json",
     "a consent": "consent.json",
+    "a statistic": "statistic.bin",
     "a token's file": "token.txt",
     "a results folder": "results",
     "a folder": "records",
@@ -184,7 +185,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.raises(SystemExit) as ended:
             main(command.replace("{}", str(folder)).split())
         assert ended.value.code == 0, command
-    for name in ("challenge.json", "recovery.json", "consent.json", "token.txt"):
+    for name in (
+        "challenge.json",
+        "recovery.json",
+        "consent.json",
+        "statistic.bin",
+        "token.txt",
+    ):
         (folder / name).write_text("{}")
     for name in ("results", "records"):
         (folder / name).mkdir()

@@ -20,10 +20,13 @@ from sluice.invariants.budgets import Budgets
 from sluice.invariants.encoding import encode
 from sluice.invariants.integers import evaluate
 from sluice.invariants.measure import measure
+from sluice.invariants.relations import RelationKind
 from sluice.invariants.ruleset import Liveness, Profile, RuleSet
 from sluice.telemetry.record import Record
 
 from .conftest import POLICY, SYSTEM
+
+COUNTED = {RelationKind.SWITCH_BAND: "switches", RelationKind.SPECTRUM: "blocks"}
 
 SALT, CONTEXT = b"s" * 32, b"c" * 32
 
@@ -169,15 +172,19 @@ def test_each_budget_may_be_used_up_and_not_exceeded(circuit: Circuit, batch: Re
     assert broken(stricter) == ["severe rows"]
     assert broken(replace(stricter, severe_rows=1)) == []
     crossed = [name for name, count in exact.envelope_rows.items() if count]
-    windows = [name for name, count in exact.anchors.items() if count]
+    counted = [
+        (f"{COUNTED.get(rule.kind, 'windows')} of {rule.name}", rule.name)
+        for rule in rules.invariants
+        if exact.anchors.get(rule.name)
+    ]
     assert crossed
-    assert windows
+    assert {words.split()[0] for words, _ in counted} >= {"windows", "switches"}
     for name in crossed:
         fewer = exact.envelope_rows | {name: exact.envelope_rows[name] - 1}
         assert broken(replace(exact, envelope_rows=fewer)) == [f"transitions of {name}"]
-    for name in windows:
+    for words, name in counted:
         fewer = exact.anchors | {name: exact.anchors[name] - 1}
-        assert broken(replace(exact, anchors=fewer)) == [f"windows of {name}"]
+        assert broken(replace(exact, anchors=fewer)) == [words]
     for (level, rows), least in exact.quietest.items():
         livelier = exact.quietest | {(level, rows): least + 1}
         assert broken(replace(exact, quietest=livelier)) == [f"liveness of {level}"]

@@ -50,7 +50,7 @@ def test_a_small_batch_is_proven_verified_and_weighed(bench: Run) -> None:
     found = seen.json
     assert found["channels"] == 11
     assert isinstance(found["rules"], dict)
-    assert set(found["rules"]) == {"coupling", "balance", "window", "bound", "rate"}
+    assert {"coupling", "balance", "window", "bound", "rate"} < set(found["rules"])
     assert isinstance(found["costs"], list)
     (cost,) = found["costs"]
     assert cost["rows"] == 200

@@ -107,13 +107,20 @@ def test_dropped_balances_say_why(first_half: Record) -> None:
     assert why["dL_T4"] == "R2 0.1794 is below 0.60"
 
 
-@pytest.mark.parametrize("profile", [Profile.PAPER_NARROW, Profile.HARDENED])
-def test_hai_has_no_physics_to_find_and_says_so(plant_data: PlantData, profile: Profile) -> None:
+def test_hai_has_no_physics_to_find_and_says_so(plant_data: PlantData) -> None:
     record = read_record(plant_data("hai", "hai2007_train_100s.csv"))
-    rules = mine(record.rows(0, 1_000), record.rows(1_000, 2_000), profile=profile)
+    rules = mine(record.rows(0, 1_000), record.rows(1_000, 2_000), profile=Profile.PAPER_NARROW)
     assert rules.empty
     with pytest.raises(EmptyRulesError, match="no coupling, balance or window"):
         judge(record.rows(2_000, 3_000), rules)
+
+
+def test_of_hai_hardened_rules_know_what_goes_together(plant_data: PlantData) -> None:
+    record = read_record(plant_data("hai", "hai2007_train_100s.csv"))
+    rules = mine(record.rows(0, 1_000), record.rows(1_000, 2_000), profile=Profile.HARDENED)
+    kinds = {rule.kind for rule in rules.invariants}
+    assert {RelationKind.TIE, RelationKind.CONSTANT} <= kinds
+    assert not {RelationKind.COUPLING, RelationKind.BALANCE, RelationKind.WINDOW} & kinds
 
 
 def test_nan_is_not_judged_by_the_paper(first_half: Record, second_half: Record) -> None:

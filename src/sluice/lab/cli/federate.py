@@ -228,7 +228,7 @@ def federate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run one federation in this process, and measure its detector on a labelled record.
+    """Run one federation in this process and measure its detector.
 
     The mode decides whether clients attack and whether a gate judges them. The command writes the
     model, the result and, after each round, a checkpoint to --out. The same command on the same
