@@ -105,6 +105,23 @@ class FederationTerms:
 
     def __post_init__(self) -> None:
         demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
+        self._demand_logged_scales()
+
+    def _demand_logged_scales(self) -> None:
+        """Raise unless readings are scaled as the statistic says, which the log names too.
+
+        Otherwise an invitation could give one plant other scales than all plants can see.
+        """
+        if self.statistic is None:
+            return
+        logged = [(each.channel, each.mean, each.spread) for each in self.statistic.channels]
+        scales = zip(self.channels, self.mean, self.spread, strict=False)
+        complete = len(self.channels) == len(self.mean) == len(self.spread)
+        if [*scales] != logged or not complete or self.stride_s != self.statistic.stride_s:
+            raise SettingError(
+                f"the terms of {self.federation!r} scale readings otherwise than their statistic "
+                "does; ask the coordinator's operator for a new invitation"
+            )
 
     @property
     def framing(self) -> Framing:

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from sluice.attestation.systems.full.lanes import FIELD, FULL, WHOLE, Packed, pack
+from sluice.attestation.systems.full.lanes import FIELD, FULL, MOST_FULL, WHOLE, Packed, pack
 from sluice.seeding import stream
 
 CODES = [2, 3, 4, 3, 2, 5]
@@ -60,3 +60,13 @@ def test_registers_of_fewer_values_are_packed_without_a_guard() -> None:
     for lane in packed:
         top = lane[-1]
         assert top.weight * radices[top.value] < FIELD
+
+
+@pytest.mark.parametrize("registers", [163, 164, 200, 400])
+def test_a_plant_of_very_many_registers_has_as_many_full_lanes_as_a_guard_can_tell_apart(
+    registers: int,
+) -> None:
+    radices = [WHOLE] * registers + CODES
+    packed = pack(radices, registers)
+    assert sorted(each.value for lane in packed for each in lane) == [*range(len(radices) + 1)]
+    assert sum(_whole(lane) for lane in packed if len(lane) == FULL) == MOST_FULL

@@ -12,16 +12,18 @@ from sluice.aggregation.rule import Aggregate, Rule, State
 from sluice.aggregation.update import Update
 from sluice.attestation.log.chain import Log, read_log
 from sluice.attestation.log.entries import Body, ModelAggregated
+from sluice.attestation.messages.messages import COMMITS
+from sluice.attestation.messages.signing import sign
 from sluice.errors import SettingError
 from sluice.network.coordinator import sharing
 from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.wire.questions import ANSWERS, Payload, Pledge, Revelation
+from sluice.network.wire.questions import ANSWERS, Batch, Payload, Pledge, Revelation
 from sluice.network.wire.wire import LARGEST_MESSAGE, Answerer, Direct
 
 from .conftest import Consortium, Founder
-from .malicious_plant import Falsified
+from .malicious_plant import Falsified, Malicious
 
 FLOAT32_MAX = np.float32(3.4e38)
 
@@ -52,6 +54,23 @@ def test_a_plant_that_claims_2_to_the_48_windows_gains_no_influence(consortium: 
     done = consortium.run(rounds=1)
     assert done.influence.get("south", 0.0) <= 1 / 3
     assert done.influence["north"] == done.influence["west"]
+
+
+def test_a_commitment_that_names_a_statistic_nobody_asked_for_excludes_its_plant_alone(
+    consortium: Consortium,
+) -> None:
+    plant = PlantFolder(consortium.folder / "south")
+
+    def named(batch: Batch) -> Batch:
+        content = replace(COMMITS.read(batch.commit).content, statistic="0" * 64)
+        commit = sign(content, plant.keys.ensure_client_key())
+        return replace(batch, commit=COMMITS.write(commit))
+
+    consortium.plants["south"] = Malicious(plant, named)
+    done = consortium.run(rounds=1)
+    assert steps(consortium, 1) == {"south": "5.6.1"}
+    assert set(done.influence) == {"north", "west"}
+    assert read_log(consortium.site.log).rounds.members == ("north", "west")
 
 
 def test_influence_is_the_share_of_the_logged_rows(founder: Founder) -> None:

@@ -40,20 +40,24 @@ from sluice.network.statistics import MemberStatistics, vote_of
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.questions import (
     ANSWERS,
+    QUESTIONS,
+    Ask,
     AskLog,
     AskModel,
     AskToken,
+    AskUpdate,
     Declined,
     Pledge,
     Revelation,
 )
-from sluice.network.wire.wire import Direct
+from sluice.network.wire.wire import Answerer, Direct
 from sluice.telemetry.reading import read_record
 from tests.unit.conftest import Outcome
 
 from .asking import Driven
 from .conftest import POLICY, START, Consortium, Founder
 from .malicious_plant import Falsified
+from .timed_wire import TimedWire
 
 Run = Callable[..., Outcome]
 NAMES = ("north", "south", "west")
@@ -503,6 +507,51 @@ def test_a_renewed_batch_replaces_the_members_statistic(summed: Consortium) -> N
     assert shared(summed, "north") == after
 
 
+class Unwilling:
+    """Answers as its plant does, and is silent where it alone is waited for."""
+
+    def __init__(self, agent: Answerer, phase: type[Ask]) -> None:
+        self._agent = agent
+        self._phase = phase
+
+    def answer(self, question: bytes) -> bytes:
+        if isinstance(QUESTIONS.read(question).content.ask, self._phase):
+            raise ConnectionError
+        return self._agent.answer(question)
+
+
+@pytest.mark.parametrize(
+    "phase", [AskToken, AskUpdate, AskModel], ids=["pledge", "reveal", "model"]
+)
+def test_a_plant_that_alone_is_asked_for_its_statistic_costs_the_others_one_grace(
+    summed: Consortium, phase: type[Ask]
+) -> None:
+    """All others are in the model already, so nobody else is asked in the second round."""
+    if phase is AskModel:
+        summed.plants["west"] = Unwilling(summed.plants["west"], phase)
+        timed(summed)
+    else:
+        timed(summed)
+        summed.join("tide", 3)
+        summed.plants["tide"] = Unwilling(summed.plants["tide"], phase)
+    seconds = timed(summed)
+    answers = 3 * 4 * 6  # the clock moves a second each time it is read
+    assert seconds <= answers + summed.site.terms.grace_s < summed.site.terms.round_deadline_s
+    assert shared(summed, "north") is not None
+
+
+def timed(consortium: Consortium) -> float:
+    """Run, and return the seconds that it took on the consortium's clock."""
+    store, began = CoordinatorStore(consortium.site.base), consortium.clock.now
+    wire = TimedWire(consortium.plants, consortium.clock, {})
+    try:
+        service = coordinator_service(consortium.site, store, wire, clock=consortium.clock)
+        service.run(rounds=1, on_round=lambda _: None)
+    finally:
+        store.close()
+    return (consortium.clock.now - began).total_seconds()
+
+
 # -- what a coordinator may not do -----------------------------------------------------------------
 
 
@@ -530,14 +579,22 @@ def test_a_model_that_the_log_does_not_have_is_declined(summed: Consortium, chan
     assert shared(summed, "north") == kept
 
 
-def test_a_model_that_the_log_names_must_hold_what_members_revealed(summed: Consortium) -> None:
+@pytest.mark.parametrize("change", ["statistic", "attestation"])
+def test_a_model_that_the_log_names_must_hold_what_members_revealed(
+    summed: Consortium, change: str
+) -> None:
     """A coordinator that logs the hash of other statistics is found out by every plant."""
     done = summed.run()
     kept = statistics_in(done.parameters, summed.site.terms)
     south, north = kept.of("south"), kept.of("north")
     assert south is not None
     assert north is not None
-    forged = kept.joined_by([replace(south, statistic=north.statistic)]).without("west")
+    other = (
+        replace(south, statistic=north.statistic)
+        if change == "statistic"
+        else replace(south, attestation=north.attestation)
+    )
+    forged = kept.joined_by([other]).without("west")
     driven = Driven.of(summed)
     body = ClientRemoved(client="west", since=0, model_of=1, model=forged.digest)
     driven.log.append(body, at=driven.now())
@@ -561,6 +618,22 @@ def test_a_log_with_other_terms_than_the_invitation_is_declined(
     other = replace(summed.site.terms, statistic=replace(statistic, malicious=0))
     monkeypatch.setattr(agent, "_terms", other)
     assert isinstance(Driven.of(summed).ask(agent, AskLog()), Declined)
+
+
+@pytest.mark.parametrize("part", ["mean", "spread", "channels", "stride_s", "longer"])
+def test_terms_that_scale_otherwise_than_the_log_says_are_refused(
+    summed: Consortium, part: str
+) -> None:
+    terms = summed.site.terms
+    changes: dict[str, dict[str, object]] = {
+        "mean": {"mean": (terms.mean[0] + 1.0, *terms.mean[1:])},
+        "spread": {"spread": (*terms.spread[:-1], 2.0 * terms.spread[-1])},
+        "channels": {"channels": terms.channels[::-1]},
+        "stride_s": {"stride_s": terms.stride_s + 1.0},
+        "longer": {"spread": (*terms.spread, 1.0)},
+    }
+    with pytest.raises(SettingError, match="scale readings otherwise"):
+        replace(terms, **changes[part])  # type: ignore[arg-type]
 
 
 def test_a_federation_of_moments_needs_members_for_its_vote(founder: Founder) -> None:

@@ -244,6 +244,21 @@ def test_plants_that_all_answer_nonsense_end_the_phase_at_once(founder: Founder)
     assert seconds < 3 * GRACE_S + 60
 
 
+@pytest.mark.parametrize(("grace_s", "left_s"), [(0.0, 600.0), (60.0, 60.0), (900.0, 600.0)])
+def test_plants_that_alone_are_asked_have_a_grace_and_never_no_time(
+    consortium: Consortium, grace_s: float, left_s: float
+) -> None:
+    """With terms without a grace, a plant that joins late would otherwise never be asked."""
+    store = CoordinatorStore(consortium.site.base)
+    wire = TimedWire({}, consortium.clock, {})
+    service = coordinator_service(consortium.site, store, wire, clock=consortium.clock)
+    terms = replace(consortium.site.terms, grace_s=grace_s)
+    requests = replace(service.transport.requests, terms=terms)
+    assert requests.seconds_for(1, settled=1, most=600.0) == left_s
+    assert requests.seconds_for(2, settled=1, most=600.0) == 600.0
+    store.close()
+
+
 def test_a_phase_waits_for_slow_plants_while_there_is_no_quorum(founder: Founder) -> None:
     consortium = joined(founder(), NAMES[:4])
     slow = {"north": 1.0, "south": 500.0, "east": 540.0, "west": 3_000.0}

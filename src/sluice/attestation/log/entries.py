@@ -151,7 +151,8 @@ def unproven_id(commit: Commit) -> str:
 
 LARGEST_ENTRY = 131_072
 
-Step = Annotated[str, StringConstraints(pattern=r"^[1-7](\.[1-9])?$")]
+Step = Annotated[str, StringConstraints(pattern=r"^[1-7](\.[1-9]){0,2}$")]
+"""Any step that a `VerificationError` names: one that does not fit would stop the coordinator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,9 +99,12 @@ class Requests:
     def seconds_for(self, asked: int, *, settled: int, most: float) -> float:
         """Return the time for a phase in which some plants need not be asked.
 
-        If those make a quorum, the asked plants have a grace: the others do not wait longer.
+        If those make a quorum, the asked plants have a grace: the others do not wait longer. Terms
+        without a grace would leave them no time at all, so it is not shortened there.
         """
-        return min(most, self.terms.grace_s) if settled >= self._quorum(asked + settled) else most
+        grace_s = self.terms.grace_s
+        short = grace_s > 0 and settled >= self._quorum(asked + settled)
+        return min(most, grace_s) if short else most
 
     def _quorum(self, asked: int) -> int:
         return math.ceil(self.terms.quorum * asked - ROUNDING)

@@ -5,7 +5,7 @@ round's state in the log, so that it can be called again for a round in which th
 killed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -177,9 +177,19 @@ class LoggedTransport:
             return True
 
         left = datetime.fromisoformat(standing.opened.deadline) - self.requests.clock()
-        seconds = max(0.0, left.total_seconds())
+        seconds = self._seconds(train, asks, most=max(0.0, left.total_seconds()))
         self.requests.ask(asks, round_=train.round, seconds=seconds, accept=accept)
         pledging.close(at=self.requests.clock())
+
+    def _seconds(self, train: Train, asks: Collection[str], *, most: float) -> float:
+        """Return the time for a phase of a round; online plants in the model need not be asked."""
+        online = self.requests.wire.present() & self.sharing.settled(train.parameters)
+        settled = sum(
+            member.active and member.name in online
+            for member in self.requests.store.members()
+            if member.name not in asks
+        )
+        return self.requests.seconds_for(len(asks), settled=settled, most=most)
 
     def _reveal(self, train: Train, members: Mapping[str, Member]) -> Mapping[str, Reply]:
         """Collect the pledged updates; those received before a restart are in the store."""
@@ -208,7 +218,7 @@ class LoggedTransport:
                 self._countersign(plant, answer.head)
             return plant in replies and plant not in ledger.rounds.unseen
 
-        seconds = self.terms.round_deadline_s
+        seconds = self._seconds(train, asks, most=self.terms.round_deadline_s)
         self.requests.ask(asks, round_=round_, seconds=seconds, accept=accept)
         for plant in revealing.leave_out_unseen(at=self.requests.clock()):
             replies.pop(plant, None)

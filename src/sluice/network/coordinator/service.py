@@ -69,7 +69,8 @@ class CoordinatorService:
         requests, store = self.transport.requests, self._store
         number = self.transport.protocol.log.ledger.rounds.last
         waiting = {member.name for member in store.members() if member.model_of != number}
-        online = self._active & waiting & requests.wire.present()
+        present = self._active & requests.wire.present()
+        online = present & waiting
         requests.catch_up(online, round_=number)
         weights = write_parameters(last.parameters)
         asks = dict.fromkeys(online, AskModel(round=number, over=True, parameters=weights))
@@ -80,7 +81,11 @@ class CoordinatorService:
                 return True
             return False
 
-        seconds = self.transport.terms.round_deadline_s
+        seconds = requests.seconds_for(
+            len(online),
+            settled=len(present - waiting),
+            most=self.transport.terms.round_deadline_s,
+        )
         requests.ask(asks, round_=number, seconds=seconds, accept=accept, absences=False)
 
     def _compare(self) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.attestation.log import ENTRIES, Ledger, UpdateRevealed
+from sluice.attestation.log import ENTRIES, Ledger, UpdatePledged, UpdateRevealed
 from sluice.attestation.messages import update_digest
 from sluice.detector import Autoencoder, Detector, Parameters, TrainingSummary, calibrated
 from sluice.errors import VerificationError
@@ -27,7 +27,8 @@ __all__ = [
 
 FILE = "model.weights"
 ROUND_BYTES = 8
-REVEALED = b'"kind":"revealed"'
+SHARED = (b'"kind":"pledged"', b'"kind":"revealed"')
+"""Entries of the log that tie a statistic to a plant and a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,22 +78,31 @@ def last_statistics(folder: Path, terms: FederationTerms) -> SeenStatistics | No
 def demand_logged(shared: MemberStatistics, log: Path, ledger: Ledger) -> None:
     """Raise unless each statistic is the one that its member revealed, by this copy of the log.
 
-    The log names the hash of every revealed statistic. So a coordinator cannot hand out another.
+    The log names the hash of every revealed statistic, and the attestation under which its member
+    pledged it. So a coordinator cannot hand out another, nor one of another batch.
     """
-    revealed = {
-        (body.client, body.round): body.update
-        for line in log.read_bytes().splitlines()
-        if REVEALED in line and isinstance(body := ENTRIES.read(line).body, UpdateRevealed)
-    }
+    revealed: dict[tuple[str, int], str] = {}
+    attested: dict[tuple[str, int], str] = {}
+    for line in log.read_bytes().splitlines():
+        if any(kind in line for kind in SHARED):
+            match ENTRIES.read(line).body:
+                case UpdateRevealed() as body:
+                    revealed[body.client, body.round] = body.update
+                case UpdatePledged(token=signed):
+                    token = signed.content
+                    attested[token.client, token.round] = token.attestation
+                case _:
+                    pass
     federation = ledger.opened.federation
     for member in shared.members:
-        raw = member.statistic.canonical()
+        raw, at = member.statistic.canonical(), (member.name, member.round)
         own = update_digest(federation, member.name, member.round, raw)
-        if revealed.get((member.name, member.round)) != own or ledger.rounds.removed(member.name):
+        logged = (revealed.get(at), attested.get(at))
+        if logged != (own, member.attestation) or ledger.rounds.removed(member.name):
             raise VerificationError(
                 "7",
                 f"the model holds a statistic of {member.name!r} that the log does not have in "
-                f"round {member.round}, or of a plant that was removed",
+                f"round {member.round} under this attestation, or of a plant that was removed",
             )
 
 

@@ -154,6 +154,8 @@ def test_an_admitted_splice_is_state_matched_only_if_every_rule_holds_at_its_joi
         anchor_points=1.0,
         liveness_share=0.0,
         repeat_points=1.0,
+        switch_points=1.0,
+        block_points=1.0,
     )
     policy = HardenedPolicy(margins=margins)  # admits whatever it is shown
     wide = replace(

@@ -156,8 +156,9 @@ def test_ablation_tries_every_part(sluice: Run, cache: Path, tmp_path: Path) -> 
     labelled = ("--labelled", cache / "bad.parquet", "--figure", page)
     told = sluice(*common, *labelled, *SMALL, "--json").json
     parts = [row["part"] for row in cast("Rows", told["table"])]
-    assert list(dict.fromkeys(parts)) == ["bounds and rates", "couplings", "balances", "all"]
-    assert len(parts) == 4 * len(KINDS)
+    ties = "ties, constants, switch bands and spectra"
+    assert list(dict.fromkeys(parts)) == ["bounds and rates", "couplings", "balances", ties, "all"]
+    assert len(parts) == 5 * len(KINDS)
     assert [row["part"] for row in cast("Rows", told["coverage"])] == list(dict.fromkeys(parts))
     assert "bounds and rates" in page.read_text(encoding="utf-8")
     shown = sluice(*common, *SMALL)

@@ -236,11 +236,9 @@ def test_one_reason_is_quoted_and_more_are_counted() -> None:
     assert _format_reasons(("too still", "b", "c")) == "too still (and 2 more: result.json)"
 
 
-def test_a_record_of_ones_own_has_no_days_and_needs_labels(tmp_path: Path) -> None:
+def test_a_record_of_ones_own_has_no_days(tmp_path: Path) -> None:
     path = tmp_path / "march.csv"
     path.write_text("time,L1\n")
-    with pytest.raises(SettingError, match="give --test"):
-        _open(str(path), None, days=None, every=None)
     with pytest.raises(SettingError, match="--days is for simulated plants"):
         _open(str(path), path, days=3.0, every=None)
 

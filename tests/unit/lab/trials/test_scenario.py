@@ -62,7 +62,7 @@ def test_at_least_one_client_must_be_honest(clients: int, malicious: int) -> Non
         Setup(clients=clients, malicious=malicious)
 
 
-def test_the_modes_are_those_of_the_paper_and_two_references() -> None:
+def test_the_modes_are_those_of_the_paper_two_references_and_bound() -> None:
     assert list(MODES) == [
         "clean",
         "honest-only",
@@ -71,7 +71,8 @@ def test_the_modes_are_those_of_the_paper_and_two_references() -> None:
         "gated",
         "local-only",
         "centralised",
+        "bound",
     ]
-    assert [name for name, mode in MODES.items() if mode.gated] == ["gated"]
+    assert [name for name, mode in MODES.items() if mode.gated] == ["gated", "bound"]
     assert MODES["gated"].adversary is Adversary.PROJECTED
     assert MODES["honest-only"].roster is Roster.HONEST_ONLY

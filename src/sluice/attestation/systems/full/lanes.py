@@ -28,6 +28,8 @@ FIELD = (1 << 64) - (1 << 32) + 1
 WHOLE = REGISTER_TOP + 1
 FULL = 4
 """Registers of a full lane."""
+MOST_FULL = 40
+"""Full lanes of a row, so that the guard fits a lane; further registers are packed by threes."""
 RATE = 8
 """Lanes that a step of the digest takes."""
 
@@ -104,7 +106,7 @@ def pack(radices: Sequence[int], registers: int) -> list[list[Packed]]:
     """
     plain = _packed(radices, range(len(radices)))
     whole = [value for value in range(registers) if radices[value] == WHOLE]
-    full = [whole[at : at + FULL] for at in range(0, len(whole) - FULL + 1, FULL)]
+    full = [whole[at : at + FULL] for at in range(0, len(whole) - FULL + 1, FULL)][:MOST_FULL]
     if not full:
         return plain
     lanes = [
