@@ -82,11 +82,11 @@ broker: prerequisites build/broker/.locked ## an MQTT broker for the tests of wa
 .PHONY: test
 test: setup lint tools broker ## everything that must hold: lint, types, imports, tests, Rust
 	@mkdir -p build; failed=0; \
-	echo "tests/unit here, the other tests beside it, into build/tests.log"; \
-	$(BIN)/python -m pytest --ignore=tests/unit tests >build/tests.log 2>&1 & \
+	echo "tests/unit here; the other tests and Rust's beside them, into build/tests.log"; \
+	{ others=0; $(BIN)/python -m pytest --ignore=tests/unit tests || others=1; \
+	  cargo test --locked --quiet || others=1; exit $$others; } >build/tests.log 2>&1 & \
 	$(BIN)/python -m pytest tests/unit || failed=1; \
 	wait $$! || failed=1; cat build/tests.log; exit $$failed
-	cargo test --locked --quiet
 
 .PHONY: test-network
 test-network: setup ## federations of real Flower processes over TLS through nginx: attacks, kills, faults (60 minutes)
