@@ -64,6 +64,7 @@ LIMITS: dict[str, object] = {
     "attestation.messages.tokens.TOKENS": 4_096,
     "attestation.protocol.key_folder.PINNED": 1 << 16,
     "attestation.protocol.plant._FORM": 1_024,
+    "attestation.systems.full.lanes.MOST_FULL": 40,
     "attestation.systems.full.reference.columns.MOST_DIGITS": 21,
     "attestation.systems.full.reference.field.ORDER": (1 << 64) - (1 << 32) + 1,
     "attestation.systems.full.reference.parameters.CODEWORDS": 3,
