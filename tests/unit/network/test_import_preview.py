@@ -70,6 +70,7 @@ def test_rules_that_the_policy_refuses_are_refused_with_every_objection(
         rules.clean,
         envelope=tuple(fact for fact in rules.clean.envelope if "S_PU1" not in fact.rule),
         severe=tuple(fact for fact in rules.clean.severe if "S_PU1" not in fact.rule),
+        switches=tuple(fact for fact in rules.clean.switches if "S_PU1" not in fact.rule),
         refused_share=0.5,
     )
     consortium.rules = tmp_path / "weak.json"
