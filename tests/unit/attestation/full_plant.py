@@ -67,6 +67,7 @@ class Wiring:
     standby: tuple[tuple[str, int], ...] = (("P", 0),)
     tied: bool = False
     idle: bool = False
+    flow_range: bool = True  # the range of a flow, which only flags
     bands: tuple[bool, ...] = ()  # whether the row before the switch decides
     spectra: tuple[tuple[str, int, int], ...] = ()  # channel, rows, offset
 
@@ -115,7 +116,11 @@ def rules_of(wiring: Wiring) -> RuleSet:
             )
             for rows in wiring.windows
         ),
-        (Bound(name="F in range", channel="F", low=-0.4, high=4.6), 0.01),
+        *(
+            [(Bound(name="F in range", channel="F", low=-0.4, high=4.6), 0.01)]
+            if wiring.flow_range
+            else []
+        ),
         (Bound(name="Q in range", channel="Q", low=5, high=95), 0.01),
         (Rate(name="L rate", channel="L"), 0.2),
         (Rate(name="Q rate", channel="Q"), 9.0),

@@ -51,6 +51,7 @@ def cases() -> Iterator[Case]:
         standby=quiet.standby,
         tied=True,
         idle=True,
+        flow_range=False,
         bands=(True, False),
         spectra=(("Q", 8, 0), ("L", 8, 5), ("Q", 6, 3)),
     )
