@@ -9,7 +9,11 @@ from pydantic import TypeAdapter
 
 from sluice.evaluation import CertifiedFigures
 
-__all__ = ["Result", "Store"]
+__all__ = ["OR_RULES", "VOTE", "Result", "Store"]
+
+VOTE = "vote"
+OR_RULES = "vote or rules"
+"""Half of the false alarms for each voter, half for the receiver's own rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
