@@ -135,6 +135,14 @@ evaluate: setup ## what the gate tells apart, measured anew into docs/results (s
 detector: setup ## what the detectors find, measured anew into docs/results (15 minutes)
 	$(BIN)/python -m benchmarks detector --out docs/results/detector.md
 
+.PHONY: worth
+worth: setup ## what a plant gains by joining, into docs/results (15 minutes; continues where it was stopped)
+	$(BIN)/python -m benchmarks worth --out docs/results/worth.md
+
+.PHONY: vote
+vote: setup ## attacks on the members of a vote beside its certificate, into docs/results (hours; continues)
+	$(BIN)/python -m benchmarks vote --out docs/results/vote.md
+
 .PHONY: exactness
 exactness: setup ## whether gate and circuit ever disagree, measured anew into docs/results (an hour)
 	$(BIN)/python -m benchmarks exactness --out docs/results/exactness.md
