@@ -170,6 +170,15 @@ fuzz: ## a bit in every byte of a proof, then broken proofs of any sort for MINU
 evidence: setup ## poisoning with and without the gate, all modes and rules, into docs/results (hours)
 	$(BIN)/python -m benchmarks evidence --out docs/results/evidence.md
 
+PAPER ?= build/paper
+
+.PHONY: paper
+paper: setup ## the paper's 1,120 cells in folder PAPER (build/paper), then their page in docs/results (hours; continues where it was stopped)
+	@if [ -e $(PAPER)/cells.sqlite ]; then stage="resume $(PAPER)"; else stage="run paper --out $(PAPER)"; fi; \
+	  $(BIN)/sluice lab $$stage || [ $$? -eq 3 ]
+	$(BIN)/sluice lab audit $(PAPER)
+	$(BIN)/sluice lab report $(PAPER) --out $(PAPER)/report.html --paper docs/results/lab-paper.md
+
 .PHONY: kills
 kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, byte for byte (30 min)
 	$(BIN)/python -m benchmarks kills --folder kills
