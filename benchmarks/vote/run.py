@@ -20,7 +20,7 @@ from rich.console import Console
 from benchmarks.evidence.study import STUDIES, Study, gates
 from benchmarks.vote.page import page
 from benchmarks.vote.statistics import STATISTIC_ATTACKS
-from benchmarks.vote.store import OR_RULES, VOTE, Result, Store
+from benchmarks.vote.store import OR_RULES, SUM, VOTE, Result, Store
 from sluice.admission import EmptyRulesWarning
 from sluice.arrays import Bools, Floats
 from sluice.detector import (
@@ -45,7 +45,7 @@ from sluice.telemetry import Label, Windows
 console = Console(stderr=True, highlight=False)
 DATA_ATTACKS = ("replay", "ramp", "aligned", "feasible", "attest-clean")
 AGGREGATION = ("fedavg", "median", "krum", "fltrust")
-AUTOENCODER_ATTACKS = ("replay", "attest-clean", "min-max")
+RIVAL_ATTACKS = ("none", "replay", "attest-clean", "min-max")
 FALSE_ALARMS_PER_WEEK = {"BATADAL": 1.0, "treatment": 7.0}
 """One a week of an hourly record, one a day of a record with a row every 10 s."""
 
@@ -207,7 +207,8 @@ def votes(one: Case, attacks: tuple[str, ...]) -> Iterator[Result]:
         made = time.monotonic() - begun
         for voting in votings:
             yield replace(_attacked(one, voting, attack, sums), seconds=made)
-    yield from _summed(one, honest, labelled)
+    if "none" in attacks:
+        yield from _summed(one, honest, labelled)
 
 
 def _attacked(one: Case, voting: Voting, attack: str, sums: Mapping[str, Any]) -> Result:
@@ -249,7 +250,7 @@ def _summed(one: Case, honest: Mapping[str, Any], labelled: Windows) -> Iterator
             training=_training(one),
             false_alarms_per_week=one.asked,
         )
-        yield _measured(one, detector, rule="sum", attack=attack)
+        yield _measured(one, detector, rule=SUM, attack=attack)
 
 
 def _sent(one: Case, attack: str, client: str, honest: Mapping[str, Any], labelled: Windows) -> Any:
@@ -325,10 +326,10 @@ def _measured(one: Case, detector: Detector, *, rule: str, attack: str) -> Resul
     )
 
 
-def autoencoders(one: Case) -> Iterator[Result]:
+def autoencoders(one: Case, attacks: tuple[str, ...]) -> Iterator[Result]:
     """Attack the autoencoder under the aggregation rules; its threshold asks for the same rate."""
     clean = one.shared.framing.windows(one.shared.parts.validation)
-    for attack in ("none", *AUTOENCODER_ATTACKS):
+    for attack in attacks:
         mode = MODES["clean" if attack == "none" else "naive"]
         plan = one.trial.plan(mode, None if attack == "none" else attack)
         for rule in AGGREGATION:
@@ -373,15 +374,16 @@ def main() -> None:
     for name in STUDIES:
         if arguments.only not in (None, name):
             continue
-        for detector, runs, seeds in (
-            (DetectorKind.MOMENTS, votes, arguments.seeds),
-            (DetectorKind.AUTOENCODER, None, arguments.rival_seeds),
+        for detector, runs, attacks, seeds in (
+            (DetectorKind.MOMENTS, votes, wanted, arguments.seeds),
+            (DetectorKind.AUTOENCODER, autoencoders, RIVAL_ATTACKS, arguments.rival_seeds),
         ):
             for seed in range(100, 100 + seeds):
-                if store.holds(name, seed, detector) or time.monotonic() - begun > arguments.limit:
+                missing = store.missing(name, seed, detector, attacks)
+                if not missing or time.monotonic() - begun > arguments.limit:
                     continue
                 one = case(_study(name), seed, detector)
-                found = list(autoencoders(one) if runs is None else runs(one, wanted))
+                found = list(runs(one, missing))
                 store.add(name, seed, detector, found)
                 console.print(f"{name} seed {seed}: {detector}, {len(found)} results")
     with atomically(arguments.out) as draft:

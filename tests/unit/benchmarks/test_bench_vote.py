@@ -59,8 +59,8 @@ def test_results_are_stored_and_written(results: list[Result], tmp_path: Path) -
     store.add("line", 0, "moments", results)
     again = Store(tmp_path / "vote.jsonl")
     assert again.results == results
-    assert again.holds("line", 0, "moments")
-    assert not again.holds("line", 1, "moments")
+    assert again.missing("line", 0, "moments", (*ATTACKS, "feasible")) == ("feasible",)
+    assert again.missing("line", 1, "moments", ATTACKS) == ATTACKS
     written = page(again.results, plants=("line", "other"), attacks=("replay", "feasible"))
     assert "the plant other, the attack `feasible` on line, the autoencoder beside the" in written
     attacked = len(ATTACKS) - 1
