@@ -1,5 +1,6 @@
 """The page docs/results/worth.md and its figure."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +30,13 @@ four ways, each for one false alarm a week:
 
 The first other member's record gives scales and registers, as the coordinator's reference does
 between sites. Every member is honest. Rules of the plant are in none of these detectors.
-Sixty-three windows, which are three days of hourly rows, hold too few separate peaks for a rate.
-Then the threshold is the highest clean score.
+A few days of hourly rows hold too few separate peaks of the score for a rate. Then the threshold is
+the highest clean score.
 
 A cell is the mean over draws with its 95 % interval (Student's t). *Gain* is the difference to
-alone on the same draws. It is marked if its interval does not contain 0: **better**, *worse*.
+alone on the same draws. It is marked if its interval does not contain 0: **better**, *worse*. Draws
+from BATADAL share one year and one record with attacks, so the intervals say how a result depends
+on the draw, and not how it is at other plants.
 """
 
 
@@ -88,6 +91,7 @@ def _section(subject: Subject, found: Sequence[Measured]) -> Iterator[str]:
     seeds = sorted({line.seed for line in found})
     yield f"\n## {subject.name[0].upper()}{subject.name[1:]}\n"
     yield f"{subject.says}. {len(seeds)} draws (seeds {seeds[0]} to {seeds[-1]}).\n"
+    yield f"**{_finding(found, subject.days)}**\n"
     if subject.name == SUBJECTS[0].name:
         yield "![False alarms and time in alarm by days of own rows](worth.svg)\n"
     yield f"| days | way | {' | '.join(column.name for column in COLUMNS)} |"
@@ -99,11 +103,22 @@ def _section(subject: Subject, found: Sequence[Measured]) -> Iterator[str]:
             if lines:
                 cells = (_cell(column, lines, alone) for column in COLUMNS)
                 yield f"| {days} | {way} (n = {len(lines)}) | {' | '.join(cells)} |"
-    short = [m for m in found if not m.extrapolated]
+    yield from _short(found)
+
+
+def _short(found: Sequence[Measured]) -> Iterator[str]:
+    """Say where clean windows were too few for a rate."""
+    total = Counter((m.days, m.way) for m in found)
+    short = Counter((m.days, m.way) for m in found if not m.extrapolated)
     if short:
-        which = sorted({(m.days, m.way) for m in short})
-        named = "; ".join(f"{way} with {days} days" for days, way in which)
-        yield f"\nThe threshold is the highest clean score in {named}."
+        named = "; ".join(
+            f"{way}, {days} days ({count} of {total[days, way]} draws)"
+            for (days, way), count in sorted(short.items())
+        )
+        yield (
+            "\nToo few separate peaks for a rate, so that the threshold of at least one detector is "
+            f"the highest clean score: {named}."
+        )
 
 
 def _cell(column: Column, lines: Sequence[Measured], alone: Mapping[int, Measured]) -> str:
@@ -114,9 +129,33 @@ def _cell(column: Column, lines: Sequence[Measured], alone: Mapping[int, Measure
         return text
     gain, half = _interval([of(m) - of(alone[m.seed]) for m in lines])
     word = f"gain {gain:+{form}} ± {half:{form}}"
-    if abs(gain) > half:
-        word = f"**{word}**" if (gain > 0) == column.more_is_better else f"*{word}*"
-    return f"{text}, {word}"
+    marks = {1: "**", 0: "", -1: "*"}[_better(column, lines, alone)]
+    return f"{text}, {marks}{word}{marks}"
+
+
+def _better(column: Column, lines: Sequence[Measured], alone: Mapping[int, Measured]) -> int:
+    """Return 1 if a way is better than alone beyond chance, -1 if it is worse, else 0."""
+    gain, half = _interval([column.of(m) - column.of(alone[m.seed]) for m in lines])
+    if abs(gain) <= half:
+        return 0
+    return 1 if (gain > 0) == column.more_is_better else -1
+
+
+def _finding(found: Sequence[Measured], days: Sequence[int]) -> str:
+    """Count, for each shared way, the figures that are better or worse than alone."""
+    sentences = []
+    for way in WAYS[1:]:
+        signs = []
+        for each in days:
+            alone = {m.seed: m for m in found if (m.days, m.way) == (each, WAYS[0])}
+            lines = [m for m in found if (m.days, m.way) == (each, way)]
+            signs += [_better(column, lines, alone) for column in COLUMNS if lines]
+        better, worse = signs.count(1), signs.count(-1)
+        sentences.append(f"{way}: {better} better, {worse} worse")
+    return (
+        f"Beyond chance, of {len(days) * len(COLUMNS)} figures each, compared with alone: "
+        f"{'; '.join(sentences)}."
+    )
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:

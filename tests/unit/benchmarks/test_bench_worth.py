@@ -60,7 +60,7 @@ def test_the_page_shows_gains_and_what_is_missing(found: list[Measured], tmp_pat
     assert "| 3 | alone (n = 2) |" in text
     assert "**gain " in text
     assert "**Not run yet:** unseen season." in text
-    assert "The threshold is the highest clean score in alone with 3 days" in text
+    assert "the highest clean score: alone, 3 days (2 of 2 draws)" in text
     figure(draws, tmp_path / "worth.svg")
     assert (tmp_path / "worth.svg").read_text(encoding="utf-8").count("<svg") == 1
     figure([], tmp_path / "none.svg")
