@@ -116,7 +116,7 @@ def _short(found: Sequence[Measured]) -> Iterator[str]:
             for (days, way), count in sorted(short.items())
         )
         yield (
-            "\nToo few separate peaks for a rate, so that the threshold of at least one detector is "
+            "\nToo few separate peaks for a rate, so the threshold of at least one detector is "
             f"the highest clean score: {named}."
         )
 
