@@ -59,7 +59,7 @@ COLUMNS = (
     ),
     Column(
         name="clean time in alarm, %",
-        form=".1f",
+        form=".2f",
         of=lambda m: 100 * m.time_in_alarm,
         more_is_better=False,
     ),
