@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -709,7 +710,7 @@ def loosened(consortium: Consortium, channel: str) -> Path:
         if not (rule.kind.ties and channel in rule.relation.channels)
     )
     dropped = {rule.name for rule in rules.invariants} - {rule.name for rule in kept}
-    of_rules = {
+    of_rules: dict[str, Any] = {
         each.name: tuple(one for one in getattr(rules.clean, each.name) if one.rule not in dropped)
         for each in fields(CleanFacts)
         if "CleanShare" in str(each.type)

@@ -114,10 +114,8 @@ def _renamed(table: ReportTable, stand_ins: Mapping[str, str]) -> ReportTable:
     finding = table.finding
     for record, plant in stand_ins.items():
         finding = finding.replace(f" on {record}", f" on {plant} for {record}")
-    rows = tuple(
-        (f"{stand_ins[row[0]]} for {row[0]}", *row[1:]) if row[0] in stand_ins else row
-        for row in table.rows
-    )
+    plants = {record: f"{plant} for {record}" for record, plant in stand_ins.items()}
+    rows = tuple((plants.get(str(row[0]), row[0]), *row[1:]) for row in table.rows)
     return replace(table, rows=rows, finding=finding)
 
 

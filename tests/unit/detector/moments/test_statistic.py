@@ -222,7 +222,8 @@ def test_channels_that_are_left_out_have_zeros_and_the_others_keep_their_sums() 
     assert whole.summed == ("c0", "c1", "c2")
     part = whole.without(["c1", "not summed"])
     assert part.summed == ("c0", "c2")
-    kept = sum_windows(rows * [1, 0, 1], weights, plain(3, 2))
+    zeroed = np.where(np.arange(3) == 1, 0, rows)
+    kept = sum_windows(zeroed, weights, plain(3, 2))
     assert part == kept
     assert whole.without([]) == whole
     # One entry other than zero is a sum of its channel.
