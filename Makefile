@@ -135,6 +135,14 @@ evaluate: setup ## what the gate tells apart, measured anew into docs/results (s
 detector: setup ## what the detectors find, measured anew into docs/results (15 minutes)
 	$(BIN)/python -m benchmarks detector --out docs/results/detector.md
 
+.PHONY: worth
+worth: setup ## what a plant gains by joining, into docs/results (15 minutes; continues where it was stopped)
+	$(BIN)/python -m benchmarks worth --out docs/results/worth.md
+
+.PHONY: vote
+vote: setup ## attacks on the members of a vote beside its certificate, into docs/results (hours; continues)
+	$(BIN)/python -m benchmarks vote --out docs/results/vote.md
+
 .PHONY: exactness
 exactness: setup ## whether gate and circuit ever disagree, measured anew into docs/results (an hour)
 	$(BIN)/python -m benchmarks exactness --out docs/results/exactness.md
@@ -161,6 +169,15 @@ fuzz: ## a bit in every byte of a proof, then broken proofs of any sort for MINU
 .PHONY: evidence
 evidence: setup ## poisoning with and without the gate, all modes and rules, into docs/results (hours)
 	$(BIN)/python -m benchmarks evidence --out docs/results/evidence.md
+
+PAPER ?= build/paper
+
+.PHONY: paper
+paper: setup ## the paper's 1,120 cells in folder PAPER (build/paper), then their page in docs/results (hours; continues where it was stopped)
+	@if [ -e $(PAPER)/cells.sqlite ]; then stage="resume $(PAPER)"; else stage="run paper --out $(PAPER)"; fi; \
+	  $(BIN)/sluice lab $$stage || [ $$? -eq 3 ]
+	$(BIN)/sluice lab audit $(PAPER)
+	$(BIN)/sluice lab report $(PAPER) --out $(PAPER)/report.html --paper docs/results/lab-paper.md
 
 .PHONY: kills
 kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, byte for byte (30 min)

@@ -3,7 +3,7 @@
 Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled, reading, startup
 Cost of the rules:      attest-editions
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
-                        sampling, parameters, many, verifiers, bound
+                        sampling, parameters, many, verifiers, bound, worth
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -43,6 +43,7 @@ MODULES = {
     "verifiers": "benchmarks.verifiers.run",
     "vote": "benchmarks.vote.run",
     "watch": "benchmarks.speed.watch",
+    "worth": "benchmarks.worth.run",
 }
 
 

@@ -1,21 +1,33 @@
 """One detector on one case: its metrics, and its false alarms on clean rows kept apart."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 
 from benchmarks.detector.subjects import Case
 from sluice.arrays import Floats
-from sluice.detector import WEEK_S, Scored, train
+from sluice.detector import (
+    WEEK_S,
+    Detector,
+    DetectorKind,
+    RateThreshold,
+    Scored,
+    complete_rows,
+    recalibrated,
+    train,
+)
 from sluice.errors import InputError
 from sluice.evaluation import average_precision, detection_report
 from sluice.seeding import stream
-from sluice.telemetry import Label
+from sluice.telemetry import Label, Record
 
 __all__ = ["Failed", "Measured", "measure"]
 
 DRAWS = 200
 BLOCK_WINDOWS = 168
+FIT_SHARE = 0.7  # of the clean rows; the others set the threshold of `moments`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +61,39 @@ class Failed:
     why: str
 
 
-def measure(case: Case, kind: str, *, asked: float) -> Measured | Failed:
-    """Train, score and measure."""
+def measure(case: Case, kind: str, *, asked: Sequence[float]) -> list[Measured | Failed]:
+    """Train once, set the threshold for each number of false alarms a week, and measure."""
     try:
-        detector = train(case.clean, kind=kind, false_alarms_per_week=asked)
+        detector = train(case.clean, kind=kind, false_alarms_per_week=asked[0])
         earlier = detector
         if case.trained_before is not case.clean:
-            earlier = train(case.trained_before, kind=kind, false_alarms_per_week=asked)
+            earlier = train(case.trained_before, kind=kind, false_alarms_per_week=asked[0])
     except InputError as error:
-        return Failed(case=case.name, detector=kind, why=str(error))
+        return [Failed(case=case.name, detector=kind, why=str(error))]
+    found: list[Measured | Failed] = []
+    for rate in asked:
+        own = _asking(detector, case.clean, rate)
+        before = own if earlier is detector else _asking(earlier, case.trained_before, rate)
+        found.append(_measured(case, kind, own, before, asked=rate))
+    return found
+
+
+def _asking(detector: Detector, clean: Record, rate: float) -> Detector:
+    """Return the detector with a threshold for another rate, from the rows it was calibrated on."""
+    threshold = detector.threshold
+    if isinstance(threshold, RateThreshold) and threshold.false_alarms_per_week == rate:
+        return detector
+    if detector.model.kind != DetectorKind.MOMENTS:  # which keeps other rows for its threshold
+        return train(clean, kind=detector.kind, false_alarms_per_week=rate)
+    whole = complete_rows(clean)
+    rest = whole.rows(int(FIT_SHARE * len(whole)), len(whole))
+    now = datetime.fromtimestamp(0, UTC)
+    return recalibrated(detector, rest, time=now, false_alarms_per_week=rate)
+
+
+def _measured(
+    case: Case, kind: str, detector: Detector, earlier: Detector, *, asked: float
+) -> Measured:
     scored = detector.score(case.attacked)
     targets = case.targets
     touched = None

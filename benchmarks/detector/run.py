@@ -15,7 +15,6 @@ from benchmarks.detector.subjects import SUBJECTS, Subject
 
 __all__ = ["main"]
 
-ASKED = 1.0
 _LINES = TypeAdapter(tuple[Measured | Failed, ...])
 
 
@@ -50,8 +49,8 @@ def _measure(subject: Subject, path: Path, only: int | None) -> None:
         case = make()
         lines = [line for line in lines if line.case != case.name]
         for kind in subject.kinds:
-            line = measure(case, kind, asked=ASKED)
-            print(subject.name, asdict(line), flush=True)
-            lines.append(line)
+            for line in measure(case, kind, asked=subject.asked):
+                print(subject.name, asdict(line), flush=True)
+                lines.append(line)
         lines.sort(key=lambda line: line.case)
         path.write_text(_LINES.dump_json(tuple(lines), indent=1).decode(), encoding="utf-8")

@@ -41,6 +41,7 @@ class Subject:
     says: str
     cases: Callable[[], Iterator[Callable[[], Case]]]
     kinds: tuple[str, ...] = (DEFAULT_KIND, "moments", "subspace")
+    asked: tuple[float, ...] = (1.0,)  # false alarms a week
 
 
 def _data(*parts: str) -> Path:
@@ -114,8 +115,10 @@ def _once(make: Callable[[], Case]) -> Callable[[], Iterator[Callable[[], Case]]
     return lambda: iter((make,))
 
 
-def _seeds(make: Callable[[int], Case], count: int) -> Callable[[], Iterator[Callable[[], Case]]]:
-    return lambda: (partial(make, FIRST_SEED + at) for at in range(count))
+def _seeds(
+    make: Callable[[int], Case], count: int, *, first: int = FIRST_SEED
+) -> Callable[[], Iterator[Callable[[], Case]]]:
+    return lambda: (partial(make, first + at) for at in range(count))
 
 
 SUBJECTS = (
@@ -129,8 +132,10 @@ SUBJECTS = (
     Subject(
         name="treatment",
         says="simulated, a row every 5 s; trained on 5.5 clean days of one seed, scored on the "
-        "attack week of another; held out: clean days of a third seed",
-        cases=_seeds(_treatment, 4),
+        "attack week of another; held out: clean days of a third seed; one false alarm a week, and "
+        "one a day",
+        cases=_seeds(_treatment, 4, first=110),
+        asked=(1.0, 7.0),
     ),
     Subject(
         name="line",

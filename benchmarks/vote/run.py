@@ -18,17 +18,20 @@ from rich.console import Console
 
 from benchmarks.evidence.study import STUDIES, Study, gates
 from benchmarks.vote.page import page
+from benchmarks.vote.remembered import Remembered
 from benchmarks.vote.statistics import STATISTIC_ATTACKS
-from benchmarks.vote.store import Result, Store
+from benchmarks.vote.store import OR_RULES, SUM, VOTE, Result, Store
 from sluice.admission import EmptyRulesWarning
+from sluice.arrays import Bools
 from sluice.detector import (
     SUMMED,
     Detector,
     DetectorKind,
-    Model,
+    Physics,
     SummedDetector,
     TrainingSummary,
     calibrated,
+    with_rules,
 )
 from sluice.errors import SettingError
 from sluice.evaluation import Ballots, CertifiedFigures, certify
@@ -41,7 +44,7 @@ from sluice.telemetry import Label, Windows
 console = Console(stderr=True, highlight=False)
 DATA_ATTACKS = ("replay", "ramp", "aligned", "feasible", "attest-clean")
 AGGREGATION = ("fedavg", "median", "krum", "fltrust")
-AUTOENCODER_ATTACKS = ("replay", "attest-clean", "min-max")
+RIVAL_ATTACKS = ("none", "replay", "attest-clean", "min-max")
 FALSE_ALARMS_PER_WEEK = {"BATADAL": 1.0, "treatment": 7.0}
 """One a week of an hourly record, one a day of a record with a row every 10 s."""
 
@@ -61,24 +64,6 @@ class Case:
         """Which labelled windows touch a row that malicious members hide."""
         windows = self.shared.framing.windows(self.shared.test)
         return windows.touching(self.shared.targets.rows)
-
-
-class Remembered:
-    """A kind of detector that fits each statistic once: honest members send the same every time."""
-
-    def __init__(self, kind: SummedDetector) -> None:
-        self._kind, self.model = kind, kind.model
-        self._fitted: dict[int, tuple[Any, Model]] = {}
-
-    def summarise(self, windows: Windows) -> Any:
-        """Return the sums of the windows."""
-        return self._kind.summarise(windows)
-
-    def fit(self, total: Any, clean: Windows) -> Model:
-        """Return the model of a statistic; the receiver's clean windows are always the same."""
-        if id(total) not in self._fitted:
-            self._fitted[id(total)] = total, self._kind.fit(total, clean)
-        return self._fitted[id(total)][1]
 
 
 def case(study: Study, seed: int, detector: str) -> Case:
@@ -104,6 +89,53 @@ def _hardened(name: str, shared: Scenario) -> NamedGate:
     return _GATES[name]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Voting:
+    """A way to hold the vote, and its certificate from the federation with honest members."""
+
+    rule: str
+    share: float  # of the false alarms that are asked for, for each voter
+    rules: Bools | None  # windows of the labelled record on which the receiver's rules alarm
+    certified: CertifiedFigures
+    targeted: CertifiedFigures
+
+
+def _votings(one: Case, honest: Mapping[str, Any]) -> tuple[Voting, ...]:
+    """Certify the vote alone, and beside the receiver's rules with half of the budget each."""
+    found = []
+    for rule, share in ((VOTE, 1.0), (OR_RULES, 0.5)):
+        rules = _rule_alarms(one, honest) if rule == OR_RULES else None
+        every, hidden = _ballots(_vote(one, honest, share=share), one, rules=rules)
+        f = one.shared.setup.malicious
+        found.append(
+            Voting(
+                rule=rule,
+                share=share,
+                rules=rules,
+                certified=certify(every, malicious=f).certified,
+                targeted=certify(hidden, malicious=f).certified,
+            )
+        )
+    return tuple(found)
+
+
+_RULE_ALARMS: dict[str, Bools] = {}
+
+
+def _rule_alarms(one: Case, honest: Mapping[str, Any]) -> Bools:
+    """Return where the receiver's rules alarm; they depend neither on the seed nor on members."""
+    name, shared = one.study.name, one.shared
+    if name not in _RULE_ALARMS:
+        rules = _hardened(name, shared).gate.rules
+        vote = with_rules(
+            _vote(one, honest, share=0.5), Physics(rules=rules), shared.parts.validation
+        )
+        alarms = ballots_of(vote, shared.test).rules
+        assert alarms is not None
+        _RULE_ALARMS[name] = alarms
+    return _RULE_ALARMS[name]
+
+
 def votes(one: Case, attacks: tuple[str, ...]) -> Iterator[Result]:
     """Attack the members of a vote in every way; the certificate is of the honest federation."""
     shared, kind = one.shared, one.kind
@@ -112,10 +144,7 @@ def votes(one: Case, attacks: tuple[str, ...]) -> Iterator[Result]:
         for client in shared.shards
     }
     labelled = shared.framing.windows(shared.test)
-    before = _ballots(_vote(one, honest), one)
-    f = shared.setup.malicious
-    certificate = certify(before[0], malicious=f).certified
-    targeted = certify(before[1], malicious=f).certified
+    votings = _votings(one, honest)
     for attack in attacks:
         begun = time.monotonic()
         sums = dict(honest)
@@ -125,22 +154,31 @@ def votes(one: Case, attacks: tuple[str, ...]) -> Iterator[Result]:
         except SettingError as error:  # the attack makes no rows of this shard
             console.print(f"{one.study.name} seed {shared.seed}: {attack}: {error}")
             continue
-        now = _ballots(_vote(one, sums), one)
-        figures = certify(now[0], malicious=0).actual
-        yield Result(
-            study=one.study.name,
-            seed=shared.seed,
-            detector="moments",
-            rule="vote",
-            attack=attack,
-            figures=figures,
-            targeted_recall=certify(now[1], malicious=0).actual.recall,
-            certified=certificate,
-            targeted_recall_certified=targeted.recall,
-            holds=_holds(figures, certificate),
-            seconds=time.monotonic() - begun,
-        )
-    yield from _summed(one, honest, labelled)
+        made = time.monotonic() - begun
+        for voting in votings:
+            yield replace(_attacked(one, voting, attack, sums), seconds=made)
+    if "none" in attacks:
+        yield from _summed(one, honest, labelled)
+
+
+def _attacked(one: Case, voting: Voting, attack: str, sums: Mapping[str, Any]) -> Result:
+    """Measure a vote of these sums beside its certificate."""
+    vote = _vote(one, sums, share=voting.share)
+    every, hidden = _ballots(vote, one, rules=voting.rules)
+    figures = certify(every, malicious=0).actual
+    targeted = certify(hidden, malicious=0).actual.recall
+    return Result(
+        study=one.study.name,
+        seed=one.shared.seed,
+        detector="moments",
+        rule=voting.rule,
+        attack=attack,
+        figures=figures,
+        targeted_recall=targeted,
+        certified=voting.certified,
+        targeted_recall_certified=voting.targeted.recall,
+        holds=_holds(figures, voting.certified) and targeted >= voting.targeted.recall - 1e-12,
+    )
 
 
 def _summed(one: Case, honest: Mapping[str, Any], labelled: Windows) -> Iterator[Result]:
@@ -162,7 +200,7 @@ def _summed(one: Case, honest: Mapping[str, Any], labelled: Windows) -> Iterator
             training=_training(one),
             false_alarms_per_week=one.asked,
         )
-        yield _measured(one, detector, rule="sum", attack=attack)
+        yield _measured(one, detector, rule=SUM, attack=attack)
 
 
 def _sent(one: Case, attack: str, client: str, honest: Mapping[str, Any], labelled: Windows) -> Any:
@@ -182,7 +220,7 @@ def _training(one: Case) -> TrainingSummary:
     return TrainingSummary(records=tuple(one.shared.shards), windows=1, seed=one.shared.seed)
 
 
-def _vote(one: Case, sums: Mapping[str, Any]) -> Detector:
+def _vote(one: Case, sums: Mapping[str, Any], *, share: float) -> Detector:
     shared = one.shared
     return hold_vote(
         sums,
@@ -193,15 +231,17 @@ def _vote(one: Case, sums: Mapping[str, Any]) -> Detector:
             shared.parts.validation,
             rule="vote",
             malicious=shared.setup.malicious,
-            false_alarms_per_week=one.asked,
+            false_alarms_per_week=share * one.asked,
         ),
         training=_training(one),
     )
 
 
-def _ballots(detector: Detector, one: Case) -> tuple[Ballots, Ballots]:
+def _ballots(
+    detector: Detector, one: Case, *, rules: Bools | None = None
+) -> tuple[Ballots, Ballots]:
     """Return the votes on all attacks, and on those that malicious members hide."""
-    every = ballots_of(detector, one.shared.test)
+    every = replace(ballots_of(detector, one.shared.test), rules=rules)
     other = (every.labels == Label.ATTACK) & ~one.targets
     hidden = np.where(other, Label.UNLABELLED, every.labels).astype(np.int8)
     return every, replace(every, labels=hidden)
@@ -236,10 +276,10 @@ def _measured(one: Case, detector: Detector, *, rule: str, attack: str) -> Resul
     )
 
 
-def autoencoders(one: Case) -> Iterator[Result]:
+def autoencoders(one: Case, attacks: tuple[str, ...]) -> Iterator[Result]:
     """Attack the autoencoder under the aggregation rules; its threshold asks for the same rate."""
     clean = one.shared.framing.windows(one.shared.parts.validation)
-    for attack in ("none", *AUTOENCODER_ATTACKS):
+    for attack in attacks:
         mode = MODES["clean" if attack == "none" else "naive"]
         plan = one.trial.plan(mode, None if attack == "none" else attack)
         for rule in AGGREGATION:
@@ -284,15 +324,16 @@ def main() -> None:
     for name in STUDIES:
         if arguments.only not in (None, name):
             continue
-        for detector, runs, seeds in (
-            (DetectorKind.MOMENTS, votes, arguments.seeds),
-            (DetectorKind.AUTOENCODER, None, arguments.rival_seeds),
+        for detector, runs, attacks, seeds in (
+            (DetectorKind.MOMENTS, votes, wanted, arguments.seeds),
+            (DetectorKind.AUTOENCODER, autoencoders, RIVAL_ATTACKS, arguments.rival_seeds),
         ):
             for seed in range(100, 100 + seeds):
-                if store.holds(name, seed, detector) or time.monotonic() - begun > arguments.limit:
+                missing = store.missing(name, seed, detector, attacks)
+                if not missing or time.monotonic() - begun > arguments.limit:
                     continue
                 one = case(_study(name), seed, detector)
-                found = list(autoencoders(one) if runs is None else runs(one, wanted))
+                found = list(runs(one, missing))
                 store.add(name, seed, detector, found)
                 console.print(f"{name} seed {seed}: {detector}, {len(found)} results")
     with atomically(arguments.out) as draft:

@@ -9,7 +9,12 @@ from pydantic import TypeAdapter
 
 from sluice.evaluation import CertifiedFigures
 
-__all__ = ["Result", "Store"]
+__all__ = ["OR_RULES", "SUM", "VOTE", "Result", "Store"]
+
+VOTE = "vote"
+SUM = "sum"
+OR_RULES = "vote or rules"
+"""Half of the false alarms for each voter, half for the receiver's own rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,20 +38,23 @@ _ADAPTER = TypeAdapter(Result)
 
 
 class Store:
-    """Stores the results of a study's seed and kind of detector together, or not at all."""
+    """Stores the results of one run of a seed together, or not at all."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._done: set[tuple[str, int, str]] = set()
+        self._done: set[tuple[str, int, str, str]] = set()
         self.results: list[Result] = []
         if path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
                 entry = json.loads(line)
                 self._note(entry["key"], [_ADAPTER.validate_python(r) for r in entry["results"]])
 
-    def holds(self, study: str, seed: int, detector: str) -> bool:
-        """Return whether the results are stored."""
-        return (study, seed, str(detector)) in self._done
+    def missing(
+        self, study: str, seed: int, detector: str, attacks: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Return the attacks without a stored result."""
+        key = (study, seed, str(detector))
+        return tuple(attack for attack in attacks if (*key, attack) not in self._done)
 
     def add(self, study: str, seed: int, detector: str, results: Sequence[Result]) -> None:
         """Store the results."""
@@ -61,5 +69,7 @@ class Store:
 
     def _note(self, key: Sequence[object], results: Sequence[Result]) -> None:
         study, seed, detector = key
-        self._done.add((str(study), int(str(seed)), str(detector)))
+        for result in results:
+            if result.rule != SUM:
+                self._done.add((str(study), int(str(seed)), str(detector), result.attack))
         self.results += results

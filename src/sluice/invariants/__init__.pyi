@@ -73,6 +73,7 @@ from .ruleset import (
     Profile,
     RuleSet,
     staggered,
+    tied_channels,
     untied_channels,
 )
 from .rulesfile import (
@@ -186,6 +187,7 @@ __all__ = [
     "seal_rules",
     "staggered",
     "switch_rows",
+    "tied_channels",
     "transition_rows",
     "unit_of",
     "untied_channels",

@@ -15,6 +15,7 @@ __all__ = [
     "Profile",
     "RuleSet",
     "staggered",
+    "tied_channels",
     "untied_channels",
 ]
 
@@ -128,9 +129,16 @@ class RuleSet:
                 record.index(channel, needed_by=f"rule {invariant.name!r}")
 
 
+def tied_channels(rules: RuleSet) -> frozenset[str]:
+    """Return the channels that a rule besides a bound or a rate reads."""
+    return frozenset(
+        name for rule in rules.invariants if rule.kind.ties for name in rule.relation.channels
+    )
+
+
 def untied_channels(rules: RuleSet) -> tuple[str, ...]:
     """Return the channels that no rule besides a bound or a rate reads, in the file's order."""
-    tied = {name for rule in rules.invariants if rule.kind.ties for name in rule.relation.channels}
+    tied = tied_channels(rules)
     return tuple(channel.name for channel in rules.channels if channel.name not in tied)
 
 

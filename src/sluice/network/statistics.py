@@ -26,7 +26,7 @@ from sluice.detector import (
 )
 from sluice.errors import DocumentError, SettingError
 from sluice.federation import VoteSettings, hold_vote
-from sluice.invariants import RuleSet
+from sluice.invariants import RuleSet, tied_channels
 from sluice.network.terms import FederationTerms
 from sluice.telemetry import Record
 
@@ -35,6 +35,7 @@ __all__ = [
     "MemberStatistic",
     "MemberStatistics",
     "members_max",
+    "untied_in",
     "vote_of",
 ]
 
@@ -131,6 +132,16 @@ class MemberStatistics:
         if len(members) != count or list(read.names) != sorted(set(read.names)):
             raise DocumentError("the statistics of the members are not in their one order")
         return read
+
+
+def untied_in(settings: MomentSettings, rules: RuleSet) -> tuple[str, ...]:
+    """Return the channels of a statistic that no rule of a plant ties to others.
+
+    A plant can report anything in them, so its statistic has zeros there, and its voter does not
+    read them.
+    """
+    tied = tied_channels(rules)
+    return tuple(name for name in settings.channels if name not in tied)
 
 
 def members_max(settings: MomentSettings) -> int:

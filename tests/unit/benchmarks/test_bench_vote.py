@@ -9,7 +9,7 @@ from benchmarks.evidence.study import Study
 from benchmarks.vote.page import page
 from benchmarks.vote.run import case, votes
 from benchmarks.vote.statistics import STATISTIC_ATTACKS
-from benchmarks.vote.store import Result, Store
+from benchmarks.vote.store import OR_RULES, VOTE, Result, Store
 from sluice.admission import EmptyRulesWarning
 from sluice.lab.plants import simulate
 from sluice.lab.trials import Setup
@@ -31,8 +31,9 @@ def results() -> list[Result]:
         return list(votes(case(study, 0, "moments"), ATTACKS))
 
 
-def test_no_attack_is_worse_than_the_certificate(results: list[Result]) -> None:
-    attacked = [result for result in results if result.rule == "vote"]
+@pytest.mark.parametrize("rule", [VOTE, OR_RULES])
+def test_no_attack_is_worse_than_the_certificate(results: list[Result], rule: str) -> None:
+    attacked = [result for result in results if result.rule == rule]
     assert [result.attack for result in attacked] == list(ATTACKS)
     for result in attacked:
         assert result.holds, result
@@ -48,15 +49,20 @@ def test_a_wide_statistic_takes_from_the_sum_what_it_cannot_take_from_the_vote(
     assert lost > recall["vote", "none"] - recall["vote", "statistic: wide"]
 
 
+def test_rules_beside_the_vote_raise_what_is_certified(results: list[Result]) -> None:
+    certified = {r.rule: r.certified for r in results if r.attack == "none" and r.certified}
+    assert certified[OR_RULES].recall > certified[VOTE].recall
+
+
 def test_results_are_stored_and_written(results: list[Result], tmp_path: Path) -> None:
     store = Store(tmp_path / "vote.jsonl")
     store.add("line", 0, "moments", results)
     again = Store(tmp_path / "vote.jsonl")
     assert again.results == results
-    assert again.holds("line", 0, "moments")
-    assert not again.holds("line", 1, "moments")
+    assert again.missing("line", 0, "moments", (*ATTACKS, "feasible")) == ("feasible",)
+    assert again.missing("line", 1, "moments", ATTACKS) == ATTACKS
     written = page(again.results, plants=("line", "other"), attacks=("replay", "feasible"))
-    assert "the plant other, the attack `feasible`, the autoencoder beside the vote" in written
+    assert "the plant other, the attack `feasible` on line, the autoencoder beside the" in written
     attacked = len(ATTACKS) - 1
-    assert f"**{attacked} of {attacked} attacked votes" in written
-    assert "moments, sum, statistic: wide (1 seeds)" in written
+    assert written.count(f"**{attacked} of {attacked} attacked votes") == len((VOTE, OR_RULES))
+    assert "moments, sum, statistic: wide (n = 1)" in written

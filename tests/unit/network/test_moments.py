@@ -3,9 +3,10 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ import pytest
 from sluice.attestation.log.chain import Log, read_log
 from sluice.attestation.log.entries import ENTRIES, Body, ClientRemoved
 from sluice.attestation.messages.documents import instant
-from sluice.attestation.messages.orders import ShadowOrder
+from sluice.attestation.messages.messages import REGISTRATIONS
+from sluice.attestation.messages.orders import APPROVALS, ShadowOrder, approve
 from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.protocol.plant import Committed
 from sluice.detector.fusion import OrRules
@@ -23,6 +25,8 @@ from sluice.detector.vote import VotedModel
 from sluice.errors import CheckpointError, RefusedError, SettingError, VerificationError
 from sluice.federation.federate import FederationSettings, federate
 from sluice.federation.messages import Contributed, Train
+from sluice.invariants.ruleset import CleanFacts, untied_channels
+from sluice.invariants.rulesfile import load_rules, save_rules
 from sluice.network import statistics
 from sluice.network.coordinator import founding
 from sluice.network.coordinator.founding import (
@@ -55,7 +59,7 @@ from sluice.telemetry.reading import read_record
 from tests.unit.conftest import Outcome
 
 from .asking import Driven
-from .conftest import POLICY, START, Consortium, Founder
+from .conftest import IDLE, POLICY, START, Consortium, Founder
 from .malicious_plant import Falsified
 from .timed_wire import TimedWire
 
@@ -695,3 +699,64 @@ def test_a_batch_with_gaps_is_not_summed(summed: Consortium) -> None:
     weights = replace(ask, parameters=bytes(4))
     assert isinstance(driven.ask(agent, weights), Declined)
     assert isinstance(driven.ask(agent, ask), Pledge)
+
+
+def loosened(consortium: Consortium, channel: str) -> Path:
+    """Write the rules without those that tie a channel to others."""
+    rules = load_rules(consortium.rules)
+    kept = tuple(
+        rule
+        for rule in rules.invariants
+        if not (rule.kind.ties and channel in rule.relation.channels)
+    )
+    dropped = {rule.name for rule in rules.invariants} - {rule.name for rule in kept}
+    of_rules: dict[str, Any] = {
+        each.name: tuple(one for one in getattr(rules.clean, each.name) if one.rule not in dropped)
+        for each in fields(CleanFacts)
+        if "CleanShare" in str(each.type)
+    }
+    assert rules.clean is not None
+    facts = replace(rules.clean, **of_rules)
+    weaker = replace(rules, invariants=kept, clean=facts)
+    path = consortium.folder / "weaker.json"
+    save_rules(replace(weaker, untied=untied_channels(weaker)), path)
+    return path
+
+
+def test_a_channel_that_a_plants_rules_do_not_tie_is_no_feature_of_its_voter(
+    founder: Founder,
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate(("north", "west")):
+        made.join(name, index)
+    made.rules = loosened(made, "S_PU3")
+    request = made.request("south", 2)
+    rules = REGISTRATIONS.read(request.registration.encode()).content.rules
+    declared = [IDLE, ("S_PU3", "has no flow meter")]
+    approval = APPROVALS.write(approve(rules, made.approver, declared=declared))
+    made.site.enrol(request, approvals=[approval], at=made.clock())
+    made.plants["south"] = PlantFolder(made.folder / "south").agent(reveal_rows=True)
+    done = made.run()
+    kept, terms = statistics_in(done.parameters, made.site.terms), made.site.terms
+    summed = {name: set(kept.of(name).statistic.summed) for name in NAMES}  # type: ignore[union-attr]
+    assert summed["north"] - summed["south"] == {"S_PU3"}
+    reference = read_record(made.record).rows(4_320, 8_640)
+    vote = vote_of(kept, terms, reference, rounds=1, rules=None, false_alarms_per_week=1.0)
+    assert isinstance(vote.model, VotedModel)
+    at = terms.framing.scaler.names.index("S_PU3")
+    read = {voter.name: at in voter.model.moving for voter in vote.model.voters}  # type: ignore[attr-defined]
+    assert read == {"north": True, "south": False, "west": True}
+    # The coordinator holds the plant to it: sums of the whole batch are refused.
+    store = CoordinatorStore(made.site.base)
+    service = coordinator_service(made.site, store, Direct(made.plants), clock=made.clock)
+    token = service.transport.protocol.log.ledger.rounds.token(1, "south")
+    assert token is not None
+    train = Train(round=1, parameters=service.transport.sharing.first())
+    own = statistic_of(made, "south")
+    with pytest.raises(
+        VerificationError, match="sums S_PU3, which no rule of the plant"
+    ) as refused:
+        service.transport.sharing.read(train, token, own.canonical())
+    assert refused.value.step == "6.7"
+    service.transport.sharing.read(train, token, own.without(["S_PU3"]).canonical())
+    store.close()

@@ -11,7 +11,7 @@ from sluice.errors import SettingError
 
 if TYPE_CHECKING:
     from sluice.network import TrainingRows
-    from sluice.network.plant import Gain, PlantFolder
+    from sluice.network.plant import Gain, Own, PlantFolder, VoteGain
     from sluice.telemetry import Record
 
 __all__ = ["UnknownGain", "clean_rows", "gain_of", "show_gain", "show_simulated"]
@@ -39,39 +39,53 @@ NO_MODEL = UnknownGain(
 )
 
 
-SUMMED = UnknownGain(
-    reason="Plants of this federation share statistics; the gain over training alone is measured "
-    "for detectors that are trained in rounds."
+NO_ROWS = UnknownGain(
+    reason="The plant trains on the last rows of its record, so no later rows are left to measure "
+    "the gain over training alone; give --clean A:B, other rows of the record."
 )
+ASKED = 1.0  # false alarms a week, as 'sluice plant model' asks for by default
 
 
 def gain_of(
     plant: "PlantFolder", *, clean: str | None, attacks: Path | None, quiet: bool
-) -> "Gain | UnknownGain":
-    """Compare the federation's last model with one trained on the plant's rows alone."""
-    from sluice.network.plant import Own, last_model, measured_gain
+) -> "Gain | VoteGain | UnknownGain":
+    """Compare the federation's last model with one made of the plant's rows alone."""
+    from sluice.network.plant import last_model, last_statistics, measured_gain, measured_vote_gain
 
-    terms, share = plant.invitation.terms, plant.share
+    terms = plant.invitation.terms
     if terms.statistic is not None:
-        return SUMMED
+        statistics = last_statistics(plant.folder, terms)
+        if statistics is None or not statistics.shared.members:
+            return NO_MODEL
+        own = _own(plant, clean, attacks)
+        if own is None:
+            return NO_ROWS
+        rules = plant.keys.circuit.rules
+        return measured_vote_gain(terms, statistics, own, rules=rules, false_alarms_per_week=ASKED)
     received = last_model(plant.folder, count=terms.weights)
     if received is None:
         return NO_MODEL
+    own = _own(plant, clean, attacks)
+    if own is None:
+        return NO_ROWS
+    with counted("rounds alone", received.round, quiet=quiet) as tick:
+        return measured_gain(terms, received, own, on_round=tick)
+
+
+def _own(plant: "PlantFolder", clean: str | None, attacks: Path | None) -> "Own | None":
+    """Return the plant's own rows; None if none are left to measure on."""
+    from sluice.network.plant import Own
+
+    share = plant.share
     measured_on = clean_rows(share, clean)
     if measured_on is None:
-        return UnknownGain(
-            reason="The plant trains on the last rows of its record, so no later rows are left to "
-            "measure the gain over training alone; give --clean A:B, other rows of the record."
-        )
-    attacked = None if attacks is None else share.like(attacks)
-    with counted("rounds alone", received.round, quiet=quiet) as tick:
-        own = Own(
-            plant=plant.invitation.plant,
-            batch=share.read(),
-            clean=measured_on,
-            attacks=attacked,
-        )
-        return measured_gain(terms, received, own, on_round=tick)
+        return None
+    return Own(
+        plant=plant.invitation.plant,
+        batch=share.read(),
+        clean=measured_on,
+        attacks=None if attacks is None else share.like(attacks),
+    )
 
 
 def clean_rows(share: "TrainingRows", clean: str | None) -> "Record | None":
@@ -91,10 +105,15 @@ def clean_rows(share: "TrainingRows", clean: str | None) -> "Record | None":
     return whole.rows(start, stop)
 
 
-def show_gain(gain: "Gain | UnknownGain") -> None:
+def show_gain(gain: "Gain | VoteGain | UnknownGain") -> None:
     """Print the figures of both models side by side, and what they do not show."""
+    from sluice.network.plant import VoteGain
+
     if isinstance(gain, UnknownGain):
         out.print(gain.reason, markup=False)
+        return
+    if isinstance(gain, VoteGain):
+        _show_vote(gain)
         return
     figures = table(
         f"\nAfter {gain.rounds} rounds, on {gain.windows:,} clean windows of this plant",
@@ -120,6 +139,38 @@ def show_gain(gain: "Gain | UnknownGain") -> None:
         out.print(
             "Clean rows show how well a model fits, not which attacks it detects. To measure that, "
             "give --attacks, a record of this plant with labelled attacks.",
+            markup=False,
+        )
+
+
+def _show_vote(gain: "VoteGain") -> None:
+    """Print the figures of the plant's own detector and of the vote."""
+    figures = table(
+        f"\nFor {gain.asked:g} false alarms a week, on {gain.windows:,} clean windows of the plant",
+        "figure",
+        f"own {gain.days:.3g} days alone",
+        f"vote of {gain.members} members",
+    )
+    alone, joint = gain.alone, gain.federation
+    figures.add_row(
+        "false alarms per week",
+        f"{alone.false_alarms_per_week:.2g}",
+        f"{joint.false_alarms_per_week:.2g}",
+    )
+    figures.add_row(
+        "clean time in alarm", f"{alone.time_in_alarm:.2%}", f"{joint.time_in_alarm:.2%}"
+    )
+    if alone.recall is not None and joint.recall is not None:
+        figures.add_row(
+            f"recall on {gain.attacked:,} attack windows",
+            f"{alone.recall:.3f}",
+            f"{joint.recall:.3f}",
+        )
+    out.print(figures)
+    if alone.recall is None:
+        out.print(
+            "Clean rows show false alarms, not which attacks are detected. To measure that, give "
+            "--attacks, a record of this plant with labelled attacks.",
             markup=False,
         )
 

@@ -16,7 +16,8 @@ whatever order a BLAS adds. Blocks are added as 64-bit integers: no entry of C_k
 
 import hashlib
 import struct
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -107,6 +108,23 @@ class MomentStatistic:
 
     def __hash__(self) -> int:
         return hash(self.canonical())
+
+    def without(self, channels: Collection[str]) -> "MomentStatistic":
+        """Return the sums with zeros for some channels, which a detector then does not read."""
+        left_out = np.isin(self.settings.channels, tuple(channels))
+        sums, lagged = self.sums.copy(), self.lagged.copy()
+        sums[left_out] = 0
+        lagged[:, left_out] = 0
+        lagged[:, :, left_out] = 0
+        return replace(self, sums=sums, lagged=lagged)
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """The channels with a sum or a lagged sum other than zero."""
+        used = (self.sums != 0) | self.lagged.any(axis=(0, 1)) | self.lagged.any(axis=(0, 2))
+        return tuple(
+            name for name, is_used in zip(self.settings.channels, used, strict=True) if is_used
+        )
 
     def canonical(self) -> bytes:
         """Return the one encoding of these sums: a header, then little-endian 64-bit integers."""

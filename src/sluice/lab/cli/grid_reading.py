@@ -83,6 +83,14 @@ def report(
             help="Also write a Markdown page with the same tables.", click_type=writes_file()
         ),
     ] = None,
+    paper: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a Markdown page of the paper's grid: every published table and "
+            "figure beside ours, plants that replace a record included.",
+            click_type=writes_file(),
+        ),
+    ] = None,
     self_contained: SelfContained = False,
     json: Json = False,
 ) -> None:
@@ -90,10 +98,18 @@ def report(
 
     Example: [bold]sluice lab report results --out report.html --tables tables[/bold]
     """
-    from sluice.lab.reports import lab_report, write_lab_page, write_lab_summary, write_lab_tables
+    from sluice.lab.reports import (
+        lab_report,
+        write_lab_page,
+        write_lab_summary,
+        write_lab_tables,
+        write_paper_page,
+    )
 
     store = ResultStore(results, read_only=True)
     content = lab_report(store)
+    if paper:
+        write_paper_page(lab_report(store, beside_stand_ins=True), paper)
     store.close()
     write_lab_page(content, out_file, self_contained=self_contained)
     written = write_lab_tables(content, tables) if tables else ()

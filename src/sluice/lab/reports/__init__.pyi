@@ -7,6 +7,7 @@ from .audit_figures import (
     write_separation_figure,
 )
 from .grid_page import lab_report, write_lab_page, write_lab_summary, write_lab_tables
+from .paper_page import write_paper_page
 from .story_page import StoryPage, StoryPlant, Way, write_story_page
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "write_lab_page",
     "write_lab_summary",
     "write_lab_tables",
+    "write_paper_page",
     "write_separation_figure",
     "write_story_page",
 ]

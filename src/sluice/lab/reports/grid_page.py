@@ -1,7 +1,7 @@
 """The report of a grid: all its tables and figures on one page."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluice.files import atomically
@@ -19,6 +19,7 @@ from sluice.lab.reports.tables import (
     without_empty_columns,
 )
 from sluice.lab.results import (
+    Audits,
     GridState,
     Provenance,
     ResultStore,
@@ -64,12 +65,24 @@ class LabReport:
     figures: tuple[Drawn, ...]
 
 
-def lab_report(store: ResultStore) -> LabReport:
-    """Read a store and compute all tables and figures."""
-    cells = stored_cells(store)
+def lab_report(store: ResultStore, *, beside_stand_ins: bool = False) -> LabReport:
+    """Read a store and compute all tables and figures.
+
+    With `beside_stand_ins`, the paper's figures of a record stand beside the cells of the plant
+    that replaces it. Without, such cells have none.
+    """
+    asked = stored_cells(store)
     facts = store.facts()
-    sweep = sweep_table(cells)
     audits = load_audits(store.folder)
+    cells, names = asked, dict[str, str]()
+    if beside_stand_ins:
+        names = {cell.asked.record: cell.asked.stand_in for cell in asked if cell.asked.stand_in}
+        cells = tuple(replace(cell, asked=replace(cell.asked, stand_in=None)) for cell in asked)
+        audits = Audits(
+            sets=tuple(replace(each, stand_in=None) for each in audits.sets),
+            proofs=tuple(replace(each, stand_in=None) for each in audits.proofs),
+        )
+    sweep = sweep_table(cells)
     tables = (
         *audit_tables(audits),
         removal_table(cells),
@@ -90,10 +103,20 @@ def lab_report(store: ResultStore) -> LabReport:
         name=facts.name,
         stand_ins=facts.stand_ins,
         makers=store.makers(),
-        cells=cells,
-        tables=tuple(table for table in tables if table is not None and table.rows),
+        cells=asked,
+        tables=tuple(_renamed(each, names) for each in tables if each is not None and each.rows),
         figures=figures,
     )
+
+
+def _renamed(table: ReportTable, stand_ins: Mapping[str, str]) -> ReportTable:
+    """Return the table with the plants that replace records named beside them."""
+    finding = table.finding
+    for record, plant in stand_ins.items():
+        finding = finding.replace(f" on {record}", f" on {plant} for {record}")
+    plants = {record: f"{plant} for {record}" for record, plant in stand_ins.items()}
+    rows = tuple((plants.get(str(row[0]), row[0]), *row[1:]) for row in table.rows)
+    return replace(table, rows=rows, finding=finding)
 
 
 def write_lab_page(report: LabReport, path: Path, *, self_contained: bool = False) -> None:

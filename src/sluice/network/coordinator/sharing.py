@@ -28,15 +28,21 @@ from sluice.federation import (
     Transport,
     take_round,
 )
+from sluice.invariants import parse_rules
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.statistics import MemberStatistic, MemberStatistics, members_max
+from sluice.network.statistics import (
+    MemberStatistic,
+    MemberStatistics,
+    members_max,
+    untied_in,
+)
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import read_update, write_parameters
 
 __all__ = ["OTHER_SUMS", "SharedStatistics", "Sharing", "WeightUpdates", "statistics_in"]
 
 OTHER_SUMS = "6.7"
-"""The step of a statistic of other channels or lags, or with sums that no readings give."""
+"""The step of a statistic of other or untied channels, or with sums that no readings give."""
 OTHER_ROWS = "6.8"
 """The step of a statistic that is not of the number of rows in the log."""
 OTHER_STATISTIC = "6.9"
@@ -208,6 +214,7 @@ class SharedStatistics:
             statistic = MomentStatistic.from_canonical(raw, settings)
         except SettingError as error:
             raise VerificationError(OTHER_SUMS, f"the statistic of {client!r}: {error}") from None
+        self._refuse_untied(client, statistic)
         commit = self._ledger.attested_commit(client, token.attestation, step=OTHER_ROWS)
         windows = commit.rows - settings.lags + 1
         weight = int(trapezoid(windows).sum()) if windows > 0 else 0
@@ -223,6 +230,18 @@ class SharedStatistics:
         )
         self._refuse_second(own, commit.commitment, statistics_in(train.parameters, self.terms))
         return Contributed(member=own)
+
+    def _refuse_untied(self, client: str, statistic: MomentStatistic) -> None:
+        """Raise if sums are of channels that no accepted rule of the plant ties to others."""
+        (text,) = (member.rules for member in self.store.members() if member.name == client)
+        rules = parse_rules(text, name=f"of {client!r}")
+        free = set(untied_in(statistic.settings, rules)) & set(statistic.summed)
+        if free:
+            raise VerificationError(
+                OTHER_SUMS,
+                f"the statistic of {client!r} sums {', '.join(sorted(free))}, which no rule of the "
+                "plant ties to other channels; expected zeros there",
+            )
 
     def _refuse_second(
         self, own: MemberStatistic, commitment: str, shared: MemberStatistics

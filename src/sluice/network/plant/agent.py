@@ -37,7 +37,7 @@ from sluice.federation import InProcess, Train, Trained
 from sluice.files import atomically, private_folder
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
 from sluice.network.plant.model import demand_logged, keep_model
-from sluice.network.statistics import MemberStatistics
+from sluice.network.statistics import MemberStatistics, untied_in
 from sluice.network.terms import FederationTerms
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import (
@@ -375,14 +375,15 @@ class Agent:
         return packed_update(reply.vector)
 
     def _statistic(self, archived: ArchivedBatch) -> bytes:
-        """Sum the attested batch and return the statistic."""
+        """Sum the attested batch over the channels that the plant's rules tie."""
         batch = self._rows(archived.share)
         if len(batch.segments) > 1:
             raise SettingError(
                 f"the batch has {len(batch.segments)} parts with gaps between them; a statistic "
                 "sums one stretch of consecutive rows: name other rows with 'sluice plant renew'"
             )
-        return moment_statistic(batch, self._terms.moments.settings).canonical()
+        settings, rules = self._terms.moments.settings, self._keys.circuit.rules
+        return moment_statistic(batch, settings).without(untied_in(settings, rules)).canonical()
 
     def _has_later_rows(self) -> bool:
         """Whether the plant names other rows than those of its last attested batch.

@@ -213,3 +213,20 @@ def test_constant_and_untied_channels_have_no_register(plant: Record) -> None:
 def test_settings_out_of_range_are_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         replace(plain(1, 1), **wrong)  # type: ignore[arg-type]
+
+
+def test_channels_that_are_left_out_have_zeros_and_the_others_keep_their_sums() -> None:
+    rows = np.random.default_rng(0).integers(1, 100, (40, 3))
+    weights = np.concatenate((np.zeros(1, np.int64), trapezoid(39)))
+    whole = sum_windows(rows, weights, plain(3, 2))
+    assert whole.summed == ("c0", "c1", "c2")
+    part = whole.without(["c1", "not summed"])
+    assert part.summed == ("c0", "c2")
+    zeroed = np.where(np.arange(3) == 1, 0, rows)
+    kept = sum_windows(zeroed, weights, plain(3, 2))
+    assert part == kept
+    assert whole.without([]) == whole
+    # One entry other than zero is a sum of its channel.
+    lagged = part.lagged.copy()
+    lagged[1, 1, 0] = 1
+    assert replace(part, lagged=lagged).summed == ("c0", "c1", "c2")

@@ -1,0 +1,1 @@
+"""What a plant gains by joining: its own detector beside a shared one."""
