@@ -1,3 +1,4 @@
+from .disclosure import Disclosure
 from .folder import PlantFolder
 from .gain import Gain, Own, measured_gain
 from .import_preview import ImportPreview, preview_import
@@ -5,6 +6,7 @@ from .model import last_model, last_statistics, shared_detector, shared_vote
 from .participation import node_of, take_part
 
 __all__ = [
+    "Disclosure",
     "Gain",
     "ImportPreview",
     "Own",
