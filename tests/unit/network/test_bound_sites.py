@@ -24,7 +24,7 @@ from sluice.attestation.messages.orders import ShadowOrder
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.attestation.messages.tokens import TOKENS, update_digest
-from sluice.attestation.protocol.plant import statistic_hash
+from sluice.attestation.protocol.plant import Committed, statistic_hash
 from sluice.attestation.systems.full import statistic_settings
 from sluice.detector.moments.statistic import MomentStatistic, moment_statistic
 from sluice.errors import (
@@ -35,9 +35,16 @@ from sluice.errors import (
     VerificationError,
 )
 from sluice.federation.federate import FederationSettings, federate
+from sluice.federation.messages import Contributed, Train
 from sluice.invariants.rulesfile import load_rules
+from sluice.network.coordinator import founding
 from sluice.network.coordinator.folder import CoordinatorFolder
-from sluice.network.coordinator.founding import FederationPlan, found_federation
+from sluice.network.coordinator.founding import (
+    FederationPlan,
+    coordinator_service,
+    found_federation,
+)
+from sluice.network.coordinator.importing import take_in
 from sluice.network.coordinator.operations import take_out
 from sluice.network.coordinator.sharing import statistics_in
 from sluice.network.coordinator.store import CoordinatorStore
@@ -48,6 +55,7 @@ from sluice.network.statistics import MemberStatistics, demand_fitting, vote_of
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.questions import (
     ANSWERS,
+    AskBatch,
     AskModel,
     Batch,
     Declined,
@@ -55,12 +63,12 @@ from sluice.network.wire.questions import (
     Pledge,
     Revelation,
 )
-from sluice.network.wire.wire import Answerer
+from sluice.network.wire.wire import Answerer, Direct
 from sluice.telemetry.reading import read_record
 from tests.unit.conftest import Outcome
 
 from .asking import Driven, changed
-from .conftest import POLICY, START, Clock, Consortium
+from .conftest import POLICY, START, Clock, Consortium, Founder
 
 Run = Callable[..., Outcome]
 NAMES = ("north", "south", "west")
@@ -443,6 +451,8 @@ def test_plant_check_says_what_the_statistic_tells_and_keeps_the_sign_off(
     assert sluice("plant", "check", folder).code == 0
     for name in ("", "x", "tab\there", "n" * 65):
         assert sluice("plant", "check", folder, "--sign-off", name).code == 2
+    assert sluice("plant", "check", folder, "--sign-off", "n" * 64).code == 0
+    assert sluice("plant", "check", folder, "--sign-off", "B. Other").code == 0
     made.plants["east"] = PlantFolder(folder).agent()
     made.run()
     log = sluice("audit-log", "verify", made.site.log, "--json").json
@@ -669,6 +679,19 @@ def test_bound_statistics_need_the_system_and_the_detector_that_bind(
             plan_of(record, key, **changes)
 
 
+def test_a_bound_statistic_leaves_room_for_its_proof(
+    line_files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, channels = plan_of(line_files[0], SigningKey.generate()), 0
+    with monkeypatch.context() as patched:
+        patched.setattr(founding, "PROOF_ROOM", founding.LARGEST_ANSWER - founding.ANSWER_EXTRA)
+        with pytest.raises(SettingError, match="leave channels out of --reference") as refused:
+            found_federation(tmp_path / "full", plan, at=START)
+        channels = int(str(refused.value).split(" channels")[0].rsplit(" ", 1)[1])
+    site = found_federation(tmp_path / "fits", plan, at=START)
+    assert channels == len(site.terms.channels)
+
+
 def test_init_prints_and_logs_lowered_limits(
     line_files: tuple[Path, Path], tmp_path: Path, sluice: Run
 ) -> None:
@@ -692,3 +715,95 @@ def test_init_prints_and_logs_lowered_limits(
         low,
     ):
         assert sluice(*words, tmp_path / "d", *wrong).code == 2
+
+
+# -- further refusals --------------------------------------------------------------------------
+
+
+def test_the_coordinator_reads_only_the_hash_that_was_attested(done: Consortium) -> None:
+    store = CoordinatorStore(done.site.base)
+    made = coordinator_service(done.site, store, Direct(done.plants), clock=done.clock)
+    token = made.transport.protocol.log.ledger.rounds.token(1, "south")
+    own = model_of(done).of("south")
+    assert token is not None
+    assert own is not None
+    train = Train(round=1, parameters=made.transport.sharing.first())
+    read = made.transport.sharing.read(train, token, bytes.fromhex(own.statistic.digest))
+    assert isinstance(read, Contributed)
+    assert read.member == own
+    for raw in (b"", bytes(32), own.statistic.canonical()):
+        with pytest.raises(VerificationError, match="its attested commitment names") as refused:
+            made.transport.sharing.read(train, token, raw)
+        assert refused.value.step == "6.9"
+    store.close()
+
+
+def test_a_plant_sends_no_batch_without_a_proof(
+    bound: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unable(*_: object, **__: object) -> object:
+        raise RefusedError("no proof today")
+
+    monkeypatch.setattr(Committed, "prove", unable)
+    driven, agent = Driven.of(bound), agent_of(bound, "north")
+    assert isinstance(driven.ask(agent, AskBatch(unproven=True)), Declined)
+
+
+def test_there_is_no_vote_without_a_statistic(done: Consortium) -> None:
+    nothing = MemberStatistics(settings=None)
+    clean = read_record(done.record).rows(4_320, 8_640)
+    with pytest.raises(RefusedError, match="no plant has shared a statistic yet"):
+        vote_of(nothing, done.site.terms, clean, rounds=0, rules=None, false_alarms_per_week=1.0)
+
+
+def test_members_with_other_settings_are_not_added_up(done: Consortium) -> None:
+    terms, kept = done.site.terms, model_of(done)
+    assert terms.statistic is not None
+    south = kept.of("south")
+    assert south is not None
+    settings = south.statistic.settings
+    moved = replace(settings.registers[0], low=settings.registers[0].low + 1.0)
+    other = replace(settings, registers=(moved, *settings.registers[1:]))
+    shifted = replace(south, statistic=replace(south.statistic, settings=other))
+    mixed = kept.joined_by([shifted])
+    assert MemberStatistics.from_canonical(mixed.canonical(), None) == mixed
+    clean = read_record(done.record).rows(4_320, 8_640)
+    ask = {"rounds": 1, "rules": None, "false_alarms_per_week": 1.0}
+    assert vote_of(mixed, terms, clean, **ask) is not None  # type: ignore[arg-type]
+    subsets = replace(terms, statistic=replace(terms.statistic, rule="any-of-subsets"))
+    with pytest.raises(RefusedError, match="needs equal ones"):
+        vote_of(mixed, subsets, clean, **ask)  # type: ignore[arg-type]
+
+
+def test_there_is_nothing_to_sign_off_where_nothing_is_bound(founder: Founder, sluice: Run) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    made.join("north", 0)
+    seen = sluice("plant", "check", made.folder / "north", "--sign-off", "A. Reader")
+    assert (seen.code, seen.out) == (2, "")
+    assert "there is none to sign off" in " ".join(seen.err.split())
+
+
+def test_limits_hold_without_proofs_that_bind_too(founder: Founder) -> None:
+    made = founder("vote", detector="moments", members_min=3, limits=StatisticLimits())
+    made.join("north", 0)
+    driven = Driven.of(made)
+    with pytest.raises(VerificationError, match="at least 4,096 rows") as refused:
+        driven.attest(agent_of(made, "north"))
+    assert refused.value.step == "2"
+
+
+def test_an_exported_attestation_holds_the_statistic(
+    bound: Consortium, sluice: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "south.attestation"
+    assert sluice("plant", "export", bound.folder / "south", "--out", path).code == 0
+    words = json.loads(path.read_text())
+    assert take_in(bound.site.folder, path, at=bound.clock()).what.startswith("attested")
+    bound.run()
+    assert model_of(bound).names == NAMES
+    del words["statistic"]
+    torn = tmp_path / "torn.attestation"
+    torn.write_text(json.dumps(words))
+    with pytest.raises(VerificationError) as refused:
+        take_in(bound.site.folder, torn, at=bound.clock())
+    assert refused.value.step == "5.6.1"
