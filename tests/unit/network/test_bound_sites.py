@@ -64,6 +64,8 @@ from sluice.network.wire.questions import (
     Revelation,
 )
 from sluice.network.wire.wire import Answerer, Direct
+from sluice.reports.dashboard.federation_page import federation_page
+from sluice.reports.dashboard.snapshot import take
 from sluice.telemetry.reading import read_record
 from tests.unit.conftest import Outcome
 
@@ -807,3 +809,11 @@ def test_an_exported_attestation_holds_the_statistic(
     with pytest.raises(VerificationError) as refused:
         take_in(bound.site.folder, torn, at=bound.clock())
     assert refused.value.step == "5.6.1"
+
+
+def test_the_dashboard_shows_that_statistics_are_bound_and_how_much_they_cover(
+    done: Consortium,
+) -> None:
+    snapshot = take(done.site.folder)
+    assert snapshot.statistic.startswith("Statistics are bound by proofs")
+    assert "statistic_rows_min is 300 (default 4,096)" in repr(federation_page(snapshot))

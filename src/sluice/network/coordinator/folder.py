@@ -382,15 +382,16 @@ class CoordinatorFolder:
 
     def _demand_fitting(self, plant: str, agreement: Agreement, store: CoordinatorStore) -> None:
         """Raise if a plant's bound statistic could not be read beside those of the others."""
-        own = statistic_settings(agreement.circuit) if self.terms.binds else None
+        terms = self.terms
+        own = statistic_settings(agreement.circuit) if terms.binds else None
         if own is None:
             return
         others = (
-            settings
-            for name, other in self.agreements(store).items()
-            if name != plant and (settings := statistic_settings(other.circuit)) is not None
+            statistic_settings(self.agreement(_rules(other)).circuit)
+            for other in store.members()
+            if other.name != plant
         )
-        demand_fitting(plant, own, self.terms, others)
+        demand_fitting(plant, own, terms, (each for each in others if each is not None))
 
     def agreement(self, rules: RuleSet) -> Agreement:
         """Return the proof system and the circuit that a plant with these rules must use."""
