@@ -3,7 +3,7 @@
 Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled, reading, startup
 Cost of the rules:      attest-editions
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
-                        sampling, parameters, many, verifiers, bound, worth
+                        sampling, parameters, many, verifiers, bound, bound-damage, worth
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -23,6 +23,7 @@ from sluice.cli import run_app
 MODULES = {
     "attest-editions": "benchmarks.attest.editions",
     "bound": "benchmarks.bound",
+    "bound-damage": "benchmarks.bound_damage",
     "drift": "benchmarks.drift",
     "detector": "benchmarks.detector.run",
     "evaluation": "benchmarks.gate.evaluation",

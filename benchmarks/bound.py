@@ -123,7 +123,7 @@ def measure(study: Study, seeds: tuple[int, ...], limits: StatisticLimits) -> Ou
         shared = scenario(study.clean, study.test, setup=setup, seed=seed)
         shards = shards or shared.shards
         shared = replace(shared, shards=shards)  # the same objects: each batch is proven once
-        gate = gate or _hardened(shared)
+        gate = gate or hardened(shared)
         trial = Trial(
             contributions=Contributions(shared), gate=gate, limits=limits, binding=binding
         )
@@ -140,7 +140,8 @@ def measure(study: Study, seeds: tuple[int, ...], limits: StatisticLimits) -> Ou
     return made
 
 
-def _hardened(shared: Scenario) -> NamedGate:
+def hardened(shared: Scenario) -> NamedGate:
+    """Return the gate of hardened rules that are mined from a scenario's clean rows."""
     rules = mine(shared.parts.fit, shared.parts.calibration, profile=Profile.HARDENED)
     return NamedGate(name="hardened", gate=Gate.of(rules, HardenedPolicy()))
 

@@ -8,6 +8,7 @@ import pytest
 from sluice.admission.acceptance import ObjectionKind
 from sluice.admission.policy import HardenedPolicy, accept
 from sluice.attestation.log.entries import LogTerms
+from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.detector.autoencoder import Descent
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile, RuleSet
@@ -76,6 +77,7 @@ class Ground:
         quorum: float = 1.0,  # plants that are killed and started again are waited for
         grace_s: float = GRACE_S,
         detector: str = "autoencoder",
+        limits: StatisticLimits | None = None,  # with them, statistics are bound
     ) -> Draft:
         moments = detector == "moments"
         plan = FederationPlan(
@@ -99,6 +101,8 @@ class Ground:
             approvers=(APPROVER.public,),
             quorum=quorum,
             grace_s=grace_s,
+            bound=limits is not None,
+            limits=limits,
         )
         return Draft.make(folder, plan, self.rules, self.rules_file, shares)
 

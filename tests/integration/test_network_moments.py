@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sluice.admission.gate import Gate
+from sluice.admission.policy import parse_policy
+from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.detector.modelfile import load_detector
 from sluice.detector.vote import VotedModel
 from sluice.federation.federate import FederationSettings, federate
@@ -80,3 +83,50 @@ def test_a_vote_of_statistics_comes_home_and_is_that_of_one_process(
             assert left.members == ("east", "north", "south")
         verified = json.loads(typed(sites, "audit-log", "verify", "water/log.jsonl", "--json"))
         assert verified["clients"] == list(NAMES)
+
+
+def test_a_bound_vote_comes_home_and_is_that_of_one_process(
+    tmp_path: Path, jax_cache: Path
+) -> None:
+    ground = Ground.make(tmp_path, simulate("line", seed=0, days=8), (4_320, 8_640))
+    starts = {name: 8_640 + at * 600 for at, name in enumerate(NAMES)}
+    shares = {name: ground.share(start, start + 600) for name, start in starts.items()}
+    limits = StatisticLimits(rows_min=600, span_min_s=3_600)
+    draft = ground.draft(
+        tmp_path / "draft",
+        shares,
+        rounds=1,
+        deadline_s=180.0,
+        rows_max=1_024,
+        detector="moments",
+        limits=limits,
+    )
+    with running(draft, tmp_path / "sites", jax_cache) as sites:
+        for name in NAMES:
+            typed(sites, "plant", "check", name, "--sign-off", f"Operator of {name}")
+        sites.start()
+        ending = sites.end()
+        assert (ending.members, ending.excluded) == ((NAMES,), ({},))
+        assert [plant.wait(timeout=60) for plant in sites.plants.values()] == [0, 0, 0, 0]
+        settings = FederationSettings(
+            clients={name: PlantFolder(sites.folder / name).share.read() for name in NAMES},
+            validation=read_record(ground.record).rows(*ground.calibration),
+            gate=Gate.of(ground.rules, parse_policy(ground.policy, name="of the test")),
+            detector="moments",
+            rule="vote",
+            bound=limits,
+        )
+        alone = federate(settings).detector.model.tensors()
+        wired = tensors(sites.site.folder / "model.safetensors")
+        assert wired == {name: array.tobytes() for name, array in alone.items()}
+        clean = f"{8_640 + 4 * 600}:{len(read_record(ground.record))}"
+        typed(sites, "plant", "model", "north", "--out", "north.safetensors", "--clean", clean)
+        detector = load_detector(sites.folder / "north.safetensors")
+        assert isinstance(detector.model, VotedModel)
+        assert detector.model.members == NAMES
+        typed(sites, "coordinator", "remove", "water", "west")
+        verified = json.loads(typed(sites, "audit-log", "verify", "water/log.jsonl", "--json"))
+        assert verified["bound"] is True
+        assert {each["plant"]: each["operator"] for each in verified["signed_off"]} == {
+            name: f"Operator of {name}" for name in NAMES
+        }

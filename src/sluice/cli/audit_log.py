@@ -14,7 +14,7 @@ from sluice.attestation.log import (
     read_log,
 )
 from sluice.cli.console import Json, emit, out
-from sluice.cli.coordinator import removal_payloads, waiver_line, waiver_payloads
+from sluice.cli.coordinator import removal_payloads, sign_offs, waiver_line, waiver_payloads
 from sluice.cli.paths import reads_file
 
 __all__ = ["app"]
@@ -67,6 +67,8 @@ def verify(
                 "clients": list(ledger.clients),
                 "gate": "in shadow" if shadow else "enforced",
                 "history": ledger.terms.history,
+                "bound": ledger.bound is not None,
+                "signed_off": sign_offs(ledger),
                 "unproven": unproven,
                 "waivers": waiver_payloads(ledger),
                 "removed": removal_payloads(ledger),
@@ -81,6 +83,14 @@ def verify(
         )
         if ledger.terms.history:
             out.print("The federation accepts batches of any age (--history).")
+        if ledger.opened.statistic is not None:
+            out.print(ledger.opened.statistic.sentence, markup=False)
+        for signed in sign_offs(ledger):
+            out.print(
+                f"{signed['plant']}: {signed['operator']} signed off statistic "
+                f"{signed['statistic'][:12]}",
+                markup=False,
+            )
         if shadow:
             out.print("The gate is in shadow: it logs refusals and does not enforce them.")
         for batch in unproven:

@@ -1,5 +1,8 @@
 """The shared model of plants that share statistics: the statistic of each member, in one encoding.
 
+If the statistics are bound, the rules of each member decide what it sums. Then the encoding also
+holds the settings of each statistic, which the statistic names by their hash.
+
 Nothing is added up. Each member's statistic stays as the member sent it, under the attestation and
 the round that tie it to an entry of the log. So a member can be taken out again exactly, and every
 plant makes the same detectors of it.
@@ -11,6 +14,8 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import rfc8785
+from pydantic import TypeAdapter, ValidationError
 
 from sluice.attestation import digest
 from sluice.detector import (
@@ -20,13 +25,14 @@ from sluice.detector import (
     MomentStatistic,
     Parameters,
     Physics,
+    ReceiverMoments,
     TrainingSummary,
     statistic_bytes,
     with_rules,
 )
-from sluice.errors import DocumentError, SettingError
-from sluice.federation import VoteSettings, hold_vote
-from sluice.invariants import RuleSet, tied_channels
+from sluice.errors import DocumentError, RefusedError, SettingError
+from sluice.federation import ANY_OF_SUBSETS, VoteSettings, hold_vote
+from sluice.invariants import Register, RuleSet, tied_channels
 from sluice.network.terms import FederationTerms
 from sluice.telemetry import Record
 
@@ -34,14 +40,21 @@ __all__ = [
     "LARGEST_MODEL",
     "MemberStatistic",
     "MemberStatistics",
+    "demand_fitting",
+    "largest_settings",
     "members_max",
     "untied_in",
     "vote_of",
 ]
 
 MAGIC = b"sluice-members-1"
+BOUND_MAGIC = b"sluice-members-2"
+NO_SETTINGS = bytes(32)
+LENGTH = struct.Struct("<Q")
 HEADER = struct.Struct("<16s32sQ")
 MEMBER = struct.Struct("<64s32sQ")
+SETTINGS_ROOM = 512
+"""Bytes of the settings of a statistic for each channel, at most."""
 LARGEST_MODEL = 16 * 1024 * 1024
 """Bytes of all statistics together, so that one question holds them and a page of the log."""
 
@@ -60,7 +73,7 @@ class MemberStatistic:
 class MemberStatistics:
     """The statistics of all members, by name."""
 
-    settings: MomentSettings
+    settings: MomentSettings | None  # None: bound statistics, each with settings of its own
     members: tuple[MemberStatistic, ...] = ()
 
     @property
@@ -85,10 +98,17 @@ class MemberStatistics:
 
     def canonical(self) -> bytes:
         """Return the one encoding of these statistics, members by name."""
-        parts = [HEADER.pack(MAGIC, bytes.fromhex(self.settings.digest), len(self.members))]
+        if self.settings is None:
+            parts = [HEADER.pack(BOUND_MAGIC, NO_SETTINGS, len(self.members))]
+        else:
+            parts = [HEADER.pack(MAGIC, bytes.fromhex(self.settings.digest), len(self.members))]
         for member in self.members:
             name, attested = member.name.encode(), bytes.fromhex(member.attestation)
-            parts += (MEMBER.pack(name, attested, member.round), member.statistic.canonical())
+            parts.append(MEMBER.pack(name, attested, member.round))
+            if self.settings is None:
+                own = rfc8785.dumps(_SETTINGS.dump_python(member.statistic.settings, mode="json"))
+                parts += (LENGTH.pack(len(own)), own)
+            parts.append(member.statistic.canonical())
         return b"".join(parts)
 
     @property
@@ -102,35 +122,34 @@ class MemberStatistics:
         return digest("model", self.canonical()).hex()
 
     @classmethod
-    def from_canonical(cls, raw: bytes, settings: MomentSettings) -> "MemberStatistics":
-        """Read the encoding of statistics under known settings; refuse any other bytes."""
-        each = MEMBER.size + statistic_bytes(settings)
-        if len(raw) < HEADER.size or (len(raw) - HEADER.size) % each or len(raw) > LARGEST_MODEL:
+    def from_canonical(cls, raw: bytes, settings: MomentSettings | None) -> "MemberStatistics":
+        """Read the encoding of statistics under known settings; refuse any other bytes.
+
+        Without settings, the statistics are bound, and each comes with its own.
+        """
+        if not HEADER.size <= len(raw) <= LARGEST_MODEL:
             raise DocumentError(
-                f"the statistics of the members have {len(raw):,} bytes; expected "
-                f"{HEADER.size:,} and {each:,} for each member, at most {LARGEST_MODEL:,}"
+                f"the statistics of the members have {len(raw):,} bytes; expected at least "
+                f"{HEADER.size:,} and at most {LARGEST_MODEL:,}"
             )
         magic, named, count = HEADER.unpack_from(raw)
-        if magic != MAGIC or named.hex() != settings.digest:
+        expected = (
+            (MAGIC, bytes.fromhex(settings.digest)) if settings else (BOUND_MAGIC, NO_SETTINGS)
+        )
+        if (magic, named) != expected:
             raise DocumentError("the statistics of the members are of another federation's terms")
-        members = []
-        for start in range(HEADER.size, len(raw), each):
-            name, attestation, round_ = MEMBER.unpack_from(raw, start)
-            own = raw[start + MEMBER.size : start + each]
+        members, at = [], HEADER.size
+        while at < len(raw):
             try:
-                members.append(
-                    MemberStatistic(
-                        name=name.rstrip(b"\0").decode("ascii"),
-                        attestation=attestation.hex(),
-                        round=round_,
-                        statistic=MomentStatistic.from_canonical(own, settings),
-                    )
-                )
-            except (SettingError, UnicodeDecodeError) as error:
+                member, at = _read_member(raw, at, settings)
+            except (SettingError, UnicodeDecodeError, struct.error) as error:
                 raise DocumentError(f"the statistic of a member cannot be read: {error}") from None
+            members.append(member)
         read = cls(settings=settings, members=tuple(members))
         if len(members) != count or list(read.names) != sorted(set(read.names)):
             raise DocumentError("the statistics of the members are not in their one order")
+        if read.canonical() != raw:
+            raise DocumentError("the statistics of the members are not in their one encoding")
         return read
 
 
@@ -144,9 +163,72 @@ def untied_in(settings: MomentSettings, rules: RuleSet) -> tuple[str, ...]:
     return tuple(name for name in settings.channels if name not in tied)
 
 
-def members_max(settings: MomentSettings) -> int:
+_SETTINGS = TypeAdapter(MomentSettings)
+
+
+def _read_member(
+    raw: bytes, at: int, settings: MomentSettings | None
+) -> tuple[MemberStatistic, int]:
+    """Read one member from its place on; return it, and where the next one begins."""
+    name, attestation, round_ = MEMBER.unpack_from(raw, at)
+    at += MEMBER.size
+    if settings is None:
+        (length,) = LENGTH.unpack_from(raw, at)
+        at += LENGTH.size
+        try:
+            settings = _SETTINGS.validate_json(raw[at : at + length], strict=True)
+        except ValidationError as error:
+            raise SettingError(f"settings: {error.errors(include_input=False)[0]['msg']}") from None
+        at += length
+    size = statistic_bytes(settings)
+    member = MemberStatistic(
+        name=name.rstrip(b"\0").decode("ascii"),
+        attestation=attestation.hex(),
+        round=round_,
+        statistic=MomentStatistic.from_canonical(raw[at : at + size], settings),
+    )
+    return member, at + size
+
+
+def largest_settings(terms: FederationTerms) -> MomentSettings:
+    """Return settings of the longest statistic that a plant can share under these terms."""
+    statistic = terms.statistic
+    assert statistic is not None
+    if not statistic.bound:
+        return terms.moments.settings
+    registers = tuple(Register(channel=name, low=0.0, step=1.0) for name in terms.channels)
+    return MomentSettings(registers=registers, lags=statistic.lags)
+
+
+def demand_fitting(
+    plant: str, own: MomentSettings, terms: FederationTerms, others: Iterable[MomentSettings] = ()
+) -> None:
+    """Raise unless a plant's bound statistic can be read under the federation's terms."""
+    statistic = terms.statistic
+    assert statistic is not None
+    unknown = sorted(set(own.channels) - set(terms.channels))
+    if unknown or own.lags != statistic.lags:
+        raise RefusedError(
+            f"the rules of {plant!r} sum channel {unknown[0]!r}, which the federation's terms do "
+            "not name; the coordinator's reference needs it, or the rules must leave it out"
+            if unknown
+            else f"the statistic of {plant!r} has {own.lags} lags, and the federation's terms name "
+            f"{statistic.lags}; use the same version of the software"
+        )
+    if statistic.rule == ANY_OF_SUBSETS and any(other != own for other in others):
+        raise RefusedError(
+            f"the rules of {plant!r} sum other channels or registers than those of the other "
+            f"plants, so their sums cannot be added; rule {ANY_OF_SUBSETS!r} needs equal ones: use "
+            "rule 'vote'"
+        )
+
+
+def members_max(settings: MomentSettings, *, bound: bool = False) -> int:
     """Return how many members one message can hold."""
-    return (LARGEST_MODEL - HEADER.size) // (MEMBER.size + statistic_bytes(settings))
+    own = 0
+    if bound:
+        own = LENGTH.size + SETTINGS_ROOM * (1 + len(settings.registers))
+    return (LARGEST_MODEL - HEADER.size) // (MEMBER.size + own + statistic_bytes(settings))
 
 
 def vote_of(  # noqa: PLR0913 - a detector is these parts
@@ -163,8 +245,16 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
     With the plant's own `rules`, an alarm of the rules is an alarm too. Then the voters and the
     rules each get half of the false alarms that were asked for.
     """
-    statistic, moments, framing = terms.statistic, terms.moments, terms.framing
+    statistic, framing = terms.statistic, terms.framing
     assert statistic is not None
+    if not shared.members:
+        raise RefusedError("no plant has shared a statistic yet, so there is no vote")
+    for member in shared.members if statistic.bound else ():
+        others = (other.statistic.settings for other in shared.members)
+        demand_fitting(member.name, member.statistic.settings, terms, others)
+    moments = ReceiverMoments(
+        settings=shared.settings or shared.members[0].statistic.settings, scaler=framing.scaler
+    )
     share = 1.0 if rules is None else 0.5
     settings = VoteSettings.on(
         clean,

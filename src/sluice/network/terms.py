@@ -9,13 +9,21 @@ import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from sluice.attestation.log import LogTerms, StatisticChannel, StatisticTerms
-from sluice.attestation.messages import STRICT, Count, Hex32, Instant, Name
+from sluice.attestation.messages import (
+    STRICT,
+    Blob,
+    Count,
+    Hex32,
+    Instant,
+    Name,
+    StatisticLimits,
+)
 from sluice.detector import (
     Descent,
     Framing,
@@ -143,6 +151,11 @@ class FederationTerms:
                 f"plants of {self.federation!r} train in rounds and share no statistic; found a "
                 "federation with --detector moments"
             )
+        if self.statistic.bound:
+            raise SettingError(
+                f"statistics of {self.federation!r} are bound: the rules of each plant decide what "
+                "it sums"
+            )
         registers = tuple(
             Register(channel=each.channel, low=each.low, step=each.step)
             for each in self.statistic.channels
@@ -150,6 +163,17 @@ class FederationTerms:
         )
         settings = MomentSettings(registers=registers, lags=self.statistic.lags)
         return ReceiverMoments(settings=settings, scaler=self.framing.scaler)
+
+    @property
+    def summed(self) -> MomentSettings | None:
+        """What every plant sums; None if statistics are bound, and each plant's rules decide it."""
+        bound = self.statistic is not None and self.statistic.bound
+        return None if bound else self.moments.settings
+
+    @property
+    def binds(self) -> str | None:
+        """The statistic that proofs are bound to; None if they bind none."""
+        return self.statistic.kind if self.statistic is not None and self.statistic.bound else None
 
     @property
     def descent(self) -> Descent:
@@ -162,12 +186,18 @@ class FederationTerms:
         return parameter_count(self.framing.width)
 
 
-def statistic_terms(
-    framing: Framing, settings: MomentSettings, *, rule: str, malicious: int
+def statistic_terms(  # noqa: PLR0913 - the terms are these parts
+    framing: Framing,
+    settings: MomentSettings,
+    *,
+    rule: str,
+    malicious: int,
+    bound: bool = False,
+    limits: StatisticLimits | None = None,
 ) -> StatisticTerms:
     """Return the terms of a statistic, as the first entry of the log names them."""
     scaler = framing.scaler
-    registers = {register.channel: register for register in settings.registers}
+    registers = {each.channel: each for each in settings.registers if not bound}
     channels = tuple(
         StatisticChannel(
             channel=name,
@@ -191,6 +221,8 @@ def statistic_terms(
         "channels": channels,
         "rule": rule,
         "malicious": malicious,
+        "bound": bound,
+        "limits": limits,
     }
     terms: StatisticTerms = TypeAdapter(StatisticTerms).validate_python(described)
     return terms
@@ -253,6 +285,9 @@ class ExportedAttestation:
     plant: Name
     commit: str  # the documents of steps 2 and 4
     proof: str = field(repr=False)
+    statistic: Annotated[Blob | None, Field(exclude_if=lambda sums: sums is None)] = field(
+        default=None, repr=False
+    )  # if the proof binds one
 
 
 def write_document(document: object, path: Path, *, private: bool = False) -> None:

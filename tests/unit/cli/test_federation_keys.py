@@ -203,14 +203,3 @@ def test_a_window_is_told_to_the_minute() -> None:
         "waiver: batches of north from 2026-04-01T08:00 to 2026-04-02T00:00 need no proof until "
         "2026-05-01T12:30Z: paint"
     )
-
-
-def test_init_refuses_to_bind_statistics_between_sites(
-    sluice: Run, line: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "water"
-    asked = ("--detector", "moments", "--bound")
-    seen = sluice("coordinator", "init", folder, "--reference", line, *asked)
-    assert (seen.code, seen.out) == (2, "")
-    assert "in one process only" in " ".join(seen.err.split())
-    assert not folder.exists()

@@ -75,7 +75,8 @@ class Driven:
         received = self.protocol.enrolled(agent.name, agreement).receive(
             batch.commit, at=self.now()
         )
-        return received.attest(batch.proof, at=self.now()).attestation
+        attested = received.attest(batch.proof, at=self.now(), statistic=batch.statistic)
+        return attested.attestation
 
     def weights(self, *, seed: int = 0) -> Parameters:
         return initial(self.consortium.site.terms.framing.width, seed=seed)

@@ -19,6 +19,7 @@ from sluice.attestation.messages.orders import (
     approve,
 )
 from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.detector.autoencoder import Descent
 from sluice.federation.rounds import Checkpoint
 from sluice.invariants.mining.profiles import mine
@@ -158,6 +159,9 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
         members_min: int = 1,
         detector: str = "autoencoder",
         malicious: int = 1,
+        bound: bool = False,
+        limits: StatisticLimits | None = None,
+        system: str = "unsafe",
     ) -> Consortium:
         record, rules = line_files
         keys = tuple(SigningKey.generate() for _ in range(approvers))
@@ -169,7 +173,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             link_port=18_000,
             reference=TrainingRows(record=str(record), start=4_320, stop=8_640),
             policy=POLICY,
-            system="unsafe",
+            system=system,
             rows_max=4_096,
             rule=rule,
             descent=Descent(epochs=1, batch=256),
@@ -179,6 +183,8 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             keep_rounds=keep_rounds,
             detector=detector,
             malicious=malicious,
+            bound=bound,
+            limits=limits,
         )
         site = found_federation(tmp_path / "coordinator", plan, at=START)
         return Consortium(tmp_path, record, rules, site, keys)

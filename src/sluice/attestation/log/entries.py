@@ -23,6 +23,7 @@ from sluice.attestation.messages import (
     RotationSigned,
     ShadowOrder,
     Signed,
+    StatisticLimits,
     Token,
     Waiver,
     content_digest,
@@ -189,7 +190,12 @@ class StatisticChannel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticTerms:
-    """What plants sum, and how the sums become a vote; agreed before any plant has joined."""
+    """What plants sum, and how the sums become a vote; agreed before any plant has joined.
+
+    If they are `bound`, a proof ties each statistic to its committed rows. Then the rules of each
+    member decide which channels it sums and in which registers, so no channel has a register here.
+    `limits` say how many rows and how much time a batch covers, at least.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -199,6 +205,20 @@ class StatisticTerms:
     channels: tuple[StatisticChannel, ...]
     rule: Literal["vote", "any-of-subsets"]
     malicious: Count  # members that the vote withstands
+    bound: Annotated[bool, Field(exclude_if=lambda bound: not bound)] = False
+    limits: Annotated[StatisticLimits | None, Field(exclude_if=lambda limits: limits is None)] = (
+        None
+    )
+
+    @property
+    def sentence(self) -> str:
+        """Whether statistics are bound, and how much they cover, for operators."""
+        bound = "Statistics are bound by proofs" if self.bound else "Statistics are not bound"
+        if self.limits is None:
+            return f"{bound}."
+        covers = f"{self.limits.rows_min:,} rows and {self.limits.span_min_s:,} s"
+        lowered = f" (lowered: {self.limits.lowered})" if self.limits.lowered else ""
+        return f"{bound}; each covers at least {covers}{lowered}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from sluice.attestation.log.entries import (
     LogOpened,
     LogTerms,
     RoundBody,
+    StatisticTerms,
     UpdatePledged,
     WaiverGranted,
 )
@@ -40,13 +41,18 @@ from sluice.attestation.messages import (
     Signed,
     Token,
     content_digest,
+    update_digest,
 )
 from sluice.errors import VerificationError
 
 __all__ = ["CHALLENGED", "Ledger", "LedgerState", "Logged", "needs_challenge", "under"]
 
+BINDING = "full"
+"""The name of the system whose proofs can bind a statistic."""
 CHALLENGED = ("sampled",)
 """Names of the systems whose commitments are challenged before they are attested."""
+OTHER_STATISTIC = "6.9"
+"""The step of a pledge of another statistic than the attested one."""
 AHEAD = 14
 """Hours that a plant's clock, which has no time zone, can be ahead of UTC."""
 BEHIND = 12
@@ -144,6 +150,12 @@ class Ledger:
     def terms(self) -> LogTerms:
         """What the log demands of time and of approvals."""
         return self.opened.terms
+
+    @property
+    def bound(self) -> StatisticTerms | None:
+        """The terms of the statistic, if proofs bind it to the rows; None otherwise."""
+        statistic = self.opened.statistic
+        return statistic if statistic is not None and statistic.bound else None
 
     @property
     def coordinator(self) -> str:
@@ -397,6 +409,12 @@ class Ledger:
                 f"{registration.client!r} cannot register with {registration.federation!r} in the "
                 f"log of {opened.federation!r}",
             )
+        if self.bound and registration.system != BINDING:
+            raise VerificationError(
+                "1",
+                f"{registration.client!r} registers with system {registration.system!r}; only "
+                f"proofs of {BINDING!r} bind a statistic",
+            )
         for enrolled in self.state.clients.values():
             other = enrolled.registration
             if (other.client == registration.client) != (other.key == registration.key):
@@ -470,9 +488,23 @@ class Ledger:
         objection = registration.terms.objection(commit.rows, commit.interval)
         if objection:
             raise VerificationError("2", f"the batch of {commit.client!r} is refused: {objection}")
+        self._refuse_unbound(commit)
         if not registration.terms.overlaps:
             self._refuse_earlier(commit)
         self._refuse_wrong_time(commit, at=at)
+
+    def _refuse_unbound(self, commit: Commit) -> None:
+        """A shared statistic covers enough rows; a bound one is named and was signed off."""
+        terms = self.opened.statistic
+        if terms is None:
+            return
+        objection = terms.limits.objection(commit.rows, commit.interval) if terms.limits else ""
+        if terms.bound and commit.statistic is None:
+            objection = "the federation shares bound statistics, and its commitment names none"
+        elif terms.bound and commit.signed_off is None:
+            objection = "no operator of the plant has signed off its statistic"
+        if objection:
+            raise VerificationError("2", f"the batch of {commit.client!r} is refused: {objection}")
 
     def _refuse_removed(self, client: str, *, step: str) -> None:
         if self.rounds.removed(client):
@@ -565,6 +597,7 @@ class Ledger:
 
     def _check_act(self, body: Act, *, at: str) -> None:
         federation = self.opened.federation
+        self._refuse_exemption(body)
         match body:
             case GateSet(order=order):
                 self.exemptions.check_gate(body, federation, at=at, between=self.rounds.between)
@@ -587,6 +620,16 @@ class Ledger:
                 self._check_rotated(body)
             case FederationRecovered():
                 self._check_recovered(body)
+
+    def _refuse_exemption(self, body: Act) -> None:
+        """A bound statistic has a proof, so no batch is exempt from proving."""
+        shadow = isinstance(body, GateSet) and not body.enforced
+        if self.bound and (shadow or isinstance(body, WaiverGranted | BatchExcused)):
+            raise VerificationError(
+                "4",
+                "statistics of this federation are bound by proofs, so no batch is accepted "
+                "without one: no waiver, no shadow mode",
+            )
 
     def _demand_order_approved(
         self, approvals: Iterable[Signed[Approval]], subject: str, what: str
@@ -666,6 +709,7 @@ class Ledger:
         if token.federation != self.opened.federation:
             raise VerificationError("6", f"the token is for federation {token.federation!r}")
         if token.attestation in self.attestations(token.client, step="6", at=at):
+            self._refuse_other_statistic(token)
             return
         for commitment in self.state.batches.get(token.client, ()):
             until = self.attested_until(commitment)
@@ -680,6 +724,20 @@ class Ledger:
             f"{token.client!r} has no attestation {token.attestation[:12]}... under the rules "
             "that are in force for it",
         )
+
+    def _refuse_other_statistic(self, token: Token) -> None:
+        """In a bound federation, a token pledges the statistic that its commitment names."""
+        if not self.bound:
+            return
+        commit = self.attested_commit(token.client, token.attestation, step=OTHER_STATISTIC)
+        assert commit.statistic is not None  # of every commitment in this log
+        named = bytes.fromhex(commit.statistic)
+        pledged = update_digest(token.federation, token.client, token.round, named)
+        if token.update != pledged:
+            raise VerificationError(
+                OTHER_STATISTIC,
+                f"{token.client!r} pledges another statistic than its attested commitment names",
+            )
 
     def _check_countersigned(self, body: HeadCountersigned) -> None:
         head = body.head.content

@@ -8,6 +8,7 @@ from .documents import (
     Hex32,
     Instant,
     Name,
+    Operator,
     OptionalName,
     instant,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "Instant",
     "Interval",
     "Name",
+    "Operator",
     "OperatorReason",
     "OptionalName",
     "Proof",

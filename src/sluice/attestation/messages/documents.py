@@ -37,8 +37,10 @@ __all__ = [
     "Instant",
     "Moment",
     "Name",
+    "Operator",
     "OptionalHash",
     "OptionalName",
+    "OptionalOperator",
     "instant",
 ]
 
@@ -71,6 +73,10 @@ OptionalName = Annotated[
     Field(exclude_if=lambda value: value is None),
 ]
 """A word that a document without it does not name at all."""
+Operator = Annotated[str, StringConstraints(pattern=r"^[!-~][ -~]{0,62}[!-~]$")]
+"""The name of a person, in printable ASCII."""
+OptionalOperator = Annotated[Operator | None, Field(exclude_if=lambda value: value is None)]
+"""The name of a person; a document without one does not name it at all."""
 Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
 Commitment = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){32,64}$")]
 Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]

@@ -20,6 +20,7 @@ from sluice.attestation.messages.documents import (
     Hex32,
     Name,
     OptionalHash,
+    OptionalOperator,
 )
 from sluice.attestation.messages.signing import Signed, content_digest
 from sluice.attestation.packing import digest
@@ -120,6 +121,7 @@ class Commit:
     rows: Count
     interval: Interval
     statistic: OptionalHash = None  # of the statistic that the proof is bound to
+    signed_off: OptionalOperator = None  # who agreed, at the plant, to share the statistic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

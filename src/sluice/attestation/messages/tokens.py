@@ -16,7 +16,8 @@ __all__ = ["TOKENS", "Token", "update_digest"]
 class Token:
     """One client in one round: the model it starts from, its attestation, the hash of its update.
 
-    It does not prove that the update was computed from the attested batch; nothing does.
+    It does not prove that the update was computed from the attested batch. Only a bound statistic
+    is tied to it: its token pledges the hash that the attested commitment names.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT

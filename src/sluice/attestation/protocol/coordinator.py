@@ -372,13 +372,14 @@ class ReceivedBatch:
             log.append(BatchChallenged(challenge=challenge), at=at)
         return challenge
 
-    def attest(self, raw: bytes, *, at: datetime) -> Attested:
+    def attest(self, raw: bytes, *, at: datetime, statistic: bytes | None = None) -> Attested:
         """Step 5: verify a proof and log the attestation, or raise and log nothing."""
-        return self.conclude(self._verifier.verify(raw, *self._documents), at=at)
+        verified = self._verifier.verify(raw, *self._documents, statistic=statistic)
+        return self.conclude(verified, at=at)
 
-    def examine(self, raw: bytes) -> Examined:
+    def examine(self, raw: bytes, *, statistic: bytes | None = None) -> Examined:
         """Check every part of step 5 that comes before the proof itself."""
-        return self._verifier.examine(raw, *self._documents)
+        return self._verifier.examine(raw, *self._documents, statistic=statistic)
 
     def conclude(self, verified: Verification, *, at: datetime) -> Attested:
         """Log a verified attestation; a repeated one is logged once."""

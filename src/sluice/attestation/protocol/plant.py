@@ -169,8 +169,11 @@ class Registered:
         )
         return sign(content, self.key)
 
-    def commit(self, batch: Record) -> "Committed":
-        """Step 2: commit to a batch under a fresh salt."""
+    def commit(self, batch: Record, *, signed_off: str | None = None) -> "Committed":
+        """Step 2: commit to a batch under a fresh salt.
+
+        `signed_off` is the operator who agreed to share the statistic of this batch.
+        """
         rules, interval = self.circuit.rules, Interval.of(batch)
         rules.demand(batch)
         if batch.stride_s != rules.stride_s:
@@ -201,6 +204,7 @@ class Registered:
             rows=len(batch),
             interval=interval,
             statistic=None if statistic is None else statistic_hash(statistic),
+            signed_off=signed_off,
         )
         opening = Opening(commitment=commitment, salt=salt.hex())
         return Committed(

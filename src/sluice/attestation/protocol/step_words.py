@@ -4,7 +4,8 @@ __all__ = ["step_in_words"]
 
 WORDS = {
     "1": "its registration was not accepted",
-    "2": "its commitment was refused: it is another plant's, or its time was committed to before",
+    "2": "its commitment was refused: it is another plant's, its time was committed to before, or "
+    "its statistic covers too little, is missing or was not signed off",
     "3": "its challenge does not match",
     "4": "it sent no proof",
     "5.1": "its proof is not a document of this protocol, or is too large",
@@ -25,7 +26,7 @@ WORDS = {
     "6.6": "too few plants took part in the round",
     "6.7": "its statistic is of other channels or lags, or holds sums that no readings give",
     "6.8": "its statistic is not of the number of rows that the log has for its batch",
-    "6.9": "its batch has another statistic in the model",
+    "6.9": "its batch has another statistic, in its commitment or in the model",
     "7": "it has seen a different log",
 }
 

@@ -23,6 +23,7 @@ class Brought:
 
     received: ReceivedBatch
     proof: bytes = field(repr=False)
+    statistic: bytes | None = field(default=None, repr=False)  # for a circuit that binds one
 
     @property
     def commitment(self) -> str:
@@ -70,7 +71,7 @@ def _attested(
     examined: dict[int, Examined] = {}
     for index, each in brought.items():
         try:
-            examined[index] = each.received.examine(each.proof)
+            examined[index] = each.received.examine(each.proof, statistic=each.statistic)
         except VerificationError as refused:
             answers[index] = refused
     outcomes = verify_together(tuple(examined.values()))

@@ -1,4 +1,4 @@
 from .operations import app
-from .waivers import removal_payloads, waiver_line, waiver_payloads
+from .waivers import removal_payloads, sign_offs, waiver_line, waiver_payloads
 
-__all__ = ["app", "removal_payloads", "waiver_line", "waiver_payloads"]
+__all__ = ["app", "removal_payloads", "sign_offs", "waiver_line", "waiver_payloads"]

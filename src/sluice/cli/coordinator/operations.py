@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 
+def _print_terms(ledger: Ledger) -> None:
+    """Print the terms that say how much a batch shows, and how old it may be."""
+    if ledger.terms.history:
+        out.print("The federation accepts batches of any age (--history).")
+    if ledger.opened.statistic is not None:
+        out.print(ledger.opened.statistic.sentence, markup=False)
+
+
 @app.command()
 def status(folder: Folder, json: Json = False) -> None:
     """Show the federation: its round, its gate, each plant's state, certificates that end soon.
@@ -46,7 +54,7 @@ def status(folder: Folder, json: Json = False) -> None:
     ending = ending_certificates(site, at=datetime.now(UTC))
     standing = ledger.rounds.standing
     gate = "in shadow" if ledger.exemptions.shadow(at=instant(datetime.now(UTC))) else "enforced"
-    waivers = waiver_payloads(ledger)
+    waivers, statistic = waiver_payloads(ledger), ledger.opened.statistic
     if json:
         emit(
             {
@@ -57,6 +65,8 @@ def status(folder: Folder, json: Json = False) -> None:
                 "gate": gate,
                 "history": ledger.terms.history,
                 "approvals": ledger.terms.approvals,
+                "bound": ledger.bound is not None,
+                "statistic": statistic and statistic.sentence,
                 "waivers": waivers,
                 "finished": standing is not None and standing.ended,
                 "entries": ledger.size,
@@ -86,8 +96,7 @@ def status(folder: Folder, json: Json = False) -> None:
     out.print(f"{progress}, {ledger.size} log entries; the gate is {gate}")
     if standing is not None and standing.aggregated:
         out.print(round_in_words(ledger, rounds=site.terms.rounds), markup=False)
-    if ledger.terms.history:
-        out.print("The federation accepts batches of any age (--history).")
+    _print_terms(ledger)
     columns = (
         "plant",
         "state",

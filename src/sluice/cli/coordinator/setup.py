@@ -4,13 +4,13 @@ import signal
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from sluice.attestation.systems import SystemName
 from sluice.cli.attest import warn_if_unsafe
-from sluice.cli.console import Json, Quiet, emit, out, working
+from sluice.cli.console import Json, Quiet, emit, out, warn, working
 from sluice.cli.options import PlantPath, open_record, range_of
 from sluice.cli.paths import (
     PolicyPath,
@@ -22,6 +22,9 @@ from sluice.cli.paths import (
 )
 from sluice.errors import SettingError
 from sluice.files import demand_room
+
+if TYPE_CHECKING:
+    from sluice.attestation.messages import StatisticLimits
 
 __all__ = ["app"]
 
@@ -168,10 +171,20 @@ def init(
         bool,
         typer.Option(
             "--bound",
-            help="Refused: statistics are bound to proofs in one process only ('sluice federate "
-            "--bound').",
+            help="Accept only statistics that a proof ties to the rows (with moments; needs system "
+            "full).",
         ),
     ] = False,
+    statistic_rows_min: Annotated[
+        int | None,
+        typer.Option(min=1, help="Rows that a shared statistic covers, at least; default 4096."),
+    ] = None,
+    statistic_span_min: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Seconds that a shared statistic covers, at least; default 86400."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Create a federation: keys, certificates, log, store and the proxy's configuration.
@@ -190,11 +203,7 @@ def init(
     from sluice.network import TrainingRows
     from sluice.network.coordinator import FederationPlan, found_federation
 
-    if bound:
-        raise SettingError(
-            "between sites, no proof binds what a plant shares: 'sluice federate --bound' binds "
-            "statistics in one process only; omit --bound"
-        )
+    limits = _limits(detector, statistic_rows_min, statistic_span_min)
     warn_if_unsafe(system)
     if folder.exists() and any(folder.iterdir()):
         raise SettingError(f"{folder} is not empty; name a new folder for the federation")
@@ -225,6 +234,8 @@ def init(
         detector=detector,
         rule=rule or ("vote" if detector == "moments" else "fedavg"),
         malicious=malicious,
+        bound=bound,
+        limits=limits,
         rounds=rounds,
         seed=seed,
         descent=Descent(epochs=epochs),
@@ -245,6 +256,8 @@ def init(
         members_min=members_min,
         keep_rounds=keep_rounds,
     )
+    if limits is not None and limits.lowered:
+        warn(f"a statistic of few rows shows much of them: {limits.lowered}")
     site = found_federation(folder, plan, at=datetime.now(UTC))
     if handed_over:
         save_approver(own, handed_over)
@@ -259,6 +272,9 @@ def init(
                 "history": history,
                 "detector": detector,
                 "rule": site.terms.rule,
+                "bound": bound,
+                "statistic_rows_min": limits.rows_min if limits else None,
+                "statistic_span_min": limits.span_min_s if limits else None,
             }
         )
         return
@@ -270,7 +286,28 @@ def init(
         )
     if history:
         out.print("It accepts batches of any age (--history).")
+    if site.terms.statistic is not None:
+        out.print(site.terms.statistic.sentence, markup=False)
     out.print("Invite plants with 'sluice coordinator invite'.")
+
+
+def _limits(
+    detector: str, rows_min: int | None, span_min_s: int | None
+) -> "StatisticLimits | None":
+    """Return how much a shared statistic covers; None for a detector that shares none."""
+    from sluice.attestation.messages import ROWS_MIN, SPAN_MIN_S, StatisticLimits
+
+    if detector != "moments":
+        if rows_min is not None or span_min_s is not None:
+            raise SettingError(
+                "--statistic-rows-min and --statistic-span-min are for --detector moments; omit "
+                "them"
+            )
+        return None
+    return StatisticLimits(
+        rows_min=ROWS_MIN if rows_min is None else rows_min,
+        span_min_s=SPAN_MIN_S if span_min_s is None else span_min_s,
+    )
 
 
 @app.command()

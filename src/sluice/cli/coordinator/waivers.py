@@ -1,4 +1,4 @@
-"""The waivers and removals of a log, as commands print them."""
+"""The waivers, removals and sign-offs of a log, as commands print them."""
 
 from datetime import datetime
 
@@ -6,7 +6,7 @@ from sluice.attestation.log import Ledger
 from sluice.attestation.messages import Interval
 from sluice.errors import SettingError
 
-__all__ = ["interval_of", "removal_payloads", "waiver_line", "waiver_payloads"]
+__all__ = ["interval_of", "removal_payloads", "sign_offs", "waiver_line", "waiver_payloads"]
 
 
 def interval_of(start: str, end: str) -> Interval:
@@ -63,4 +63,18 @@ def removal_payloads(ledger: Ledger) -> list[dict[str, str | int]]:
             "model_of_round": removed.model_of,
         }
         for removed in ledger.rounds.removals
+    ]
+
+
+def sign_offs(ledger: Ledger) -> list[dict[str, str]]:
+    """Return who signed off which plant's statistic, as JSON."""
+    commits = (
+        ledger.committed(each, step="2").commit.content
+        for client in ledger.clients
+        for each in ledger.commitments(client)
+    )
+    return [
+        {"plant": each.client, "operator": each.signed_off, "statistic": each.statistic or ""}
+        for each in commits
+        if each.signed_off is not None
     ]

@@ -29,6 +29,7 @@ from sluice.cli.paths import (
     writes_file,
     writes_folder,
 )
+from sluice.cli.plant.disclosure import disclosure_of, show_disclosure
 from sluice.cli.plant.gain import clean_rows, gain_of, show_gain, show_simulated
 from sluice.errors import SettingError
 from sluice.files import demand_room, read_bounded, read_text
@@ -36,6 +37,7 @@ from sluice.invariants import LARGEST_RULES, load_rules
 from sluice.plugins import load_one
 
 if TYPE_CHECKING:
+    from sluice.attestation.log import StatisticTerms
     from sluice.detector import Detector
 
 __all__ = ["app"]
@@ -145,6 +147,13 @@ def check(
             click_type=reads_file("an approval"),
         ),
     ] = None,
+    sign_off: Annotated[
+        str | None,
+        typer.Option(
+            "--sign-off",
+            help="Your name: you agree to share the statistic of these rows; the log keeps it.",
+        ),
+    ] = None,
     simulate: Annotated[
         bool,
         typer.Option(
@@ -159,6 +168,9 @@ def check(
     Also shows what the plant gains over training alone: it compares the last model received from
     the federation with a model trained on this plant's rows only, on rows that the plant does not
     train on. Nothing is sent.
+
+    If the federation binds statistics, it shows what the statistic of these rows tells. The plant
+    sends the statistic only after an operator has signed it off with --sign-off NAME.
 
     Exit 0 if the plant would be admitted, 3 if not.
 
@@ -175,6 +187,7 @@ def check(
         read_bounded(path, "approval", largest=APPROVALS.largest) for path in approval or ()
     ]
     verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
+    disclosure = disclosure_of(plant, batch, sign_off=sign_off) if verdict.admitted else None
     preview = preview_import(plant, batch, approvals=approvals, at=datetime.now(UTC))
     rules = folder / "keys" / "rules.json"
     windows = len(plant.invitation.terms.framing.windows(batch))
@@ -194,6 +207,7 @@ def check(
                 "objections": objection_payloads(preview.objections, rules=rules),
                 "approvals_missing": preview.approvals_missing,
                 "refused": preview.refused or None,
+                "statistic": disclosure and asdict(disclosure),
                 "gain": asdict(gain),
                 "simulated": simulated
                 and {"local-only": simulated.alone, "clean": simulated.federation},
@@ -215,6 +229,8 @@ def check(
                 f"to join, the rules need {preview.approvals_missing} more approvals of the "
                 "federation's approvers ('sluice rules approve')"
             )
+        if disclosure is not None:
+            show_disclosure(disclosure)
         show_gain(gain)
         if simulated is not None:
             show_simulated(simulated)
@@ -470,6 +486,7 @@ def status(folder: Folder, json: Json = False) -> None:
         "log_entries_seen": ledger.size,
         "attested_until": plant.attested_until(),
         "history": ledger.size > 0 and ledger.terms.history,
+        **_statistic_payload(invitation.terms.statistic),
         "certificate_ends": f"{plant.certificate_ends:%Y-%m-%d}",
     }
     if json:
@@ -477,6 +494,11 @@ def status(folder: Folder, json: Json = False) -> None:
     else:
         for name, value in state.items():
             out.print(f"{name.replace('_', ' ')}: {value}", markup=False)
+
+
+def _statistic_payload(statistic: "StatisticTerms | None") -> dict[str, object]:
+    """Return how statistics are shared; nothing for a federation that trains in rounds."""
+    return {} if statistic is None else {"statistic": statistic.sentence}
 
 
 @app.command()
@@ -498,7 +520,10 @@ def export(
     agent = PlantFolder(folder).agent(reveal_rows=reveal_rows)
     batch = agent.attested_documents()
     document = ExportedAttestation(
-        plant=agent.name, commit=batch.commit.decode(), proof=batch.proof.decode()
+        plant=agent.name,
+        commit=batch.commit.decode(),
+        proof=batch.proof.decode(),
+        statistic=batch.statistic,
     )
     write_document(document, out_path)
     if json:

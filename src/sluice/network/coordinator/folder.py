@@ -30,10 +30,12 @@ from sluice.attestation.log import COORDINATOR, Ledger, Log, LogOpened, LogReade
 from sluice.attestation.messages import REGISTRATIONS, SigningKey, instant
 from sluice.attestation.protocol import Agreement, ProtocolCoordinator
 from sluice.attestation.systems import circuit_for, find_system
+from sluice.attestation.systems.full import statistic_settings
 from sluice.errors import DocumentError, RefusedError, SettingError
 from sluice.files import alone_in, atomically, private_folder, public_file, public_folder
 from sluice.invariants import RuleSet, parse_rules
 from sluice.network.coordinator.store import CoordinatorStore, IssuedCertificate, Member
+from sluice.network.statistics import demand_fitting
 from sluice.network.terms import (
     FederationTerms,
     Invitation,
@@ -359,9 +361,11 @@ class CoordinatorFolder:
             _demand_node_key(request)
             rules = parse_rules(request.rules, name=f"of {request.plant!r}")
             last = {m.name: _rules(m) for m in store.members()}.get(request.plant)
+            agreement = self.agreement(rules)
+            self._demand_fitting(request.plant, agreement, store)
             self.protocol().register(
                 request.registration.encode(),
-                self.agreement(rules),
+                agreement,
                 approvals=approvals,
                 last=last,
                 at=at,
@@ -376,10 +380,23 @@ class CoordinatorFolder:
         finally:
             store.close()
 
+    def _demand_fitting(self, plant: str, agreement: Agreement, store: CoordinatorStore) -> None:
+        """Raise if a plant's bound statistic could not be read beside those of the others."""
+        terms = self.terms
+        own = statistic_settings(agreement.circuit) if terms.binds else None
+        if own is None:
+            return
+        others = (
+            statistic_settings(self.agreement(_rules(other)).circuit)
+            for other in store.members()
+            if other.name != plant
+        )
+        demand_fitting(plant, own, terms, (each for each in others if each is not None))
+
     def agreement(self, rules: RuleSet) -> Agreement:
         """Return the proof system and the circuit that a plant with these rules must use."""
         terms = self.terms
-        system = find_system(terms.system, reveal_rows=True)
+        system = find_system(terms.system, reveal_rows=True, statistic=terms.binds)
         circuit = circuit_for(system, rules, self.policy(), rows_max=terms.rows_max)
         return Agreement(system=system, circuit=circuit)
 

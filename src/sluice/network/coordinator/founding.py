@@ -15,12 +15,15 @@ from pydantic import TypeAdapter
 
 from sluice.aggregation import RULES
 from sluice.attestation.log import CHALLENGED, ENTRIES, LogOpened, LogTerms, StatisticTerms
+from sluice.attestation.messages import StatisticLimits
+from sluice.attestation.systems import SystemName
 from sluice.detector import (
     Autoencoder,
     Descent,
     Detector,
     DetectorKind,
     Framing,
+    MomentSettings,
     TrainingSummary,
     calibrated,
     moment_settings,
@@ -28,7 +31,15 @@ from sluice.detector import (
     statistic_bytes,
 )
 from sluice.errors import SettingError
-from sluice.federation import UPDATE_MAX, VOTE_RULES, Checkpoint, RootSlice, votes_needed
+from sluice.federation import (
+    UPDATE_MAX,
+    VOTE_RULES,
+    Checkpoint,
+    RootSlice,
+    demand_bound,
+    votes_needed,
+)
+from sluice.invariants import Register
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.pages import LogPages
@@ -64,6 +75,8 @@ REFERENCE = "reference.json"
 LONGEST_DEADLINE_S = 30 * 86_400.0
 ANSWER_EXTRA = 65_536
 """Bytes of an answer beside the statistic in it."""
+PROOF_ROOM = 3 * 1024 * 1024
+"""Bytes of an answer for the proof beside a bound statistic; a proof takes about a third of it."""
 ENTRY_EXTRA = 4_096
 """Bytes of an entry of the log beside its body."""
 FALSE_ALARMS_PER_WEEK = 1.0
@@ -99,6 +112,8 @@ class FederationPlan:
     filter_port: int | None = None  # default: the port after `link_port`
     detector: str = DetectorKind.AUTOENCODER.value  # or `moments`: plants share statistics, once
     malicious: int = 1  # members that a vote withstands; count owners and integrators, not keys
+    bound: bool = False  # a proof ties each statistic to its rows
+    limits: StatisticLimits | None = None  # of a batch whose statistic is shared
 
     def __post_init__(self) -> None:
         if len({self.port, *self.inner_ports}) < 3:
@@ -149,6 +164,25 @@ class FederationPlan:
             )
         if self.detector == DetectorKind.MOMENTS:
             votes_needed(self.members_min, self.malicious)
+        if self.bound:
+            demand_bound(self.detector, self.rule)
+            if self.system != SystemName.FULL:
+                raise SettingError(
+                    f"system {str(self.system)!r} binds no statistic; --bound needs 'full'"
+                )
+        self._demand_limits()
+
+    def _demand_limits(self) -> None:
+        """Raise unless limits are of a statistic, and the largest batch keeps them."""
+        if self.limits is not None and self.detector != DetectorKind.MOMENTS:
+            raise SettingError(
+                f"the detector {self.detector!r} shares no statistic, so it has no limits of one"
+            )
+        if self.limits is not None and self.limits.rows_min > self.rows_max:
+            raise SettingError(
+                f"a statistic covers at least {self.limits.rows_min:,} rows, and the largest batch "
+                f"has {self.rows_max:,}; raise --largest, or lower --statistic-rows-min"
+            )
 
     @property
     def inner_ports(self) -> tuple[int, int]:
@@ -226,14 +260,29 @@ def _statistic(reference: Record, framing: Framing, plan: FederationPlan) -> Sta
     if plan.detector != DetectorKind.MOMENTS:
         return None
     settings = moment_settings(reference, lags=framing.window_rows)
-    size, most = statistic_bytes(settings), members_max(settings)
-    if 4 * size // 3 + ANSWER_EXTRA > LARGEST_ANSWER or most < plan.members_min:
+    limits = plan.limits
+    room = LARGEST_ANSWER - ANSWER_EXTRA
+    if plan.bound:  # each plant's rules choose among the channels; its proof is in the answer too
+        names = framing.scaler.names
+        registers = tuple(Register(channel=name, low=0.0, step=1.0) for name in names)
+        settings = MomentSettings(registers=registers, lags=framing.window_rows)
+        limits = limits or StatisticLimits()
+        room -= PROOF_ROOM
+    size, most = statistic_bytes(settings), members_max(settings, bound=plan.bound)
+    if 4 * size // 3 > room or most < plan.members_min:
         raise SettingError(
             f"a statistic of {len(settings.registers)} channels has {size:,} bytes; one answer "
-            f"holds {3 * (LARGEST_ANSWER - ANSWER_EXTRA) // 4:,} and one model those of {most} "
+            f"holds {3 * room // 4:,} and one model those of {most} "
             "plants: leave channels out of --reference"
         )
-    return statistic_terms(framing, settings, rule=plan.rule, malicious=plan.malicious)
+    return statistic_terms(
+        framing,
+        settings,
+        rule=plan.rule,
+        malicious=plan.malicious,
+        bound=plan.bound,
+        limits=limits,
+    )
 
 
 def coordinator_service(
@@ -258,8 +307,11 @@ def coordinator_service(
         clock=clock,
     )
     sharing: Sharing
+    agreements = site.agreements(store)
     if terms.statistic is not None:
-        sharing = SharedStatistics(terms=terms, protocol=protocol, store=store)
+        sharing = SharedStatistics(
+            terms=terms, protocol=protocol, store=store, agreements=agreements
+        )
     else:
         root = None
         if RULES[terms.rule].needs_root:
@@ -267,7 +319,7 @@ def coordinator_service(
             root = RootSlice(windows, descent=terms.descent, seed=terms.seed)
         sharing = WeightUpdates(terms=terms, root=root)
     return CoordinatorService(
-        intake=Intake(protocol=protocol, requests=requests, agreements=site.agreements(store)),
+        intake=Intake(protocol=protocol, requests=requests, agreements=agreements),
         transport=LoggedTransport(
             terms=terms, protocol=protocol, requests=requests, sharing=sharing
         ),

@@ -113,7 +113,11 @@ def _import_attestation(
             clock=lambda: at,
         )
         intake = Intake(protocol=protocol, requests=requests, agreements=agreements)
-        batch = Attestation(commit=exported.commit.encode(), proof=exported.proof.encode())
+        batch = Attestation(
+            commit=exported.commit.encode(),
+            proof=exported.proof.encode(),
+            statistic=exported.statistic,
+        )
         intake.take(exported.plant, batch, round_=0)
         attestations = {member.name: member.attestation for member in store.members()}
     finally:

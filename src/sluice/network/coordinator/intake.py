@@ -141,14 +141,17 @@ class Intake:
                 outcomes[plant] = error
             else:
                 if isinstance(batch, Attestation):
-                    brought[plant] = Brought(received=received, proof=batch.proof)
+                    brought[plant] = Brought(
+                        received=received, proof=batch.proof, statistic=batch.statistic
+                    )
         results = attest_together(tuple(brought.values()), at=clock())
         seconds = (time.perf_counter() - began) / max(1, len(brought))
         for plant, outcome in zip(brought, results, strict=True):
             if isinstance(outcome, VerificationError):
                 outcomes[plant] = outcome
             else:
-                store.admitted(plant, outcome.attestation)
+                statistic = brought[plant].statistic
+                store.admitted(plant, outcome.attestation, statistic=statistic)
                 store.note("verified", plant=plant, round_=round_, at=clock(), seconds=seconds)
         return outcomes
 

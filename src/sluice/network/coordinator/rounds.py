@@ -97,8 +97,8 @@ class LoggedTransport:
 
         def accept(plant: str, answer: Payload) -> bool:
             match answer:
-                case Batch(commit=commit, proof=proof):
-                    replies[plant] = Attestation(commit=commit, proof=proof)
+                case Batch(commit=commit, proof=proof, statistic=statistic):
+                    replies[plant] = Attestation(commit=commit, proof=proof, statistic=statistic)
                 case CommitOnly(commit=commit):
                     replies[plant] = CommitmentOnly(commit=commit)
                 case _:

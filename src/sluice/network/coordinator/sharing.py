@@ -5,7 +5,7 @@
 a round asks only the plants whose statistic is not in the model yet.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -13,9 +13,17 @@ from typing import Protocol
 from sluice.aggregation import RULES, Aggregate, RootUpdate, Rule, State, Update
 from sluice.attestation.log import Ledger
 from sluice.attestation.messages import Token
-from sluice.attestation.protocol import ProtocolCoordinator
+from sluice.attestation.protocol import Agreement, ProtocolCoordinator, statistic_hash
+from sluice.attestation.systems.full import statistic_settings
 from sluice.detector import MomentStatistic, Parameters, initial, statistic_bytes, trapezoid
-from sluice.errors import DocumentError, RefusedError, SettingError, SluiceError, VerificationError
+from sluice.errors import (
+    CheckpointError,
+    DocumentError,
+    RefusedError,
+    SettingError,
+    SluiceError,
+    VerificationError,
+)
 from sluice.federation import (
     NOT_FINITE,
     OUT_OF_SCALE,
@@ -33,6 +41,7 @@ from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.statistics import (
     MemberStatistic,
     MemberStatistics,
+    largest_settings,
     members_max,
     untied_in,
 )
@@ -46,7 +55,7 @@ OTHER_SUMS = "6.7"
 OTHER_ROWS = "6.8"
 """The step of a statistic that is not of the number of rows in the log."""
 OTHER_STATISTIC = "6.9"
-"""The step of a second statistic for one commitment."""
+"""The step of a second statistic for one commitment, or of another one than a proof binds."""
 
 
 class Sharing(Protocol):
@@ -167,7 +176,7 @@ class WeightUpdates:
 
 def statistics_in(parameters: Parameters, terms: FederationTerms) -> MemberStatistics:
     """Return the statistics that a checkpoint of such a federation holds."""
-    return MemberStatistics.from_canonical(parameters.tobytes(), terms.moments.settings)
+    return MemberStatistics.from_canonical(parameters.tobytes(), terms.summed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +186,7 @@ class SharedStatistics:
     terms: FederationTerms
     protocol: ProtocolCoordinator
     store: CoordinatorStore
+    agreements: Mapping[str, Agreement]
 
     @property
     def _ledger(self) -> Ledger:
@@ -184,7 +194,7 @@ class SharedStatistics:
 
     def first(self) -> Parameters:
         """Return the model without members."""
-        return MemberStatistics(settings=self.terms.moments.settings).parameters
+        return MemberStatistics(settings=self.terms.summed).parameters
 
     def asked(self, before: Checkpoint) -> tuple[str, ...]:
         """Return the admitted plants whose attested batch has no statistic in the model."""
@@ -202,8 +212,14 @@ class SharedStatistics:
         return b""
 
     def read(self, train: Train, token: Token, raw: bytes) -> Reply:
-        """Read a statistic of the agreed channels, with the rows that the log has for its batch."""
-        settings, client = self.terms.moments.settings, token.client
+        """Read a statistic of the agreed channels, with the rows that the log has for its batch.
+
+        If statistics are bound, the plant sends only the hash of the statistic, and what its proof
+        was verified with is used.
+        """
+        settings, client = self.terms.summed, token.client
+        if settings is None:
+            return Contributed(member=self._bound(train, token, raw))
         expected = statistic_bytes(settings)
         if len(raw) != expected:
             raise VerificationError(
@@ -242,6 +258,31 @@ class SharedStatistics:
                 f"the statistic of {client!r} sums {', '.join(sorted(free))}, which no rule of the "
                 "plant ties to other channels; expected zeros there",
             )
+
+    def _bound(self, train: Train, token: Token, raw: bytes) -> MemberStatistic:
+        """Return the statistic that a plant's proof binds; refuse a pledge of anything else."""
+        client, attestation = token.client, token.attestation
+        commit = self._ledger.attested_commit(client, attestation, step=OTHER_STATISTIC)
+        verified = self.store.statistic(client, attestation)
+        if commit.statistic is None or raw.hex() != commit.statistic:
+            raise VerificationError(
+                OTHER_STATISTIC,
+                f"{client!r} sends {raw[:8].hex()}..., and its attested commitment names statistic "
+                f"{(commit.statistic or 'none')[:16]}...",
+            )
+        if verified is None or statistic_hash(verified) != commit.statistic:
+            raise CheckpointError(
+                f"the store does not hold the statistic that {client!r} has attested; restore "
+                "store and log from the same backup"
+            )
+        settings = statistic_settings(self.agreements[client].circuit)
+        assert settings is not None  # of every agreement of these terms
+        return MemberStatistic(
+            name=client,
+            attestation=attestation,
+            round=train.round,
+            statistic=MomentStatistic.from_canonical(verified, settings),
+        )
 
     def _refuse_second(
         self, own: MemberStatistic, commitment: str, shared: MemberStatistics
@@ -285,7 +326,8 @@ class SharedStatistics:
         return shared
 
     def _demand_room(self, names: Collection[str]) -> None:
-        most = members_max(self.terms.moments.settings)
+        bound = self.terms.binds is not None
+        most = members_max(largest_settings(self.terms), bound=bound)
         if len(names) > most:
             raise RefusedError(
                 f"{len(names)} plants would share a statistic, and one message holds those of "

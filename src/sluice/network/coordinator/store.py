@@ -99,6 +99,8 @@ CREATE TABLE IF NOT EXISTS checkpoints (
     round INTEGER PRIMARY KEY, content BLOB NOT NULL, model TEXT NOT NULL, made TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS updates (
     round INTEGER, plant TEXT, content BLOB NOT NULL, PRIMARY KEY (round, plant));
+CREATE TABLE IF NOT EXISTS statistics (
+    plant TEXT, attestation TEXT, content BLOB NOT NULL, PRIMARY KEY (plant, attestation));
 CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY, made TEXT NOT NULL, round INTEGER NOT NULL,
     plant TEXT NOT NULL, kind TEXT NOT NULL, seconds REAL);
@@ -234,14 +236,35 @@ class CoordinatorStore:
             for row in rows
         )
 
-    def admitted(self, plant: str, attestation: str, *, excuse: str | None = None) -> None:
-        """Record a plant's attestation, and its excuse if it has no proof."""
+    def admitted(
+        self,
+        plant: str,
+        attestation: str,
+        *,
+        excuse: str | None = None,
+        statistic: bytes | None = None,
+    ) -> None:
+        """Record a plant's attestation, its excuse if it has no proof, and its bound statistic."""
+        if statistic is not None:
+            with self._changing() as base:
+                base.execute(
+                    "INSERT OR REPLACE INTO statistics VALUES (?, ?, ?)",
+                    (plant, attestation, statistic),
+                )
         self._set(
             plant,
             "attestation = ?, excuse = ?, step = NULL, renews = 0, unanswered = 0",
             attestation,
             excuse,
         )
+
+    def statistic(self, plant: str, attestation: str) -> bytes | None:
+        """Return the statistic that a plant's attestation binds, as it was verified."""
+        row = self._base.execute(
+            "SELECT content FROM statistics WHERE plant = ? AND attestation = ?",
+            (plant, attestation),
+        ).fetchone()
+        return row[0] if row else None
 
     def refused(self, plant: str, step: str) -> None:
         """Record the step at which a plant's batch was refused."""
@@ -257,8 +280,18 @@ class CoordinatorStore:
         self._set(plant, "model_of = ?", round_)
 
     def shared(self, plant: str, attestation: str | None) -> None:
-        """Record whose statistic the model holds, by its attestation; None: no statistic."""
+        """Record whose statistic the model holds, by its attestation; None: no statistic.
+
+        Statistics of earlier batches of the plant are deleted then.
+        """
         self._set(plant, "shared = ?", attestation)
+        if attestation is not None:
+            with self._changing() as base:
+                base.execute(
+                    "DELETE FROM statistics WHERE plant = ? AND attestation NOT IN "
+                    "(SELECT attestation FROM plants WHERE name = ? UNION SELECT ?)",
+                    (plant, plant, attestation),
+                )
 
     def recall_models(self) -> None:
         """Record that no plant holds the current model: it changed without a round."""
@@ -320,6 +353,8 @@ class CoordinatorStore:
     def remove(self, plant: str, *, at: datetime) -> None:
         """Remove a plant for good; it gets no more questions, and its certificates are revoked."""
         self._set(plant, "attestation = NULL, shared = NULL, removed = ?", instant(at))
+        with self._changing() as base:
+            base.execute("DELETE FROM statistics WHERE plant = ?", (plant,))
         self.revoke(plant, at=at)
 
     # -- certificates -------------------------------------------------------------------------

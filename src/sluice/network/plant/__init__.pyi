@@ -1,3 +1,4 @@
+from .disclosure import Disclosure
 from .folder import PlantFolder
 from .gain import Gain, Own, measured_gain
 from .import_preview import ImportPreview, preview_import
@@ -6,6 +7,7 @@ from .participation import node_of, take_part
 from .vote_gain import VoteFigures, VoteGain, measured_vote_gain
 
 __all__ = [
+    "Disclosure",
     "Gain",
     "ImportPreview",
     "Own",

@@ -23,7 +23,7 @@ from sluice.attestation.log import (
     LogCopy,
     ModelAggregated,
 )
-from sluice.attestation.messages import TOKENS, sign, update_digest
+from sluice.attestation.messages import COMMITS, TOKENS, sign, update_digest
 from sluice.attestation.protocol import KeyFolder, Registered, step_in_words
 from sluice.detector import moment_statistic
 from sluice.errors import (
@@ -36,6 +36,7 @@ from sluice.errors import (
 from sluice.federation import InProcess, Train, Trained
 from sluice.files import atomically, private_folder
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
+from sluice.network.plant.disclosure import bound_sharing
 from sluice.network.plant.model import demand_logged, keep_model
 from sluice.network.statistics import MemberStatistics, untied_in
 from sluice.network.terms import FederationTerms
@@ -118,7 +119,8 @@ class Agent:
 
     def _use(self, registered: Registered) -> None:
         self._registered = registered
-        self._archive = BatchArchive(self._folder / "batches", registered)
+        sharing = bound_sharing(self._folder, registered, self._terms)
+        self._archive = BatchArchive(self._folder / "batches", registered, sharing=sharing)
 
     @property
     def name(self) -> str:
@@ -158,8 +160,8 @@ class Agent:
 
     def attest(self, *, unproven: bool = False) -> ArchivedBatch:
         """Commit to the batch and prove it, or return the saved commitment and proof."""
-        share = self._share()
-        return self._archive.attest(share, self._rows(share), unproven=unproven)
+        share, bound = self._share(), self._terms.binds is not None
+        return self._archive.attest(share, self._rows(share), unproven=unproven and not bound)
 
     def attested_documents(self) -> Batch:
         """Return commitment and proof as documents, for the wire or for a file."""
@@ -375,7 +377,15 @@ class Agent:
         return packed_update(reply.vector)
 
     def _statistic(self, archived: ArchivedBatch) -> bytes:
-        """Sum the attested batch over the channels that the plant's rules tie."""
+        """Sum the attested batch and return the statistic; of a bound one, its hash is enough.
+
+        The sums are of the channels that the plant's rules tie. The coordinator has a bound
+        statistic with its proof, and the log names its hash.
+        """
+        if self._terms.binds is not None:
+            named = COMMITS.read(archived.commit).content.statistic
+            assert named is not None  # of every commitment under these terms
+            return bytes.fromhex(named)
         batch = self._rows(archived.share)
         if len(batch.segments) > 1:
             raise SettingError(
@@ -453,8 +463,7 @@ class Agent:
         """Save the model after a round, if it is the one that the log names."""
         shared = None
         if self._terms.statistic is not None:
-            settings = self._terms.moments.settings
-            shared = MemberStatistics.from_canonical(ask.parameters, settings)
+            shared = MemberStatistics.from_canonical(ask.parameters, self._terms.summed)
             model = shared.digest
         else:
             model = model_hash(read_parameters(ask.parameters, count=self._terms.weights))

@@ -2,6 +2,7 @@
 
 commit.json, commit.opening    the commitment, and its opening (mode 0600)
 proof.json                     the proof, if there is one
+statistic.bin                  the statistic, if the proof binds one
 share.json                     which rows the batch has
 
 Every document is on disk before it is sent. A plant therefore never proves two batches for one
@@ -12,9 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sluice.attestation.messages import COMMITS, PROOFS, Interval
-from sluice.attestation.protocol import Committed, Proven, Registered, Unproven
+from sluice.attestation.protocol import (
+    Committed,
+    Proven,
+    Registered,
+    Unproven,
+    statistic_beside,
+)
 from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically, private_folder
+from sluice.network.plant.disclosure import BoundSharing
 from sluice.network.terms import read_document, write_document
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import Batch, CommitOnly
@@ -32,6 +40,7 @@ class ArchivedBatch:
     share: TrainingRows
     state: Proven | Unproven
     commit: bytes = field(repr=False)
+    statistic: bytes | None = field(default=None, repr=False)  # if the commitment names one
 
     @property
     def attestation(self) -> str:
@@ -43,15 +52,19 @@ class ArchivedBatch:
         """The batch as documents, for the wire or for a file."""
         if isinstance(self.state, Unproven):
             return CommitOnly(commit=self.commit)
-        return Batch(commit=self.commit, proof=PROOFS.write(self.state.message))
+        proof = PROOFS.write(self.state.message)
+        return Batch(commit=self.commit, proof=proof, statistic=self.statistic)
 
 
 class BatchArchive:
     """The batches of one plant."""
 
-    def __init__(self, folder: Path, plant: Registered) -> None:
+    def __init__(
+        self, folder: Path, plant: Registered, *, sharing: BoundSharing | None = None
+    ) -> None:
         self._folder = folder
         self._plant = plant
+        self._sharing = sharing
         self._by_attestation: dict[str, ArchivedBatch] = {}
         private_folder(folder)
 
@@ -101,9 +114,10 @@ class BatchArchive:
         plant, path = self._plant, place / "commit.json"
         if path.exists():
             return Committed.load(path, plant.key, plant.system, plant.circuit)
+        signed_off = None if self._sharing is None else self._sharing.signed_off(batch)
         private_folder(place)
         write_document(share, place / "share.json")
-        committed = plant.commit(batch)
+        committed = plant.commit(batch, signed_off=signed_off)
         committed.save(path)
         return committed
 
@@ -124,8 +138,14 @@ class BatchArchive:
     def _remember(
         self, place: Path, share: TrainingRows, state: Proven | Unproven
     ) -> ArchivedBatch:
-        commit = (place / "commit.json").read_bytes()
-        archived = ArchivedBatch(share=share, state=state, commit=commit)
+        path = place / "commit.json"
+        sums = statistic_beside(path)
+        archived = ArchivedBatch(
+            share=share,
+            state=state,
+            commit=path.read_bytes(),
+            statistic=sums.read_bytes() if sums.exists() else None,
+        )
         self._by_attestation[archived.attestation] = archived
         return archived
 

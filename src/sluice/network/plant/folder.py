@@ -9,6 +9,7 @@ tls.pem             the certificate by which the coordinator's proxy recognises 
 private/tls.key     its key, mode 0600
 private/node.key    the Flower node's key, mode 0600
 batches/, rounds/   the plant's documents and updates; mode 0700
+sign-offs/          which operator has agreed to share which statistic
 log.jsonl           the plant's verified copy of the log, with a signed snapshot of its ledger
 model.weights       the last model received from the federation, mode 0600
 """
@@ -40,10 +41,13 @@ from sluice.attestation.messages import (
 )
 from sluice.attestation.protocol import KeyFolder, Registered
 from sluice.attestation.systems import find_system
+from sluice.attestation.systems.full import statistic_settings
 from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically, private_folder
 from sluice.invariants import RuleSet
 from sluice.network.plant.agent import Agent, pledged_rounds
+from sluice.network.plant.disclosure import BoundSharing, bound_sharing
+from sluice.network.statistics import demand_fitting
 from sluice.network.terms import (
     Invitation,
     JoinRequest,
@@ -84,7 +88,7 @@ class PlantFolder:
         _demand_usable(invitation, at=at)
         issued = _usable(invitation)
         terms = invitation.terms
-        system = find_system(terms.system, reveal_rows=reveal_rows)
+        system = find_system(terms.system, reveal_rows=reveal_rows, statistic=terms.binds)
         private_folder(folder / "private")
         plant = cls(folder)
         plant._write_certificate(issued, authority=invitation.authority)
@@ -95,6 +99,9 @@ class PlantFolder:
             parse_policy(terms.policy, name="of the invitation"),
             rows_max=terms.rows_max,
         )
+        own = statistic_settings(keys.circuit) if terms.binds else None
+        if own is not None:
+            demand_fitting(invitation.plant, own, terms)
         registered = Registered(
             federation=terms.federation,
             client=invitation.plant,
@@ -201,6 +208,10 @@ class PlantFolder:
             system=keys.system,
             circuit=keys.circuit,
         )
+
+    def bound_sharing(self) -> BoundSharing | None:
+        """Return what says whether a statistic may be shared; None if none is bound."""
+        return bound_sharing(self.folder, self.registered(), self.invitation.terms)
 
     @property
     def log(self) -> Path:

@@ -52,8 +52,10 @@ def preview_import(
     """Return what the coordinator would object to, with these approvals."""
     registered, invitation = plant.registered(), plant.invitation
     registration, ledger = registered.registration(), plant.ledger()
+    sharing = plant.bound_sharing()
     try:
-        commit = registered.commit(batch).message
+        signed_off = None if sharing is None else sharing.signed_off(batch)
+        commit = registered.commit(batch, signed_off=signed_off).message
         if ledger.size and ledger.registration_logged(registration.content):
             _commit_to(ledger, commit, at=at)
             return ImportPreview(registered=True)
@@ -95,6 +97,7 @@ def _join(
         coordinator=key.public,
         approvers=invitation.approvers,
         terms=invitation.log,
+        statistic=invitation.terms.statistic,
     )
     agreement = Agreement(system=registered.system, circuit=registered.circuit)
     with tempfile.TemporaryDirectory(prefix="sluice-") as folder:

@@ -1,15 +1,23 @@
 """The last model a plant received from the federation, and the detector that it makes of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sluice.attestation.log import ENTRIES, Ledger, UpdatePledged, UpdateRevealed
+from sluice.attestation.log import (
+    ENTRIES,
+    FederationRecovered,
+    Ledger,
+    ModelAggregated,
+    UpdatePledged,
+    UpdateRevealed,
+)
 from sluice.attestation.messages import update_digest
+from sluice.attestation.protocol import statistic_hash
 from sluice.detector import Autoencoder, Detector, Parameters, TrainingSummary, calibrated
 from sluice.errors import VerificationError
 from sluice.files import atomically
 from sluice.invariants import RuleSet
-from sluice.network.statistics import MemberStatistics, vote_of
+from sluice.network.statistics import MemberStatistic, MemberStatistics, vote_of
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import model_hash, read_parameters
 from sluice.telemetry import Record
@@ -27,8 +35,10 @@ __all__ = [
 
 FILE = "model.weights"
 ROUND_BYTES = 8
-SHARED = (b'"kind":"pledged"', b'"kind":"revealed"')
-"""Entries of the log that tie a statistic to a plant and a batch."""
+SHARED = tuple(
+    f'"kind":"{kind}"'.encode() for kind in ("pledged", "revealed", "aggregated", "recovered")
+)
+"""Entries of the log that tie a statistic to a plant, a batch and a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,7 +81,7 @@ def last_statistics(folder: Path, terms: FederationTerms) -> SeenStatistics | No
     if not path.exists():
         return None
     raw = path.read_bytes()
-    shared = MemberStatistics.from_canonical(raw[ROUND_BYTES:], terms.moments.settings)
+    shared = MemberStatistics.from_canonical(raw[ROUND_BYTES:], terms.summed)
     return SeenStatistics(round=int.from_bytes(raw[:ROUND_BYTES], "big"), shared=shared)
 
 
@@ -80,30 +90,75 @@ def demand_logged(shared: MemberStatistics, log: Path, ledger: Ledger) -> None:
 
     The log names the hash of every revealed statistic, and the attestation under which its member
     pledged it. So a coordinator cannot hand out another, nor one of another batch.
+
+    If statistics are bound, each must also be the one that the attested commitment names, and the
+    model must hold every statistic that the log has as aggregated: none can be swapped or dropped.
     """
-    revealed: dict[tuple[str, int], str] = {}
-    attested: dict[tuple[str, int], str] = {}
-    for line in log.read_bytes().splitlines():
-        if any(kind in line for kind in SHARED):
-            match ENTRIES.read(line).body:
-                case UpdateRevealed() as body:
-                    revealed[body.client, body.round] = body.update
-                case UpdatePledged(token=signed):
-                    token = signed.content
-                    attested[token.client, token.round] = token.attestation
-                case _:
-                    pass
-    federation = ledger.opened.federation
+    seen, removed = _shared_so_far(log), ledger.rounds.removed
+    federation, bound = ledger.opened.federation, ledger.bound is not None
     for member in shared.members:
         raw, at = member.statistic.canonical(), (member.name, member.round)
-        own = update_digest(federation, member.name, member.round, raw)
-        logged = (revealed.get(at), attested.get(at))
-        if logged != (own, member.attestation) or ledger.rounds.removed(member.name):
+        pledged = bytes.fromhex(statistic_hash(raw)) if bound else raw
+        own = update_digest(federation, member.name, member.round, pledged)
+        logged = (seen.revealed.get(at), seen.attested.get(at))
+        if logged != (own, member.attestation) or removed(member.name):
             raise VerificationError(
                 "7",
                 f"the model holds a statistic of {member.name!r} that the log does not have in "
                 f"round {member.round} under this attestation, or of a plant that was removed",
             )
+        if bound:
+            _demand_attested(member, ledger)
+    expected = {name: number for name, number in seen.taken.items() if not removed(name)}
+    if bound and {member.name: member.round for member in shared.members} != expected:
+        raise VerificationError(
+            "7",
+            f"the model holds statistics of {', '.join(shared.names) or 'no plant'}; by the log it "
+            f"must hold the last ones of {', '.join(sorted(expected)) or 'no plant'}",
+        )
+
+
+def _demand_attested(member: MemberStatistic, ledger: Ledger) -> None:
+    """Raise unless a proof was logged for the commitment that names this statistic."""
+    commit = ledger.attested_commit(member.name, member.attestation, step="7")
+    proven = ledger.attestation(commit.commitment) == member.attestation
+    if not proven or commit.statistic != statistic_hash(member.statistic.canonical()):
+        raise VerificationError(
+            "7",
+            f"the model holds a statistic of {member.name!r} that no attested commitment in the "
+            "log names",
+        )
+
+
+@dataclass(slots=True)
+class _SharedSoFar:
+    """What the log says about statistics, by client and round."""
+
+    revealed: dict[tuple[str, int], str] = field(default_factory=dict)  # hashes
+    attested: dict[tuple[str, int], str] = field(default_factory=dict)  # attestations of pledges
+    taken: dict[str, int] = field(default_factory=dict)  # by client: its last aggregated round
+
+
+def _shared_so_far(log: Path) -> _SharedSoFar:
+    """Read a verified copy of the log."""
+    seen, rounds = _SharedSoFar(), list[ModelAggregated]()
+    for line in log.read_bytes().splitlines():
+        if any(kind in line for kind in SHARED):
+            match ENTRIES.read(line).body:
+                case UpdateRevealed() as body:
+                    seen.revealed[body.client, body.round] = body.update
+                case UpdatePledged(token=signed):
+                    token = signed.content
+                    seen.attested[token.client, token.round] = token.attestation
+                case ModelAggregated() as body:
+                    rounds.append(body)
+                case FederationRecovered(recovery=recovery):
+                    rounds = [each for each in rounds if each.round <= recovery.model_of]
+                case _:
+                    pass
+    for each in rounds:
+        seen.taken |= dict.fromkeys(each.clients, each.round)
+    return seen
 
 
 def shared_detector(

@@ -152,13 +152,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A commitment and its proof, as documents."""
+    """A commitment and its proof, as documents, with the statistic that the proof binds."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Literal["batch"] = "batch"
     commit: Blob = field(repr=False)
     proof: Blob = field(repr=False)
+    statistic: Annotated[Blob | None, Field(exclude_if=lambda sums: sums is None)] = field(
+        default=None, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,10 +98,11 @@ def _aggregated(snapshot: Snapshot) -> Tile:
 
 def _gate(snapshot: Snapshot) -> Tile:
     any_age = "; batches of any age (--history)" if snapshot.any_age else ""
+    statistic = f". {snapshot.statistic}" if snapshot.statistic else ""
     return Tile(
         label="gate",
         value="in shadow" if "shadow" in snapshot.gate else "enforced",
-        note=f"{snapshot.gate}{any_age}",
+        note=f"{snapshot.gate}{any_age}{statistic}",
         tone=Tone.WARN if "shadow" in snapshot.gate else Tone.PLAIN,
         key="gate",
     )

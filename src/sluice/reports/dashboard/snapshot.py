@@ -168,6 +168,7 @@ class Snapshot:
     plants: tuple[PlantRow, ...]
     history: tuple[RoundRow, ...]
     quality: tuple[RoundQuality, ...]
+    statistic: str = ""  # whether statistics are bound, and how much they cover; empty without
 
 
 def take(
@@ -212,6 +213,7 @@ def take(
         federation=terms.federation,
         gate=_gate(terms.system, shadow=ledger.exemptions.shadow(at=ledger.time)),
         any_age=ledger.terms.history,
+        statistic=ledger.opened.statistic.sentence if ledger.opened.statistic else "",
         round=ledger.rounds.last,
         progress=round_progress(ledger),
         rounds=max(terms.rounds, round_progress(ledger)),
