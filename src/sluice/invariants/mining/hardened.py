@@ -198,17 +198,23 @@ def _steps(tie: Tie, record: Record) -> float:
 
 
 def _loose(record: Record, candidates: Sequence[Candidate]) -> list[Channel]:
-    """Return the moving channels to tie: every pressure, and what no coupling or balance reads."""
-    read = {
-        name
-        for each in candidates
-        if each.relation.kind.physical
-        for name in each.relation.channels
-    }
+    """Return the moving channels to tie: every pressure, and what no rule is about.
+
+    A balance is about its level; a flow among its terms may still be replaced within its tolerance.
+    """
+    told = set()
+    for each in candidates:
+        match each.relation:
+            case Coupling() as coupling:
+                told |= set(coupling.channels)
+            case Balance(level=level):
+                told.add(level)
+            case _:
+                pass
     return [
         channel
         for channel in record.channels
         if channel.span
         and resolution(record.column(channel.name)) > 0
-        and (channel.role is Role.PRESSURE or channel.name not in read)
+        and (channel.role is Role.PRESSURE or channel.name not in told)
     ]
