@@ -22,9 +22,8 @@ WORTH = 200  # batches: with fewer, only the interval is reported
 MOST_REFUSED, MOST_UPPER = 0.01, 0.025
 CHOSEN = (
     "Of BATADAL, the minings of rows 730:5110, 2190:6570 and 3650:8030 were not used to choose "
-    "settings, the other four were. A first measurement of Ridge refused 30 of 56 batches of 300 "
-    "rows, because ties were closer than registers can show; this was repaired, so Ridge's seeds "
-    "are no longer unseen."
+    "settings, the other four were. The seeds 100 to 102 of Ridge were looked at in an earlier "
+    "measurement, so Ridge is mined with the seeds 110 and 111 here."
 )
 
 

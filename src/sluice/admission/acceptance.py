@@ -78,7 +78,7 @@ class Acceptance:
     every_pump: bool = True  # a rule that reads each actuator, or a declared reason
     reasons: dict[str, str] = field(default_factory=dict)  # channel or rule -> why it has none
     refused_max: float = 0.005  # share of honest batches that would be refused: `mine`'s target
-    untied_max: float = 0.25  # share of channels that no rule may tie down
+    untied_max: float = 0.35  # share of channels that no rule may tie down
     tie_tolerance_max: float = 0.25  # of the channel's span
     idle_tolerance_max: float = 0.05  # of the channel's span, for a channel that never moved
     band_max: float = 0.5  # of the level's span: the width of a switch band

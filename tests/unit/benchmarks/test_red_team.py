@@ -77,6 +77,7 @@ def result(
                 client=f"plant-{at}",
                 admitted=admitted,
                 touched=touched,
+                touched_read=touched / 2,
                 channels=2,
                 shift=0.5,
                 reasons=() if admitted else ("L1 moves by nothing; clean rows move",),

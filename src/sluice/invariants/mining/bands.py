@@ -16,7 +16,8 @@ __all__ = ["band_of", "mine_bands"]
 LEAST_SWITCHES = 8  # in either direction
 OFFSET = 0.1  # of the reading's range: a band must notice readings that are wrong by this
 NOTICED = 0.03  # of the switches, out of band with such an offset, at least
-LEAST_ROOM = 0.03  # of the reading's range, on either side
+LEAST_ROOM = 0.04  # of the reading's range, on either side, for as many switches as
+ROOMY = 32  # these; more switches show the edges better
 ROOM = 8.0  # of a band's width over the number of switches: few switches show little of a band
 MOST_ROOM = 1.0  # of a band's width
 
@@ -82,7 +83,7 @@ def band_of(band: SwitchBand, blocks: Sequence[Record]) -> SwitchBand | None:
         return None
     shown = np.concatenate([block.column(band.level) for block in blocks])
     least = LEAST_ROOM * float(np.fmax.reduce(shown) - np.fmin.reduce(shown))
-    on, off = (_room(part) + least for part in (readings.on, readings.off))
+    on, off = (_room(part, least) for part in (readings.on, readings.off))
     return replace(
         band,
         on_low=float(readings.on.min()) - on,
@@ -92,8 +93,9 @@ def band_of(band: SwitchBand, blocks: Sequence[Record]) -> SwitchBand | None:
     )
 
 
-def _room(readings: Floats) -> float:
-    return min(ROOM / readings.size, MOST_ROOM) * float(np.ptp(readings))
+def _room(readings: Floats, least: float) -> float:
+    shown = min(ROOM / readings.size, MOST_ROOM) * float(np.ptp(readings))
+    return shown + least * min(1.0, float(np.sqrt(ROOMY / readings.size)))
 
 
 def _empty(actuator: Channel, channel: Channel, *, before: bool) -> SwitchBand:

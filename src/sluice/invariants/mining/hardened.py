@@ -84,7 +84,7 @@ def _moves(level: str, rows: int, clean: Record) -> float:
 READING_FLOOR = 0.0025  # of the usual reading: no meter is closer, and its offset drifts by more
 TIE_FLOOR = 0.03  # of the range: a closer tie fails when a rare state occurs
 RARE_ROWS = 12  # of the rarer state: fewer tell the flow of a pump only roughly
-RARE_FLOOR = 0.25  # of that flow
+RARE_FLOOR = 0.15  # of that flow
 TYING_KINDS = frozenset(
     {RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM}
 )
