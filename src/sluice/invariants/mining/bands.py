@@ -15,7 +15,7 @@ __all__ = ["band_of", "mine_bands"]
 
 LEAST_SWITCHES = 8  # in either direction
 OFFSET = 0.1  # of the reading's range: a band must notice readings that are wrong by this
-NOTICED = 0.03  # of the switches, out of band with such an offset, at least
+NOTICED = 0.08  # of the switches, out of band with such an offset, at least
 LEAST_ROOM = 0.04  # of the reading's range, on either side, for as many switches as
 ROOMY = 32  # these; more switches show the edges better
 ROOM = 8.0  # of a band's width over the number of switches: few switches show little of a band

@@ -10,7 +10,7 @@ from sluice.admission.gate import Gate
 from sluice.admission.policy import PaperPolicy
 from sluice.errors import RecordError, SettingError
 from sluice.invariants.relations import Balance, Bound, Invariant, Term
-from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.invariants.ruleset import Profile, RuleSet, untied_channels
 from sluice.lab.attacks.knowledge import Knowledge
 from sluice.lab.attacks.replay import Targets, choose_targets
 from sluice.lab.attacks.tampering import (
