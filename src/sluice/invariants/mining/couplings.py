@@ -116,8 +116,9 @@ def _least_rows(states: Floats, readings: Floats, off: Bools) -> int:
     """
     shown = ~np.isnan(readings) & ~np.isnan(states)
     on = shown & ~off
-    alike = RARE_ROWS <= on.sum() < LEAST_ROWS and not np.any(readings[shown & off])
-    return RARE_ROWS if alike and np.all(readings[on] > 0) else LEAST_ROWS
+    rare = RARE_ROWS <= on.sum() < LEAST_ROWS and on.mean() <= RARE
+    clear = not np.any(readings[shown & off]) and bool(np.all(readings[on] > 0))
+    return RARE_ROWS if rare and clear else LEAST_ROWS
 
 
 def _nominals(
