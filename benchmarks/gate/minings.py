@@ -15,6 +15,7 @@ from sluice.telemetry import Record, read_record
 __all__ = ["PLANTS", "Mining", "minings"]
 
 FIRST = 100  # smaller seeds were used to choose settings
+UNSEEN = {"Ridge": FIRST + 10}  # the first seeds of Ridge were looked at
 START_UP_S = 6 * 3_600.0
 NETWORK_START_UP_S = 100 * 3_600.0
 NETWORKS = ("Net1", "Ridge", "Terraces", "Wells", "Net3", "ky4")
@@ -77,8 +78,9 @@ def _line() -> Iterator[Mining]:
 
 
 def _network(name: str) -> Iterator[Mining]:
-    for seed in (FIRST, FIRST + 1):
-        others = (2 * FIRST + 1 - seed, FIRST + 2)
+    first = UNSEEN.get(name, FIRST)
+    for seed in (first, first + 1):
+        others = (2 * first + 1 - seed, first + 2)
         yield Mining(
             plant=name,
             mined_on=f"seed {seed}, 176 days",

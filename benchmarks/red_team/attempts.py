@@ -61,7 +61,8 @@ class Attackers:
     @cached_property
     def shared(self) -> Scenario:
         """The scenario in which poison is made."""
-        return scenario(self.study.clean, self.study.test, setup=self.study.setup, seed=self.seed)
+        shared = scenario(self.study.clean, self.study.test, setup=self.study.setup, seed=self.seed)
+        return shared.tied(self.gate.gate.rules)
 
     def attempt(self, name: str) -> tuple[tuple[Attempt, ...], tuple[Damage, ...], float]:
         """Let the clients try an attack; return the attempts, the damage and the seconds."""
@@ -109,17 +110,20 @@ class Attackers:
                 client=client,
                 admitted=None,
                 touched=0.0,
+                touched_read=0.0,
                 channels=0,
                 shift=0.0,
                 reasons=(str(poison),),
             )
         own = self.shared.shards[client]
         changed, shift = changed_readings(own, poison.trained, self.gate.gate)
+        read = [own.index(name) for name in self.shared.framing.scaler.names]
         verdict = self.gate.gate.judge(poison.shown)
         return Attempt(
             client=client,
             admitted=verdict.admitted,
             touched=float(changed.any(axis=1).mean()),
+            touched_read=float(changed[:, read].any(axis=1).mean()),
             channels=int(changed.any(axis=0).sum()),
             shift=shift,
             reasons=verdict.sentences[:3],
@@ -161,6 +165,7 @@ class Attackers:
         if detector not in self._trials:
             setup = replace(self.study.setup, detector=detector)
             shared = scenario(self.study.clean, self.study.test, setup=setup, seed=self.seed)
+            shared = shared.tied(self.gate.gate.rules)
             trial = Trial(contributions=Contributions(shared, own=self.gate.gate), gate=self.gate)
             score = run_cell(trial, trial.plan(MODES["honest-only"]), "fedavg").score
             self._trials[detector] = trial, (score.targeted_recall or 0.0, score.auc_pr)

@@ -45,9 +45,9 @@ the channel never moves, by more than {SMALL_IDLE:.1%} of its span. Smaller chan
 instruments disagree by. *First kinds* is the same gate with only the kinds of rules that the first
 edition knew (couplings, balances, windows, ranges, rates), calibrated in the same way, on the same
 clients and seeds. [The first edition's page](red-team-first-edition.md) has the figures of that
-edition's own calibration. Intervals are Wilson's, 95 %. The detectors of this page read every
-channel; `moments` can leave out channels that no rule ties. [The evidence](evidence.md) compares
-aggregation rules."""
+edition's own calibration. Intervals are Wilson's, 95 %. The detectors of this page do not read
+channels that the gate's rules leave untied. [The evidence](evidence.md) compares aggregation
+rules."""
 
 
 def page(results: Sequence[Result], size: Size) -> Iterator[str]:
@@ -77,10 +77,15 @@ def _refusals(results: Sequence[Result]) -> Iterator[str]:
     yield (
         f"\n## Must hold: refused at least {WANTED:.0%} of the time\n\nCounted are batches that "
         f"touch more than {LEAST_TOUCHED:.0%} of their rows, over all plants. An attack that "
-        "finds nothing to attack submits no batch.\n"
+        "finds nothing to attack submits no batch. The last column counts only batches that touch "
+        "so many rows in channels that a detector reads; a change of an untied channel alone "
+        "reaches no detector.\n"
     )
-    yield "| attack | batches | refused | share | interval | holds | admitted on |"
-    yield "|---|---|---|---|---|---|---|"
+    yield (
+        "| attack | batches | refused | share | interval | holds | admitted on "
+        "| refused, of those that reach a detector |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
     for attack in REFUSED:
         of_attack = _of(results, attack=attack, gate=HARDENED)
         tried = [each for each in _attempts(of_attack) if each.touched > LEAST_TOUCHED]
@@ -91,13 +96,15 @@ def _refusals(results: Sequence[Result]) -> Iterator[str]:
             if any(each.admitted and each.touched > LEAST_TOUCHED for each in result.attempts)
         )
         if not of_attack:
-            yield f"| {attack} | not run | | | | | |"
+            yield f"| {attack} | not run | | | | | | |"
             continue
         holds = "none touches so many" if not tried else _yes(refused.share >= WANTED)
         share = f"{refused.share:.0%} | {_interval(refused)}" if tried else " | "
+        reaching = [each for each in tried if each.touched_read > LEAST_TOUCHED]
         yield (
             f"| {attack} | {refused.of} | {refused.count} | {share} | {holds} "
-            f"| {', '.join(where)} |"
+            f"| {', '.join(where)} "
+            f"| {sum(not each.admitted for each in reaching)} of {len(reaching)} |"
         )
 
 

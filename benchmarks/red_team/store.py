@@ -28,6 +28,7 @@ class Attempt:
     client: str
     admitted: bool | None  # None: the attack made no batch
     touched: float  # share of its rows that are changed by more than `attempts.SMALL`
+    touched_read: float  # the same, in channels that a detector behind the gate reads
     channels: int  # that are changed so much
     shift: float  # root mean square of the changes, in standard deviations of each channel
     reasons: tuple[str, ...]

@@ -37,7 +37,7 @@ LIMITS: dict[str, object] = {
     "admission.acceptance.Acceptance.noisy_blocks_max": 0.05,
     "admission.acceptance.Acceptance.switches_max": 0.01,
     "admission.acceptance.Acceptance.tie_tolerance_max": 0.25,
-    "admission.acceptance.Acceptance.untied_max": 0.25,
+    "admission.acceptance.Acceptance.untied_max": 0.35,
     "admission.policy.LARGEST": 1 << 20,
     "admission.policy.PaperPolicy.alpha": 0.01,
     "aggregation.foolsgold.LEAST": 1e-06,

@@ -42,6 +42,7 @@ from sluice.invariants import (
     number,
     register_of,
     unit_of,
+    untied_channels,
 )
 from sluice.telemetry import Role, Span
 
@@ -77,7 +78,7 @@ class Acceptance:
     every_pump: bool = True  # a rule that reads each actuator, or a declared reason
     reasons: dict[str, str] = field(default_factory=dict)  # channel or rule -> why it has none
     refused_max: float = 0.005  # share of honest batches that would be refused: `mine`'s target
-    untied_max: float = 0.25  # share of channels that no rule besides a bound or a rate may read
+    untied_max: float = 0.35  # share of channels that no rule may tie down
     tie_tolerance_max: float = 0.25  # of the channel's span
     idle_tolerance_max: float = 0.05  # of the channel's span, for a channel that never moved
     band_max: float = 0.5  # of the level's span: the width of a switch band
@@ -582,8 +583,7 @@ def _narrow_noise(
 
 def _tied(rules: RuleSet, required: Acceptance, reasons: Mapping[str, str]) -> Iterator[Objection]:
     """Limit the channels that a plant could replace within their range, unless it is declared."""
-    tied = _channels_read(rules)
-    untied = [c.name for c in rules.channels if c.name not in tied and c.name not in reasons]
+    untied = [name for name in untied_channels(rules) if name not in reasons]
     if len(untied) > required.untied_max * len(rules.channels):
         yield Objection(
             kind=ObjectionKind.UNTIED_CHANNELS,
@@ -692,20 +692,6 @@ def _actuators_read(rules: RuleSet) -> set[str]:
                 read.add(actuator)
             case _:
                 pass
-    return read
-
-
-def _channels_read(rules: RuleSet) -> set[str]:
-    """Return the channels that a rule besides a bound or a rate reads, and not by name alone."""
-    read: set[str] = set()
-    for rule in rules.invariants:
-        if not rule.kind.ties:
-            continue
-        named = set(rule.relation.channels)
-        if isinstance(rule.relation, Balance | Window | Tie):
-            terms = rule.relation.terms
-            named -= {term.channel for term in terms if not _counts(term, rule, rules)}
-        read |= named
     return read
 
 

@@ -39,6 +39,7 @@ def refusal_payload(honest: HonestRefusal) -> dict[str, object]:
             for each in honest.blamed
         ],
         "rows_missing": honest.rows_missing,
+        "shown": honest.shown,
     }
 
 
@@ -69,6 +70,10 @@ def _lines(mined: Mined, rules: RuleSet, record: Record) -> Iterator[tuple[str, 
             interval = f"{share.rate:.1%} ({share.low:.1%} to {share.high:.1%})"
             yield f"honest batches of {share.rows:,} rows", f"{counted}: {interval}"
         yield "target", f"at most {mined.honest.target:.1%} refused"
+        if mined.honest.kept and not mined.honest.shown:
+            worst = mined.honest.worst
+            said = f"none: with {worst.batches} batches, up to {worst.high:.1%} may stay unseen"
+            yield "promise", said
         if mined.honest.worst.high > WIDE and mined.honest.rows_missing:
             missing = duration(mined.honest.rows_missing * rules.stride_s)
             rows = f"{mined.honest.rows_missing:,} more rows ({missing})"

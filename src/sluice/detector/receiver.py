@@ -58,10 +58,14 @@ class ReceiverMoments:
 
 
 def summed_for(detector: str, framing: Framing, clean: Record) -> SummedDetector:
-    """Return how clients sum their windows for a receiver with these clean rows."""
+    """Return how clients sum their windows for a receiver with these clean rows.
+
+    Channels that the framing does not read are left out.
+    """
     if detector != DetectorKind.MOMENTS:
         return SUMMED[detector]
-    settings = moment_settings(clean, lags=framing.window_rows)
+    untied = set(clean.names) - set(framing.scaler.names)
+    settings = moment_settings(clean, untied=untied, lags=framing.window_rows)
     return ReceiverMoments(settings=settings, scaler=framing.scaler)
 
 

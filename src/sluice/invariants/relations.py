@@ -57,8 +57,8 @@ class RelationKind(StrEnum):
 
     @property
     def ties(self) -> bool:
-        """Whether it says more about a channel than its range and its steps."""
-        return self not in (RelationKind.BOUND, RelationKind.RATE)
+        """Whether it says more about a channel than its range, its steps and its noise."""
+        return self not in (RelationKind.BOUND, RelationKind.RATE, RelationKind.SPECTRUM)
 
 
 class Transition(StrEnum):

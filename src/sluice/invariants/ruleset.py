@@ -1,10 +1,19 @@
 """A plant's rules as one document: what was mined, from which rows, and what clean data showed."""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sluice.invariants.relations import Invariant, RelationKind, Spectrum, Window
+from sluice.invariants.relations import (
+    Balance,
+    Bound,
+    Invariant,
+    RelationKind,
+    Spectrum,
+    Tie,
+    Window,
+)
 from sluice.telemetry import Channel, Record
 
 __all__ = [
@@ -18,6 +27,10 @@ __all__ = [
     "tied_channels",
     "untied_channels",
 ]
+
+
+NOTICED = 0.25
+"""Of a channel's range: a rule that notices only larger changes does not tie the channel."""
 
 
 class Profile(StrEnum):
@@ -130,16 +143,48 @@ class RuleSet:
 
 
 def tied_channels(rules: RuleSet) -> frozenset[str]:
-    """Return the channels that a rule besides a bound or a rate reads."""
-    return frozenset(
-        name for rule in rules.invariants if rule.kind.ties for name in rule.relation.channels
-    )
+    """Return the channels that a rule ties down.
+
+    A rule ties a channel if it notices that the channel shows something else: its range, its steps
+    and its noise alone do not. A term of a balance, a window or a tie counts only if the rule
+    notices a change by a quarter of the channel's range, or a changed state.
+    """
+    ranges = {
+        rule.relation.channel: rule.relation.high - rule.relation.low
+        for rule in rules.invariants
+        if isinstance(rule.relation, Bound)
+    }
+    for channel in rules.channels:
+        if channel.span is not None:
+            ranges.setdefault(channel.name, channel.span.high - channel.span.low)
+    return frozenset(name for rule in rules.invariants for name in _tied_by(rule, ranges))
 
 
 def untied_channels(rules: RuleSet) -> tuple[str, ...]:
-    """Return the channels that no rule besides a bound or a rate reads, in the file's order."""
+    """Return the channels that no rule ties down, in the file's order."""
     tied = tied_channels(rules)
     return tuple(channel.name for channel in rules.channels if channel.name not in tied)
+
+
+def _tied_by(rule: Invariant, ranges: Mapping[str, float]) -> Iterator[str]:
+    """Yield the channels that a rule ties down."""
+    match rule.relation:
+        case Tie(channel=own, terms=terms):
+            rows = 1
+        case Balance(level=own, terms=terms):
+            rows = 1
+        case Window(level=own, terms=terms, rows=rows):
+            pass
+        case relation if rule.kind.ties:
+            yield from relation.channels
+            return
+        case _:
+            return
+    yield own
+    for term in terms:
+        change = 1.0 if term.on else NOTICED * ranges.get(term.channel, 0.0)
+        if abs(term.coefficient) * change * rows > rule.tolerance:
+            yield term.channel
 
 
 def staggered(rules: RuleSet) -> RuleSet:

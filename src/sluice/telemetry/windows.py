@@ -1,6 +1,6 @@
 """Sliding windows of standardised readings: the input of detectors."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -50,6 +50,16 @@ class Scaler:
             names=tuple(names),
             mean=np.nanmean(pooled, axis=0),
             spread=np.where(spread < SPREAD_FLOOR, 1.0, spread),
+        )
+
+    def without(self, names: Collection[str]) -> "Scaler":
+        """Return the scaler of all channels but these."""
+        kept = [at for at, name in enumerate(self.names) if name not in names]
+        return Scaler(
+            names=tuple(self.names[at] for at in kept),
+            mean=self.mean[kept],
+            spread=self.spread[kept],
+            resolution=self.resolution[kept] if len(self.resolution) else self.resolution,
         )
 
     def scale(self, record: Record) -> Floats:

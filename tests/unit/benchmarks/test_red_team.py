@@ -77,6 +77,7 @@ def result(
                 client=f"plant-{at}",
                 admitted=admitted,
                 touched=touched,
+                touched_read=touched / 2,
                 channels=2,
                 shift=0.5,
                 reasons=() if admitted else ("L1 moves by nothing; clean rows move",),
@@ -112,7 +113,7 @@ def test_only_batches_that_touch_more_than_a_twentieth_must_be_refused() -> None
     assert "| yes |" in line_of(refused, "| offset |")
     admitted = [result("offset", HARDENED, (False, 1.0), (True, 0.06))]
     assert line_of(admitted, "| offset |").startswith("| offset | 2 | 1 | 50% |")
-    assert line_of(admitted, "| offset |").endswith("| **no** | tank |")
+    assert line_of(admitted, "| offset |").endswith("| **no** | tank | 1 of 1 |")
     assert "not run" in line_of(admitted, "| low-pass |")
 
 

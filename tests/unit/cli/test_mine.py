@@ -278,6 +278,8 @@ def test_the_whole_record_is_used_and_the_table_says_what_was_found(
         "untied channels",
         "honest batches of 300 rows",
         "at most 0.5% refused",
+        "none: with",
+        "may stay unseen",
     ):
         assert line in seen.out
     again = sluice("mine", march, "--out", path, "--json")
@@ -287,6 +289,7 @@ def test_the_whole_record_is_used_and_the_table_says_what_was_found(
     assert {"rate", "low", "high", "target", "rows", "batches"} <= refusal.keys()
     assert refusal["low"] <= refusal["rate"] <= refusal["high"]
     assert refusal["target"] == 0.005
+    assert refusal["shown"] is False
     facts = load_rules(path).clean
     assert facts is not None
     assert (facts.refused_share, facts.refused_upper) == (refusal["rate"], refusal["high"])

@@ -24,7 +24,7 @@ from sluice.invariants.encoding import (
 )
 from sluice.invariants.integers import Judged, block_sums, evaluate
 from sluice.invariants.measure import measure
-from sluice.invariants.relations import Invariant, Relation, RelationKind, Term
+from sluice.invariants.relations import Bound, Invariant, Relation, RelationKind, Term
 from sluice.invariants.residuals import residuals
 from sluice.invariants.ruleset import CleanFacts, CleanShare, staggered, untied_channels
 from sluice.invariants.words import power_in_words, rule_in_words, unit_of
@@ -398,12 +398,35 @@ def test_a_tie_needs_a_fact_about_its_largest_residual() -> None:
     assert fault.subject == TIE.name
 
 
-def test_channels_are_untied_that_only_bounds_and_rates_read() -> None:
+def test_channels_are_untied_that_only_ranges_rates_and_noise_tell_about() -> None:
     assert untied_channels(rules_of(BOUNDED, RATED)) == ("P1", "F1", "L1")
     assert untied_channels(rules_of(BOUNDED, COUPLED)) == ("L1",)
     assert untied_channels(rules_of(TIED, BOUNDED)) == ("L1",)
-    assert untied_channels(rules_of(IDLED, FLATTENED, HEARD)) == ()
+    assert untied_channels(rules_of(IDLED, FLATTENED, HEARD)) == ("L1",)
     assert untied_channels(rules_of(BANDED)) == ("F1",)
+
+
+def test_a_term_ties_its_channel_only_if_a_quarter_of_its_range_is_noticed() -> None:
+    assert METER.span is not None
+    quarter = (METER.span.high - METER.span.low) / 4
+
+    def tied(coefficient: float, *more: Invariant) -> bool:
+        term = Term(channel=METER.name, coefficient=coefficient)
+        weak = replace(TIE, channel=TANK.name, terms=(term,))
+        return METER.name not in untied_channels(rules_of(rule(weak, 6.0), *more))
+
+    assert tied(1.01 * 6.0 / quarter)
+    assert tied(-1.01 * 6.0 / quarter)
+    assert not tied(0.99 * 6.0 / quarter)
+    narrow = Bound(name="narrow", channel=METER.name, low=0.0, high=2 * quarter)
+    assert not tied(1.01 * 6.0 / quarter, rule(narrow, 1.0))
+
+
+def test_a_state_ties_its_actuator_only_if_a_switch_is_noticed() -> None:
+    for coefficient, tied in ((6.1, True), (5.9, False)):
+        term = Term(channel=PUMP.name, coefficient=coefficient, on=(1,))
+        stated = rule(replace(TIE, terms=(term,)), 6.0)
+        assert (PUMP.name not in untied_channels(rules_of(stated))) is tied
 
 
 def test_ties_and_switch_bands_are_physics() -> None:

@@ -14,8 +14,10 @@ from sluice.telemetry import Channel, Record, Role
 __all__ = ["band_of", "mine_bands"]
 
 LEAST_SWITCHES = 8  # in either direction
-NARROW = 0.4  # of the reading's range: either band, with its room
-LEAST_ROOM = 0.03  # of the reading's range, on either side
+OFFSET = 0.1  # of the reading's range: a band must notice readings that are wrong by this
+NOTICED = 0.08  # of the switches, out of band with such an offset, at least
+LEAST_ROOM = 0.04  # of the reading's range, on either side, for as many switches as
+ROOMY = 32  # these; more switches show the edges better
 ROOM = 8.0  # of a band's width over the number of switches: few switches show little of a band
 MOST_ROOM = 1.0  # of a band's width
 
@@ -46,6 +48,11 @@ def mine_bands(record: Record) -> tuple[tuple[SwitchBand, ...], tuple[Dropped, .
 
 
 def _best(record: Record, actuator: Channel, role: Role) -> SwitchBand | None:
+    """Return the band that notices an offset of its reading best, if it does so both ways.
+
+    A band may be wide and still have a sharp edge: between hourly rows a level passes the reading
+    at which its pump starts by much, but the row before was never below it.
+    """
     best: tuple[float, SwitchBand] | None = None
     for channel in record.of_role(role):
         shown = record.column(channel.name)
@@ -54,11 +61,19 @@ def _best(record: Record, actuator: Channel, role: Role) -> SwitchBand | None:
             band = band_of(_empty(actuator, channel, before=before), [record])
             if band is None or not span > 0:
                 continue
-            widths = (band.on_high - band.on_low, band.off_high - band.off_low)
-            width = sum(widths) / span
-            if max(widths) <= NARROW * span and (best is None or width < best[0]):
-                best = (width, band)
+            readings = _readings(band, [record])
+            noticed = min(_outside(band, readings, by) for by in (OFFSET * span, -OFFSET * span))
+            if noticed >= NOTICED and (best is None or noticed > best[0]):
+                best = (noticed, band)
     return best[1] if best else None
+
+
+def _outside(band: SwitchBand, readings: _Readings, offset: float) -> float:
+    """Return the share of switches out of band if every reading were wrong by an offset."""
+    on, off = readings.on + offset, readings.off + offset
+    outside = np.count_nonzero((on < band.on_low) | (on > band.on_high))
+    outside += np.count_nonzero((off < band.off_low) | (off > band.off_high))
+    return outside / (on.size + off.size)
 
 
 def band_of(band: SwitchBand, blocks: Sequence[Record]) -> SwitchBand | None:
@@ -68,7 +83,7 @@ def band_of(band: SwitchBand, blocks: Sequence[Record]) -> SwitchBand | None:
         return None
     shown = np.concatenate([block.column(band.level) for block in blocks])
     least = LEAST_ROOM * float(np.fmax.reduce(shown) - np.fmin.reduce(shown))
-    on, off = (_room(part) + least for part in (readings.on, readings.off))
+    on, off = (_room(part, least) for part in (readings.on, readings.off))
     return replace(
         band,
         on_low=float(readings.on.min()) - on,
@@ -78,8 +93,9 @@ def band_of(band: SwitchBand, blocks: Sequence[Record]) -> SwitchBand | None:
     )
 
 
-def _room(readings: Floats) -> float:
-    return min(ROOM / readings.size, MOST_ROOM) * float(np.ptp(readings))
+def _room(readings: Floats, least: float) -> float:
+    shown = min(ROOM / readings.size, MOST_ROOM) * float(np.ptp(readings))
+    return shown + least * min(1.0, float(np.sqrt(ROOMY / readings.size)))
 
 
 def _empty(actuator: Channel, channel: Channel, *, before: bool) -> SwitchBand:

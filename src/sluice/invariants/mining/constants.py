@@ -9,7 +9,7 @@ from sluice.telemetry import Channel, Record, Span
 
 __all__ = ["constant_rules", "with_constant_spans"]
 
-CLOSE = 0.02  # of the usual range of the role: an idle meter may differ by this
+CLOSE = 0.001  # of the span: an idle meter may differ by this
 HALF_A_CODE = 0.5
 
 
@@ -24,7 +24,7 @@ def constant_rules(record: Record) -> tuple[Invariant, ...]:
         if channel.codes is None:
             if channel.span is None:
                 continue
-            tolerance = CLOSE * (channel.span.high - channel.span.low) / 2
+            tolerance = CLOSE * (channel.span.high - channel.span.low)
         constant = Constant(name=f"{channel.name} idle", channel=channel.name, value=value)
         rules.append(Invariant(relation=constant, tolerance=tolerance))
     return tuple(rules)

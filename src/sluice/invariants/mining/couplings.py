@@ -14,6 +14,7 @@ from sluice.telemetry import Channel, Record, Role
 __all__ = ["CouplingFind", "mine_couplings"]
 
 LEAST_ROWS = 12  # steady rows that a state needs to be used
+RARE_ROWS = 2  # steady rows that suffice if the flow is exactly zero in the off state
 LONGEST_SETTLE_S = 60.0  # a longer transient is caused by another actuator
 SETTLED = 1.1  # settled when waiting longer shrinks the spread by less than this factor
 LARGEST_LEAK = 0.15  # of nominal, in the off state
@@ -69,14 +70,15 @@ def _coupling(record: Record, actuator: Channel, flow: Channel) -> CouplingFind 
     states = np.rint(record.column(actuator.name))
     readings = record.column(flow.name)
     off = states == actuator.codes.off
-    on_codes = [code for code in actuator.codes.on if (states == code).sum() >= LEAST_ROWS]
+    least = _least_rows(states, readings, off)
+    on_codes = [code for code in actuator.codes.on if (states == code).sum() >= least]
     if off.sum() < LEAST_ROWS or not on_codes:
         return "it hardly ever switched in the clean record"
-    settle = _settle(states, readings, off, on_codes, record)
+    settle = 0 if least < LEAST_ROWS else _settle(states, readings, off, on_codes, record)
     steady = ~transition_rows(states, settle, record.segment_starts) & ~np.isnan(readings)
     if (steady & off).sum() < LEAST_ROWS:
         return "too few rows settled in the off state"
-    nominal = _nominals(states, readings, steady, on_codes)
+    nominal = _nominals(states, readings, steady, on_codes, least=least)
     if not nominal:
         return "too few rows settled in an on state"
     largest = max(state.nominal for state in nominal)
@@ -106,13 +108,26 @@ def _coupling(record: Record, actuator: Channel, flow: Channel) -> CouplingFind 
     )
 
 
+def _least_rows(states: Floats, readings: Floats, off: Bools) -> int:
+    """Return how many steady rows an on state needs.
+
+    A standby pump hardly ever runs. If its meter shows exactly zero on every row on which it is
+    off, and on no other, a few rows tell enough.
+    """
+    shown = ~np.isnan(readings) & ~np.isnan(states)
+    on = shown & ~off
+    rare = RARE_ROWS <= on.sum() < LEAST_ROWS and on.mean() <= RARE
+    clear = not np.any(readings[shown & off]) and bool(np.all(readings[on] > 0))
+    return RARE_ROWS if rare and clear else LEAST_ROWS
+
+
 def _nominals(
-    states: Floats, readings: Floats, steady: Bools, codes: list[int]
+    states: Floats, readings: Floats, steady: Bools, codes: list[int], *, least: int = LEAST_ROWS
 ) -> tuple[ActuatorState, ...]:
     nominals = []
     for code in codes:
         there = steady & (states == code)
-        if there.sum() >= LEAST_ROWS:
+        if there.sum() >= least:
             nominals.append(ActuatorState(code=code, nominal=float(np.median(readings[there]))))
     return tuple(nominals)
 

@@ -83,6 +83,8 @@ def _moves(level: str, rows: int, clean: Record) -> float:
 
 READING_FLOOR = 0.0025  # of the usual reading: no meter is closer, and its offset drifts by more
 TIE_FLOOR = 0.03  # of the range: a closer tie fails when a rare state occurs
+RARE_ROWS = 12  # of the rarer state: fewer tell the flow of a pump only roughly
+RARE_FLOOR = 0.15  # of that flow
 TYING_KINDS = frozenset(
     {RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM}
 )
@@ -144,9 +146,13 @@ def mine_hardened(
 
 def _coupled(couplings: tuple[CouplingFind, ...], record: Record) -> Iterator[Candidate]:
     for find in couplings:
+        rare = find.support * len(record) < RARE_ROWS
         yield Candidate(
             relation=find.relation,
-            floor=resolution(record.column(find.relation.flow)),
+            floor=max(
+                resolution(record.column(find.relation.flow)),
+                RARE_FLOOR * find.relation.nominal if rare else 0.0,
+            ),
             evidence=Evidence(support=find.support, variation=find.variation),
         )
 
@@ -192,17 +198,23 @@ def _steps(tie: Tie, record: Record) -> float:
 
 
 def _loose(record: Record, candidates: Sequence[Candidate]) -> list[Channel]:
-    """Return the moving channels to tie: every pressure, and what no coupling or balance reads."""
-    read = {
-        name
-        for each in candidates
-        if each.relation.kind.physical
-        for name in each.relation.channels
-    }
+    """Return the moving channels to tie: every pressure, and what no rule is about.
+
+    A balance is about its level; a flow among its terms may still be replaced within its tolerance.
+    """
+    told = set()
+    for each in candidates:
+        match each.relation:
+            case Coupling() as coupling:
+                told |= set(coupling.channels)
+            case Balance(level=level):
+                told.add(level)
+            case _:
+                pass
     return [
         channel
         for channel in record.channels
         if channel.span
         and resolution(record.column(channel.name)) > 0
-        and (channel.role is Role.PRESSURE or channel.name not in read)
+        and (channel.role is Role.PRESSURE or channel.name not in told)
     ]

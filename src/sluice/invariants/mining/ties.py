@@ -1,7 +1,7 @@
 """Ties: a channel that other channels of the same row explain, chosen by held-out fit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ __all__ = ["TieFind", "mine_ties"]
 MOST_TERMS = 5
 LEAST_GAIN = 0.02  # of the unexplained held-out variance, for each further term
 LEAST_R2 = 0.8
+PARALLEL = 0.95  # correlation from which two channels count as one reading, taken twice
 TRIED = 4  # terms tried in each step: those closest to what is still unexplained
 
 
@@ -54,19 +55,44 @@ def mine_ties(
     for channel in channels:
         at = names.index(channel.name)
         rising = _rising(record, names, channel)
-        terms, r2 = _select(sums, at, _allowed(record, names, channel), rising)
+        allowed = _allowed(record, names, channel)
+        terms, r2 = _select(sums, at, allowed, rising)
         if r2 < LEAST_R2:
             why = (
                 f"held-out R2 {max(r2, 0.0):.2f} is below {LEAST_R2}: no other channel explains it"
             )
             dropped.append(Dropped(name=f"{channel.name} tie", why=why))
             continue
-        weights = _solve(sums.without(-1), at, terms)
-        tie = _tie(
-            record, channel, [names[term] for term in terms], weights, (centre, scale, at, terms)
-        )
-        found.append(TieFind(relation=tie, r2_held_out=r2))
+        chosen = [(f"{channel.name} tie", terms, r2)]
+        parallel = _parallel(sums, at, allowed)
+        if parallel & set(terms):
+            others = [term for term in allowed if term not in parallel]
+            terms, r2 = _select(sums, at, others, rising)
+            if r2 >= LEAST_R2:
+                chosen.append((f"{channel.name} tie apart", terms, r2))
+        for name, terms, r2 in chosen:
+            weights = _solve(sums.without(-1), at, terms)
+            tie = _tie(
+                record,
+                channel,
+                [names[term] for term in terms],
+                weights,
+                (centre, scale, at, terms),
+            )
+            found.append(TieFind(relation=replace(tie, name=name), r2_held_out=r2))
     return tuple(found), tuple(dropped)
+
+
+def _parallel(sums: _Sums, target: int, allowed: list[int]) -> set[int]:
+    """Return the channels that show the same as the target, as two gauges side by side do.
+
+    A tie between them says that they agree, but both can be replaced together. So the target is
+    also explained by channels apart from them.
+    """
+    total = sums.without(-1)
+    usual = np.sqrt(total[allowed, allowed] * total[target, target])
+    alike = np.abs(total[allowed, target]) >= PARALLEL * usual
+    return {at for at, same in zip(allowed, alike, strict=True) if same}
 
 
 def _columns(record: Record) -> tuple[list[str], Floats, Floats, Floats]:

@@ -93,10 +93,22 @@ class HonestRefusal:
         return self.worst.rate <= self.target
 
     @property
+    def shown(self) -> bool:
+        """Whether enough batches were tried to tell a kept target from a rate of 2.5 %.
+
+        A target that is kept on a dozen batches is no promise: a rate of a fifth may stay unseen.
+        """
+        return self.kept and max(share.batches for share in self.by_rows) >= _batches_needed()
+
+    @property
     def rows_missing(self) -> int:
         """The clean rows to add until no refusal would mean a rate of at most 2.5 %."""
-        needed = int(np.ceil(np.log((1 - CONFIDENCE) / 2) / np.log(1 - WORTH_KNOWING)))
-        return max(0, needed - self.worst.batches) * self.worst.rows
+        return max(0, _batches_needed() - self.worst.batches) * self.worst.rows
+
+
+def _batches_needed() -> int:
+    """Return the batches of which none may be refused, so that the interval ends at 2.5 %."""
+    return int(np.ceil(np.log((1 - CONFIDENCE) / 2) / np.log(1 - WORTH_KNOWING)))
 
 
 RepeatedBatches = dict[tuple[int, int, int], Repeated]

@@ -33,7 +33,6 @@ from .tampering import (
     Tampered,
     TankSwap,
     UntiedReplay,
-    unread_channels,
 )
 from .updates import (
     ALIE,
@@ -99,5 +98,4 @@ __all__ = [
     "exposed",
     "project",
     "projected",
-    "unread_channels",
 ]

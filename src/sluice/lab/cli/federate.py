@@ -267,6 +267,7 @@ def federate(
         if proof is ProofChoice.SAMPLED and policy is None:
             policy = "paper"  # the only policy that sampled proofs support
         gate = _gate(shared, rules, policy, quiet=quiet)
+        shared = shared.tied(gate.gate.rules)
         own = gate.gate if gate.gate.policy.integers else None
         trial = Trial(
             contributions=Contributions(shared, own=own),

@@ -1,13 +1,14 @@
 """A scenario: one clean record split among clients, the malicious clients and their targets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 
 from sluice.detector import Descent, DetectorKind, Framing, demand_detector, robust_scaler
 from sluice.errors import SettingError
+from sluice.invariants import RuleSet
 from sluice.lab.attacks import Targets, choose_targets
 from sluice.telemetry import Record, Scaler, Shares, Split, feature_names, split
 
@@ -72,6 +73,20 @@ class Scenario:
     def honest(self) -> tuple[str, ...]:
         """The clients that never attack."""
         return tuple(client for client in self.shards if client not in self.malicious)
+
+    def tied(self, rules: RuleSet) -> "Scenario":
+        """Return the scenario with a detector that reads no channel which the rules leave untied.
+
+        In an untied channel a client can report anything. Rules that do not list their untied
+        channels, such as the paper's, change nothing.
+        """
+        scaler = self.framing.scaler.without(rules.untied or ())
+        if not scaler.names:
+            raise SettingError(
+                f"the rules of {rules.plant!r} tie no channel of the record, so that a detector "
+                "has nothing to read; mine more rows"
+            )
+        return replace(self, framing=replace(self.framing, scaler=scaler))
 
 
 def scenario(record: Record, test: Record | None, *, setup: Setup, seed: int) -> Scenario:

@@ -67,6 +67,18 @@ def test_a_state_needs_a_dozen_rows(off: int, on: int, found: int) -> None:
     assert dropped == (() if found else (Dropped(name="P1~flow", why=why),))
 
 
+@pytest.mark.parametrize(
+    ("on", "drip", "found"), [(2, 0.0, 1), (1, 0.0, 0), (11, 0.0, 1), (11, 0.1, 0)]
+)
+def test_a_rare_pump_is_coupled_if_its_meter_is_zero_on_all_other_rows(
+    on: int, drip: float, found: int
+) -> None:
+    states = [0.0] * 300 + [1.0] * on + [0.0] * 300
+    flows = [drip] * 300 + [30.0] * on + [0.0] * 300
+    finds, _ = mined({"P1": states, "F1": flows})
+    assert [find.relation.nominal for find in finds] == [30.0] * found
+
+
 @pytest.mark.parametrize(("leak", "found"), [(4.5, 1), (4.6, 0), (-4.6, 0)])
 def test_a_leak_of_fifteen_in_a_hundred_is_allowed(leak: float, found: int) -> None:
     finds, dropped = mined({"P1": STATES, "F1": [leak] * 14 + [30.0] * 14})

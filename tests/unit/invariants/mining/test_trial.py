@@ -58,6 +58,18 @@ def test_the_target_is_kept_up_to_its_share(refused: int, kept: bool) -> None:  
     assert HonestRefusal(by_rows=(share,)).kept is kept
 
 
+@pytest.mark.parametrize(
+    ("batches", "refused", "shown"),
+    [(12, 0, False), (145, 0, False), (146, 0, True), (146, 1, False)],
+)
+def test_a_kept_target_is_shown_only_by_enough_batches(
+    batches: int, refused: int, *, shown: bool
+) -> None:
+    few = RefusedShare(rows=1_000, batches=6, refused=0)
+    many = RefusedShare(rows=300, batches=batches, refused=refused)
+    assert HonestRefusal(by_rows=(many, few)).shown is shown
+
+
 def test_missing_rows_are_those_until_the_interval_ends_at_2_5_percent() -> None:
     honest = HonestRefusal(by_rows=(RefusedShare(rows=300, batches=100, refused=0),))
     enough = 100 + honest.rows_missing // 300

@@ -10,7 +10,7 @@ from sluice.admission.gate import Gate
 from sluice.admission.policy import PaperPolicy
 from sluice.errors import RecordError, SettingError
 from sluice.invariants.relations import Balance, Bound, Invariant, Term
-from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.invariants.ruleset import Profile, RuleSet, untied_channels
 from sluice.lab.attacks.knowledge import Knowledge
 from sluice.lab.attacks.replay import Targets, choose_targets
 from sluice.lab.attacks.tampering import (
@@ -25,7 +25,6 @@ from sluice.lab.attacks.tampering import (
     Tampered,
     TankSwap,
     UntiedReplay,
-    unread_channels,
 )
 from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.record import Label, Record
@@ -115,8 +114,8 @@ def test_the_untouched_record_is_admitted() -> None:
     assert gate().judge(made(0)).admitted
 
 
-def test_the_unread_channels_are_those_with_a_bound_at_most() -> None:
-    assert unread_channels(gate().rules) == ("L2", "L3", "P1", "P2", "S", "M")
+def test_the_untied_channels_are_those_with_a_bound_at_most() -> None:
+    assert untied_channels(gate().rules) == ("L2", "L3", "P1", "P2", "S", "M")
 
 
 def test_an_offset_stays_in_the_bounds_and_is_admitted() -> None:

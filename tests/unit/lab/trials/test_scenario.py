@@ -1,8 +1,12 @@
 """Scenarios: malicious clients and targets are drawn as the paper's code draws them."""
 
+from dataclasses import replace
+
 import pytest
 
+from sluice.detector.receiver import ReceiverMoments, summed_for
 from sluice.errors import MissingChannelError, SettingError
+from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.lab.plants.catalogue import simulate
 from sluice.lab.trials.modes import MODES, Adversary, Roster
 from sluice.lab.trials.scenario import Setup, client_names, malicious_clients, scenario
@@ -44,6 +48,34 @@ def test_seeds_change_malicious_clients_and_targets_but_not_the_shards() -> None
     assert one.malicious != other.malicious or (one.targets.rows != other.targets.rows).any()
     assert (test.labels[one.targets.rows] == Label.ATTACK).all()
     assert one.targets.rows.sum() <= round(0.25 * len(one.shards["plant-0"]))
+
+
+@pytest.mark.parametrize("detector", ["autoencoder", "moments"])
+def test_a_detector_reads_no_channel_that_the_rules_leave_untied(detector: str) -> None:
+    clean = simulate("line", seed=0, days=4)
+    shared = scenario(clean, None, setup=Setup(clients=4, malicious=1, detector=detector), seed=0)
+    names = shared.framing.scaler.names
+    rules = RuleSet(
+        plant="line", profile=Profile.HARDENED, stride_s=60.0, channels=clean.channels,
+        invariants=(), untied=("L_T2", "F_PU1"),
+    )  # fmt: skip
+    tied = shared.tied(rules)
+    assert tied.framing.scaler.names == tuple(
+        name for name in names if name not in ("L_T2", "F_PU1")
+    )
+    for name in tied.framing.scaler.names:
+        at, was = tied.framing.scaler.names.index(name), names.index(name)
+        assert tied.framing.scaler.mean[at] == shared.framing.scaler.mean[was]
+        assert tied.framing.scaler.spread[at] == shared.framing.scaler.spread[was]
+    if detector == "moments":
+        summed = summed_for(detector, tied.framing, shared.parts.validation)
+        assert isinstance(summed, ReceiverMoments)
+        read = {register.channel for register in summed.settings.registers}
+        assert read
+        assert read <= set(tied.framing.scaler.names)
+    assert shared.tied(replace(rules, untied=None)).framing.scaler.names == names
+    with pytest.raises(SettingError, match="tie no channel"):
+        shared.tied(replace(rules, untied=names))
 
 
 def test_a_test_record_without_the_detectors_channels_is_refused() -> None:

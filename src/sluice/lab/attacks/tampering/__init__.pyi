@@ -4,7 +4,7 @@ from .makers import TAMPERINGS, Tampered
 from .replays import ShapedReplay
 from .search import TamperedPart, strongest
 from .swaps import ChannelSwap, TankSwap
-from .unread import IdleFlip, UntiedReplay, unread_channels
+from .unread import IdleFlip, UntiedReplay
 
 __all__ = [
     "TAMPERINGS",
@@ -20,5 +20,4 @@ __all__ = [
     "TankSwap",
     "UntiedReplay",
     "strongest",
-    "unread_channels",
 ]

@@ -1,6 +1,6 @@
 """What the rules do not read: channels without a rule, meters and actuators that never move.
 
-untied-replay   attack rows in the channels that no rule reads, besides a bound or a rate
+untied-replay   attack rows in the channels that no rule ties down
 idle-flip       idle actuators that switch, constant meters that read something else
 """
 
@@ -11,28 +11,16 @@ import numpy as np
 from sluice.admission import Gate
 from sluice.arrays import Floats, Ints
 from sluice.errors import RecordError, SettingError
-from sluice.invariants import RuleSet
+from sluice.invariants import untied_channels
 from sluice.lab.attacks.replay import Targets, choose_targets, target_rows
 from sluice.lab.attacks.tampering.bounds import bounds_of
 from sluice.lab.attacks.tampering.search import strongest
 from sluice.seeding import stream
 from sluice.telemetry import Record
 
-__all__ = ["IdleFlip", "UntiedReplay", "unread_channels"]
+__all__ = ["IdleFlip", "UntiedReplay"]
 
-RANGES = ("bound", "rate")  # kinds of rules that read a channel by itself
 SHARES = (0.9, 0.5, 0.25, 0.1)  # of the rows
-
-
-def unread_channels(rules: RuleSet) -> tuple[str, ...]:
-    """Return the channels that no rule reads, besides a bound or a rate."""
-    read = {
-        name
-        for rule in rules.invariants
-        if rule.kind.value not in RANGES
-        for name in rule.relation.channels
-    }
-    return tuple(channel.name for channel in rules.channels if channel.name not in read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +37,7 @@ class UntiedReplay:
 
     def __call__(self, record: Record, *, seed: int) -> Record:
         """Return the record with attack rows in its untied channels."""
-        names = [name for name in unread_channels(self.gate.rules) if name in record.names]
+        names = [name for name in untied_channels(self.gate.rules) if name in record.names]
         targets = self.targets or choose_targets(
             self.labelled, rows=target_rows(len(record), share=max(self.shares)), seed=seed
         )
