@@ -313,6 +313,24 @@ def test_the_words_of_a_refusal_find_its_tests(project: Path) -> None:
     assert "tests/unit/test_none.py" not in found
 
 
+def test_a_mutant_that_no_conftest_can_import_is_killed_by_the_crash(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "src" / "sluice" / "files.py").write_text(
+        "def keep(m):\n    if m is not None and m < 1:\n        raise ValueError('m')\n\n\n"
+        "keep(None)\n"
+    )
+    (project / "tests" / "conftest.py").write_text("import sluice.files\n")
+    (project / "tests" / "unit" / "test_files.py").write_text(
+        "from sluice.files import keep\n\ndef test_none() -> None:\n    keep(None)\n"
+    )
+    monkeypatch.setattr(
+        tool, "sample", lambda mutants, **_: tuple(m for m in mutants if " or " in m.after)
+    )
+    assert main(["--jobs", "1"], root=project) == 0
+    assert "| killed by a crash |" in capsys.readouterr().out
+
+
 def test_a_test_that_fails_without_the_mutant_too_kills_nothing(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
