@@ -2,8 +2,12 @@
 
 The run is kept for each test file by itself. It is made again if the file, what it shares with its
 neighbours, or a source file that it runs and that holds a drawn mutant has changed since.
+
+`likelihood` reads the text of test files and guesses which of them notice a mutant. It only decides
+the order: a mutant survives only after every test file has been run.
 """
 
+import ast
 import hashlib
 import json
 import re
@@ -11,13 +15,13 @@ import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tools.refusals import Mutant
-from tools.trees import Tree
+from tools.trees import Tree, stop
 
-__all__ = ["Map", "files_naming", "guessed", "map_tests", "test_files"]
+__all__ = ["Map", "Maps", "files_naming", "likelihood", "likely", "test_files"]
 
 TESTS = ("tests/unit", "tests/contract", "tests/property")
 NOT_RUN = (
@@ -30,6 +34,13 @@ NOT_RUN = (
 """Tests of the lab and of tools: the runtime must not need them."""
 AT_ONCE = 4
 """Test files in one process: a value that one file's tests keep for another's is seen less."""
+LEAST_LIKELY = 3
+"""Score of a test file that a mutant meets before any map is made."""
+MOST_LIKELY = 12
+"""Such test files."""
+SAID_WORDS = 3
+SHORTEST_SAID = 10
+"""Words and characters of a text that is looked for in test files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +68,9 @@ class Map:
 
     runs: Mapping[str, tuple[str, ...]]
     seconds: Mapping[str, float]
-    unknown: tuple[str, ...] = ()  # test files of which no run is known
 
     @classmethod
-    def of(cls, files: Mapping[str, Seen], unknown: Sequence[str] = ()) -> "Map":
+    def of(cls, files: Mapping[str, Seen]) -> "Map":
         """Put the runs of test files together."""
         runs: dict[str, set[str]] = defaultdict(set)
         for seen in files.values():
@@ -76,7 +86,6 @@ class Map:
             seconds={
                 test: taken for seen in files.values() for test, taken in seen.seconds.items()
             },
-            unknown=tuple(unknown),
         )
 
     def tests_of(
@@ -133,47 +142,119 @@ def files_naming(root: Path, name: str) -> set[str]:
     return {file for file in test_files(root) if word.search((root / file).read_text("utf-8"))}
 
 
-def guessed(root: Path, mutant: Mutant, files: Iterable[str]) -> tuple[str, ...]:
-    """Return those of these test files that name a mutant's function, its class or its module."""
-    module = mutant.path.removeprefix("src/").removesuffix(".py").replace("/", ".")
-    texts = {file: (root / file).read_text("utf-8") for file in files}
-    names = [*reversed(mutant.function.split(".")), module]
-    words = [re.compile(rf"\b{re.escape(name)}\b") for name in names if name.strip("_")]
-    found = [file for word in words for file, text in texts.items() if word.search(text)]
-    return tuple(dict.fromkeys(found))
+def likelihood(root: Path, mutant: Mutant, files: Iterable[str]) -> dict[str, int]:
+    """Return how many signs each test file shows that it tests a mutant; leave out those without.
 
-
-def map_tests(
-    trees: Sequence[Tree],
-    mutants: Sequence[Mutant],
-    drawn: Sequence[Mutant],
-    folder: Path,
-    *,
-    quick: bool = False,
-) -> Map:
-    """Return the map of all test files; run those whose runs in the folder do not serve.
-
-    If `quick`, nothing is run: the map names the test files of which no run is known.
+    Signs are the words of the refusal, the names of the limit, of the function, of its class and of
+    the module, and a test file that is named as the module.
     """
-    root = trees[0].root
-    now = {path: _hash([root / path]) for path in {mutant.path for mutant in mutants}}
-    paths = {mutant.path for mutant in drawn}
-    known: dict[str, Seen] = {}
-    for file in test_files(root):
-        kept = folder / _kept_as(root, file)
-        if kept.exists():
-            seen = Seen(**json.loads(kept.read_text(encoding="utf-8")))
-            if not seen.outdated(paths, now):
-                known[file] = seen
-    missing = [file for file in test_files(root) if file not in known]
-    if quick:
-        return Map.of(known, missing)
-    if missing:
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, seen in _run(trees, mutants, missing, now):
-            (folder / _kept_as(root, file)).write_text(json.dumps(asdict(seen)), encoding="utf-8")
-            known[file] = seen
-    return Map.of(known)
+    inside = Path(mutant.path.removeprefix("src/").removesuffix(".py"))
+    said, constants = _words_of(root, mutant)
+    signs = [(6, re.compile("|".join(map(re.escape, said))))] if said else []
+    names = [(5, mutant.name), *((3, name) for name in constants)]
+    names += [(4, name) for name in mutant.function.split(".")]
+    names += [(3, ".".join(inside.parts)), (1, ".".join(inside.parts[:-1]))]
+    signs += [(weight, re.compile(rf"\b{re.escape(name)}\b")) for weight, name in names if name]
+    found = {}
+    for file in files:
+        text = (root / file).read_text("utf-8")
+        score = sum(weight for weight, sign in signs if sign.search(text))
+        score += 4 * (Path(file).stem == f"test_{inside.stem}")
+        score += 2 * (inside.parts[1] in Path(file).parts)
+        if score:
+            found[file] = score
+    return found
+
+
+def likely(root: Path, mutant: Mutant, files: Iterable[str]) -> tuple[str, ...]:
+    """Return the test files that most likely notice a mutant, the likeliest and shortest first."""
+    found = {
+        file: score
+        for file, score in likelihood(root, mutant, files).items()
+        if score >= LEAST_LIKELY
+    }
+    ranked = sorted(found, key=lambda file: (-found[file], (root / file).stat().st_size))
+    return tuple(ranked[:MOST_LIKELY])
+
+
+def _words_of(root: Path, mutant: Mutant) -> tuple[set[str], set[str]]:
+    """Return what a refusal says, and the constants that it or the mutant's statement names.
+
+    Tests quote a part of what it says, so each few words that follow each other are returned.
+    """
+    said: set[str] = set()  # in groups of words
+    constants: set[str] = set()
+    lines = {mutant.branch, mutant.statement} - {None}
+    for node in ast.walk(ast.parse((root / mutant.path).read_bytes())):
+        if isinstance(node, ast.stmt) and node.lineno in lines:
+            refuses = node.lineno == mutant.branch
+            for inner in ast.walk(node) if refuses or not hasattr(node, "body") else ():
+                match inner:
+                    case ast.Constant(value=str() as text) if refuses:
+                        words = text.split()
+                        said.update(
+                            " ".join(words[at : at + SAID_WORDS])
+                            for at in range(max(1, len(words) - SAID_WORDS + 1))
+                        )
+                    case ast.Attribute(attr=name) | ast.Name(id=name) if name.isupper():
+                        constants.add(name)
+    return {text for text in said if len(text) >= SHORTEST_SAID}, constants
+
+
+@dataclass(slots=True, kw_only=True)
+class Maps:
+    """The runs of test files that are known, and the files of which none is."""
+
+    trees: Sequence[Tree]
+    mutants: Sequence[Mutant]
+    folder: Path
+    known: dict[str, Seen] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls,
+        trees: Sequence[Tree],
+        mutants: Sequence[Mutant],
+        drawn: Sequence[Mutant],
+        folder: Path,
+    ) -> "Maps":
+        """Read the runs in a folder; leave out those that do not serve for the drawn mutants."""
+        root = trees[0].root
+        maps = cls(trees=trees, mutants=mutants, folder=folder)
+        maps.sources = {path: _hash([root / path]) for path in {each.path for each in mutants}}
+        paths = {mutant.path for mutant in drawn}
+        for file in test_files(root):
+            kept = folder / _kept_as(root, file)
+            if kept.exists():
+                seen = Seen(**json.loads(kept.read_text(encoding="utf-8")))
+                if not seen.outdated(paths, maps.sources):
+                    maps.known[file] = seen
+        maps.missing = [file for file in test_files(root) if file not in maps.known]
+        return maps
+
+    def map(self) -> Map:
+        """Return the map of what is known."""
+        return Map.of(self.known)
+
+    def grow(self, undecided: Sequence[Mutant], count: int) -> None:
+        """Run some of the missing test files without a mutant, the likeliest to notice one first.
+
+        Raise if a test fails.
+        """
+        root = self.trees[0].root
+        scores: dict[str, int] = defaultdict(int)
+        for mutant in undecided:
+            for file, score in likelihood(root, mutant, self.missing).items():
+                scores[file] = max(scores[file], score)
+        ranked = sorted(self.missing, key=lambda file: -scores[file])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for file, seen in _run(self.trees, self.mutants, ranked[:count], self.sources):
+            kept = self.folder / _kept_as(root, file)
+            kept.write_text(json.dumps(asdict(seen)), encoding="utf-8")
+            self.known[file] = seen
+            self.missing.remove(file)
 
 
 def _kept_as(root: Path, file: str) -> str:
@@ -223,13 +304,10 @@ def _run(
     try:
         for found in as_completed([pool.submit(one, part) for part in parts]):
             yield from found.result().items()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for tree in trees:
-            tree.stop()
-        pool.shutdown()
-        for tree in trees:
-            tree.stop()  # a run that was about to begin has started another process
+    except BaseException:
+        stop(pool, trees)
+        raise
+    pool.shutdown()
     for path in probed:
         for tree in trees:
             shutil.copyfile(root / path, tree.place / path)

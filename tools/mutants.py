@@ -8,16 +8,21 @@ in them, cosmic-ray runs one test command for every mutant, mutatest is no longe
 none takes a seeded sample of the lines that refuse.
 
 `tools.refusals` finds the mutants. The sample depends on the seed and on the mutants' own text, so
-a change elsewhere in the code leaves it as it is. A first run, without a mutant, must pass; it
-notes which test runs which statement and is kept in build/mutants (`tools.mapping`). A mutant then
-meets the tests that run its statement, those that see the refusal first, and after them, if it is
-still alive, all tests of their folders, which share fixtures with them; a limit that is read on
-import meets all tests. Tests are the unit, contract and property tests except those of the lab. At
-the end, the tests that killed a mutant must pass without one.
+a change elsewhere in the code leaves it as it is. Tests are the unit, contract and property tests
+except those of the lab.
 
-If tests do not end in time on a mutant, they run without it, and then with it again for a multiple
-of the seconds that they needed. So a busy machine kills no mutant. A mutant that the clock stops
-twice is listed as stopped, apart from those that a test killed.
+A mutant first meets the tests that are known to run its statement, and the test files whose text
+speaks most of it. If it is still alive, a run without a mutant notes which test runs which
+statement (`tools.mapping`). It takes a few test files at a time, the likeliest first, and every
+mutant that is alive meets the tests that run it, those that see the refusal first. What the run
+shows is kept in build/mutants. A mutant that is alive when all test files have been run meets all
+tests of the folders of its tests, which share fixtures with them; a limit that is read on import
+meets all tests. Only then it has survived.
+
+A test kills a mutant if it fails twice with it, the second time alone, and passes without it. So a
+test that depends on the clock kills no mutant on a busy machine. If tests do not end in time on a
+mutant, they run without it, and then with it again for a multiple of the seconds that they needed.
+A mutant that the clock stops twice is listed as stopped, apart from those that a test killed.
 """
 
 import argparse
@@ -28,23 +33,27 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
-from tools.mapping import Map, files_naming, guessed, map_tests
+from tools.mapping import Maps, files_naming, likely
 from tools.refusals import Area, Mutant, find
-from tools.trees import BrokenTestsError, Tree
+from tools.trees import BrokenTestsError, Tree, stop
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path("tests/equivalent_mutants.txt")
 PATIENCE_S = 90.0
 PATIENCE_FACTOR = 6.0
-GUESSED_S = 60.0
-"""Seconds of a test file of which no run is known."""
-SURVIVED = (0, 4, 5)  # exit codes of pytest: all passed, unknown test, no test
+LIKELY_S = 420.0
+"""Seconds for the tests that most likely notice a mutant, before a map is made."""
+AT_ONCE = 24
+"""Test files that are run for the map before mutants meet their tests."""
+SURVIVED = (0, 5)  # exit codes of pytest: all passed, no test
+UNKNOWN = 4  # exit code of pytest: it knows no such test, or cannot import a conftest.py
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,45 +137,116 @@ def _rank(seed: int, *parts: str) -> str:
     return hashlib.sha256("\0".join([str(seed), *parts]).encode()).hexdigest()
 
 
-def kill(
-    tree: Tree, mutant: Mutant, shown: Map, others: Sequence[Mutant], *, quick: bool = False
-) -> Outcome:
-    """Run the tests that should notice a mutant, then (unless quick) all; put the file back."""
-    started = time.monotonic()
-    target = tree.place / mutant.path
-    original = (tree.root / mutant.path).read_bytes()
-    needed = 0.0
-    target.write_bytes(mutant.apply(original))
-    try:
-        first = shown.tests_of(mutant, others, files_naming(tree.root, mutant.name))
-        first += guessed(tree.root, mutant, shown.unknown)
-        for tests in (first, () if quick else shown.neighbours_of(mutant, first)):
-            if not tests:
-                continue
-            expected = sum(shown.seconds.get(test, GUESSED_S) for test in first)
-            if tests is not first:
-                expected = sum(shown.seconds.values())
-            patience = PATIENCE_S + PATIENCE_FACTOR * expected
-            code = tree.test(tests, seconds=patience)
-            if tree.stopped():  # by the mutant, or because the machine is busy?
-                target.write_bytes(original)
-                needed = _seconds_without(tree, tests)
-                target.write_bytes(mutant.apply(original))
-                code = tree.test(tests, seconds=max(patience, PATIENCE_FACTOR * needed))
-            if code in SURVIVED:
-                continue
-            verdict, by = "killed", tree.failed()
-            if not by and tree.stopped():
-                verdict, by = "stopped", f"{tree.stopped()}; without the mutant {needed:.0f} s"
-            elif not by:  # a crash: it counts only if there is none without the mutant
-                target.write_bytes(original)
-                tree.demand_pass(tests)
-                by = "a crash"
-            seconds = time.monotonic() - started
-            return Outcome(mutant=mutant, verdict=verdict, by=by, seconds=seconds)
-        return Outcome(mutant=mutant, verdict="survived", by="", seconds=time.monotonic() - started)
-    finally:
-        target.write_bytes(original)
+@dataclass(slots=True, kw_only=True)
+class Trial:
+    """One mutant on its way through the tests."""
+
+    mutant: Mutant
+    met: set[str] = field(default_factory=set)  # tests and test files that it has passed
+    seconds: float = 0.0
+
+    def outcome(self, verdict: str, by: str = "") -> Outcome:
+        """Return what became of it."""
+        return Outcome(mutant=self.mutant, verdict=verdict, by=by, seconds=self.seconds)
+
+    def first(self, tree: Tree, maps: Maps, others: Sequence[Mutant]) -> Outcome | None:
+        """Meet the tests that most likely notice the mutant; None: it is still alive.
+
+        The clock decides nothing here.
+        """
+        tests = maps.map().tests_of(self.mutant, others, self._naming(tree))
+        tests += likely(tree.root, self.mutant, maps.missing)
+        if not tests:
+            return None
+        with self._placed(tree):
+            code, by = _test(tree, tests, LIKELY_S)
+            crashes = not by and code not in SURVIVED and not tree.stopped()
+            crashes = crashes and _crashes(tree, tests[:1])
+        if crashes:
+            tree.demand_pass(tests[:1])
+            return self.outcome("killed", "a crash")
+        if code in SURVIVED:
+            self.met.update(tests)
+        return self.outcome("killed", by) if by else None
+
+    def next(self, tree: Tree, maps: Maps, others: Sequence[Mutant]) -> Outcome | None:
+        """Meet the tests that run the mutant and that it has not met; None: it is still alive."""
+        shown = maps.map()
+        found = shown.tests_of(self.mutant, others, self._naming(tree))
+        tests = [
+            test for test in found if not self.met.intersection((test, test.partition("::")[0]))
+        ]
+        return self._meet(tree, tests, sum(shown.seconds.get(test, 0.0) for test in tests))
+
+    def last(self, tree: Tree, maps: Maps, others: Sequence[Mutant]) -> Outcome:
+        """Meet all tests that share something with those that run the mutant."""
+        shown = maps.map()
+        found = shown.tests_of(self.mutant, others, self._naming(tree))
+        files = [file for file in shown.neighbours_of(self.mutant, found) if file not in self.met]
+        outcome = self._meet(tree, files, sum(shown.seconds.values()))
+        return outcome or self.outcome("survived")
+
+    def _naming(self, tree: Tree) -> set[str]:
+        return files_naming(tree.root, self.mutant.name)
+
+    def _meet(self, tree: Tree, tests: Sequence[str], expected: float) -> Outcome | None:
+        if not tests:
+            return None
+        patience = PATIENCE_S + PATIENCE_FACTOR * expected
+        needed = 0.0
+        with self._placed(tree):
+            code, by = _test(tree, tests, patience)
+        if not by and tree.stopped():  # by the mutant, or because the machine is busy?
+            needed = _seconds_without(tree, tests)
+            with self._placed(tree):
+                code, by = _test(tree, tests, max(patience, PATIENCE_FACTOR * needed))
+        if code in SURVIVED:
+            self.met.update(tests)
+            return None
+        if by:
+            return self.outcome("killed", by)
+        if tree.stopped():
+            stopped = f"{tree.stopped()}; without the mutant {needed:.0f} s"
+            return self.outcome("stopped", stopped)
+        tree.demand_pass(tests)  # a crash: it counts only if there is none without the mutant
+        return self.outcome("killed", "a crash")
+
+    @contextmanager
+    def _placed(self, tree: Tree) -> Iterator[None]:
+        """Put the mutant into a tree for a while, and the file back."""
+        started = time.monotonic()
+        target = tree.place / self.mutant.path
+        original = (tree.root / self.mutant.path).read_bytes()
+        target.write_bytes(self.mutant.apply(original))
+        try:
+            yield
+        finally:
+            target.write_bytes(original)
+            self.seconds += time.monotonic() - started
+
+
+def _test(tree: Tree, tests: Sequence[str], seconds: float) -> tuple[int, str]:
+    """Run tests up to the first that fails and fails again alone; return the exit code and it."""
+    ends = time.monotonic() + seconds
+    passed: list[str] = []  # failed, and then passed
+    while True:
+        code = tree.test(tests, seconds=max(0.01, ends - time.monotonic()), but=passed)
+        files = tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
+        if code == UNKNOWN and files != tuple(tests):  # the mutant may be in a test's name
+            tests = files
+            continue
+        failed = tree.failed()
+        if not failed or tree.stopped():
+            return code, ""
+        if tree.test([failed], seconds=seconds) not in SURVIVED and tree.failed():
+            return code, failed
+        passed.append(failed)
+
+
+def _crashes(tree: Tree, tests: Sequence[str]) -> bool:
+    """Whether a run of a few tests ends without a result, such as by an error on import."""
+    code = tree.test(tests, seconds=LIKELY_S)
+    return code not in SURVIVED and not tree.failed() and not tree.stopped()
 
 
 def _seconds_without(tree: Tree, tests: Sequence[str]) -> float:
@@ -197,42 +277,67 @@ def run(  # noqa: PLR0913 - one run
                 )
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = [Tree.grow(root, Path(folder).resolve() / str(job)) for job in range(jobs)]
-        shown = map_tests(trees, mutants, drawn, root / "build" / "mutants", quick=quick)
-        if not quick:
-            say(f"the tests pass without a mutant ({time.monotonic() - started:.0f} s)")
-        free: SimpleQueue[Tree] = SimpleQueue()
-        for tree in trees:
-            free.put(tree)
+        maps = Maps.read(trees, mutants, drawn, root / "build" / "mutants")
+        trials = [Trial(mutant=mutant) for mutant in drawn if mutant not in outcomes]
 
-        def one(mutant: Mutant) -> Outcome:
-            tree = free.get()
-            try:
-                outcome = kill(tree, mutant, shown, mutants, quick=quick)
-            finally:
-                free.put(tree)
-            outcomes[mutant] = outcome
-            say(
-                f"[{len(outcomes):3}/{len(drawn)}] {outcome.verdict:8} {outcome.seconds:6.1f} s  "
-                f"{mutant.place}: {mutant.kind}"
+        def decide(step: Callable[[Trial, Tree], Outcome | None]) -> None:
+            """Take one step with every mutant that is alive; keep those that stay alive."""
+            alive = list(trials)
+            for trial, outcome in zip(alive, _each(trees, alive, step), strict=True):
+                if outcome is not None:
+                    trials.remove(trial)
+                    outcomes[trial.mutant] = outcome
+                    say(
+                        f"[{len(outcomes):3}/{len(drawn)}] {outcome.verdict:8} "
+                        f"{outcome.seconds:6.1f} s  {trial.mutant.place}: {trial.mutant.kind}"
+                    )
+
+        try:
+            decide(lambda trial, tree: trial.first(tree, maps, mutants))
+            while trials and maps.missing and not quick:
+                say(
+                    f"{len(trials)} alive; {len(maps.missing)} test files have not been run "
+                    f"({time.monotonic() - started:.0f} s)"
+                )
+                maps.grow([trial.mutant for trial in trials], AT_ONCE)
+                decide(lambda trial, tree: trial.next(tree, maps, mutants))
+            decide(
+                lambda trial, tree: (
+                    trial.outcome("survived") if quick else trial.last(tree, maps, mutants)
+                )
             )
-            return outcome
-
-        pool = ThreadPoolExecutor(jobs)
-        try:
-            list(pool.map(one, [mutant for mutant in drawn if mutant not in outcomes]))
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for tree in trees:
-                tree.stop()
-            pool.shutdown()
-            for tree in trees:
-                tree.stop()  # a mutant that was about to begin has started another process
-        killers = {each.by for each in outcomes.values() if each.verdict == "killed"}
-        try:
+            killers = {each.by for each in outcomes.values() if each.verdict == "killed"}
             trees[0].demand_pass(sorted(test for test in killers if "::" in test))
         finally:
-            trees[0].stop()
+            for tree in trees:
+                tree.stop()
     return tuple(outcomes[mutant] for mutant in drawn)
+
+
+def _each(
+    trees: Sequence[Tree],
+    trials: Sequence[Trial],
+    step: Callable[[Trial, Tree], Outcome | None],
+) -> Iterator[Outcome | None]:
+    """Take one step with each mutant, in as many trees as there are; yield what became of it."""
+    free: SimpleQueue[Tree] = SimpleQueue()
+    for tree in trees:
+        free.put(tree)
+
+    def one(trial: Trial) -> Outcome | None:
+        tree = free.get()
+        try:
+            return step(trial, tree)
+        finally:
+            free.put(tree)
+
+    pool = ThreadPoolExecutor(len(trees))
+    try:
+        yield from pool.map(one, trials)
+    except BaseException:
+        stop(pool, trees)
+        raise
+    pool.shutdown()
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
@@ -278,8 +383,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="for work on tests: make no run without a mutant; run only tests that ran the mutant "
-        "in an earlier run, or name its function; a survivor may be false",
+        help="for work on tests: make no map; run only tests that ran the mutant in an earlier "
+        "run, and test files that speak of it; a survivor may be false",
     )
     parser.add_argument("--list", action="store_true", help="print the sample, run nothing")
     parser.add_argument("--json", action="store_true", help="print one object instead of a table")

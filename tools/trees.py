@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools import probe
 
-__all__ = ["BrokenTestsError", "Tree"]
+__all__ = ["BrokenTestsError", "Tree", "stop"]
 
 COPIED = ("src", "tests")
 PYTEST = (
@@ -88,8 +89,13 @@ class Tree:
         """The file in which the probe notes what it sees."""
         return self.place / "record.tsv"
 
-    def test(self, tests: Sequence[str], *, seconds: float | None = None) -> int:
-        """Run tests up to the first that fails; return pytest's exit code, or 1 if time is up."""
+    def test(
+        self, tests: Sequence[str], *, seconds: float | None = None, but: Sequence[str] = ()
+    ) -> int:
+        """Run tests, but not some, up to the first that fails.
+
+        Return pytest's exit code, or 1 if time is up.
+        """
         self.record.unlink(missing_ok=True)
         listed, output = self.place / "tests.txt", self.place / "output.txt"
         listed.write_text("\n".join(tests) + "\n", encoding="utf-8")
@@ -97,7 +103,12 @@ class Tree:
         order = {
             "folder": str(self.place),
             "environment": self.environment(),
-            "arguments": [*PYTEST, f"--basetemp={self.place / 'tmp'}", f"@{listed}"],
+            "arguments": [
+                *PYTEST,
+                f"--basetemp={self.place / 'tmp'}",
+                *(f"--deselect={test}" for test in but),
+                f"@{listed}",
+            ],
             "output": str(output),
         }
         server = self._server()
@@ -179,6 +190,16 @@ class Tree:
 
     def _first(self, kind: str) -> str:
         return next((fields[1] for fields in self.notes() if fields[0] == kind), "")
+
+
+def stop(pool: ThreadPoolExecutor, trees: Sequence[Tree]) -> None:
+    """End what runs in trees, and begin nothing that waits."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    for tree in trees:
+        tree.stop()
+    pool.shutdown()
+    for tree in trees:
+        tree.stop()  # a run that was about to begin has started another process
 
 
 def _children(parent: int) -> list[int]:

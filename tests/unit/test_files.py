@@ -284,6 +284,15 @@ def test_deep_json_is_refused_before_it_is_parsed(text: str) -> None:
         parse_json(text, "rules file x", error=RulesFileError)
 
 
+def test_json_may_be_as_deep_as_the_limit() -> None:
+    def nested(levels: int) -> str:
+        return "[" * levels + "]" * levels
+
+    assert parse_json(nested(MOST_LEVELS), "rules file x")
+    with pytest.raises(RulesFileError, match="nested too deeply"):
+        parse_json(nested(MOST_LEVELS + 1), "rules file x", error=RulesFileError)
+
+
 @pytest.mark.parametrize(
     "text",
     [

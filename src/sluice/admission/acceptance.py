@@ -9,7 +9,7 @@ policy, or by the approver.
 
 import math
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -33,6 +33,7 @@ from sluice.invariants import (
     SwitchBand,
     Term,
     Tie,
+    Transition,
     Window,
     amount,
     budgets_for,
@@ -127,6 +128,7 @@ class ObjectionKind(StrEnum):
     WIDER_RANGE = "wider-range"
     LONGER_SETTLING = "longer-settling"
     LOOSER_THAN_LAST = "looser-than-last"
+    OTHER_PREDICTION = "other-prediction"
     LARGER_RESIDUAL = "larger-residual"
     MORE_JUMPS = "more-jumps"
     MORE_TRANSITIONS = "more-transitions"
@@ -215,6 +217,10 @@ _WORDS = {
     ObjectionKind.LONGER_SETTLING: (
         "{subject} settles in {found} rows; the last accepted file has {allowed}"
     ),
+    ObjectionKind.OTHER_PREDICTION: (
+        "{subject}: its coefficients or nominal flows moved; it accepts readings up to {found} "
+        "from what the last accepted file predicts, which allows {allowed}"
+    ),
     ObjectionKind.LOOSER_THAN_LAST: (
         "{subject}: tolerance {found} is looser than the last accepted file allows ({allowed})"
     ),
@@ -267,6 +273,7 @@ _COMMANDS = {
     ObjectionKind.WIDER_RANGE: _UPDATE,
     ObjectionKind.LONGER_SETTLING: _UPDATE,
     ObjectionKind.LOOSER_THAN_LAST: _UPDATE,
+    ObjectionKind.OTHER_PREDICTION: _UPDATE,
     ObjectionKind.LARGER_RESIDUAL: _UPDATE,
     ObjectionKind.MORE_JUMPS: _UPDATE,
     ObjectionKind.MORE_TRANSITIONS: _UPDATE,
@@ -851,7 +858,8 @@ def _replaced(old: Invariant, renewal: _Renewal) -> bool:
     return any(
         isinstance(rule.relation, Window)
         and rule.relation.level == old.relation.level
-        and rule.tolerance / rule.relation.rows <= ramp
+        and (rule.tolerance + _moved_by(old.relation, rule.relation, renewal.rules))
+        <= ramp * rule.relation.rows
         and now.get(rule.name, math.inf) <= factor * before.get(old.name, 0.0)
         for rule in renewal.rules.invariants
     )
@@ -1030,6 +1038,64 @@ def _looser(
             allowed=amount(most, unit),
             remedy=RENEW,
         )
+        return
+    shift = _shift(old.relation, new.relation, rules)
+    if shift > 0 and new.tolerance + shift > most:
+        yield Objection(
+            kind=ObjectionKind.OTHER_PREDICTION,
+            subject=new.name,
+            found=amount(new.tolerance + shift, unit) if shift < math.inf else "any distance",
+            allowed=amount(most, unit),
+            remedy=RENEW,
+        )
+
+
+def _shift(old: Relation, new: Relation, rules: RuleSet) -> float:
+    """Return by how much two rules can differ in what they predict, over the channels' spans.
+
+    A rule with the tolerance of another and a shift accepts readings that the other refuses.
+    """
+    match old, new:
+        case Coupling() as before, Coupling() as after:
+            steady = {state.code: state.nominal for state in before.states}
+            codes = {state.code for state in after.states}
+            silent = Transition.ENVELOPE is before.transition is not after.transition
+            if (before.off, {*steady}) != (after.off, codes) or silent:
+                return math.inf
+            return max(abs(state.nominal - steady[state.code]) for state in after.states)
+        case (
+            (Balance() as before, Balance() as after)
+            | (Window() as before, Window() as after)
+            | (Tie() as before, Tie() as after)
+        ):
+            return _moved_by(before, after, rules)
+        case _:
+            return 0.0
+
+
+def _moved_by(old: Balance | Window | Tie, new: Balance | Window | Tie, rules: RuleSet) -> float:
+    """Return the largest difference between two sums of terms, for the rows of the new one."""
+    if _averaged(old) != _averaged(new):
+        return math.inf
+    change: dict[tuple[str, tuple[int, ...]], float] = defaultdict(float)
+    for sign, relation in ((-1.0, old), (1.0, new)):
+        for term in relation.terms:
+            change[term.channel, term.on] += sign * term.coefficient
+    low = high = new.constant - old.constant
+    spans = {channel.name: channel.span for channel in rules.channels}
+    for (channel, on), coefficient in change.items():
+        span = Span(low=0.0, high=1.0) if on else spans.get(channel)
+        if coefficient and span is None:
+            return math.inf
+        if coefficient and span is not None:
+            ends = coefficient * span.low, coefficient * span.high
+            low, high = low + min(ends), high + max(ends)
+    rows = new.rows if isinstance(new, Window) else 1
+    return rows * max(abs(low), abs(high))
+
+
+def _averaged(relation: Balance | Window | Tie) -> bool:
+    return not isinstance(relation, Tie) and relation.averaged
 
 
 def _wider(

@@ -8,6 +8,7 @@ from sluice.invariants.relations import Invariant
 from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness, Profile, RuleSet
 from sluice.telemetry.channel import Channel, Codes, Span
 from tests.unit.invariants.small_plant import (
+    BALANCE,
     BALANCED,
     BAND,
     BOUND,
@@ -320,6 +321,15 @@ AFTER_LAST = (
         found="2",
         allowed="1",
         remedy="keep it, or get a second approval",
+    ),
+    case(
+        Kind.OTHER_PREDICTION,
+        ruled(COUPLED, rule(replace(BALANCE, constant=1.0), 12.0), WINDOWED),
+        last=EVERY_RULE,
+        subject="dL1",
+        found="13 mm",
+        allowed="12 mm",
+        remedy=RENEW,
     ),
     case(
         Kind.LOOSER_THAN_LAST,

@@ -1,12 +1,13 @@
 """Each kind of objection on a typed rules file, and each limit of acceptance at its edge."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from sluice.admission.acceptance import Acceptance, Objection, ObjectionKind, objections, unsound
 from sluice.admission.policy import HardenedPolicy, PaperPolicy, accept
-from sluice.invariants.relations import ActuatorState, Bound, Relation, Term, Tie
+from sluice.invariants.relations import ActuatorState, Bound, Relation, Term, Tie, Transition
 from sluice.invariants.ruleset import Dropped, Liveness, RuleSet
 from sluice.telemetry.channel import Codes, Span
 from tests.unit.admission.objectionable import (
@@ -329,6 +330,75 @@ def test_limits_may_not_widen_or_move_at_renewal(before: Relation, after: Relati
     last, new = (ruled(COUPLED, BALANCED, WINDOWED, rule(one, 3.0)) for one in (before, after))
     assert kinds(last, last=last) == set()
     assert kinds(new, last=last) == {Kind.WIDER_RANGE}
+
+
+MORE = (Term(channel="F1", coefficient=0.5 + 1e-6),)
+FARTHEST = max(abs(METER.span.low), abs(METER.span.high)) if METER.span else 0.0
+OTHERS = {
+    "nominal flow": (
+        COUPLING,
+        replace(COUPLING, states=(ActuatorState(code=1, nominal=301.0),)),
+        1,
+    ),
+    "silent": (COUPLING, replace(COUPLING, transition=Transition.SILENT), math.inf),
+    "coefficient": (BALANCE, replace(BALANCE, terms=MORE), 1e-6 * FARTHEST),
+    "no term": (BALANCE, replace(BALANCE, terms=()), 0.5 * FARTHEST),
+    "constant": (BALANCE, replace(BALANCE, constant=-1.0), 1.0),
+    "averaged": (BALANCE, replace(BALANCE, averaged=True), math.inf),
+    "window": (WINDOW, replace(WINDOW, terms=MORE), 4e-6 * FARTHEST),
+    "averaged window": (WINDOW, replace(WINDOW, averaged=True), math.inf),
+    "tie": (
+        TIE,
+        replace(TIE, terms=(Term(channel="P1", coefficient=302.0, on=(1,)),), constant=-1.0),
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "shift"), OTHERS.values(), ids=OTHERS)
+def test_a_renewed_rule_accepts_no_reading_that_the_last_one_refused(
+    before: Relation, after: Relation, shift: float
+) -> None:
+    """Its prediction may move, if its tolerance shrinks by as much."""
+    others = [each for each in (COUPLED, BALANCED, WINDOWED) if each.relation != before]
+    wide = 100.0 + 2.0 * FARTHEST
+
+    def judged(tolerance: float) -> set[Kind]:
+        last = ruled(*others, rule(before, wide))
+        found = kinds(ruled(*others, rule(after, tolerance)), last=last)
+        return found & {Kind.OTHER_PREDICTION, Kind.LOOSER_THAN_LAST}
+
+    assert judged(wide) == {Kind.OTHER_PREDICTION}
+    if shift < math.inf:
+        assert judged(wide - 0.99 * shift) == {Kind.OTHER_PREDICTION}
+        assert judged(wide - 1.01 * shift) == set()
+
+
+def test_a_coupling_may_not_leave_out_a_state_at_renewal() -> None:
+    pump = replace(PUMP, codes=Codes(off=0, on=(1, 2)))
+    slow = ActuatorState(code=2, nominal=200.0)
+
+    def with_states(*states: ActuatorState) -> RuleSet:
+        coupling = rule(replace(COUPLING, states=states), 6.0)
+        return replace(ruled(coupling, BALANCED, WINDOWED), channels=(pump, *PLANT[1:]))
+
+    last = with_states(*COUPLING.states, slow)
+    assert Kind.OTHER_PREDICTION not in kinds(last, last=last)
+    assert Kind.OTHER_PREDICTION in kinds(with_states(*COUPLING.states), last=last)
+
+
+def test_a_rule_that_checks_transitions_from_now_on_is_no_looser() -> None:
+    silent = ruled(rule(replace(COUPLING, transition=Transition.SILENT), 6.0), BALANCED, WINDOWED)
+    assert Kind.OTHER_PREDICTION not in kinds(EVERY_RULE, last=silent)
+
+
+def test_another_window_with_other_coefficients_replaces_none() -> None:
+    longer = replace(WINDOW, name="dL1/8", rows=8)
+    for terms, found in ((WINDOW.terms, set()), (MORE, {Kind.MISSING_SINCE_LAST})):
+        new = ruled(COUPLED, BALANCED, rule(replace(longer, terms=terms), 24.0))
+        assert (
+            kinds(new, last=ruled(COUPLED, BALANCED, WINDOWED)) & {Kind.MISSING_SINCE_LAST} == found
+        )
 
 
 def test_a_spectrum_of_longer_blocks_is_another_rule() -> None:

@@ -325,6 +325,7 @@ def test_a_geometric_median_that_rounds_onto_an_update_is_that_update() -> None:
     ("build", "says"),
     [
         (lambda: Krum(f=-1), "f >= 0"),
+        (lambda: MultiKrum(f=-1), "f >= 0"),
         (lambda: MultiKrum(m=0), "m >= 1"),
         (lambda: NormClipping(tau=0.0), "tau > 0"),
         (lambda: NormClipping(tau=float("nan")), "tau > 0"),

@@ -111,6 +111,13 @@ def test_once_the_gate_is_enforced_a_shadow_serves_no_longer(world: World, run: 
         pledge(world, unproven)
 
 
+def test_the_gate_does_not_change_during_a_round(world: World) -> None:
+    world.protocol.open_round(MODEL, later(60), at=NOW)
+    with refused("7", "between rounds only"):
+        world.log.append(shadow(world), at=NOW)
+    assert not world.ledger.exemptions.shadow(at=instant(NOW))
+
+
 def test_shadow_ends_by_itself(world: World, run: PlantRun) -> None:
     """No entry is needed: a coordinator that forgets to enforce the gate does not leave it open."""
     world.log.append(shadow(world, minutes=60), at=NOW)

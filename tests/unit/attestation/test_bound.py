@@ -407,6 +407,23 @@ def test_a_verified_proof_says_what_is_bound(
         verify(raw, other, keys, statistic=statistic())
 
 
+@pytest.mark.parametrize("less", [0, 1])
+def test_a_statistic_may_be_as_long_as_the_limit(
+    keys: KeyFolder,
+    committed: Committed,
+    proven: Proven,
+    monkeypatch: pytest.MonkeyPatch,
+    less: int,
+) -> None:
+    limit = "sluice.attestation.protocol.verifier.full.LARGEST_STATISTIC"
+    monkeypatch.setattr(limit, len(statistic()) - less)
+    if less:
+        with pytest.raises(VerificationError, match="the statistic has"):
+            verify(proven, committed, keys)
+    else:
+        assert verify(proven, committed, keys).bound == "moments"
+
+
 def test_a_statistic_of_another_number_of_rows_is_refused_before_the_proof(
     keys: KeyFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from sluice.invariants.encoding import (
     IntegerRate,
     IntegerRule,
     IntegerTerm,
+    IntegerTie,
     Register,
     encode,
     held,
@@ -239,6 +240,19 @@ def test_a_rate_weighs_one_register_by_its_share_of_the_tolerance() -> None:
                 averaged=False,
             ),
             2 * REGISTER_TOP + 3 * REGISTER_TOP + 17,
+        ),
+        (
+            IntegerTie(
+                rule=BALANCED,
+                channel="L1",
+                weight=2,
+                terms=(
+                    IntegerTerm(channel="F1", weight=-3, on=()),
+                    IntegerTerm(channel="P1", weight=11, on=(1,)),
+                ),
+                constant=-17,
+            ),
+            2 * REGISTER_TOP + 3 * REGISTER_TOP + 11 + 17,
         ),
     ],
 )

@@ -162,6 +162,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
         bound: bool = False,
         limits: StatisticLimits | None = None,
         system: str = "unsafe",
+        batch_deadline_s: float = 600.0,
     ) -> Consortium:
         record, rules = line_files
         keys = tuple(SigningKey.generate() for _ in range(approvers))
@@ -185,6 +186,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             malicious=malicious,
             bound=bound,
             limits=limits,
+            batch_deadline_s=batch_deadline_s,
         )
         site = found_federation(tmp_path / "coordinator", plan, at=START)
         return Consortium(tmp_path, record, rules, site, keys)

@@ -100,8 +100,17 @@ def test_a_plant_reveals_nothing_to_a_coordinator_that_skips_the_rule(founder: F
     assert isinstance(driven.ask(north, AskUpdate(round=number)), Declined)
 
 
-def test_a_federation_needs_at_least_one_plant() -> None:
-    with pytest.raises(SettingError, match="at least 1 plant"):
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"members_min": 0}, "at least 1 plant"),
+        ({"quorum": 0.0}, "the quorum must be a share"),
+        ({"grace_s": -1.0}, "the grace must be 0 or more seconds"),
+        ({"update_max": 0.0}, "finite number above 0"),
+    ],
+)
+def test_a_plan_that_no_round_can_keep_is_refused(changes: dict[str, float], says: str) -> None:
+    with pytest.raises(SettingError, match=says):
         FederationPlan(
             federation="water",
             host="127.0.0.1",
@@ -110,5 +119,5 @@ def test_a_federation_needs_at_least_one_plant() -> None:
             reference=TrainingRows(record="line.csv", start=0, stop=1),
             policy="",
             approvers=("ab" * 32,),
-            members_min=0,
+            **changes,  # type: ignore[arg-type]
         )

@@ -415,6 +415,68 @@ def test_a_second_statistic_of_one_commitment_is_refused(
     assert again.attestation != before.attestation  # it is tied to the proof from now on
 
 
+class Clocked:
+    """A plant that moves the clock before it answers a question of one kind."""
+
+    def __init__(self, agent: Answerer, kind: type[Ask], move: Callable[[], None]) -> None:
+        self._agent, self._kind, self._move = agent, kind, move
+
+    def answer(self, question: bytes) -> bytes:
+        if isinstance(QUESTIONS.read(question).content.ask, self._kind):
+            self._move()
+        return self._agent.answer(question)
+
+
+def half_exempt(made: Consortium, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four members, two of them in shadow mode for a day; then west has a new batch."""
+    for index, name in enumerate((*NAMES, "east")):
+        made.join(name, index)
+    shadowed(made, days=1)
+    prove = Committed.prove
+
+    def unable(own: Committed, *args: object, **named: object) -> object:
+        if own.message.content.client in ("south", "east"):
+            raise RefusedError("no proof today")
+        return prove(own, *args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Committed, "prove", unable)
+    assert len(statistics_in(made.run().parameters, made.site.terms).names) == 4
+    plant = PlantFolder(made.folder / "west")
+    start = plant.share.stop
+    plant.renew(TrainingRows(record=str(made.record), start=start, stop=start + 300))
+
+
+def test_members_whose_exemption_has_ended_do_not_count_for_a_round(
+    founder: Founder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With them there are four members; without them two, too few for a vote."""
+    made = founder("vote", detector="moments", members_min=3)
+    half_exempt(made, monkeypatch)
+    made.clock.now += timedelta(days=2)
+    with pytest.raises(RefusedError, match=r"round 2 has 2 plants .* the terms need 3"):
+        made.run()
+    assert read_log(made.site.log).rounds.last == 1
+
+
+def test_an_exemption_that_ends_in_a_round_counts_as_ended(
+    founder: Founder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    half_exempt(made, monkeypatch)
+    made.clock.now += timedelta(days=1, seconds=-200)
+
+    def over() -> None:
+        made.clock.now += timedelta(seconds=400)
+
+    made.plants["west"] = Clocked(made.plants["west"], AskToken, over)
+    done = made.run()
+    assert done.round == 2
+    assert steps(made, 2)["west"] == "6.6"
+    # Two members are too few for a vote, so the model stays as it is.
+    kept = statistics_in(done.parameters, made.site.terms)
+    assert kept.names == ("east", *NAMES)
+
+
 # -- removal and renewal ---------------------------------------------------------------------------
 
 
@@ -509,6 +571,27 @@ def test_a_renewed_batch_replaces_the_members_statistic(summed: Consortium) -> N
     assert (renewed.round, read_log(summed.site.log).rounds.members) == (2, ("west",))
     assert steps(summed, 2) == {}
     assert shared(summed, "north") == after
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+def test_a_plant_that_lost_its_batches_says_how_far_it_follows_the_log(
+    summed: Consortium, *, renewed: bool
+) -> None:
+    """It takes the log and the model, and announces rows that the log does not have of it."""
+    summed.run()
+    plant = PlantFolder(summed.folder / "west")
+    if renewed:
+        start = plant.share.stop
+        plant.renew(TrainingRows(record=str(summed.record), start=start, stop=start + 300))
+    shutil.rmtree(summed.folder / "west" / "batches")
+    summed.plants["west"] = PlantFolder(summed.folder / "west").agent(reveal_rows=True)
+    done = summed.run()
+    store = CoordinatorStore(summed.site.base, read_only=True)
+    assert store.counts().get(("west", "declined"), 0) == 0
+    store.close()
+    west = statistics_in(done.parameters, summed.site.terms).of("west")
+    assert west is not None
+    assert west.round == (2 if renewed else 1)
 
 
 class Unwilling:

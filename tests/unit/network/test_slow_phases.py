@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -24,7 +25,7 @@ from sluice.network.wire.questions import (
 )
 from sluice.network.wire.wire import Answerer
 
-from .conftest import Consortium, Founder
+from .conftest import Clock, Consortium, Founder
 from .timed_wire import TimedWire
 
 NAMES = ("north", "south", "east", "west", "shore")
@@ -61,6 +62,23 @@ class Renewing:
         if isinstance(answer, Revelation):
             answer = replace(answer, renews=True)
         return ANSWERS.write(Answer(instance="0" * 64, seen=0, answer=answer))
+
+
+class SlowProver:
+    """Delivers a batch some seconds after it was first asked for one; answers all else at once."""
+
+    def __init__(self, agent: Answerer, clock: Clock, seconds: float) -> None:
+        self.agent = agent
+        self._clock = clock
+        self._seconds = timedelta(seconds=seconds)
+        self._first: datetime | None = None
+
+    def answer(self, question: bytes) -> bytes:
+        if isinstance(QUESTIONS.read(question).content.ask, AskBatch):
+            self._first = self._first or self._clock.now
+            if self._clock.now < self._first + self._seconds:
+                raise ConnectionError
+        return self.agent.answer(question)
 
 
 class Babbling:
@@ -118,12 +136,14 @@ def test_a_plant_that_stays_silent_in_a_phase_costs_a_grace_per_round_until_it_i
     founder: Founder, phase: type[Ask]
 ) -> None:
     """Of five plants, one pledges and is silent, or is silent earlier: hours become minutes."""
-    consortium = joined(founder(suspend_after=3))
+    deadline_s = 2 * GRACE_S  # until then it may still be proving
+    consortium = joined(founder(suspend_after=3, batch_deadline_s=deadline_s))
     south = consortium.plants["south"]
     consortium.plants["south"] = Moody(south, lambda ask: isinstance(ask, phase))
     _, seconds = timed(consortium, 8)
     answers = 8 * 3 * len(NAMES) * 6  # the clock moves a second each time it is read
-    waits = 3 if phase is not AskBatch else 4  # asked at the start and before each round
+    # For a batch, it is asked at the start and before each round.
+    waits = 3 if phase is not AskBatch else 4 + deadline_s / GRACE_S
     assert seconds <= answers + waits * GRACE_S
     assert member(consortium, "south").suspended
     assert member(consortium, "south").absences == 3
@@ -168,8 +188,79 @@ def test_a_plant_that_renews_for_ever_and_never_delivers_is_asked_three_times_an
     assert events(consortium, "south", "silent") == BATCH_ASKS
     assert all("south" in each for each in members_of_rounds(consortium))
     found = member(consortium, "south")
-    assert (found.absences, found.suspended) == (BATCH_ASKS, False)
+    assert (found.absences, found.suspended) == (0, False)  # its time for a batch is not over
     assert found.state == "attested; its new batch did not arrive"
+
+
+@pytest.mark.parametrize("attested", [False, True], ids=["joins late", "renews"])
+def test_a_prover_slower_than_five_graces_is_not_suspended(
+    founder: Founder, *, attested: bool
+) -> None:
+    """The others wait a grace in each round. The plant has the whole deadline for its batch."""
+    consortium = joined(founder(suspend_after=2), NAMES[:4])
+    if attested:
+        consortium.join("shore", 4, rows=480)
+    timed(consortium, 1)
+    if attested:
+        store = CoordinatorStore(consortium.site.base)
+        store.refused("shore", "5.4")  # its attestation has expired
+        store.close()
+    else:
+        consortium.join("shore", 4, rows=480)
+    slow = SlowProver(consortium.plants["shore"], consortium.clock, 6 * GRACE_S)
+    consortium.plants["shore"] = slow
+    timed(consortium, 12)
+    found = member(consortium, "shore")
+    assert (found.absences, found.suspended, found.state) == (0, False, "attested")
+    assert "shore" in members_of_rounds(consortium)[-1]
+
+
+def test_a_prover_slower_than_the_deadline_is_suspended(founder: Founder) -> None:
+    consortium = joined(founder(suspend_after=2, batch_deadline_s=5 * GRACE_S), NAMES[:4])
+    timed(consortium, 1)
+    consortium.join("shore", 4, rows=480)
+    slow = SlowProver(consortium.plants["shore"], consortium.clock, 1e6)
+    consortium.plants["shore"] = slow
+    timed(consortium, 10)
+    assert member(consortium, "shore").suspended
+
+
+def test_a_wrong_batch_gives_no_further_time_for_another(founder: Founder) -> None:
+    """The time runs from the first question, until a batch is admitted."""
+    consortium = joined(founder(), NAMES[:2])
+    store = CoordinatorStore(consortium.site.base)
+    first, later = consortium.clock(), consortium.clock()
+    assert first < later
+    assert store.asked_for_batch("south", at=first) == first
+    store.refused("south", "5.6")
+    store.renews("south", renews=False)
+    assert store.asked_for_batch("south", at=later) == first
+    store.admitted("south", "a" * 64)
+    assert store.asked_for_batch("south", at=later) == later
+    store.close()
+
+
+def test_silence_after_a_wrong_answer_in_the_same_round_is_an_absence(founder: Founder) -> None:
+    """Nonsense is not the silence of a prover, however early it comes."""
+    consortium = joined(founder(), NAMES[:4])
+    timed(consortium, 1)
+    consortium.join("shore", 4, rows=480)
+    consortium.plants["shore"] = Babbling()
+    timed(consortium, 3)
+    assert member(consortium, "shore").absences == 2
+
+
+def test_an_attested_plant_that_proves_and_does_not_pledge_is_absent(founder: Founder) -> None:
+    """Time for a new batch is no time for the round."""
+    consortium = joined(founder(), NAMES[:4])
+    timed(consortium, 1)
+    store = CoordinatorStore(consortium.site.base)
+    store.renews("south", renews=True)
+    store.close()
+    south = consortium.plants["south"]
+    consortium.plants["south"] = Moody(south, lambda ask: isinstance(ask, AskBatch | AskToken))
+    timed(consortium, 2)
+    assert member(consortium, "south").absences == 1
 
 
 def test_a_plant_that_announces_a_batch_and_is_silent_costs_a_grace_and_not_a_batch_deadline(
@@ -191,7 +282,7 @@ def test_a_plant_whose_new_proof_takes_longer_than_a_grace_delivers_it_later(
     store.renews("south", renews=True)
     store.close()
     timed(consortium, 2, {"south": 2 * GRACE_S})
-    assert member(consortium, "south").absences == 1
+    assert member(consortium, "south").absences == 1  # it did not pledge in time either
     timed(consortium, 4)
     assert member(consortium, "south").state == "attested"
     assert "south" in members_of_rounds(consortium)[-1]
@@ -200,7 +291,7 @@ def test_a_plant_whose_new_proof_takes_longer_than_a_grace_delivers_it_later(
 def test_a_plant_that_renews_for_ever_is_suspended_if_the_terms_allow_fewer_absences(
     founder: Founder,
 ) -> None:
-    consortium = joined(founder(suspend_after=2), NAMES[:3])
+    consortium = joined(founder(suspend_after=2, batch_deadline_s=GRACE_S), NAMES[:3])
     consortium.plants["south"] = Renewing(consortium.plants["south"])
     timed(consortium, 5)
     assert member(consortium, "south").suspended
@@ -267,6 +358,35 @@ def test_a_phase_waits_for_slow_plants_while_there_is_no_quorum(founder: Founder
     # Batches, pledges, updates, and the model at the end; west alone is asked again for its batch.
     assert 4 * 540 < seconds < 4 * (500 + GRACE_S) + 2 * GRACE_S
     assert member(consortium, "west").absences == 1
+
+
+@pytest.mark.parametrize(("passed", "due"), [(0.75, ()), (0.85, ("south",))])
+def test_a_plant_is_asked_for_a_batch_in_the_last_fifth_of_its_attestation(
+    founder: Founder, passed: float, due: tuple[str, ...]
+) -> None:
+    consortium = joined(founder(), NAMES[:2])
+    timed(consortium, 1)
+    store = CoordinatorStore(consortium.site.base)
+    wire = TimedWire({"south": consortium.plants["south"]}, consortium.clock, {})
+    service = coordinator_service(consortium.site, store, wire, clock=consortium.clock)
+    days = service.intake.protocol.log.ledger.terms.attestation_days
+    consortium.clock.now += passed * timedelta(days=days)
+    assert service.intake.due(round_=2) == due
+    store.close()
+
+
+def test_a_plant_that_did_not_pledge_is_asked_for_no_update(founder: Founder) -> None:
+    consortium = joined(founder(), NAMES[:3])
+    south, asked = consortium.plants["south"], list[str]()
+
+    def ignores(ask: Ask) -> bool:
+        asked.append(type(ask).__name__)
+        return isinstance(ask, AskToken)
+
+    consortium.plants["south"] = Moody(south, ignores)
+    timed(consortium, 2)
+    assert asked.count("AskToken") == 2
+    assert "AskUpdate" not in asked
 
 
 def test_a_reinstated_plant_starts_without_absences(founder: Founder) -> None:

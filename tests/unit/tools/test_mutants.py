@@ -160,6 +160,7 @@ def endless(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_mutant_that_never_ends_is_stopped_by_the_clock(
     endless: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tool, "LIKELY_S", 6.0)
     monkeypatch.setattr(tool, "PATIENCE_S", 6.0)
     monkeypatch.setattr(tool, "PATIENCE_FACTOR", 0.0)
     assert main(["--jobs", "1"], root=endless) == 0
@@ -172,6 +173,7 @@ def test_a_busy_machine_decides_nothing_about_a_mutant(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first clock is too short for any run; the tests then get a multiple of what they need."""
+    monkeypatch.setattr(tool, "LIKELY_S", 0.01)
     monkeypatch.setattr(tool, "PATIENCE_S", 0.01)
     monkeypatch.setattr(tool, "PATIENCE_FACTOR", 20.0)
     assert main(["--jobs", "1"], root=project) == 1
@@ -257,6 +259,76 @@ def test_the_run_of_a_test_file_serves_until_what_it_runs_has_changed(
     assert runs() == both[:1]
     (project / "tests" / "conftest.py").write_text("")
     assert runs() == both
+
+
+def test_no_map_is_made_if_likely_tests_kill_every_mutant(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "tests" / "unit" / "test_files.py").write_text(TESTS + SEALED)
+    (project / "tests" / "unit" / "test_bad.py").write_text("def test_bad():\n    assert False\n")
+    assert main(["--jobs", "1"], root=project) == 0
+    assert "0 of 3 survived" in capsys.readouterr().err
+    assert not (project / "build").exists()
+
+
+def test_a_test_that_shows_no_sign_of_the_mutant_kills_it_after_the_map(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "tests" / "unit" / "test_other.py").write_text(
+        "import pytest\nimport sluice\nfrom importlib import import_module\n\n"
+        "def test_shut() -> None:\n    module = import_module('.'.join(['sluice', 'files']))\n"
+        "    with pytest.raises(PermissionError):\n"
+        "        getattr(module, 're' + 'ad')(b'', sealed=False)\n"
+    )
+    mutant = next(each for each in find(project) if each.before == "if not sealed:")
+    assert mapping.likely(project, mutant, mapping.test_files(project)) == (
+        "tests/unit/test_files.py",
+    )
+    assert main(["--jobs", "1"], root=project) == 0
+    assert "killed by tests/unit/test_other.py::test_shut" in capsys.readouterr().out
+
+
+def test_a_test_that_fails_once_kills_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It fails on a busy machine, say; alone it passes, with the mutant too."""
+    (project / "tests" / "unit" / "test_files.py").write_text(
+        f"from pathlib import Path\n{TESTS}\ndef test_busy() -> None:\n"
+        f"    once = Path({str(project / 'once')!r})\n    seen = once.exists()\n"
+        "    once.touch()\n    assert read(b'', sealed=True) == b''\n    assert seen\n"
+    )
+    assert main(["--jobs", "1"], root=project) == 1
+    shown = capsys.readouterr()
+    assert "test_busy" not in shown.out
+    assert "| SURVIVED |" in shown.out
+
+
+def test_the_words_of_a_refusal_find_its_tests(project: Path) -> None:
+    unit = project / "tests" / "unit"
+    (unit / "test_words.py").write_text("def test_it() -> None:\n    assert 'not sealed'\n")
+    (unit / "test_none.py").write_text("def test_it() -> None:\n    assert True\n")
+    mutant = next(each for each in find(project) if each.before == "if not sealed:")
+    found = mapping.likelihood(project, mutant, mapping.test_files(project))
+    assert found["tests/unit/test_words.py"] > 0
+    assert "tests/unit/test_none.py" not in found
+
+
+def test_a_mutant_that_no_conftest_can_import_is_killed_by_the_crash(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "src" / "sluice" / "files.py").write_text(
+        "def keep(m):\n    if m is not None and m < 1:\n        raise ValueError('m')\n\n\n"
+        "keep(None)\n"
+    )
+    (project / "tests" / "conftest.py").write_text("import sluice.files\n")
+    (project / "tests" / "unit" / "test_files.py").write_text(
+        "from sluice.files import keep\n\ndef test_none() -> None:\n    keep(None)\n"
+    )
+    monkeypatch.setattr(
+        tool, "sample", lambda mutants, **_: tuple(m for m in mutants if " or " in m.after)
+    )
+    assert main(["--jobs", "1"], root=project) == 0
+    assert "| killed by a crash |" in capsys.readouterr().out
 
 
 def test_a_test_that_fails_without_the_mutant_too_kills_nothing(

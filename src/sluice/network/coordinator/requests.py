@@ -45,7 +45,7 @@ class Requests:
     store: CoordinatorStore
     clock: Callable[[], datetime]
 
-    def ask(
+    def ask(  # noqa: PLR0913 - one phase
         self,
         asks: Mapping[str, Ask],
         *,
@@ -53,11 +53,13 @@ class Requests:
         seconds: float,
         accept: Callable[[str, Payload], bool],
         absences: bool = True,
+        deadlines: Mapping[str, datetime] | None = None,
     ) -> None:
         """Ask each plant, and give well-formed answers to `accept`, which says if they are valid.
 
         Every other outcome is recorded as an event. A plant without a valid answer is absent,
-        unless `absences` says not to count it.
+        unless `absences` says not to count it, or it is silent and the phase ends before its
+        deadline.
         """
         began, valid, refused = self.clock(), set[str](), set[str]()
         members = {member.name: member for member in self.store.members()}
@@ -80,7 +82,11 @@ class Requests:
                 break
         for plant in sorted(pending):
             self._note("silent", plant, round_)
-        absent = set(asks) - valid | self._gone_back(members, asks)
+        ended = self.clock()
+        proving = {plant for plant in pending if deadlines and ended < deadlines[plant]}
+        for plant in sorted(proving):
+            self.store.proves(plant, max(round_, 1))
+        absent = set(asks) - valid - proving | self._gone_back(members, asks)
         for plant in sorted(absent if absences else ()):
             self.store.absent(plant, max(round_, 1))  # the first round includes the start
 

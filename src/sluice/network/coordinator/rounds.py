@@ -28,7 +28,7 @@ from sluice.federation import (
 )
 from sluice.network.coordinator.intake import NO_PROOF
 from sluice.network.coordinator.requests import Requests
-from sluice.network.coordinator.sharing import Sharing
+from sluice.network.coordinator.sharing import TOO_FEW, Sharing
 from sluice.network.coordinator.store import Member
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import (
@@ -47,8 +47,6 @@ __all__ = ["LoggedTransport"]
 
 NO_TOKEN = "6.1"  # noqa: S105 - a step
 OTHER_UPDATE = "6.3"
-TOO_FEW = "6.6"
-"""The step of a plant in a round with fewer plants than the terms demand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +80,9 @@ class LoggedTransport:
 
         With few members, an aggregate shows much of each plant's update.
         """
-        if len(self.sharing.settled(train.parameters) | set(plants)) >= self.terms.members_min:
+        now = instant(self.requests.clock())
+        staying = self.sharing.staying(train.parameters, at=now)
+        if len(staying | set(plants)) >= self.terms.members_min:
             return False
         revealing = self.protocol.revealing(train.round)
         for plant in plants:
@@ -113,8 +113,18 @@ class LoggedTransport:
         )
         most = self.terms.batch_deadline_s
         seconds = self.requests.seconds_for(len(asks), settled=settled, most=most)
-        self.requests.ask(asks, round_=round_, seconds=seconds, accept=accept)
+        ends = {plant: self._batch_deadline(plant) for plant in asks}
+        self.requests.ask(asks, round_=round_, seconds=seconds, accept=accept, deadlines=ends)
         return replies
+
+    def _batch_deadline(self, plant: str) -> datetime:
+        """Return when silence about a batch begins to count as absence.
+
+        The phase may end much earlier, when the other plants have answered. The time runs from the
+        first question for the batch.
+        """
+        asked = self.requests.store.asked_for_batch(plant, at=self.requests.clock())
+        return asked + timedelta(seconds=self.terms.batch_deadline_s)
 
     def _members(self, requests: Mapping[str, Request]) -> dict[str, Member]:
         by_name = {member.name: member for member in self.requests.store.members()}

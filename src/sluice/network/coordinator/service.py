@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from sluice.attestation.log import RoundAbandoned
+from sluice.attestation.messages import instant
 from sluice.errors import CheckpointError, RefusedError
 from sluice.federation import Checkpoint, admit, begin
 from sluice.network.coordinator.intake import Intake
@@ -131,10 +132,11 @@ class CoordinatorService:
         """
         requests, terms = self.transport.requests, self.transport.terms
         until = requests.clock() + timedelta(seconds=terms.round_deadline_s)
-        settled, admitted = self._sharing.settled(current.parameters), current.admitted
+        admitted, now = current.admitted, instant(requests.clock())
+        staying = self._sharing.staying(current.parameters, at=now)
         due = self._due(current)
-        while len(settled | due) < terms.members_min:
-            if len(settled.union(admitted)) < terms.members_min or requests.clock() > until:
+        while len(staying | due) < terms.members_min:
+            if len(staying.union(admitted)) < terms.members_min or requests.clock() > until:
                 raise RefusedError(
                     f"round {current.round + 1} has {len(admitted)} plants with an attestation, "
                     f"{len(due)} of them online; the terms need {terms.members_min}: see "
@@ -184,7 +186,9 @@ class CoordinatorService:
         requests, terms = self.transport.requests, self.transport.terms
         for member in self._store.members():
             late = member.active and member.name not in revealed | settled
-            if late and not requests.behind(member):  # a plant far behind still gets the log
+            proves = member.attestation is None and member.proving == after.round
+            # A plant far behind still gets the log.
+            if late and not proves and not requests.behind(member):
                 self._store.absent(member.name, after.round)
         self._store.suspend(after.round, after=terms.suspend_after, at=clock())
         self._store.prune(after.round, keep=terms.keep_rounds)

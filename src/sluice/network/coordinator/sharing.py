@@ -48,8 +48,10 @@ from sluice.network.statistics import (
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import read_update, write_parameters
 
-__all__ = ["OTHER_SUMS", "SharedStatistics", "Sharing", "WeightUpdates", "statistics_in"]
+__all__ = ["OTHER_SUMS", "TOO_FEW", "SharedStatistics", "Sharing", "WeightUpdates", "statistics_in"]
 
+TOO_FEW = "6.6"
+"""The step of plants in a round that fewer take part in than the terms demand."""
 OTHER_SUMS = "6.7"
 """The step of a statistic of other or untied channels, or with sums that no readings give."""
 OTHER_ROWS = "6.8"
@@ -71,6 +73,10 @@ class Sharing(Protocol):
 
     def settled(self, parameters: Parameters) -> frozenset[str]:
         """Return the plants that are part of a model without being asked again."""
+        ...
+
+    def staying(self, parameters: Parameters, *, at: str) -> frozenset[str]:
+        """Return those of them that a round at this time leaves in the model."""
         ...
 
     def handed(self, parameters: Parameters) -> bytes:
@@ -145,6 +151,10 @@ class WeightUpdates:
         """Return no plant: every plant sends an update in every round."""
         return frozenset()
 
+    def staying(self, parameters: Parameters, *, at: str) -> frozenset[str]:  # noqa: ARG002
+        """Return no plant."""
+        return frozenset()
+
     def handed(self, parameters: Parameters) -> bytes:
         """Return the weights to train from."""
         return write_parameters(parameters)
@@ -206,6 +216,10 @@ class SharedStatistics:
     def settled(self, parameters: Parameters) -> frozenset[str]:
         """Return the members of the model."""
         return frozenset(statistics_in(parameters, self.terms).names)
+
+    def staying(self, parameters: Parameters, *, at: str) -> frozenset[str]:
+        """Return the members of the model without those whose exemption from a proof is over."""
+        return frozenset(self._still_exempt(statistics_in(parameters, self.terms), at=at).names)
 
     def handed(self, parameters: Parameters) -> bytes:  # noqa: ARG002 - of the interface
         """Return nothing: a statistic does not depend on the model."""
@@ -307,7 +321,9 @@ class SharedStatistics:
         request = Train(round=number, parameters=before.parameters)
         replies = transport.exchange(dict.fromkeys(asked, request))
         arrived = [each.member for each in replies.values() if isinstance(each, Contributed)]
-        after = self._still_exempt(shared).joined_by(arrived)
+        after = self._still_exempt(shared, at=self._ledger.time).joined_by(arrived)
+        if len(after.names) < self.terms.members_min:
+            return replace(before, round=number, unchanged=TOO_FEW if arrived else None)
         return replace(
             before,
             round=number,
@@ -316,10 +332,10 @@ class SharedStatistics:
             passed=dict.fromkeys(after.names, 1),
         )
 
-    def _still_exempt(self, shared: MemberStatistics) -> MemberStatistics:
+    def _still_exempt(self, shared: MemberStatistics, *, at: str) -> MemberStatistics:
         """Return the model without statistics that had no proof and whose exemption is over."""
-        exempt, now = self._ledger.exemptions, self._ledger.time
-        over = {each.attestation for each in exempt.excused if not exempt.holds(each, at=now)}
+        exempt = self._ledger.exemptions
+        over = {each.attestation for each in exempt.excused if not exempt.holds(each, at=at)}
         for member in shared.members:
             if member.attestation in over:
                 shared = shared.without(member.name)

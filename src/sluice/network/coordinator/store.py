@@ -50,6 +50,7 @@ class Member:
     copied: bool  # two processes answer as this plant
     model_of: int  # the round after which it was handed the model; 0 if never
     shared: str | None = None  # the attestation whose statistic is in the model
+    proving: int = 0  # the last round in which it had time left for the batch it was asked for
 
     @property
     def active(self) -> bool:
@@ -92,7 +93,8 @@ CREATE TABLE IF NOT EXISTS plants (
     seen INTEGER NOT NULL DEFAULT 0, step TEXT, attestation TEXT,
     excuse TEXT, renews INTEGER NOT NULL DEFAULT 0, unanswered INTEGER NOT NULL DEFAULT 0,
     instance TEXT, earlier TEXT, copied INTEGER NOT NULL DEFAULT 0,
-    model_of INTEGER NOT NULL DEFAULT 0, shared TEXT);
+    model_of INTEGER NOT NULL DEFAULT 0, shared TEXT, batch_asked TEXT,
+    proving INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS absences (
     plant TEXT NOT NULL, round INTEGER NOT NULL, PRIMARY KEY (plant, round));
 CREATE TABLE IF NOT EXISTS checkpoints (
@@ -119,6 +121,8 @@ COLUMNS = (
     ("copied", "INTEGER NOT NULL DEFAULT 0"),
     ("model_of", "INTEGER NOT NULL DEFAULT 0"),
     ("shared", "TEXT"),
+    ("batch_asked", "TEXT"),
+    ("proving", "INTEGER NOT NULL DEFAULT 0"),
 )
 """Columns that the `plants` table of an earlier version lacks."""
 
@@ -213,7 +217,7 @@ class CoordinatorStore:
         rows = self._base.execute(
             "SELECT name, node_key, rules, (SELECT COUNT(*) FROM absences WHERE plant = name), "
             "suspended, removed, seen, step, attestation, excuse, renews, unanswered, copied, "
-            "model_of, shared FROM plants ORDER BY name"
+            "model_of, shared, proving FROM plants ORDER BY name"
         )
         return tuple(
             Member(
@@ -232,6 +236,7 @@ class CoordinatorStore:
                 copied=bool(row[12]),
                 model_of=row[13],
                 shared=row[14],
+                proving=row[15],
             )
             for row in rows
         )
@@ -253,7 +258,8 @@ class CoordinatorStore:
                 )
         self._set(
             plant,
-            "attestation = ?, excuse = ?, step = NULL, renews = 0, unanswered = 0",
+            "attestation = ?, excuse = ?, step = NULL, renews = 0, unanswered = 0, "
+            "batch_asked = NULL",
             attestation,
             excuse,
         )
@@ -297,6 +303,22 @@ class CoordinatorStore:
         """Record that no plant holds the current model: it changed without a round."""
         with self._changing() as base:
             base.execute("UPDATE plants SET model_of = 0")
+
+    def asked_for_batch(self, plant: str, *, at: datetime) -> datetime:
+        """Record that a plant is asked for a batch; return since when.
+
+        Only a batch that is admitted ends this, or the end of a suspension. A plant that sends a
+        wrong batch, or takes back the announcement of one, gets no further time.
+        """
+        self._set(plant, "batch_asked = COALESCE(batch_asked, ?)", instant(at))
+        row = self._base.execute(
+            "SELECT batch_asked FROM plants WHERE name = ?", (plant,)
+        ).fetchone()
+        return datetime.fromisoformat(row[0])
+
+    def proves(self, plant: str, round_: int) -> None:
+        """Record that in a round a plant had time left for the batch it was asked for."""
+        self._set(plant, "proving = ?", round_)
 
     def unanswered(self, plant: str) -> None:
         """Count a question for a plant's new batch that it did not answer with a batch."""
@@ -348,7 +370,7 @@ class CoordinatorStore:
             )
         with self._changing() as base:  # first: killed in between, the same call completes it
             base.execute("DELETE FROM absences WHERE plant = ?", (plant,))
-        self._set(plant, "suspended = NULL, unanswered = ?", 0)
+        self._set(plant, "suspended = NULL, batch_asked = NULL, unanswered = ?", 0)
 
     def remove(self, plant: str, *, at: datetime) -> None:
         """Remove a plant for good; it gets no more questions, and its certificates are revoked."""

@@ -23,7 +23,7 @@ from sluice.attestation.log import (
     LogCopy,
     ModelAggregated,
 )
-from sluice.attestation.messages import COMMITS, TOKENS, sign, update_digest
+from sluice.attestation.messages import COMMITS, TOKENS, Interval, sign, update_digest
 from sluice.attestation.protocol import KeyFolder, Registered, step_in_words
 from sluice.detector import moment_statistic
 from sluice.errors import (
@@ -398,13 +398,20 @@ class Agent:
     def _has_later_rows(self) -> bool:
         """Whether the plant names other rows than those of its last attested batch.
 
-        In a federation that trains in rounds, it announces this with its updates.
+        In a federation that trains in rounds, it announces this with its updates. If the archive
+        has lost the batch, the log says what time it covers.
         """
         ledger = self._log.ledger
         if self._terms.statistic is None or self.name not in ledger.clients:
             return False
         attested = ledger.attestations(self.name, step="6", at=ledger.time)
-        return bool(attested) and self._archive.named(attested[-1]).share != self._share()
+        if not attested:
+            return False
+        archived = self._archive.find(attested[-1])
+        if archived is not None:
+            return archived.share != self._share()
+        commit = ledger.attested_commit(self.name, attested[-1], step="6")
+        return Interval.of(self._rows(self._share())) != commit.interval
 
     def _demand_opened(self, ask: AskToken, model: str) -> None:
         """Raise unless the log has this round open on this model, for this attested plant."""

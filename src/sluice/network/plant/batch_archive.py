@@ -87,16 +87,21 @@ class BatchArchive:
         return self._remember(place, share, self._proven(place, committed))
 
     def named(self, attestation: str) -> ArchivedBatch:
-        """Return the batch with this attestation id."""
-        if attestation not in self._by_attestation:
-            for place in sorted(self._folder.glob("*/share.json")):
-                self._load(place.parent)
-        if attestation not in self._by_attestation:
+        """Return the batch with this attestation id; raise if there is none."""
+        found = self.find(attestation)
+        if found is None:
             raise SettingError(
                 f"the coordinator names attestation {attestation[:12]}, which this plant has not "
                 "made; ask its operator"
             )
-        return self._by_attestation[attestation]
+        return found
+
+    def find(self, attestation: str) -> ArchivedBatch | None:
+        """Return the batch with this attestation id; None if the archive has lost it."""
+        if attestation not in self._by_attestation:
+            for place in sorted(self._folder.glob("*/share.json")):
+                self._load(place.parent)
+        return self._by_attestation.get(attestation)
 
     def refuse_overlap(self, batch: Record) -> None:
         """Raise if the batch overlaps in time with another committed batch."""
