@@ -22,6 +22,7 @@ from .elements import ORDER, Draw, Shape, added, element_bytes, expand, negated,
 from .groups import draw_groups, groups_of, members_needed
 from .helper import Helper, share_taken
 from .ledger import HelperLedger, helper_entry_digest
+from .plant import demand_group
 from .shares import SHARING_BYTES, CoordinatorShare, HelperShare, SharedSums, share_sums
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "SharedSums",
     "Submission",
     "added",
+    "demand_group",
     "draw_groups",
     "element_bytes",
     "expand",
