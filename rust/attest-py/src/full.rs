@@ -124,6 +124,13 @@ impl FullCircuit {
             .map_err(unproven)
     }
 
+    /// What the form of a hidden statistic begins at, for a batch and a salt: one mask a repetition.
+    fn masks(&self, py: Python<'_>, batch: &FullBatch, salt: &[u8]) -> PyResult<Vec<u64>> {
+        let salt = exactly(salt, "salt")?;
+        let masks = guarded(py, || self.0.masks(&batch.batch(), &salt))?;
+        masks.map(|masks| masks.to_vec()).map_err(malformed)
+    }
+
     /// Fill a trace and try every constraint on every row, without a proof.
     #[pyo3(signature = (budgets, batch, statistic=None))]
     fn examine(

@@ -73,6 +73,11 @@ class _Runtime(CommandGroup):
             help="Run a federation between sites: the coordinator's commands.",
         ),
         Command(
+            path="helper",
+            target="sluice.cli.helper:app",
+            help="Run the second aggregator of hidden sums.",
+        ),
+        Command(
             path="plant",
             target="sluice.cli.plant:app",
             help="Take part in a federation between sites: a plant's commands.",

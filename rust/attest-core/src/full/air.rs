@@ -75,7 +75,7 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
             registers: [of_here, Vec::new()],
             public: &public,
             violating: self.layout.channels.violating,
-            only: Some(first),
+            only: Some(first.dup()),
             transition: transition.dup(),
         };
         self.layout.first(&mut rows);
@@ -87,10 +87,13 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
         self.layout.local(&mut rows);
         self.layout.judge_row(&mut rows);
         self.layout.judge_blocks(&mut rows);
-        self.layout
+        let masks = self
+            .layout
             .judge_batch(&mut rows, &self.public.totals, digest);
         if let Some((moments, form)) = self.bound() {
             moments.judge(&self.layout.channels, &mut rows, form, &totals);
+            rows.only = Some(first);
+            moments.mask(&mut rows, masks);
         }
         let [of_here, _] = rows.registers;
         let mut rows = Constraints::<AB> {

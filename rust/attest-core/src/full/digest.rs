@@ -27,6 +27,11 @@ use super::statement::{Packed, Source, Statement};
 /// Field elements of a chaining value, a salt and a digest.
 pub const CHAIN: usize = 4;
 
+/// Field elements that the salt masks with, beside the digest: the outputs of a row's first
+/// permutation that the chain does not take up. On the first row they follow from the commitment
+/// alone, and without the salt they look random.
+pub const MASKS: usize = 3;
+
 const WIDTH: usize = 12;
 const RATE: usize = WIDTH - CHAIN;
 const ROUNDS: usize = GOLDILOCKS_POSEIDON2_HALF_FULL_ROUNDS;
@@ -164,17 +169,28 @@ impl Digest {
     }
 
     /// The row is digested, and on the batch's last row the chain ends in the public digest.
-    pub fn judge<R: Rows>(&self, channels: &Channels, rows: &mut R, digest: [R::Value; CHAIN]) {
-        let chain = self.absorb(channels, rows);
+    /// Returns the row's masks.
+    pub fn judge<R: Rows>(
+        &self,
+        channels: &Channels,
+        rows: &mut R,
+        digest: [R::Value; CHAIN],
+    ) -> [R::Value; MASKS] {
+        let (chain, masks) = self.absorb(channels, rows);
         let last = rows.public(self.last);
         for ((value, column), expected) in chain.into_iter().zip(self.chain).zip(digest) {
             rows.lead(column, value.dup());
             rows.zero(last.dup() * (value - expected));
         }
+        masks
     }
 
-    /// The chaining value after the row.
-    pub fn absorb<R: Rows>(&self, channels: &Channels, rows: &mut R) -> [R::Value; CHAIN] {
+    /// The chaining value after the row, and the row's masks.
+    pub fn absorb<R: Rows>(
+        &self,
+        channels: &Channels,
+        rows: &mut R,
+    ) -> ([R::Value; CHAIN], [R::Value; MASKS]) {
         let mut lanes: Vec<R::Value> = Vec::new();
         for (lane, standing) in self.lanes.iter().zip(&self.standing) {
             let value = self.lane(lane, channels, rows);
@@ -186,6 +202,7 @@ impl Digest {
         lanes.resize(RATE * self.permutations.len(), R::Value::ZERO);
         let mut lanes = lanes.into_iter();
         let mut chain = self.chain.map(|column| rows.here(column));
+        let mut masks = std::array::from_fn(|_| R::Value::ZERO);
         for (step, permutation) in self.permutations.iter().enumerate() {
             if let Some(columns) = step.checked_sub(1).map(|before| self.between[before]) {
                 for (value, column) in chain.iter_mut().zip(columns) {
@@ -198,12 +215,15 @@ impl Digest {
                 .chain(chain.iter().map(|value| value.dup()));
             let state = std::array::from_fn(|_| inputs.next().expect("lanes and a chain"));
             drop(inputs);
-            let [.., a, b, c, d] = permutation.apply(rows, state);
+            let [first, second, third, .., a, b, c, d] = permutation.apply(rows, state);
+            if step == 0 {
+                masks = [first, second, third];
+            }
             for (value, added) in chain.iter_mut().zip([a, b, c, d]) {
                 *value += added;
             }
         }
-        chain
+        (chain, masks)
     }
 
     fn lane<R: Rows>(&self, lane: &[Packed], channels: &Channels, rows: &R) -> R::Value {

@@ -4,7 +4,7 @@ use super::channels::Channels;
 use super::columns::{Columns, F, Rows, Schedule};
 use super::counts::Counts;
 use super::couplings::Couplings;
-use super::digest::{CHAIN, Digest};
+use super::digest::{CHAIN, Digest, MASKS};
 use super::ladder::{Digit, Ladder};
 use super::liveness::Levels;
 use super::moments::Moments;
@@ -128,10 +128,15 @@ impl Layout {
         self.levels.judge(rows);
     }
 
-    /// What the batch as a whole must satisfy.
-    pub fn judge_batch<R: Rows>(&self, rows: &mut R, budgets: &[F], digest: [R::Value; CHAIN]) {
+    /// What the batch as a whole must satisfy. Returns the row's masks.
+    pub fn judge_batch<R: Rows>(
+        &self,
+        rows: &mut R,
+        budgets: &[F],
+        digest: [R::Value; CHAIN],
+    ) -> [R::Value; MASKS] {
         let added = self.counts.added(self, rows);
         self.counts.judge(added, rows, budgets);
-        self.digest.judge(&self.channels, rows, digest);
+        self.digest.judge(&self.channels, rows, digest)
     }
 }

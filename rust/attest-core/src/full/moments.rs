@@ -13,22 +13,31 @@
 //! Nothing that the form reads can be chosen after the draw: registers and codes are what the digest
 //! holds, row weights follow from the number of rows, and a batch with a statistic is one segment. No
 //! flag is read: flags are not committed, so a prover could choose them to fit a false statistic.
+//!
+//! A masked statistic stays hidden. What is fixed before the draw is then a sealed statistic: its
+//! header and the hiding commitments to the two shares of the sums and of the masks. The running sums
+//! begin at masks instead of zero, and what they come to is public. The masks are outputs of the
+//! first permutation of the digest, which the chain does not take up: the commitment fixes them, as
+//! it fixes row and salt, so they too are chosen before the draw.
 
 use p3_field::{Dup, PrimeCharacteristicRing};
 
 use super::channels::Channels;
 use super::columns::{Column, Columns, F, Row, Rows, Schedule};
+use super::digest::MASKS;
 use super::statement::{REGISTER_TOP, Statement, Summed};
 use super::{Malformed, ORDER};
 
 /// How often the form is proven, each time at weights of its own.
-pub const REPETITIONS: usize = 3;
+pub const REPETITIONS: usize = MASKS;
 
 /// The longest ramp at either end of the row weights.
 pub const RAMP: usize = 512;
 
 const DOMAIN: &str = "sluice full moments 1";
 const MAGIC: &[u8; 16] = b"sluice-moments-1";
+const SEALED: &[u8; 16] = b"sluice-sealed-01";
+const SHARES: usize = 2 * 32;
 const WORD: usize = 8;
 const HEADER: usize = MAGIC.len() + 32 + 3 * WORD;
 
@@ -124,6 +133,8 @@ pub struct Moments {
     pub carried: Vec<Vec<Column>>,
     /// By repetition: the form over the rows before.
     pub so_far: Vec<Column>,
+    /// Whether the form begins at masks, and the sums stay hidden.
+    pub masked: bool,
     settings: Vec<u8>,
     channels: Vec<Summed>,
     start: Option<Column>,
@@ -144,6 +155,7 @@ impl Moments {
             lags: statistic.lags,
             carried: (0..REPETITIONS).map(carried).collect(),
             so_far: (0..REPETITIONS).map(|_| columns.cell()).collect(),
+            masked: statistic.masked,
             settings: statistic.settings.as_bytes().chunks(2).map(digit).collect(),
             channels: statistic.channels.clone(),
             start: channels.start,
@@ -178,42 +190,72 @@ impl Moments {
     /// [`Malformed`] where it is not in its canonical form, is of other settings or of another
     /// number of rows, or holds an integer that no rows give.
     pub fn read(&self, bytes: &[u8], rows: usize) -> Result<Sums, Malformed> {
-        let refuse = |why: String| Err(Malformed(format!("the statistic {why}")));
         let channels = self.channels.len();
-        let expected = HEADER + WORD * (channels + self.lags * channels * channels);
-        if bytes.len() != expected {
-            return refuse(format!("has {} bytes, not {expected}", bytes.len()));
-        }
-        let (header, body) = bytes.split_at(HEADER);
-        let (magic, header) = header.split_at(MAGIC.len());
-        let (settings, header) = header.split_at(32);
-        if magic != MAGIC || settings != self.settings {
-            return refuse("is of another format or of other settings".into());
-        }
+        let length = WORD * (channels + self.lags * channels * channels);
+        let body = self.body(bytes, rows, MAGIC, length)?;
         let total: u64 = trapezoid(self.lags, rows).sum();
-        let counted = (rows + 1).saturating_sub(self.lags) as u64;
-        if counted == 0 || words(header).ne([counted, total, self.lags as u64]) {
-            return refuse(format!("is not that of {rows} rows"));
-        }
         let mut sums: Vec<u64> = words(body).collect();
         let lagged = sums.split_off(channels);
         let most = REGISTER_TOP * total;
         let possible = sums.iter().all(|sum| *sum <= most)
             && lagged.iter().all(|sum| *sum <= REGISTER_TOP * most);
         if !possible {
-            return refuse("holds an integer that no rows give".into());
+            return refuse("holds an integer that no rows give");
         }
         let at = |row: usize, column: usize| lagged[row * channels + column];
         if (0..channels).any(|row| (0..row).any(|column| at(row, column) != at(column, row))) {
-            return refuse("is not symmetric at lag 0".into());
+            return refuse("is not symmetric at lag 0");
         }
         Ok(Sums { sums, lagged })
     }
 
-    /// Nothing is carried or summed yet.
+    /// Check a sealed statistic of a batch of so many rows. What its shares are is not said here.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it is not in its canonical form, is of other settings or of another
+    /// number of rows.
+    pub fn check_sealed(&self, bytes: &[u8], rows: usize) -> Result<(), Malformed> {
+        self.body(bytes, rows, SEALED, SHARES).map(|_| ())
+    }
+
+    fn body<'a>(
+        &self,
+        bytes: &'a [u8],
+        rows: usize,
+        format: &[u8; 16],
+        length: usize,
+    ) -> Result<&'a [u8], Malformed> {
+        let expected = HEADER + length;
+        if bytes.len() != expected {
+            return refuse(&format!("has {} bytes, not {expected}", bytes.len()));
+        }
+        let (header, body) = bytes.split_at(HEADER);
+        let (magic, header) = header.split_at(format.len());
+        let (settings, header) = header.split_at(32);
+        if magic != format || settings != self.settings {
+            return refuse("is of another format or of other settings");
+        }
+        let total: u64 = trapezoid(self.lags, rows).sum();
+        let counted = (rows + 1).saturating_sub(self.lags) as u64;
+        if counted == 0 || words(header).ne([counted, total, self.lags as u64]) {
+            return refuse(&format!("is not that of {rows} rows"));
+        }
+        Ok(body)
+    }
+
+    /// Nothing is carried yet, and nothing is summed unless masks are.
     pub fn first<R: Rows>(&self, rows: &mut R) {
-        for column in self.carried.iter().flatten().chain(&self.so_far) {
+        let unmasked = self.so_far.iter().filter(|_| !self.masked);
+        for column in self.carried.iter().flatten().chain(unmasked) {
             rows.define(*column, R::Value::ZERO);
+        }
+    }
+
+    /// On the first row the sums begin at the row's masks, if they are masked.
+    pub fn mask<R: Rows>(&self, rows: &mut R, masks: [R::Value; MASKS]) {
+        let masked = self.so_far.iter().filter(|_| self.masked);
+        for (column, mask) in masked.zip(masks) {
+            rows.define(*column, mask);
         }
     }
 
@@ -232,6 +274,27 @@ impl Moments {
         form: &Form,
         totals: &[R::Value],
     ) {
+        let last = rows.public(self.last);
+        let added = self.added(channels, rows, form);
+        let repetitions = form.0.iter().zip(added).enumerate();
+        for (repetition, (weights, (sum, right))) in repetitions {
+            rows.zero(last.dup() * (sum.dup() - totals[repetition].dup()));
+            rows.lead(self.so_far[repetition], sum);
+            let carried = &self.carried[repetition];
+            for (at, column) in carried.iter().enumerate() {
+                let next = earlier(carried, rows, at + 1) + right.dup() * weights.lags[at + 1];
+                rows.lead(*column, next);
+            }
+        }
+    }
+
+    /// By repetition: the form over the rows up to this one, and the row at the weights `b`.
+    pub fn added<R: Rows>(
+        &self,
+        channels: &Channels,
+        rows: &R,
+        form: &Form,
+    ) -> Vec<(R::Value, R::Value)> {
         let values: Vec<R::Value> = self
             .channels
             .iter()
@@ -241,25 +304,26 @@ impl Moments {
             let terms = weights.iter().zip(&values);
             terms.map(|(weight, value)| value.dup() * *weight).sum()
         };
-        let (weight, last) = (rows.public(self.weight), rows.public(self.last));
-        for (repetition, weights) in form.0.iter().enumerate() {
+        let weight = rows.public(self.weight);
+        let repetition = |(repetition, weights): (usize, &Weights)| {
             let (left, right) = (dot(&weights.left), dot(&weights.right));
-            let carried = &self.carried[repetition];
-            let earlier = |rows: &R, at: usize| {
-                let column = carried.get(at);
-                column.map_or(R::Value::ZERO, |column| rows.here(*column))
-            };
-            let filtered = earlier(rows, 0) + right.dup() * weights.lags[0] + weights.alone;
-            let so_far = self.so_far[repetition];
-            let sum = rows.here(so_far) + weight.dup() * left * filtered;
-            rows.zero(last.dup() * (sum.dup() - totals[repetition].dup()));
-            rows.lead(so_far, sum);
-            for (at, column) in carried.iter().enumerate() {
-                let next = earlier(rows, at + 1) + right.dup() * weights.lags[at + 1];
-                rows.lead(*column, next);
-            }
-        }
+            let before = earlier(&self.carried[repetition], rows, 0);
+            let filtered = before + right.dup() * weights.lags[0] + weights.alone;
+            let so_far = rows.here(self.so_far[repetition]);
+            (so_far + weight.dup() * left * filtered, right)
+        };
+        form.0.iter().enumerate().map(repetition).collect()
     }
+}
+
+/// What earlier rows add at a place of the filter; beyond it, nothing.
+fn earlier<R: Rows>(carried: &[Column], rows: &R, at: usize) -> R::Value {
+    let column = carried.get(at);
+    column.map_or(R::Value::ZERO, |column| rows.here(*column))
+}
+
+fn refuse<T>(why: &str) -> Result<T, Malformed> {
+    Err(Malformed(format!("the statistic {why}")))
 }
 
 fn value<R: Rows>(summed: &Summed, channels: &Channels, rows: &R) -> R::Value {

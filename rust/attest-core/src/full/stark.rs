@@ -8,7 +8,7 @@ use p3_matrix::dense::RowMajorMatrix;
 
 use super::air::FullAir;
 use super::columns::F;
-use super::digest::CHAIN;
+use super::digest::{CHAIN, MASKS};
 use super::identity;
 use super::layout::Layout;
 use super::moments::{self, Bound, Form};
@@ -19,6 +19,9 @@ use super::witness::{self, Batch, Manner, Trace};
 use super::{Malformed, ORDER, Refused};
 
 const DOMAIN: &str = "sluice full proof 1";
+
+/// The weights of a form, and what it must come to where no masks hide it.
+pub(super) type Drawn = (Form, Option<Vec<F>>);
 
 /// Why no commitment or no proof was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,6 +213,7 @@ impl Circuit {
             context,
             traced.bound.as_ref(),
         );
+        let shown = self.masked().then(|| traced.totals.clone());
         let Traced { air, trace, .. } = traced;
         let mut masks = blake3::Hasher::new_keyed(&entropy);
         masks.update(&seed);
@@ -220,7 +224,33 @@ impl Circuit {
         let failed = |error: String| Unproven::Failed(error);
         let proof = p3_uni_stark::prove(&config, &air, trace, &values)
             .map_err(|error| failed(error.to_string()))?;
-        postcard::to_allocvec(&proof).map_err(|error| failed(error.to_string()))
+        let proof = postcard::to_allocvec(&proof).map_err(|error| failed(error.to_string()))?;
+        let totals = shown.into_iter().flatten();
+        let totals = totals.flat_map(|total| total.as_canonical_u64().to_le_bytes());
+        Ok(totals.chain(proof).collect())
+    }
+
+    /// Whether the statement has a statistic whose sums stay hidden. Its proofs begin with what each
+    /// repetition of the form comes to, masks included.
+    #[must_use]
+    pub fn masked(&self) -> bool {
+        self.layout
+            .moments
+            .as_ref()
+            .is_some_and(|moments| moments.masked)
+    }
+
+    /// What the form of a hidden statistic begins at, for a batch and a salt.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the batch is not one of this circuit, or nothing is masked.
+    pub fn masks(&self, batch: &Batch, salt: &[u8; 32]) -> Result<[u64; MASKS], Malformed> {
+        batch.check(&self.layout)?;
+        if !self.masked() {
+            return Err(Malformed("the statement masks no statistic".into()));
+        }
+        let masks = witness::masks(&self.layout, batch, salt_elements(salt));
+        Ok(masks.map(|mask| mask.as_canonical_u64()))
     }
 
     /// Fill the trace of a batch.
@@ -256,9 +286,10 @@ impl Circuit {
         let public = Arc::new(Public::new(&self.layout, batch.rows, budgets)?);
         let commitment = self.commitment(&digest, batch.rows);
         let drawn = self.form(&commitment, bound, batch.rows)?;
-        let (form, totals) = drawn.map_or((None, vec![]), |(form, totals)| (Some(form), totals));
+        let (form, claimed) = drawn.map_or((None, None), |(form, totals)| (Some(form), totals));
         let trace = Trace::fill(&self.layout, &public, batch, salt, manner)?;
-        let trace = trace.bind(form.as_ref(), &totals)?.matrix();
+        let (trace, totals) = trace.bind(form.as_ref(), claimed)?;
+        let trace = trace.matrix();
         Ok(Traced {
             air: FullAir {
                 layout: self.layout.clone(),
@@ -272,20 +303,23 @@ impl Circuit {
         })
     }
 
-    /// Draw the weights of a statistic's form and work out what it must come to.
+    /// Draw the weights of a statistic's form and work out what it must come to, unless masks hide it.
     pub(super) fn form(
         &self,
         commitment: &[u8; 32],
         bound: Option<&Bound>,
         rows: usize,
-    ) -> Result<Option<(Form, Vec<F>)>, Malformed> {
+    ) -> Result<Option<Drawn>, Malformed> {
         match (&self.layout.moments, bound) {
             (None, None) => Ok(None),
             (Some(moments), Some(bound)) => {
-                let sums = moments.read(bound.statistic, rows)?;
                 let form = moments.form(&self.identity, commitment, bound);
-                let totals = form.totals(&sums);
-                Ok(Some((form, totals)))
+                if moments.masked {
+                    moments.check_sealed(bound.statistic, rows)?;
+                    return Ok(Some((form, None)));
+                }
+                let totals = form.totals(&moments.read(bound.statistic, rows)?);
+                Ok(Some((form, Some(totals))))
             }
             (Some(_), None) => Err(Malformed("the statistic is missing".into())),
             (None, Some(_)) => Err(Malformed("the statement has no statistic".into())),

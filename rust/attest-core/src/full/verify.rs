@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use p3_air::symbolic::SymbolicAirBuilder;
 use p3_air::{Air, BaseAir};
+use p3_field::PrimeCharacteristicRing;
 use p3_maybe_rayon::prelude::*;
 use p3_uni_stark::{Proof, VerifierConstraintFolder};
 
+use super::ORDER;
 use super::air::FullAir;
 use super::columns::F;
+use super::digest::MASKS;
 use super::moments::Bound;
 use super::parameters::{self, Config, LOG_CAP};
 use super::public::{Budgets, Public};
@@ -96,7 +99,8 @@ impl Circuit {
         let digest = self
             .digest(claim.commitment, claim.rows)
             .ok_or_else(|| Invalid::Shape("the commitment is not canonical".into()))?;
-        let proof = self.read(claim.proof, public.height)?;
+        let (shown, proof) = self.split(claim.proof)?;
+        let proof = self.read(proof, public.height)?;
         let bound = claim.statistic.map(|statistic| Bound {
             statistic,
             context: claim.context,
@@ -104,7 +108,8 @@ impl Circuit {
         let drawn = self
             .form(claim.commitment, bound.as_ref(), claim.rows)
             .map_err(|error| Invalid::Shape(error.0))?;
-        let (form, totals) = drawn.map_or((None, vec![]), |(form, totals)| (Some(form), totals));
+        let (form, claimed) = drawn.map_or((None, None), |(form, totals)| (Some(form), totals));
+        let totals = claimed.unwrap_or(shown);
         let hash = claim.statistic.map(|bytes| blake3::hash(bytes).into());
         let seed = self.seed(&public, claim.commitment, claim.context, hash.as_ref());
         let values = [&digest[..], &totals].concat();
@@ -119,6 +124,23 @@ impl Circuit {
         };
         p3_uni_stark::verify(&parameters::config(&seed, [0; 32]), &air, &proof, &values)
             .map_err(|error| Invalid::Fails(format!("{error:?}")))
+    }
+
+    /// Split a proof of hidden sums into what the form comes to, masks included, and the rest.
+    fn split<'a>(&self, bytes: &'a [u8]) -> Result<(Vec<F>, &'a [u8]), Invalid> {
+        if !self.masked() {
+            return Ok((vec![], bytes));
+        }
+        let (totals, proof) = bytes
+            .split_at_checked(8 * MASKS)
+            .ok_or_else(|| Invalid::Shape("the proof shows no totals".into()))?;
+        let word = |bytes: &[u8; 8]| {
+            let word = u64::from_le_bytes(*bytes);
+            (word < ORDER).then(|| F::from_u64(word))
+        };
+        let totals: Option<Vec<F>> = totals.as_chunks().0.iter().map(word).collect();
+        let totals = totals.ok_or_else(|| Invalid::Shape("a total is not canonical".into()))?;
+        Ok((totals, proof))
     }
 
     fn read(&self, bytes: &[u8], height: usize) -> Result<Proof<Config>, Invalid> {

@@ -17,6 +17,7 @@ from .plant import (
     Registered,
     Unproven,
     explanation,
+    shares_beside,
     statistic_beside,
     statistic_hash,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "read_approver",
     "read_order",
     "save_approver",
+    "shares_beside",
     "statistic_beside",
     "statistic_hash",
     "step_in_words",

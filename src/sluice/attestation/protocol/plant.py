@@ -18,6 +18,14 @@ from typing import ClassVar, Literal, final
 from pydantic import ConfigDict
 
 from sluice.admission import Verdict, judge, policy_hash
+from sluice.attestation.hidden import (
+    SHARING_BYTES,
+    CoordinatorShare,
+    HelperShare,
+    Shape,
+    SharedSums,
+    share_sums,
+)
 from sluice.attestation.log import unproven_id
 from sluice.attestation.messages import (
     COMMITS,
@@ -46,7 +54,15 @@ from sluice.attestation.protocol.transition import (
     demand_transition,
 )
 from sluice.attestation.systems import SALT_BYTES, Circuit, System
-from sluice.attestation.systems.full import LARGEST_STATISTIC, batch_statistic
+from sluice.attestation.systems.full import (
+    LARGEST_STATISTIC,
+    SealedStatistic,
+    StatisticName,
+    batch_masks,
+    batch_statistic,
+    statistic_settings,
+)
+from sluice.detector import MomentStatistic
 from sluice.errors import RecordError, RefusedError, SettingError
 from sluice.files import atomically, read_bounded
 from sluice.invariants import rules_hash
@@ -66,6 +82,7 @@ __all__ = [
     "load_opening",
     "refuse_unless_admitted",
     "save_opening",
+    "shares_beside",
     "statistic_beside",
     "statistic_hash",
 ]
@@ -98,6 +115,32 @@ def beside(commit: Path) -> Path:
 def statistic_beside(commit: Path) -> Path:
     """Return the path of the statistic that a commitment names: statistic.bin in its folder."""
     return commit.with_name("statistic.bin")
+
+
+def shares_beside(commit: Path) -> tuple[Path, Path]:
+    """Return the paths of the shares of hidden sums: the coordinator's and the helper's.
+
+    Together they show the sums. Send each to its party only.
+    """
+    return commit.with_name("share-coordinator.bin"), commit.with_name("share-helper.bin")
+
+
+def _load_shares(path: Path, sealed: bytes, circuit: Circuit, *, rows: int) -> SharedSums:
+    settings = statistic_settings(circuit)
+    assert settings is not None
+    coordinator, helper = (
+        read_bounded(place, "share", largest=LARGEST_STATISTIC, private=True)
+        for place in shares_beside(path)
+    )
+    shares = SharedSums(
+        sealed=SealedStatistic.from_canonical(sealed, settings, rows=rows),
+        coordinator=CoordinatorShare.from_canonical(coordinator, Shape.of(settings)),
+        helper=HelperShare(seed=helper),
+    )
+    named = (shares.sealed.coordinator, shares.sealed.helper)
+    if named != (shares.coordinator.commitment, shares.helper.commitment):
+        raise SettingError(f"the shares beside {path} do not open its sealed statistic")
+    return shares
 
 
 def statistic_hash(content: bytes) -> str:
@@ -187,7 +230,7 @@ class Registered:
         salt = fresh_salt()
         try:
             commitment = self.system.commit(batch, self.circuit, salt=salt).hex()
-            statistic = batch_statistic(batch, self.circuit)
+            statistic, shares = self._statistic(batch, salt)
         except RefusedError:
             # The circuit cannot represent this batch: prefer the gate's reasons to the circuit's.
             refuse_unless_admitted(batch, self.circuit)
@@ -212,8 +255,24 @@ class Registered:
             message=sign(content, self.key),
             opening=opening,
             statistic=statistic,
+            shares=shares,
             transition=TRANSITION,
         )
+
+    def _statistic(self, batch: Record, salt: bytes) -> tuple[bytes | None, SharedSums | None]:
+        """Return what the commitment names, and the shares if the circuit hides the sums."""
+        sums = batch_statistic(batch, self.circuit)
+        if sums is None or self.circuit.statistic != StatisticName.HIDDEN:
+            return sums, None
+        settings = statistic_settings(self.circuit)
+        assert settings is not None
+        shares = share_sums(
+            MomentStatistic.from_canonical(sums, settings),
+            batch_masks(batch, self.circuit, salt=salt),
+            rows=len(batch),
+            entropy=secrets.token_bytes(SHARING_BYTES),
+        )
+        return shares.sealed.canonical(), shares
 
 
 @final
@@ -225,6 +284,7 @@ class Committed:
     message: Signed[Commit]
     opening: Opening = field(repr=False)
     statistic: bytes | None = field(default=None, repr=False)  # for a circuit that binds one
+    shares: SharedSums | None = field(default=None, repr=False)  # for a circuit that hides its sums
     transition: InitVar[StateTransition]
 
     def __post_init__(self, transition: StateTransition) -> None:
@@ -247,6 +307,14 @@ class Committed:
                 )
             with atomically(sums) as draft:
                 draft.write_bytes(self.statistic)
+        if self.shares is not None:
+            for place, share in zip(
+                shares_beside(path),
+                (self.shares.coordinator.canonical(), self.shares.helper.seed),
+                strict=True,
+            ):
+                with atomically(place, private=True) as draft:
+                    draft.write_bytes(share)
         save_opening(self.opening, beside(path))
         with atomically(path) as draft:
             draft.write_bytes(COMMITS.write(self.message))
@@ -273,11 +341,15 @@ class Committed:
             statistic = read_bounded(sums, "statistic", largest=LARGEST_STATISTIC)
             if statistic_hash(statistic) != commit.statistic:
                 raise SettingError(f"{sums} is not the statistic that {path} names")
+        shares = None
+        if circuit.statistic == StatisticName.HIDDEN and statistic is not None:
+            shares = _load_shares(path, statistic, circuit, rows=commit.rows)
         return cls(
             plant=plant,
             message=message,
             opening=opening,
             statistic=statistic,
+            shares=shares,
             transition=TRANSITION,
         )
 

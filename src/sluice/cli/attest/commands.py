@@ -79,7 +79,8 @@ StatisticOption = Annotated[
     StatisticName | None,
     typer.Option(
         help="Bind the batch's sums to its rows: lagged moments of every channel that a rule ties "
-        "to others (full).",
+        "to others (full). hidden: the same sums, in one share for the coordinator and one for a "
+        "helper.",
     ),
 ]
 Rows = Annotated[str | None, typer.Option("--rows", help="Use only rows A:B; B is excluded.")]

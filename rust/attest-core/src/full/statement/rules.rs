@@ -215,6 +215,10 @@ pub struct Statistic {
     pub lags: usize,
     /// The channels, in the order of the sums.
     pub channels: Vec<Summed>,
+    /// Whether the sums stay hidden: the form comes out with a mask added. A statement that shows
+    /// its sums does not name it.
+    #[serde(default)]
+    pub masked: bool,
 }
 
 /// A channel of a statistic.

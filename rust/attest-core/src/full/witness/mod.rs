@@ -5,7 +5,7 @@ use p3_matrix::dense::RowMajorMatrix;
 
 use super::channels::Actuator;
 use super::columns::{Column, F, element};
-use super::digest::CHAIN;
+use super::digest::{CHAIN, MASKS};
 use super::ladder::Ladder;
 use super::layout::Layout;
 use super::moments::Form;
@@ -92,15 +92,21 @@ impl<'a> Trace<'a> {
         Ok(trace)
     }
 
-    /// Fill the columns of a statistic, with the weights that were drawn for it.
+    /// Fill the columns of a statistic, with the weights that were drawn for it. Return what the
+    /// form comes to: what is claimed, or where nothing is, what the rows and the masks give.
     ///
     /// # Errors
     /// [`Refused`] where the statistic is not that of these rows.
-    pub fn bind(mut self, form: Option<&Form>, totals: &[F]) -> Result<Self, Refused> {
+    pub fn bind(
+        mut self,
+        form: Option<&Form>,
+        claimed: Option<Vec<F>>,
+    ) -> Result<(Self, Vec<F>), Refused> {
         let layout = self.layout;
         let Some((moments, form)) = layout.moments.as_ref().zip(form) else {
-            return Ok(self);
+            return Ok((self, vec![]));
         };
+        let unclaimed = F::zero_vec(form.0.len());
         for row in 0..self.public.height {
             let mut filling = Filling {
                 trace: &mut self,
@@ -109,8 +115,10 @@ impl<'a> Trace<'a> {
             };
             if row == 0 {
                 moments.first(&mut filling);
+                let (_, masks) = layout.digest.absorb(&layout.channels, &mut filling);
+                moments.mask(&mut filling, masks);
             }
-            moments.judge(&layout.channels, &mut filling, form, totals);
+            moments.judge(&layout.channels, &mut filling, form, &unclaimed);
         }
         let mut last = Probe {
             trace: &self,
@@ -118,11 +126,13 @@ impl<'a> Trace<'a> {
             stepping: false,
             holds: true,
         };
-        moments.judge(&layout.channels, &mut last, form, totals);
+        let added = moments.added(&layout.channels, &last, form);
+        let totals = claimed.unwrap_or_else(|| added.into_iter().map(|(sum, _)| sum).collect());
+        moments.judge(&layout.channels, &mut last, form, &totals);
         if !last.holds && !self.manner.forced {
             return Err(Refused("the statistic is not that of this batch".into()));
         }
-        Ok(self)
+        Ok((self, totals))
     }
 
     /// The trace as a matrix.
@@ -233,7 +243,7 @@ impl<'a> Trace<'a> {
         };
         layout.judge_row(&mut filling);
         layout.judge_blocks(&mut filling);
-        layout.judge_batch(&mut filling, totals, [F::ZERO; CHAIN]);
+        let _ = layout.judge_batch(&mut filling, totals, [F::ZERO; CHAIN]);
     }
 
     fn cell(&self, row: usize, column: Column) -> F {
@@ -333,6 +343,27 @@ pub fn digest(layout: &Layout, batch: &Batch, salt: [F; CHAIN]) -> [F; CHAIN] {
             row: 0,
             stepping: false,
         };
-        layout.digest.absorb(&layout.channels, &mut filling)
+        layout.digest.absorb(&layout.channels, &mut filling).0
     })
+}
+
+/// The masks of a batch's first row under a salt.
+pub fn masks(layout: &Layout, batch: &Batch, salt: [F; CHAIN]) -> [F; MASKS] {
+    let public = Public::unbudgeted(layout, 1);
+    let mut trace = Trace {
+        layout,
+        public: &public,
+        cells: F::zero_vec(layout.width),
+        manner: Manner::default(),
+    };
+    trace.write_channels(0, 0, batch);
+    for (column, value) in layout.digest.chain.into_iter().zip(salt) {
+        trace.write(0, column, value);
+    }
+    let mut filling = Filling {
+        trace: &mut trace,
+        row: 0,
+        stepping: false,
+    };
+    layout.digest.absorb(&layout.channels, &mut filling).1
 }

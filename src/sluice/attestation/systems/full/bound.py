@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from sluice.attestation.systems.full.lanes import Actuator
+from sluice.attestation.systems.full.sealed import SealedStatistic
 from sluice.attestation.systems.full.statement import Statement
 from sluice.attestation.systems.full.witness import Witness
 from sluice.detector import MomentSettings, MomentStatistic, moment_statistic, trapezoid
@@ -41,6 +42,7 @@ class StatisticName(StrEnum):
     """The values of `--statistic`."""
 
     MOMENTS = "moments"
+    HIDDEN = "hidden"  # the same sums, shared between the coordinator and a helper
 
 
 def settings_of(
@@ -102,6 +104,9 @@ def demand_sums(statement: Statement, content: bytes, *, rows: int) -> None:
     Whether it is that of the committed rows is for the proof to show.
     """
     assert statement.statistic is not None
+    if statement.masked:
+        SealedStatistic.from_canonical(content, statement.statistic, rows=rows)
+        return
     found = MomentStatistic.from_canonical(content, statement.statistic)
     windows = rows - statement.statistic.lags + 1
     if windows < 1 or (found.count, found.weight) != (windows, int(trapezoid(windows).sum())):

@@ -62,6 +62,7 @@ class Deriving:
     jumps: bool  # whether a batch may contain time jumps
     severe: bool  # whether a row may be severe
     statistic: MomentSettings | None = None  # what is summed
+    masked: bool = False  # whether the sums stay hidden
 
     def document(self) -> Json:
         """Return the statement."""
@@ -134,7 +135,10 @@ class Deriving:
             codes: list[Json] = list(self.actuators[at].codes)
             return {"actuator": {"actuator": at, "codes": codes}}
 
+        # A statement that shows its sums does not name masks, so its bytes stay as they were.
+        masked: dict[str, Json] = {"masked": True} if self.masked else {}
         return {
+            **masked,
             "settings": settings.digest,
             "lags": settings.lags,
             "channels": [channel(name) for name in settings.channels],

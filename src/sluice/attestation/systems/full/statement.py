@@ -37,6 +37,7 @@ class Statement:
     actuators: tuple[Actuator, ...]
     content: bytes = field(repr=False)  # as the circuit reads it
     statistic: MomentSettings | None = None  # what is summed and bound to the rows
+    masked: bool = False  # whether the sums stay hidden
 
     def budgets(self, rows: int) -> Budgets:
         """Return the budgets of a batch with this number of rows."""
@@ -62,11 +63,16 @@ class Statement:
 
 
 def derive(
-    rules: RuleSet, policy: HardenedPolicy, *, statistic: Summing | None = None
+    rules: RuleSet,
+    policy: HardenedPolicy,
+    *,
+    statistic: Summing | None = None,
+    masked: bool = False,
 ) -> Statement:
     """Derive the statement; rules or policies that the circuit cannot state are refused.
 
-    `statistic` chooses what is summed from the rules, for a statement that binds a statistic.
+    `statistic` chooses what is summed from the rules, for a statement that binds a statistic. If it
+    is `masked`, a proof shows the sums to no one.
     """
     if rules.clean is None:
         raise SettingError(
@@ -89,6 +95,7 @@ def derive(
         jumps=rules.clean.segments_per_row > 0 or policy.margins.segment_points > 0,
         severe=policy.margins.severe_share > 0,
         statistic=settings,
+        masked=masked,
     )
     return Statement(
         rules=rules,
@@ -97,6 +104,7 @@ def derive(
         actuators=actuators,
         content=_canonical(deriving.document()),
         statistic=settings,
+        masked=masked,
     )
 
 

@@ -30,7 +30,14 @@ from sluice.errors import ProverError, RefusedError, SettingError, VerificationE
 from sluice.invariants import RuleSet, rules_hash
 from sluice.telemetry import Record
 
-__all__ = ["Full", "batch_statistic", "demand_statistic", "statistic_settings"]
+__all__ = [
+    "Full",
+    "batch_masks",
+    "batch_statistic",
+    "core_identity",
+    "demand_statistic",
+    "statistic_settings",
+]
 
 MOST_ROWS = 1 << 17
 LEAST_ROWS = 2
@@ -262,8 +269,22 @@ def _refusal(invalid: tuple[str, str]) -> VerificationError:
     return VerificationError("5.7" if step == "shape" else "5.8", why)
 
 
+def batch_masks(batch: Record, circuit: Circuit, *, salt: bytes) -> tuple[int, ...]:
+    """Return the masks of hidden sums: the commitment of this batch and salt fixes them."""
+    statement = _statement(circuit)
+    return tuple(_core(statement.content).masks(_planes(Witness.of(statement, batch)), salt))
+
+
+def core_identity(circuit: Circuit) -> bytes:
+    """Return the identity from which the weights of a form are drawn."""
+    return _core(_statement(circuit).content).identity
+
+
 def batch_statistic(batch: Record, circuit: Circuit) -> bytes | None:
-    """Return the statistic of a batch in its canonical form; None if the circuit binds none."""
+    """Return the sums of a batch in their canonical form; None if the circuit binds none.
+
+    If the circuit hides its sums, they are as secret as the batch: see `sluice.attestation.hidden`.
+    """
     return None if circuit.statistic is None else statistic_of(_statement(circuit), batch)
 
 
@@ -302,7 +323,12 @@ def _statement(circuit: Circuit) -> Statement:
 @lru_cache(maxsize=16)
 def _derived(terms: _Terms, statistic: str | None) -> Statement:
     """Derive once: it takes half as long as verifying a proof."""
-    return derive(terms.rules, terms.policy, statistic=settings_of if statistic else None)
+    return derive(
+        terms.rules,
+        terms.policy,
+        statistic=settings_of if statistic else None,
+        masked=statistic == StatisticName.HIDDEN,
+    )
 
 
 def _planes(witness: Witness) -> _attest.FullBatch:

@@ -79,9 +79,10 @@ class ReferenceCircuit:
         self._spectra.every(rows)
         self._levels.every(rows)
         self.counts.every(self._flags(rows), rows, totals)
-        self._digest.every(self.channels, rows, digest[:CHAIN])
+        masks = self._digest.every(self.channels, rows, digest[:CHAIN])
         if self._moments:
             self._moments.every(self.channels, rows, form, digest[CHAIN:])
+            self._moments.mask(frame.first_row(), masks)
 
         rows = frame.following_row()
         self._couplings.following(self.channels, rows)

@@ -292,6 +292,7 @@ class StatedStatistic:
     settings: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     lags: Annotated[int, Field(ge=1, le=64)]
     channels: Annotated[list[SummedRegister | SummedActuator], Field(min_length=1, max_length=256)]
+    masked: bool = False  # whether the form begins at masks, and the sums stay hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

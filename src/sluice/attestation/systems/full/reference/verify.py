@@ -18,9 +18,11 @@ from sluice.attestation.systems.full.reference.field import (
 from sluice.attestation.systems.full.reference.fri import Claims, Matrix, verify_claims
 from sluice.attestation.systems.full.reference.gadgets import (
     FormWeights,
+    demand_sealed,
     draw_form,
     form_totals,
     read_sums,
+    split_totals,
 )
 from sluice.attestation.systems.full.reference.hashes import blake3
 from sluice.attestation.systems.full.reference.parameters import (
@@ -77,12 +79,12 @@ def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
     # 1. What is public follows from rows and budgets; the digest, from the commitment.
     public = public_of(circuit, claim.rows, read_budgets(claim.budgets))
     digest = digest_of(circuit, claim.commitment, claim.rows)
-    form, totals = _bound(circuit, claim)
+    form, totals, encoded = _bound(circuit, claim)
     instance = _Instance(circuit=circuit, public=public, digest=digest + totals, form=form)
 
     # 2. The proof has the one encoding and the shape of this circuit.
     width = circuit.columns.width
-    proof = read_proof(claim.proof, largest=largest_proof(width, public.height))
+    proof = read_proof(encoded, largest=largest_proof(width, public.height))
     _demand_shape(proof, width, public.log_height)
 
     # 3. The transcript begins with everything that is claimed.
@@ -97,18 +99,26 @@ def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
     verify_claims(transcript, batches, proof.fri, log_size=public.log_height + 1 + LOG_BLOWUP)
 
 
-def _bound(circuit: ReferenceCircuit, claim: ReferenceClaim) -> tuple[list[FormWeights], list[int]]:
-    """Draw the weights of the form from everything that is fixed; return them and its totals."""
+def _bound(
+    circuit: ReferenceCircuit, claim: ReferenceClaim
+) -> tuple[list[FormWeights], list[int], bytes]:
+    """Draw the weights of the form from everything that is fixed.
+
+    Return them, its totals, and the proof. A proof of hidden sums begins with the totals.
+    """
     statistic = circuit.statement.statistic
     if statistic is None or claim.statistic is None:
         if (statistic is None) != (claim.statistic is None):
             needs = "takes no" if statistic is None else "needs a"
             raise VerificationError("5.7", f"the circuit {needs} statistic")
-        return [], []
-    sums = read_sums(statistic, claim.statistic, claim.rows)
+        return [], [], claim.proof
     hashed = circuit.identity + claim.commitment + claim.context + blake3(claim.statistic)
     form = draw_form(statistic, hashed, context="sluice full moments 1")
-    return form, form_totals(form, sums)
+    if statistic.masked:
+        demand_sealed(statistic, claim.statistic, claim.rows)
+        return form, *split_totals(claim.proof)
+    sums = read_sums(statistic, claim.statistic, claim.rows)
+    return form, form_totals(form, sums), claim.proof
 
 
 def _seed(circuit: ReferenceCircuit, public: Public, claim: ReferenceClaim) -> bytes:

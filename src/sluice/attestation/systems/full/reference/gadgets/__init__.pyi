@@ -3,7 +3,17 @@ from .counts import CountColumns, Counted, SlackWeights
 from .couplings import Couplings
 from .digest import CHAIN, Digest
 from .liveness import Levels
-from .moments import FormWeights, MomentColumns, RowWeights, draw_form, form_totals, read_sums
+from .moments import (
+    FormWeights,
+    MomentColumns,
+    RowWeights,
+    Sums,
+    demand_sealed,
+    draw_form,
+    form_totals,
+    read_sums,
+    split_totals,
+)
 from .relations import Relations
 from .spectra import Spectra
 from .switches import SwitchBands
@@ -24,9 +34,12 @@ __all__ = [
     "RowWeights",
     "SlackWeights",
     "Spectra",
+    "Sums",
     "SwitchBands",
     "WindowChecks",
+    "demand_sealed",
     "draw_form",
     "form_totals",
     "read_sums",
+    "split_totals",
 ]

@@ -18,9 +18,10 @@ from sluice.attestation.systems.full.reference.statement import (
     StatementDocument,
 )
 
-__all__ = ["CHAIN", "Digest"]
+__all__ = ["CHAIN", "MASKS", "Digest"]
 
 CHAIN: Final = 4
+MASKS: Final = 3
 WIDTH: Final = 12
 RATE: Final = WIDTH - CHAIN
 HALF_FULL_ROUNDS: Final = 4
@@ -133,22 +134,28 @@ class Digest:
         self._permutations = [_Permutation(columns) for _ in range(steps)]
         self._last = columns.schedule(Last())
 
-    def every(self, channels: Channels, rows: RowPair, digest: Sequence[int]) -> None:
-        """A row is absorbed; after the batch's last row the chain is the public digest."""
+    def every(self, channels: Channels, rows: RowPair, digest: Sequence[int]) -> State:
+        """A row is absorbed; after the batch's last row the chain is the public digest.
+
+        Return the row's masks: outputs of its first permutation that the chain does not take.
+        """
         lanes = []
         for lane, column in zip(self._lanes, self._standing, strict=True):
             value = self._lane(lane, channels, rows.here)
             lanes += [value] if column is None else _kept(rows, [column], [value])
         lanes += [Ext(0)] * (-len(lanes) % RATE)
         chain = [rows.here[column] for column in self._chain]
+        masks: State = []
         for step, permutation in enumerate(self._permutations):
             if step:
                 chain = _kept(rows, self._between[step - 1], chain)
             state = permutation.apply(rows, lanes[step * RATE : (step + 1) * RATE] + chain)
+            masks = masks or state[:MASKS]
             chain = [value + added for value, added in zip(chain, state[-CHAIN:], strict=True)]
         for column, value, expected in zip(self._chain, chain, digest, strict=True):
             rows.leads_to(column, value)
             rows.zero(rows.public[self._last] * (value - expected))
+        return masks
 
     def _lane(self, lane: Sequence[PackedValue], channels: Channels, cells: Sequence[Ext]) -> Ext:
         """Return the values of a lane in mixed radix."""

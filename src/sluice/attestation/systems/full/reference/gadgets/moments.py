@@ -5,6 +5,10 @@ For drawn weights a, b, beta and alone, and public row weights w_t,
     sum_t w_t (a.x_t) (sum_k beta_k b.x_{t-k} + alone) = sum_k beta_k a^T C_k b + alone a.s
 
 Each repetition has a filter, whose cells hold what earlier rows add to later ones, and a sum.
+
+The sums of a masked statistic stay hidden. What is read instead is sealed: a header, and the
+commitments to two shares. The running sums begin at the digest's masks of the first row, and the
+proof begins with what they come to.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +18,7 @@ from typing import Final
 from sluice.attestation.systems.full.reference.columns import ColumnPlan, Last
 from sluice.attestation.systems.full.reference.field import ORDER, Ext
 from sluice.attestation.systems.full.reference.gadgets.channels import Channels
+from sluice.attestation.systems.full.reference.gadgets.digest import MASKS
 from sluice.attestation.systems.full.reference.hashes import blake3_stream
 from sluice.attestation.systems.full.reference.rows import RowPair, total
 from sluice.attestation.systems.full.reference.statement import (
@@ -28,14 +33,18 @@ __all__ = [
     "MomentColumns",
     "RowWeights",
     "Sums",
+    "demand_sealed",
     "draw_form",
     "form_totals",
     "read_sums",
+    "split_totals",
 ]
 
-REPETITIONS: Final = 3
+REPETITIONS: Final = MASKS
 RAMP: Final = 512
 MAGIC: Final = b"sluice-moments-1"
+SEALED: Final = b"sluice-sealed-01"
+SHARES: Final = 64
 WORD: Final = 8
 
 
@@ -102,14 +111,7 @@ def _elements(stream: Iterator[bytes]) -> Iterator[int]:
 def read_sums(statistic: StatedStatistic, content: bytes, rows: int) -> Sums:
     """Read a statistic of so many rows; refuse any other bytes."""
     channels, lags = len(statistic.channels), statistic.lags
-    column = RowWeights(lags)
-    weight = sum(column.weight(row, rows) for row in range(rows))
-    words = [max(rows - lags + 1, 0), weight, lags]
-    header = MAGIC + bytes.fromhex(statistic.settings)
-    header += b"".join(word.to_bytes(WORD, "little") for word in words)
-    if not weight or not content.startswith(header):
-        raise VerificationError("5.7", f"the statistic is not that of {rows} rows and this circuit")
-    body = content[len(header) :]
+    body, weight = _body(statistic, content, rows, MAGIC)
     if len(body) != WORD * (channels + lags * channels**2):
         raise VerificationError("5.7", f"the statistic has {len(content)} bytes")
     found = [int.from_bytes(body[at : at + WORD], "little") for at in range(0, len(body), WORD)]
@@ -123,6 +125,37 @@ def read_sums(statistic: StatedStatistic, content: bytes, rows: int) -> Sums:
     if [list(column) for column in zip(*lagged[0], strict=True)] != lagged[0]:
         raise VerificationError("5.7", "the statistic is not symmetric at lag 0")
     return Sums(sums=sums, lagged=lagged)
+
+
+def demand_sealed(statistic: StatedStatistic, content: bytes, rows: int) -> None:
+    """Refuse anything but a sealed statistic of so many rows."""
+    body, _ = _body(statistic, content, rows, SEALED)
+    if len(body) != SHARES:
+        raise VerificationError("5.7", f"the statistic has {len(content)} bytes")
+
+
+def _body(statistic: StatedStatistic, content: bytes, rows: int, magic: bytes) -> tuple[bytes, int]:
+    """Return what follows the header, and the sum of all row weights."""
+    lags, column = statistic.lags, RowWeights(statistic.lags)
+    weight = sum(column.weight(row, rows) for row in range(rows))
+    words = [max(rows - lags + 1, 0), weight, lags]
+    header = magic + bytes.fromhex(statistic.settings)
+    header += b"".join(word.to_bytes(WORD, "little") for word in words)
+    if not weight or not content.startswith(header):
+        raise VerificationError("5.7", f"the statistic is not that of {rows} rows and this circuit")
+    return content[len(header) :], weight
+
+
+def split_totals(proof: bytes) -> tuple[list[int], bytes]:
+    """Split a proof of hidden sums into what the form comes to, masks included, and the rest."""
+    size = WORD * REPETITIONS
+    totals = [
+        int.from_bytes(proof[at : at + WORD], "little")
+        for at in range(0, min(size, len(proof)), WORD)
+    ]
+    if len(proof) < size or max(totals) >= ORDER:
+        raise VerificationError("5.7", "the proof does not begin with canonical totals")
+    return totals, proof[size:]
 
 
 def form_totals(form: Sequence[FormWeights], sums: Sums) -> list[int]:
@@ -151,9 +184,16 @@ class MomentColumns:
         self._last = columns.schedule(Last())
 
     def first(self, rows: RowPair) -> None:
-        """Nothing is carried or summed yet."""
-        for column in [*(cell for cells in self._carried for cell in cells), *self._so_far]:
+        """Nothing is carried yet, and nothing is summed unless masks are."""
+        summed = [] if self.statistic.masked else self._so_far
+        for column in [*(cell for cells in self._carried for cell in cells), *summed]:
             rows.holds(column, Ext(0))
+
+    def mask(self, rows: RowPair, masks: Sequence[Ext]) -> None:
+        """On the first row the sums begin at the row's masks, if they are masked."""
+        if self.statistic.masked:
+            for column, mask in zip(self._so_far, masks, strict=True):
+                rows.holds(column, mask)
 
     def every(
         self, channels: Channels, rows: RowPair, form: Sequence[FormWeights], totals: Sequence[int]

@@ -1,0 +1,3 @@
+from .commands import app
+
+__all__ = ["app"]
