@@ -37,6 +37,7 @@ from sluice.errors import (
 from sluice.federation.federate import FederationSettings, federate
 from sluice.federation.messages import Contributed, Train
 from sluice.invariants.rulesfile import load_rules
+from sluice.network import statistics
 from sluice.network.coordinator import founding
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import (
@@ -607,7 +608,12 @@ def test_bound_statistics_are_read_back_with_their_own_settings(done: Consortium
     south = kept.of("south")
     assert south is not None
     settings = south.statistic.settings
+    at = statistics.HEADER.size + statistics.MEMBER.size
+    (length,) = statistics.LENGTH.unpack_from(raw, at)
+    start = at + statistics.LENGTH.size
+    spaced = raw[:at] + statistics.LENGTH.pack(length + 1) + b" " + raw[start:]
     for wrong in (
+        spaced,
         raw[:-8],
         raw + bytes(1),
         raw.replace(b'"lags":10', b'"lags": 9', 1),
