@@ -108,6 +108,8 @@ def _lines(outcomes: list[Damage]) -> Iterator[str]:
     yield "*Measured* is the mean over seeds on the labelled record, with its range. *Certified* is"
     yield "what holds whatever the stated number of members share; with `fedavg` that number is 1,"
     yield "and one member decides everything, so its certificate is empty."
+    yield "In `naive` and `gated`, the malicious members take part, and the certificate covers them"
+    yield "among others. In `bound` they are refused, and the certificate covers further ones."
     for each in outcomes:
         yield from _of_plant(each)
 

@@ -11,7 +11,7 @@ import pytest
 
 from sluice.admission.gate import Gate
 from sluice.admission.policy import parse_policy
-from sluice.attestation.log.chain import read_log
+from sluice.attestation.log.chain import Log, read_log
 from sluice.attestation.log.entries import (
     BatchCommitted,
     ClientRegistered,
@@ -37,6 +37,7 @@ from sluice.errors import (
 from sluice.federation.federate import FederationSettings, federate
 from sluice.federation.messages import Contributed, Train
 from sluice.invariants.rulesfile import load_rules
+from sluice.network import statistics
 from sluice.network.coordinator import founding
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import (
@@ -607,7 +608,12 @@ def test_bound_statistics_are_read_back_with_their_own_settings(done: Consortium
     south = kept.of("south")
     assert south is not None
     settings = south.statistic.settings
+    at = statistics.HEADER.size + statistics.MEMBER.size
+    (length,) = statistics.LENGTH.unpack_from(raw, at)
+    start = at + statistics.LENGTH.size
+    spaced = raw[:at] + statistics.LENGTH.pack(length + 1) + b" " + raw[start:]
     for wrong in (
+        spaced,
         raw[:-8],
         raw + bytes(1),
         raw.replace(b'"lags":10', b'"lags": 9', 1),
@@ -817,3 +823,13 @@ def test_the_dashboard_shows_that_statistics_are_bound_and_how_much_they_cover(
     snapshot = take(done.site.folder)
     assert snapshot.statistic.startswith("Statistics are bound by proofs")
     assert "statistic_rows_min is 300 (default 4,096)" in repr(federation_page(snapshot))
+
+
+def test_a_log_of_bound_statistics_says_how_much_one_covers(
+    done: Consortium, tmp_path: Path
+) -> None:
+    opened, key = read_log(done.site.log).opened, SigningKey.generate()
+    assert opened.statistic is not None
+    endless = replace(opened, statistic=replace(opened.statistic, limits=None))
+    with pytest.raises(VerificationError, match="must say how much one covers"):
+        Log.create(tmp_path / "log.jsonl", endless, key, at=START)

@@ -752,6 +752,8 @@ def _check_opened(body: LogOpened) -> None:
         raise VerificationError("7", "the coordinator's key is among the approvers' keys")
     if min(body.terms.approvals, body.terms.approvals_looser) < 1:
         raise VerificationError("7", "a log must demand at least one approval of rules and orders")
+    if body.statistic is not None and body.statistic.bound and body.statistic.limits is None:
+        raise VerificationError("7", "a log of bound statistics must say how much one covers")
 
 
 def _after(time: str, *, days: int = 0, hours: int = 0) -> str:

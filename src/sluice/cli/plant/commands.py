@@ -123,6 +123,8 @@ def join(
         emit({"plant": document.plant, "federation": terms.federation, "request": str(request)})
     else:
         out.print(f"{request}: send it to the coordinator; it contains a secret", markup=False)
+        if terms.statistic is not None:
+            out.print(terms.statistic.sentence, markup=False)
 
 
 @app.command()
