@@ -80,6 +80,7 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], handler: type["_Handler"]) -> None:
         self._free = threading.BoundedSemaphore(CONNECTIONS)
+        self._expire = handler.expire
         super().__init__(address, handler)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -89,9 +90,7 @@ class _Server(ThreadingHTTPServer):
 
     def service_actions(self) -> None:
         """Check deadlines, between requests."""
-        handler = self.RequestHandlerClass
-        assert issubclass(handler, _Handler)
-        handler.expire()
+        self._expire()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Connections that break are no errors of the helper."""

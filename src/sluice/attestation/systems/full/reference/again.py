@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from sluice.admission import HardenedPolicy, policy_hash
 from sluice.attestation.packing import digest, number, packed
-from sluice.attestation.systems.full.bound import StatisticName, settings_of
+from sluice.attestation.systems.full.bound import settings_of
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.parameters import NAMED
 from sluice.attestation.systems.full.reference.verify import ReferenceClaim, verify_claim
@@ -31,7 +31,7 @@ def verify_again(circuit: Circuit, claim: ProofClaim) -> None:
         circuit.rules,
         circuit.policy,
         statistic=settings_of if circuit.statistic else None,
-        masked=circuit.statistic == StatisticName.HIDDEN,
+        masked=circuit.statistic == "hidden",
     )
     reference = _laid_out(statement.content)
     identity = digest(
