@@ -64,7 +64,7 @@ from sluice.network.wire.questions import (
     Pledge,
     Revelation,
 )
-from sluice.network.wire.wire import Answerer, Direct
+from sluice.network.wire.wire import LARGEST_ANSWER, Answerer, Direct
 from sluice.reports.dashboard.federation_page import federation_page
 from sluice.reports.dashboard.snapshot import take
 from sluice.telemetry.reading import read_record
@@ -383,12 +383,10 @@ def test_a_short_batch_is_refused_by_the_plant_and_by_the_log(
         assert sharing is not None
         if short is rows:
             sharing = replace(sharing, limits=StatisticLimits(rows_min=300))
-        for call in (
-            lambda sharing=sharing, short=short: sharing.signed_off(short),
-            lambda sharing=sharing, short=short: sharing.sign_off(short, "A. Reader", at=START),
-        ):
-            with pytest.raises(RefusedError, match=limits):
-                call()
+        with pytest.raises(RefusedError, match=limits):
+            sharing.signed_off(short)
+        with pytest.raises(RefusedError, match=limits):
+            sharing.sign_off(short, "A. Reader", at=START)
     commit = plant.registered().commit(rows.rows(0, 299), signed_off="A. Reader").message
     with pytest.raises(VerificationError, match="at least 300 rows") as refused:
         driven.log.append(BatchCommitted(commit=commit), at=driven.now())
@@ -692,7 +690,7 @@ def test_a_bound_statistic_leaves_room_for_its_proof(
 ) -> None:
     plan, channels = plan_of(line_files[0], SigningKey.generate()), 0
     with monkeypatch.context() as patched:
-        patched.setattr(founding, "PROOF_ROOM", founding.LARGEST_ANSWER - founding.ANSWER_EXTRA)
+        patched.setattr(founding, "PROOF_ROOM", LARGEST_ANSWER - founding.ANSWER_EXTRA)
         with pytest.raises(SettingError, match="leave channels out of --reference") as refused:
             found_federation(tmp_path / "full", plan, at=START)
         channels = int(str(refused.value).split(" channels")[0].rsplit(" ", 1)[1])
