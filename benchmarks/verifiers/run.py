@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from rich.console import Console
 from benchmarks.verifiers.compare import (
     ACCEPTED,
     Answer,
+    changed_bound,
     changed_claim,
     drawn_circuit,
     drawn_proof,
@@ -54,7 +55,9 @@ are drawn from named random streams.
 *Bytes*: the proof is flipped, cut, moved, overwritten, or spliced with another proof of the same
 batch. *Part*: one value of a proof is changed, or one list is dropped, doubled, emptied or
 reversed; the proof stays well formed. *Claim*: the proof stays as it is, and one number of the
-statement or the budgets, the rows, or a bit of the commitment or of the context is changed.
+statement or the budgets, the rows, or a bit of the commitment or of the context is changed. *With a
+statistic*: the proof binds a statistic to the rows. A bit of it is changed, or it is that of
+another batch; where that batch has the same statistic, the proof is shown as it is (*valid*).
 
 The run took {minutes:.0f} minutes.
 """
@@ -134,6 +137,7 @@ def main() -> None:
     parser.add_argument("--circuits", type=int, default=500)
     parser.add_argument("--proofs", type=int, default=50)
     parser.add_argument("--changed", type=int, default=1_000)
+    parser.add_argument("--bound", type=int, default=200, help="changed proofs with a statistic")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="also print the counts as JSON")
@@ -145,10 +149,12 @@ def main() -> None:
         (drawn_circuit, arguments.circuits),
         (drawn_proof, arguments.proofs),
         (changed_claim, arguments.changed),
+        (changed_bound, arguments.bound),
     ):
         found.append(answers(ask, seed=arguments.seed, count=count, workers=arguments.workers))
         console.print(f"{ask.__name__}: {count:,} done")
-    circuits, proofs, changed = found
+    circuits, proofs, changed, bound = found
+    changed += [replace(each, kind=f"with a statistic, {each.kind}") for each in bound]
     outcome = Outcome(
         circuits=circuits,
         proofs=proofs,

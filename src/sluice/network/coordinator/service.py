@@ -131,9 +131,9 @@ class CoordinatorService:
         A round without them would have no aggregate, and would count as their absence.
         """
         requests, terms = self.transport.requests, self.transport.terms
-        until = requests.clock() + timedelta(seconds=terms.round_deadline_s)
-        admitted, now = current.admitted, instant(requests.clock())
-        staying = self._sharing.staying(current.parameters, at=now)
+        now, admitted = requests.clock(), current.admitted
+        until = now + timedelta(seconds=terms.round_deadline_s)
+        staying = self._sharing.staying(current.parameters, at=instant(now))
         due = self._due(current)
         while len(staying | due) < terms.members_min:
             if len(staying.union(admitted)) < terms.members_min or requests.clock() > until:
