@@ -64,7 +64,7 @@ from sluice.network.wire.questions import (
     Pledge,
     Revelation,
 )
-from sluice.network.wire.wire import Answerer, Direct
+from sluice.network.wire.wire import LARGEST_ANSWER, Answerer, Direct
 from sluice.reports.dashboard.federation_page import federation_page
 from sluice.reports.dashboard.snapshot import take
 from sluice.telemetry.reading import read_record
@@ -370,25 +370,19 @@ def test_a_revelation_of_another_statistic_excludes_its_plant(bound: Consortium)
 # -- the log -----------------------------------------------------------------------------------
 
 
-def test_a_short_batch_is_refused_by_the_plant_and_by_the_log(
-    bound: Consortium, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_short_batch_is_refused_by_the_plant_and_by_the_log(bound: Consortium) -> None:
     plant, driven = PlantFolder(bound.folder / "south"), Driven.of(bound)
-    rows = plant.share.read()
-    for short, limits in (
-        (rows.rows(0, 299), "at least 300 rows"),
-        (rows, "at least 86,400 s"),
+    rows, sharing = plant.share.read(), plant.bound_sharing()
+    assert sharing is not None
+    longer = replace(sharing, limits=StatisticLimits(rows_min=300))
+    for asked, batch, limit in (
+        (sharing, rows.rows(0, 299), "at least 300 rows"),
+        (longer, rows, "at least 86,400 s"),
     ):
-        sharing = plant.bound_sharing()
-        assert sharing is not None
-        if short is rows:
-            sharing = replace(sharing, limits=StatisticLimits(rows_min=300))
-        for call in (
-            lambda sharing=sharing, short=short: sharing.signed_off(short),
-            lambda sharing=sharing, short=short: sharing.sign_off(short, "A. Reader", at=START),
-        ):
-            with pytest.raises(RefusedError, match=limits):
-                call()
+        with pytest.raises(RefusedError, match=limit):
+            asked.signed_off(batch)
+        with pytest.raises(RefusedError, match=limit):
+            asked.sign_off(batch, "A. Reader", at=START)
     commit = plant.registered().commit(rows.rows(0, 299), signed_off="A. Reader").message
     with pytest.raises(VerificationError, match="at least 300 rows") as refused:
         driven.log.append(BatchCommitted(commit=commit), at=driven.now())
@@ -453,7 +447,9 @@ def test_plant_check_says_what_the_statistic_tells_and_keeps_the_sign_off(
     assert abs(float(hours.split("(")[1].rstrip("%)")) / 100 - share) < 0.25  # the ramps weigh less
     assert sluice("plant", "check", folder).code == 0
     for name in ("", "x", "tab\there", "n" * 65):
-        assert sluice("plant", "check", folder, "--sign-off", name).code == 2
+        wrong = sluice("plant", "check", folder, "--sign-off", name)
+        assert wrong.code == 2
+        assert "a sign-off needs a name" in wrong.err
     assert sluice("plant", "check", folder, "--sign-off", "n" * 64).code == 0
     assert sluice("plant", "check", folder, "--sign-off", "B. Other").code == 0
     made.plants["east"] = PlantFolder(folder).agent()
@@ -692,7 +688,7 @@ def test_a_bound_statistic_leaves_room_for_its_proof(
 ) -> None:
     plan, channels = plan_of(line_files[0], SigningKey.generate()), 0
     with monkeypatch.context() as patched:
-        patched.setattr(founding, "PROOF_ROOM", founding.LARGEST_ANSWER - founding.ANSWER_EXTRA)
+        patched.setattr(founding, "PROOF_ROOM", LARGEST_ANSWER - founding.ANSWER_EXTRA)
         with pytest.raises(SettingError, match="leave channels out of --reference") as refused:
             found_federation(tmp_path / "full", plan, at=START)
         channels = int(str(refused.value).split(" channels")[0].rsplit(" ", 1)[1])
