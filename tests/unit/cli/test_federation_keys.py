@@ -35,7 +35,7 @@ def water(sluice: Run, line: Path, tmp_path: Path) -> Path:
     assert (seen.code, seen.err) == (0, "")
     assert set(seen.json) == {
         "federation", "folder", "coordinator", "approvers", "approver_key", "history",
-        "detector", "rule",
+        "detector", "rule", "bound", "statistic_rows_min", "statistic_span_min",
     }  # fmt: skip
     key = folder.with_name("water.approver.key")
     assert seen.json["approver_key"] == str(key)
@@ -136,6 +136,8 @@ def test_a_new_federation_has_no_plants_and_no_rounds(sluice: Run, water: Path) 
         "rounds_counted": 0,
         "gate": "enforced",
         "history": False,
+        "bound": False,
+        "statistic": None,
         "approvals": 1,
         "waivers": [],
         "finished": False,
@@ -155,7 +157,7 @@ def test_an_exported_log_verifies_and_one_cut_short_does_not(
     assert (verified.code, verified.err) == (0, "")
     assert list(verified.json) == [
         "verified", "federation", "entries", "rounds", "rounds_counted", "clients", "gate",
-        "history", "unproven", "waivers", "removed", "head",
+        "history", "bound", "signed_off", "unproven", "waivers", "removed", "head",
     ]  # fmt: skip
     assert (verified.json["verified"], verified.json["federation"]) == (True, "rivers")
     assert (verified.json["entries"], verified.json["clients"]) == (1, [])

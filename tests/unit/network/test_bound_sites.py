@@ -370,23 +370,19 @@ def test_a_revelation_of_another_statistic_excludes_its_plant(bound: Consortium)
 # -- the log -----------------------------------------------------------------------------------
 
 
-def test_a_short_batch_is_refused_by_the_plant_and_by_the_log(
-    bound: Consortium, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_short_batch_is_refused_by_the_plant_and_by_the_log(bound: Consortium) -> None:
     plant, driven = PlantFolder(bound.folder / "south"), Driven.of(bound)
-    rows = plant.share.read()
-    for short, limits in (
-        (rows.rows(0, 299), "at least 300 rows"),
-        (rows, "at least 86,400 s"),
+    rows, sharing = plant.share.read(), plant.bound_sharing()
+    assert sharing is not None
+    longer = replace(sharing, limits=StatisticLimits(rows_min=300))
+    for asked, batch, limit in (
+        (sharing, rows.rows(0, 299), "at least 300 rows"),
+        (longer, rows, "at least 86,400 s"),
     ):
-        sharing = plant.bound_sharing()
-        assert sharing is not None
-        if short is rows:
-            sharing = replace(sharing, limits=StatisticLimits(rows_min=300))
-        with pytest.raises(RefusedError, match=limits):
-            sharing.signed_off(short)
-        with pytest.raises(RefusedError, match=limits):
-            sharing.sign_off(short, "A. Reader", at=START)
+        with pytest.raises(RefusedError, match=limit):
+            asked.signed_off(batch)
+        with pytest.raises(RefusedError, match=limit):
+            asked.sign_off(batch, "A. Reader", at=START)
     commit = plant.registered().commit(rows.rows(0, 299), signed_off="A. Reader").message
     with pytest.raises(VerificationError, match="at least 300 rows") as refused:
         driven.log.append(BatchCommitted(commit=commit), at=driven.now())
@@ -451,7 +447,9 @@ def test_plant_check_says_what_the_statistic_tells_and_keeps_the_sign_off(
     assert abs(float(hours.split("(")[1].rstrip("%)")) / 100 - share) < 0.25  # the ramps weigh less
     assert sluice("plant", "check", folder).code == 0
     for name in ("", "x", "tab\there", "n" * 65):
-        assert sluice("plant", "check", folder, "--sign-off", name).code == 2
+        wrong = sluice("plant", "check", folder, "--sign-off", name)
+        assert wrong.code == 2
+        assert "a sign-off needs a name" in wrong.err
     assert sluice("plant", "check", folder, "--sign-off", "n" * 64).code == 0
     assert sluice("plant", "check", folder, "--sign-off", "B. Other").code == 0
     made.plants["east"] = PlantFolder(folder).agent()
