@@ -47,6 +47,7 @@ EXAMPLES = {
     "a proof": "proof.json",
     "a challenge": "challenge.json",
     "a coordinator's folder": "water",
+    "a helper's folder": "helper",
     "an invitation": "north.invitation",
     "a plant's folder": "north",
     "a file of the federation": "north/request.json",
@@ -193,8 +194,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "token.txt",
     ):
         (folder / name).write_text("{}")
-    for name in ("results", "records"):
+    for name in ("results", "records", "helper"):
         (folder / name).mkdir()
+    (folder / "helper" / "card.json").write_text("{}")
     assert [name for name in EXAMPLES.values() if not (folder / name).exists()] == []
     return folder
 
