@@ -85,8 +85,8 @@ def measure(mining: Mining) -> Measured:
     )
 
 
-def page(results: Sequence[Measured]) -> str:
-    """Return the page as Markdown."""
+def page(results: Sequence[Measured], *, commit: str = "") -> str:
+    """Return the page as Markdown; `commit` names the code that made all results."""
     compared = [pair for one in results if one.promised for pair in one.compared]
     inside = sum(
         predicted.low <= measured.rate <= predicted.high for predicted, measured in compared
@@ -98,6 +98,7 @@ def page(results: Sequence[Measured]) -> str:
             "below 100; simulated plants here have seeds from 100 on. The batches are disjoint and "
             "come from rows that the rules have not seen. Intervals are those of Clopper and "
             f"Pearson at 95 %. {CHOSEN}"
+            + (f" All rows were measured at commit {commit}." if commit else "")
         ),
         _table(
             ("plant", "minings", "rows", "batches", "refused", "share", "interval", "holds"),
@@ -193,6 +194,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="file to write the page to")
     parser.add_argument("--keep", type=Path, default=Path("build/honest"), help="folder of results")
     parser.add_argument("--plants", nargs="*", choices=PLANTS, default=PLANTS, metavar="PLANT")
+    parser.add_argument("--commit", default="", help="commit of the code that made all results")
     arguments = parser.parse_args()
     arguments.keep.mkdir(parents=True, exist_ok=True)
     for plant in arguments.plants:
@@ -207,7 +209,8 @@ def main() -> None:
             took = time.monotonic() - began
             print(f"{plant}, {mining.mined_on}: {took:.0f} s", flush=True)
     with atomically(arguments.out) as draft:
-        draft.write_text(page(_kept(arguments.keep, PLANTS)), encoding="utf-8")
+        text = page(_kept(arguments.keep, PLANTS), commit=arguments.commit)
+        draft.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

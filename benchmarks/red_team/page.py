@@ -29,6 +29,7 @@ class Size:
     clients: int
     left_out: tuple[str, ...]
     plants: tuple[str, ...]
+    commit: str = ""  # of the code that made all results
 
 
 HEAD = f"""# Which attacks pass the gate
@@ -58,6 +59,7 @@ def page(results: Sequence[Result], size: Size) -> Iterator[str]:
         f"\nThis run: seeds {seeds}, {size.clients} malicious client"
         f"{'s' if size.clients > 1 else ''} per seed, plants {', '.join(size.plants)}."
         + (f" It leaves out {', '.join(size.left_out)}." if size.left_out else "")
+        + (f" All rows were measured at commit {size.commit}." if size.commit else "")
     )
     yield from _refusals(results)
     yield from _halves(results)
@@ -113,8 +115,9 @@ def _halves(results: Sequence[Result]) -> Iterator[str]:
         "\n## Must hold: at most half of what the first kinds of rules leave\n\n*Planted* is the "
         "mean share of touched rows, 0 for a refused batch. *Damage* is how many points of the "
         "targets' windows the detector no longer detects, mean over seeds, 0 if no client is "
-        "admitted; a negative number is a gain. Each cell goes from the gate with the first kinds "
-        "to the gate with all.\n"
+        "admitted; a negative number is a gain. Where the detector detects no target even without "
+        "malicious clients, no damage can be seen. Each cell goes from the gate with the first "
+        "kinds to the gate with all.\n"
     )
     yield "| plant | attack | clients | planted | half | detector | damage | half |"
     yield "|---|---|---|---|---|---|---|---|"

@@ -37,6 +37,7 @@ class Effort:
     gates: tuple[str, ...]
     clients: int
     detectors: tuple[str, ...]
+    commit: str = ""
 
     def attacks_at(self, gate: str) -> Iterator[str]:
         """Yield the attacks tried at a gate; the first kinds are the reference of three."""
@@ -95,6 +96,7 @@ def main() -> None:
     parser.add_argument("--gates", nargs="+", choices=GATES, default=[HARDENED, FIRST_KINDS])
     parser.add_argument("--detectors", nargs="+", default=list(DETECTORS))
     parser.add_argument("--rule-poisoning", nargs="*", choices=list(PLANTS), default=[])
+    parser.add_argument("--commit", default="", help="commit of the code that made all results")
     parser.add_argument("--page-only", action="store_true", help="write the page from the store")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", EmptyRulesWarning)
@@ -105,6 +107,7 @@ def main() -> None:
         gates=tuple(arguments.gates),
         clients=arguments.clients,
         detectors=tuple(arguments.detectors),
+        commit=arguments.commit,
     )
     store = Store(arguments.store)
     for plant in arguments.plants:
@@ -125,6 +128,7 @@ def write(out: Path, store: Store, effort: Effort, *, more: Sequence[str] = ()) 
         clients=max(len(result.attempts) for result in results),
         left_out=tuple(name for name in POISONS if not tried & set(names_of(name))),
         plants=tuple(dict.fromkeys(result.key.plant for result in results)),
+        commit=effort.commit,
     )
     with atomically(out) as draft:
         draft.write_text("\n".join([*page(results, size), *more]) + "\n", encoding="utf-8")
