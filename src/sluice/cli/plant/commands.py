@@ -30,6 +30,7 @@ from sluice.cli.paths import (
     writes_folder,
 )
 from sluice.cli.plant.gain import clean_rows, gain_of, show_gain, show_simulated
+from sluice.cli.plant.mapping import map_
 from sluice.errors import SettingError
 from sluice.files import demand_room, read_bounded, read_text
 from sluice.invariants import LARGEST_RULES, load_rules
@@ -43,6 +44,8 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Take part in a federation between sites: a plant's commands."
 )
+
+app.command(name="map")(map_)
 
 Folder = Annotated[
     Path,
@@ -98,6 +101,7 @@ def join(
     terms = document.terms
     warn_if_unsafe(terms.system)
     loaded = open_record(record, plant=plant_file, every=every)
+    terms.demand_points(loaded.names, plant=document.plant)
     start, stop = range_of(rows, loaded, option="--rows") if rows else (0, len(loaded))
     share = TrainingRows(
         record=str(record.resolve()),

@@ -49,6 +49,7 @@ from sluice.network.terms import (
     MEMBERS_MIN,
     QUORUM,
     FederationTerms,
+    demand_overlap,
     demand_phase_terms,
     read_document,
     statistic_terms,
@@ -57,6 +58,7 @@ from sluice.network.terms import (
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import LARGEST_ANSWER, Wire
 from sluice.telemetry import WINDOW_ROWS, Record, Scaler, feature_names
+from sluice.template import Template
 
 __all__ = ["FederationPlan", "coordinator_service", "detector", "found_federation"]
 
@@ -99,6 +101,8 @@ class FederationPlan:
     filter_port: int | None = None  # default: the port after `link_port`
     detector: str = DetectorKind.AUTOENCODER.value  # or `moments`: plants share statistics, once
     malicious: int = 1  # members that a vote withstands; count owners and integrators, not keys
+    template: Template | None = None  # None: all plants use the same tags
+    overlap_min: float = 1.0  # share of the points that a plant needs to join
 
     def __post_init__(self) -> None:
         if len({self.port, *self.inner_ports}) < 3:
@@ -133,6 +137,7 @@ class FederationPlan:
         if self.members_min < 1:
             raise SettingError(f"members_min is {self.members_min}; a round needs at least 1 plant")
         demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
+        demand_overlap(self.overlap_min, statistic=self.detector == DetectorKind.MOMENTS)
 
     def _demand_rule(self) -> None:
         """Raise unless the rule exists and fits the detector."""
@@ -164,6 +169,8 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
             f"the reference has {len(reference)} rows; scaling and a threshold need at least "
             f"{2 * WINDOW_ROWS}"
         )
+    if plan.template is not None:
+        _demand_points(reference, plan.template)
     framing = _framing(reference, plan)
     scaler, statistic = framing.scaler, _statistic(reference, framing, plan)
     terms = FederationTerms(
@@ -194,6 +201,8 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         update_max=plan.update_max,
         keep_rounds=plan.keep_rounds,
         statistic=statistic,
+        template=plan.template,
+        overlap_min=plan.overlap_min,
     )
     opened = LogOpened(
         federation=terms.federation,
@@ -211,6 +220,22 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         )
     write_document(plan.reference, folder / REFERENCE)
     return CoordinatorFolder.create(folder, terms, opened, plan.inner_ports, at=at)
+
+
+def _demand_points(reference: Record, template: Template) -> None:
+    """Raise unless the reference is a plant of this template, with every point that is read."""
+    strangers = sorted(set(feature_names(reference)) - set(template.names))
+    if strangers or reference.stride_s != template.stride_s:
+        what = (
+            f"its channel {strangers[0]!r} is no point of it"
+            if strangers
+            else f"it has a row every {reference.stride_s:g} s, not {template.stride_s:g} s"
+        )
+        raise SettingError(
+            f"the reference is not a record of template {template.name!r}: {what}; derive the "
+            "template from the reference ('sluice coordinator template'), or map its tags "
+            "('sluice plant map')"
+        )
 
 
 def _framing(reference: Record, plan: FederationPlan) -> Framing:
