@@ -7,7 +7,7 @@ plant makes the same detectors of it.
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -34,15 +34,69 @@ __all__ = [
     "LARGEST_MODEL",
     "MemberStatistic",
     "MemberStatistics",
+    "demand_points",
+    "encoded",
     "members_max",
+    "points_bytes",
+    "read_encoded",
+    "settings_in",
     "vote_of",
 ]
 
 MAGIC = b"sluice-members-1"
 HEADER = struct.Struct("<16s32sQ")
+POINTS_MAGIC = b"sluice-points-1\0"
 MEMBER = struct.Struct("<64s32sQ")
 LARGEST_MODEL = 16 * 1024 * 1024
 """Bytes of all statistics together, so that one question holds them and a page of the log."""
+
+
+def encoded(statistic: MomentStatistic, settings: MomentSettings) -> bytes:
+    """Return the encoding of a statistic of a federation with these settings.
+
+    A plant that lacks points sums those that it has. It then names them first, one bit a point.
+    """
+    if statistic.settings == settings:
+        return statistic.canonical()
+    has = np.array([name in statistic.settings.channels for name in settings.channels])
+    return POINTS_MAGIC + np.packbits(has).tobytes() + statistic.canonical()
+
+
+def settings_in(raw: bytes, settings: MomentSettings) -> tuple[MomentSettings, int]:
+    """Return the settings of the statistic that begins here, and the bytes before its sums."""
+    if raw[: len(POINTS_MAGIC)] != POINTS_MAGIC:
+        return settings, 0
+    count = len(settings.registers)
+    start = points_bytes(settings)
+    bits = np.unpackbits(np.frombuffer(raw[len(POINTS_MAGIC) : start], np.uint8))
+    if len(bits) < count or bits[count:].any() or not 0 < bits[:count].sum() < count:
+        raise SettingError(
+            "the points of a statistic are named by one bit each; a plant with all points names "
+            "none, and one without any cannot share"
+        )
+    chosen = [name for name, has in zip(settings.channels, bits, strict=False) if has]
+    return settings.only(chosen), start
+
+
+def points_bytes(settings: MomentSettings) -> int:
+    """Return the bytes by which a plant that lacks points names those that it has."""
+    return len(POINTS_MAGIC) + -(-len(settings.registers) // 8)
+
+
+def demand_points(statistic: MomentStatistic, own: MomentSettings) -> None:
+    """Raise unless a statistic is of these points."""
+    if statistic.settings != own:
+        strange = set(statistic.settings.channels) ^ set(own.channels)
+        raise SettingError(
+            f"it is of other points than the plant's registered rules describe: {min(strange)!r} "
+            "differs"
+        )
+
+
+def read_encoded(raw: bytes, settings: MomentSettings) -> MomentStatistic:
+    """Read one encoded statistic under the settings of its federation; refuse any other bytes."""
+    own, start = settings_in(raw, settings)
+    return MomentStatistic.from_canonical(raw[start:], own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +141,8 @@ class MemberStatistics:
         parts = [HEADER.pack(MAGIC, bytes.fromhex(self.settings.digest), len(self.members))]
         for member in self.members:
             name, attested = member.name.encode(), bytes.fromhex(member.attestation)
-            parts += (MEMBER.pack(name, attested, member.round), member.statistic.canonical())
+            parts.append(MEMBER.pack(name, attested, member.round))
+            parts.append(encoded(member.statistic, self.settings))
         return b"".join(parts)
 
     @property
@@ -103,30 +158,37 @@ class MemberStatistics:
     @classmethod
     def from_canonical(cls, raw: bytes, settings: MomentSettings) -> "MemberStatistics":
         """Read the encoding of statistics under known settings; refuse any other bytes."""
-        each = MEMBER.size + statistic_bytes(settings)
-        if len(raw) < HEADER.size or (len(raw) - HEADER.size) % each or len(raw) > LARGEST_MODEL:
+        if not HEADER.size <= len(raw) <= LARGEST_MODEL:
             raise DocumentError(
-                f"the statistics of the members have {len(raw):,} bytes; expected "
-                f"{HEADER.size:,} and {each:,} for each member, at most {LARGEST_MODEL:,}"
+                f"the statistics of the members have {len(raw):,} bytes; expected at least "
+                f"{HEADER.size:,} and at most {LARGEST_MODEL:,}"
             )
         magic, named, count = HEADER.unpack_from(raw)
         if magic != MAGIC or named.hex() != settings.digest:
             raise DocumentError("the statistics of the members are of another federation's terms")
-        members = []
-        for start in range(HEADER.size, len(raw), each):
-            name, attestation, round_ = MEMBER.unpack_from(raw, start)
-            own = raw[start + MEMBER.size : start + each]
+        members, start = [], HEADER.size
+        while start < len(raw):
+            own = raw[start + MEMBER.size :]
             try:
+                sums, before = settings_in(own, settings)
+                size = before + statistic_bytes(sums)
+                if len(own) < size:
+                    raise DocumentError(
+                        f"the statistics of the members have {len(raw):,} bytes, and the last one "
+                        f"is cut: it has {len(own):,} of {size:,}"
+                    )
+                name, attestation, round_ = MEMBER.unpack_from(raw, start)
                 members.append(
                     MemberStatistic(
                         name=name.rstrip(b"\0").decode("ascii"),
                         attestation=attestation.hex(),
                         round=round_,
-                        statistic=MomentStatistic.from_canonical(own, settings),
+                        statistic=MomentStatistic.from_canonical(own[before:size], sums),
                     )
                 )
             except (SettingError, UnicodeDecodeError) as error:
                 raise DocumentError(f"the statistic of a member cannot be read: {error}") from None
+            start += MEMBER.size + size
         read = cls(settings=settings, members=tuple(members))
         if len(members) != count or list(read.names) != sorted(set(read.names)):
             raise DocumentError("the statistics of the members are not in their one order")
@@ -149,10 +211,12 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
 ) -> Detector:
     """Make the vote of all members, with thresholds from a plant's own clean rows.
 
+    The vote reads the points that the plant has. A member votes on those that it has too.
     With the plant's own `rules`, an alarm of the rules is an alarm too. Then the voters and the
     rules each get half of the false alarms that were asked for.
     """
-    statistic, moments, framing = terms.statistic, terms.moments, terms.framing
+    statistic, framing = terms.statistic, terms.framing_on(clean.names)
+    moments = replace(terms.moments, scaler=framing.scaler)
     assert statistic is not None
     share = 1.0 if rules is None else 0.5
     settings = VoteSettings.on(

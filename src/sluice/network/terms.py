@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -159,6 +159,20 @@ class FederationTerms:
             resolution=np.array([each.resolution for each in channels]),
         )
         return Framing(scaler=scaler, stride_s=self.stride_s, window_rows=self.window_rows)
+
+    def framing_on(self, names: Collection[str]) -> Framing:
+        """Return how records of a plant with these channels are read: the points that it has."""
+        whole = self.framing
+        at = [place for place, name in enumerate(whole.scaler.names) if name in names]
+        if self.statistic is None or len(at) == len(whole.scaler.names):
+            return whole
+        scaler = Scaler(
+            names=tuple(whole.scaler.names[place] for place in at),
+            mean=whole.scaler.mean[at],
+            spread=whole.scaler.spread[at],
+            resolution=whole.scaler.resolution[at],
+        )
+        return replace(whole, scaler=scaler)
 
     @property
     def moments(self) -> ReceiverMoments:

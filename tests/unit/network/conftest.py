@@ -158,6 +158,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
         members_min: int = 1,
         detector: str = "autoencoder",
         malicious: int = 1,
+        overlap_min: float = 1.0,
     ) -> Consortium:
         record, rules = line_files
         keys = tuple(SigningKey.generate() for _ in range(approvers))
@@ -179,6 +180,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             keep_rounds=keep_rounds,
             detector=detector,
             malicious=malicious,
+            overlap_min=overlap_min,
         )
         site = found_federation(tmp_path / "coordinator", plan, at=START)
         return Consortium(tmp_path, record, rules, site, keys)

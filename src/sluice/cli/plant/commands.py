@@ -181,7 +181,7 @@ def check(
     verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
     preview = preview_import(plant, batch, approvals=approvals, at=datetime.now(UTC))
     rules = folder / "keys" / "rules.json"
-    windows = len(plant.invitation.terms.framing.windows(batch))
+    windows = len(plant.invitation.terms.framing_on(batch.names).windows(batch))
     gain = gain_of(plant, clean=clean, attacks=attacks, quiet=quiet or json)
     simulated = None
     if simulate:

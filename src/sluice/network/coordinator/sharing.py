@@ -14,7 +14,7 @@ from sluice.aggregation import RULES, Aggregate, RootUpdate, Rule, State, Update
 from sluice.attestation.log import Ledger
 from sluice.attestation.messages import Token
 from sluice.attestation.protocol import ProtocolCoordinator
-from sluice.detector import MomentStatistic, Parameters, initial, statistic_bytes, trapezoid
+from sluice.detector import MomentSettings, Parameters, initial, statistic_bytes, trapezoid
 from sluice.errors import DocumentError, RefusedError, SettingError, SluiceError, VerificationError
 from sluice.federation import (
     NOT_FINITE,
@@ -28,8 +28,16 @@ from sluice.federation import (
     Transport,
     take_round,
 )
+from sluice.invariants import parse_rules
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.statistics import MemberStatistic, MemberStatistics, members_max
+from sluice.network.statistics import (
+    MemberStatistic,
+    MemberStatistics,
+    demand_points,
+    members_max,
+    points_bytes,
+    read_encoded,
+)
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import read_update, write_parameters
 
@@ -198,14 +206,17 @@ class SharedStatistics:
     def read(self, train: Train, token: Token, raw: bytes) -> Reply:
         """Read a statistic of the agreed channels, with the rows that the log has for its batch."""
         settings, client = self.terms.moments.settings, token.client
-        expected = statistic_bytes(settings)
+        summed = self._points_of(client)
+        named = 0 if summed == settings else points_bytes(settings)
+        expected = statistic_bytes(summed) + named
         if len(raw) != expected:
             raise VerificationError(
                 OUT_OF_SCALE,
                 f"the statistic of {client!r} has {len(raw):,} bytes, expected {expected:,}",
             )
         try:
-            statistic = MomentStatistic.from_canonical(raw, settings)
+            statistic = read_encoded(raw, settings)
+            demand_points(statistic, summed)
         except SettingError as error:
             raise VerificationError(OTHER_SUMS, f"the statistic of {client!r}: {error}") from None
         commit = self._ledger.attested_commit(client, token.attestation, step=OTHER_ROWS)
@@ -223,6 +234,15 @@ class SharedStatistics:
         )
         self._refuse_second(own, commit.commitment, statistics_in(train.parameters, self.terms))
         return Contributed(member=own)
+
+    def _points_of(self, client: str) -> MomentSettings:
+        """Return what a plant must sum: the points that its registered rules describe."""
+        settings = self.terms.moments.settings
+        for member in self.store.members():
+            if member.name == client:
+                rules = parse_rules(member.rules, name=f"of {client!r}")
+                return settings.only({channel.name for channel in rules.channels})
+        return settings
 
     def _refuse_second(
         self, own: MemberStatistic, commitment: str, shared: MemberStatistics

@@ -37,7 +37,7 @@ from sluice.federation import InProcess, Train, Trained
 from sluice.files import atomically, private_folder
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
 from sluice.network.plant.model import demand_logged, keep_model
-from sluice.network.statistics import MemberStatistics
+from sluice.network.statistics import MemberStatistics, encoded
 from sluice.network.terms import FederationTerms
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import (
@@ -382,7 +382,9 @@ class Agent:
                 f"the batch has {len(batch.segments)} parts with gaps between them; a statistic "
                 "sums one stretch of consecutive rows: name other rows with 'sluice plant renew'"
             )
-        return moment_statistic(batch, self._terms.moments.settings).canonical()
+        settings = self._terms.moments.settings
+        own = settings.only({each.name for each in self._keys.circuit.rules.channels})
+        return encoded(moment_statistic(batch, own), settings)
 
     def _has_later_rows(self) -> bool:
         """Whether the plant names other rows than those of its last attested batch.

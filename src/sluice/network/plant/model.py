@@ -9,7 +9,7 @@ from sluice.detector import Autoencoder, Detector, Parameters, TrainingSummary, 
 from sluice.errors import VerificationError
 from sluice.files import atomically
 from sluice.invariants import RuleSet
-from sluice.network.statistics import MemberStatistics, vote_of
+from sluice.network.statistics import MemberStatistics, encoded, vote_of
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import model_hash, read_parameters
 from sluice.telemetry import Record
@@ -95,7 +95,7 @@ def demand_logged(shared: MemberStatistics, log: Path, ledger: Ledger) -> None:
                     pass
     federation = ledger.opened.federation
     for member in shared.members:
-        raw, at = member.statistic.canonical(), (member.name, member.round)
+        raw, at = encoded(member.statistic, shared.settings), (member.name, member.round)
         own = update_digest(federation, member.name, member.round, raw)
         logged = (revealed.get(at), attested.get(at))
         if logged != (own, member.attestation) or ledger.rounds.removed(member.name):
