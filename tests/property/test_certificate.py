@@ -123,6 +123,17 @@ def test_every_behaviour_of_every_set(n: int, f: int, windows: int, seed: int) -
 
 
 @pytest.mark.parametrize("seed", range(10))
+def test_members_that_lack_points_are_counted_as_they_vote(seed: int) -> None:
+    """Members without the attacked point never vote there; the worst case is still the worst."""
+    rng = np.random.default_rng([seed, 7])
+    labels = drawn(rng, 6)
+    votes = rng.random((4, 6)) < 0.6
+    votes[: 1 + seed % 3] &= labels == Label.NORMAL  # they do not have what is attacked
+    for needed in (1, 2, 3):
+        assert_tight(ballots(votes, labels, needed), 1)
+
+
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize(("n", "f", "windows"), [(3, 1, 8), (4, 1, 8), (5, 2, 5), (4, 2, 5)])
 def test_every_behaviour_beside_the_receivers_own_rules(
     n: int, f: int, windows: int, seed: int

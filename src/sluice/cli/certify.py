@@ -94,7 +94,7 @@ def certify(
     """
     from sluice.detector import load_detector
     from sluice.evaluation import certify as certify_ballots
-    from sluice.federation import ballots_of
+    from sluice.federation import ballots_of, point_support
 
     quiet = quiet or json
     refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
@@ -114,7 +114,9 @@ def certify(
         ballots = ballots_of(detector, labelled, unlabelled=unlabelled)
         if votes is not None:
             ballots = replace(ballots, needed=votes)
-        certificate = certify_ballots(ballots, malicious=malicious)
+        certificate = replace(
+            certify_ballots(ballots, malicious=malicious), points=point_support(detector)
+        )
     if html:
         from sluice.reports import write_certificate_page
 
@@ -187,6 +189,9 @@ def certificate_payload(certificate: "VoteCertificate") -> dict[str, object]:
         "by_attack": [asdict(attack) for attack in certificate.attacks],
         "by_member": [
             {"member": risk.member, **asdict(risk.worst)} for risk in certificate.by_member
+        ],
+        "points": [
+            {"point": each.point, "members": list(each.members)} for each in certificate.points
         ],
         "sentences": list(certificate.sentences),
     }

@@ -53,8 +53,14 @@ class ReceiverMoments:
         return sum_windows(registers, weights, self.settings)
 
     def fit(self, total: MomentStatistic, clean: Windows) -> Model:
-        """Return the detector of a statistic; `clean` are windows of the receiver."""
-        return fit_moments(total, self.scaler, clean)
+        """Return the detector of a statistic; `clean` are windows of the receiver.
+
+        It reads the points that both have: those that the receiver lacks are taken out of the sums,
+        and those that the members of the statistic lack are not read.
+        """
+        own = total.only(self.scaler.names)
+        absent = set(self.settings.channels) - set(own.settings.channels)
+        return fit_moments(own, self.scaler, clean, absent=absent)
 
 
 def summed_for(detector: str, framing: Framing, clean: Record) -> SummedDetector:

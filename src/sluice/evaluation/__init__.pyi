@@ -4,6 +4,7 @@ from .certificate import (
     AttackCertificate,
     CertifiedFigures,
     MemberRisk,
+    PointSupport,
     VoteCertificate,
     certify,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "Outcome",
     "Pair",
     "PairedDifference",
+    "PointSupport",
     "Reference",
     "Removal",
     "RemovalCase",

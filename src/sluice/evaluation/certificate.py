@@ -17,7 +17,14 @@ from sluice.evaluation.events import MERGE_ROWS, per_week
 from sluice.evaluation.worst_case import Damage, MaliciousSets, Members, damage_of
 from sluice.telemetry import Label
 
-__all__ = ["AttackCertificate", "CertifiedFigures", "MemberRisk", "VoteCertificate", "certify"]
+__all__ = [
+    "AttackCertificate",
+    "CertifiedFigures",
+    "MemberRisk",
+    "PointSupport",
+    "VoteCertificate",
+    "certify",
+]
 
 ASSUMES_COUNT = (
     "It holds if no more than {who} are malicious. Count owners and integrators, not keys: members "
@@ -69,6 +76,14 @@ class MemberRisk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PointSupport:
+    """One point of the plant, and the members whose contributions tell about it."""
+
+    point: str
+    members: Members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorstSets:
     """The set that reaches each worst figure; the first one if several do."""
 
@@ -100,6 +115,12 @@ class VoteCertificate:
     can_silence: bool  # some set can suppress every alarm of the vote, on any record
     can_force: bool  # some set can raise an alarm on every window, on any record
     rule_windows: int | None = None  # with an alarm of the receiver's own rules; None: no rules
+    points: tuple[PointSupport, ...] = ()  # what the vote rests on; empty: not known
+
+    @property
+    def partial(self) -> tuple[PointSupport, ...]:
+        """The points that some members do not have."""
+        return tuple(each for each in self.points if len(each.members) < len(self.members))
 
     @property
     def vacuous(self) -> bool:
@@ -134,6 +155,11 @@ class VoteCertificate:
                 )
         if self.rule_windows is not None:
             said.append(OWN_RULES.format(windows=self.rule_windows))
+        for each in self.partial:
+            said.append(
+                f"Point {each.point} rests on {len(each.members)} of {len(self.members)} members; "
+                f"an alarm needs {self.needed} votes."
+            )
         return (*said, ASSUMES_COUNT.format(who=who), ASSUMES_RECORD, ASSUMES_CLEAN)
 
 

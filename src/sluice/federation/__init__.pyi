@@ -44,6 +44,7 @@ from .vote import (
     ballots_of,
     certificate_of,
     hold_vote,
+    point_support,
     votes_needed,
 )
 
@@ -93,6 +94,7 @@ __all__ = [
     "demand_rule",
     "federate",
     "hold_vote",
+    "point_support",
     "run",
     "take_round",
     "votes_needed",

@@ -7,7 +7,7 @@ send, malicious members could choose it, and the certificate would be void.
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any
@@ -20,16 +20,26 @@ from sluice.detector import (
     Detector,
     Framing,
     Model,
+    MomentModel,
+    MomentStatistic,
     OrRules,
     SummedDetector,
     TrainingSummary,
     VotedModel,
     Voter,
     calibrate_voters,
+    shared_sum,
     voted_detector,
 )
 from sluice.errors import RefusedError, SettingError
-from sluice.evaluation import Ballots, Unlabelled, VoteCertificate, certify, covering_groups
+from sluice.evaluation import (
+    Ballots,
+    PointSupport,
+    Unlabelled,
+    VoteCertificate,
+    certify,
+    covering_groups,
+)
 from sluice.telemetry import Label, Record, Windows
 
 __all__ = [
@@ -39,6 +49,7 @@ __all__ = [
     "ballots_of",
     "certificate_of",
     "hold_vote",
+    "point_support",
     "votes_needed",
 ]
 
@@ -148,6 +159,8 @@ def _fitted(kind: SummedDetector, sums: Sequence[Any], clean: Windows) -> Model 
     that an alarm needs stays as it was: otherwise a member could change it.
     """
     try:
+        if all(isinstance(each, MomentStatistic) for each in sums):
+            return kind.fit(shared_sum(sums), clean)
         return kind.fit(reduce(operator.add, sums), clean)
     except (SettingError, np.linalg.LinAlgError):
         return None
@@ -204,7 +217,30 @@ def certificate_of(
     unlabelled: Unlabelled = Unlabelled.EXCLUDE,
 ) -> VoteCertificate:
     """Certify a detector on a labelled record against any `malicious` of its members."""
-    return certify(ballots_of(detector, record, unlabelled=unlabelled), malicious=malicious)
+    ballots = ballots_of(detector, record, unlabelled=unlabelled)
+    return replace(certify(ballots, malicious=malicious), points=point_support(detector))
+
+
+def point_support(detector: Detector) -> tuple[PointSupport, ...]:
+    """Return, for each point that the detector reads, the members whose sums tell about it.
+
+    A member that lacks a point does not vote on what happens there. A member that abstains votes
+    nowhere. Empty for a detector that is no vote of moments.
+    """
+    model, names = detector.model, detector.framing.scaler.names
+    if not isinstance(model, VotedModel):
+        return ()
+    voters = [(v.members, v.model) for v in model.voters if isinstance(v.model, MomentModel)]
+    return tuple(
+        PointSupport(
+            point=name,
+            members=tuple(
+                sorted({m for members, own in voters if at not in own.absent for m in members})
+            ),
+        )
+        for at, name in enumerate(names)
+        if voters
+    )
 
 
 def _settled(labels: NDArray[np.int8], unlabelled: Unlabelled) -> NDArray[np.int8]:

@@ -41,8 +41,13 @@ __all__ = [
     "MemberStatistic",
     "MemberStatistics",
     "demand_fitting",
+    "demand_points",
+    "encoded",
     "largest_settings",
     "members_max",
+    "points_bytes",
+    "read_encoded",
+    "settings_in",
     "untied_in",
     "vote_of",
 ]
@@ -52,11 +57,61 @@ BOUND_MAGIC = b"sluice-members-2"
 NO_SETTINGS = bytes(32)
 LENGTH = struct.Struct("<Q")
 HEADER = struct.Struct("<16s32sQ")
+POINTS_MAGIC = b"sluice-points-1\0"
 MEMBER = struct.Struct("<64s32sQ")
 SETTINGS_ROOM = 512
 """Bytes of the settings of a statistic for each channel, at most."""
 LARGEST_MODEL = 16 * 1024 * 1024
 """Bytes of all statistics together, so that one question holds them and a page of the log."""
+
+
+def encoded(statistic: MomentStatistic, settings: MomentSettings | None) -> bytes:
+    """Return the encoding of a statistic of a federation with these settings.
+
+    A plant that lacks points sums those that it has. It then names them first, one bit a point.
+    A bound statistic (of no common settings) is encoded as its proof binds it.
+    """
+    if settings is None or statistic.settings == settings:
+        return statistic.canonical()
+    has = np.array([name in statistic.settings.channels for name in settings.channels])
+    return POINTS_MAGIC + np.packbits(has).tobytes() + statistic.canonical()
+
+
+def settings_in(raw: bytes, settings: MomentSettings) -> tuple[MomentSettings, int]:
+    """Return the settings of the statistic that begins here, and the bytes before its sums."""
+    if raw[: len(POINTS_MAGIC)] != POINTS_MAGIC:
+        return settings, 0
+    count = len(settings.registers)
+    start = points_bytes(settings)
+    bits = np.unpackbits(np.frombuffer(raw[len(POINTS_MAGIC) : start], np.uint8))
+    if len(bits) < count or bits[count:].any() or not 0 < bits[:count].sum() < count:
+        raise SettingError(
+            "the points of a statistic are named by one bit each; a plant with all points names "
+            "none, and one without any cannot share"
+        )
+    chosen = [name for name, has in zip(settings.channels, bits, strict=False) if has]
+    return settings.only(chosen), start
+
+
+def points_bytes(settings: MomentSettings) -> int:
+    """Return the bytes by which a plant that lacks points names those that it has."""
+    return len(POINTS_MAGIC) + -(-len(settings.registers) // 8)
+
+
+def demand_points(statistic: MomentStatistic, own: MomentSettings) -> None:
+    """Raise unless a statistic is of these points."""
+    if statistic.settings != own:
+        strange = set(statistic.settings.channels) ^ set(own.channels)
+        raise SettingError(
+            f"it is of other points than the plant's registered rules describe: {min(strange)!r} "
+            "differs"
+        )
+
+
+def read_encoded(raw: bytes, settings: MomentSettings) -> MomentStatistic:
+    """Read one encoded statistic under the settings of its federation; refuse any other bytes."""
+    own, start = settings_in(raw, settings)
+    return MomentStatistic.from_canonical(raw[start:], own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +163,7 @@ class MemberStatistics:
             if self.settings is None:
                 own = rfc8785.dumps(_SETTINGS.dump_python(member.statistic.settings, mode="json"))
                 parts += (LENGTH.pack(len(own)), own)
-            parts.append(member.statistic.canonical())
+            parts.append(encoded(member.statistic, self.settings))
         return b"".join(parts)
 
     @property
@@ -180,6 +235,9 @@ def _read_member(
         except ValidationError as error:
             raise SettingError(f"settings: {error.errors(include_input=False)[0]['msg']}") from None
         at += length
+    else:
+        settings, named = settings_in(raw[at:], settings)
+        at += named
     size = statistic_bytes(settings)
     member = MemberStatistic(
         name=name.rstrip(b"\0").decode("ascii"),
@@ -242,10 +300,11 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
 ) -> Detector:
     """Make the vote of all members, with thresholds from a plant's own clean rows.
 
+    The vote reads the points that the plant has. A member votes on those that it has too.
     With the plant's own `rules`, an alarm of the rules is an alarm too. Then the voters and the
     rules each get half of the false alarms that were asked for.
     """
-    statistic, framing = terms.statistic, terms.framing
+    statistic, framing = terms.statistic, terms.framing_on(clean.names)
     assert statistic is not None
     if not shared.members:
         raise RefusedError("no plant has shared a statistic yet, so there is no vote")

@@ -7,7 +7,8 @@ the plant that answers it.
 import json
 import math
 import re
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -36,6 +37,7 @@ from sluice.federation import UPDATE_MAX
 from sluice.files import atomically, read_bounded
 from sluice.invariants import Register
 from sluice.telemetry import Scaler
+from sluice.template import Overlap, Template, overlap_of
 
 __all__ = [
     "GRACE_S",
@@ -47,6 +49,7 @@ __all__ = [
     "Invitation",
     "JoinRequest",
     "PlantCertificate",
+    "demand_overlap",
     "demand_phase_terms",
     "read_document",
     "statistic_terms",
@@ -73,6 +76,19 @@ def demand_phase_terms(*, quorum: float, grace_s: float, update_max: float) -> N
     if not 0 < update_max < math.inf:
         raise SettingError(
             f"the largest entry of an update must be a finite number above 0; got {update_max}"
+        )
+
+
+def demand_overlap(least: float, *, statistic: bool) -> None:
+    """Raise unless plants may lack so many of the points."""
+    if not 0 < least <= 1:
+        raise SettingError(
+            f"a plant needs a share of the points, above 0 and at most 1; got {least}"
+        )
+    if least < 1 and not statistic:
+        raise SettingError(
+            f"a model that is trained in rounds reads every point, so a plant cannot join with "
+            f"{least:.0%} of them; found the federation with --detector moments"
         )
 
 
@@ -110,9 +126,12 @@ class FederationTerms:
     members_min: Count = MEMBERS_MIN  # plants with which a round is aggregated, at least
     keep_rounds: Count = KEEP_ROUNDS  # rounds whose checkpoints and events the coordinator keeps
     statistic: StatisticTerms | None = None  # None: plants train in rounds
+    template: Template | None = None  # None: all plants use the same tags
+    overlap_min: float = 1.0  # share of the points (`channels`) that a plant needs to join
 
     def __post_init__(self) -> None:
         demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
+        demand_overlap(self.overlap_min, statistic=self.statistic is not None)
         self._demand_logged_scales()
 
     def _demand_logged_scales(self) -> None:
@@ -131,6 +150,12 @@ class FederationTerms:
                 "does; ask the coordinator's operator for a new invitation"
             )
 
+    def demand_points(self, names: Collection[str], *, plant: str) -> Overlap:
+        """Raise, with a table, unless a plant with these channels has enough of the points."""
+        overlap = overlap_of(names, self.channels)
+        overlap.demand(self.overlap_min, plant=plant)
+        return overlap
+
     @property
     def framing(self) -> Framing:
         """How a record becomes the windows of the shared model."""
@@ -142,6 +167,20 @@ class FederationTerms:
             resolution=np.array([each.resolution for each in channels]),
         )
         return Framing(scaler=scaler, stride_s=self.stride_s, window_rows=self.window_rows)
+
+    def framing_on(self, names: Collection[str]) -> Framing:
+        """Return how records of a plant with these channels are read: the points that it has."""
+        whole = self.framing
+        at = [place for place, name in enumerate(whole.scaler.names) if name in names]
+        if self.statistic is None or len(at) == len(whole.scaler.names):
+            return whole
+        scaler = Scaler(
+            names=tuple(whole.scaler.names[place] for place in at),
+            mean=whole.scaler.mean[at],
+            spread=whole.scaler.spread[at],
+            resolution=whole.scaler.resolution[at],
+        )
+        return replace(whole, scaler=scaler)
 
     @property
     def moments(self) -> ReceiverMoments:

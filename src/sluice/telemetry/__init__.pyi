@@ -1,7 +1,7 @@
 from .channel import CHANNELS, Channel, Codes, Role, Span
 from .filling import Fill
 from .formats import FORMATS, Format
-from .plantfile import Declaration, PlantFile, read_plant_file, write_plant_file
+from .plantfile import Declaration, Placement, PlantFile, read_plant_file, write_plant_file
 from .reading import ReadRecord, ReadRows, read_record, read_rows, read_with_settings
 from .record import Gap, Label, Note, Record
 from .source import Source, find_record_file
@@ -24,6 +24,7 @@ __all__ = [
     "Gap",
     "Label",
     "Note",
+    "Placement",
     "PlantFile",
     "ReadRecord",
     "ReadRows",

@@ -25,6 +25,12 @@ unit = "m"
 role = "actuator"
 codes = { off = 1, on = [2], moving = [0] }
 
+[channels.LIT101.point]            # this tag is a point of a federation's template
+name = "tank1.level"
+unit = "m"                         # of the point; readings become factor * reading + offset
+factor = 0.001
+offset = 0.0
+
 [channels.PLANT_START]
 ignore = true
 """
@@ -32,12 +38,13 @@ ignore = true
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 
 import tomli_w
 
+from sluice.arrays import Floats
 from sluice.errors import PlantFileError, SettingChoice
 from sluice.files import atomically, parse_toml, read_text
 from sluice.telemetry.channel import Channel, Codes, Role, Span
@@ -49,6 +56,7 @@ __all__ = [
     "Duplicates",
     "Epoch",
     "Fold",
+    "Placement",
     "PlantFile",
     "Resample",
     "Unsorted",
@@ -113,6 +121,59 @@ class Resample(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """The point of a template that a channel is, and how its readings become the point's.
+
+    A reading of the point is `factor` times the channel's, plus `offset`.
+    """
+
+    name: str
+    unit: str = ""
+    factor: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.name or not 0 < self.factor < math.inf or not math.isfinite(self.offset):
+            raise PlantFileError(
+                f"a point needs a name, a factor above 0 and a finite offset; got {self.name!r}, "
+                f"{self.factor} and {self.offset}"
+            )
+
+    def place(self, channel: Channel) -> Channel:
+        """Return the channel as the point: its name, its unit, and its span and codes there."""
+        span, codes = channel.span, channel.codes
+        if span is not None:
+            span = Span(low=self._at(span.low), high=self._at(span.high))
+        if codes is not None:
+            codes = Codes(
+                off=self._code(channel, codes.off),
+                on=tuple(self._code(channel, code) for code in codes.on),
+                moving=tuple(self._code(channel, code) for code in codes.moving),
+            )
+        why = f"{channel.why}; tag {channel.name}" if channel.why else f"tag {channel.name}"
+        return replace(channel, name=self.name, unit=self.unit, span=span, codes=codes, why=why)
+
+    def readings(self, readings: Floats) -> Floats:
+        """Return readings of the channel as readings of the point."""
+        if self.factor == 1.0 and self.offset == 0.0:
+            return readings
+        placed: Floats = self.factor * readings + self.offset
+        return placed
+
+    def _at(self, reading: float) -> float:
+        return self.factor * reading + self.offset
+
+    def _code(self, channel: Channel, code: int) -> int:
+        placed = self._at(code)
+        if abs(placed - round(placed)) > 1e-9:
+            raise PlantFileError(
+                f"plant file, [channels.{channel.name}.point]: code {code} becomes {placed:g}, "
+                "which is no whole number; give a factor and an offset that keep codes whole"
+            )
+        return round(placed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
     """An engineer's declaration of one channel; None keeps the inferred value."""
 
@@ -120,6 +181,7 @@ class Declaration:
     unit: str | None = None
     codes: Codes | None = None
     span: Span | None = None
+    point: Placement | None = None
     why: str = "plant file"  # where the role comes from
 
     def correct(self, inferred: Channel, codes_of_values: Codes) -> Channel:
@@ -145,6 +207,7 @@ class Declaration:
             unit=other.unit if self.unit is None else self.unit,
             codes=self.codes or (None if self.role else other.codes),
             span=self.span or other.span,
+            point=self.point or other.point,
             why=self.why if self.role else other.why,
         )
 
@@ -206,6 +269,18 @@ class PlantFile:
             if is_glob(pattern) and matches(name, pattern):
                 return declared
         return None
+
+    @property
+    def points(self) -> dict[str, Placement]:
+        """The point of each channel that is one, by the channel's name."""
+        return {name: declared.point for name, declared in self.channels.items() if declared.point}
+
+    def as_point(self, name: str, reading: float) -> tuple[str, float]:
+        """Return a channel's name and reading as those of its point, if it is one."""
+        declared = self.channels.get(name)
+        if declared is None or declared.point is None:
+            return name, reading
+        return declared.point.name, declared.point.factor * reading + declared.point.offset
 
     def ignores(self, name: str) -> bool:
         """Return whether a column is no channel; a declaration by name counts more."""
@@ -279,13 +354,34 @@ def read_plant_file(path: str | Path) -> PlantFile:
     channels = _table(document, "channels", where=str(path))
     tables = {name: _table(channels, name, where=f"{path}: channels") for name in channels}
     settings = _settings(_table(document, "record", where=str(path)), where=f"{path}: [record]")
-    settings["channels"] = {
+    declared = {
         name: _declaration(table, where=f"{path}: [channels.{name}]")
         for name, table in tables.items()
         if table.get("ignore") is not True
     }
+    _refuse_shared_points(declared, where=str(path))
+    settings["channels"] = declared
     settings["ignored"] = tuple(n for n, table in tables.items() if table.get("ignore") is True)
     return PlantFile(**settings)  # type: ignore[arg-type]
+
+
+def _refuse_shared_points(channels: Mapping[str, Declaration], *, where: str) -> None:
+    """Refuse two channels that are one point, and a pattern that is a point."""
+    taken: dict[str, str] = {}
+    for name, declared in channels.items():
+        if declared.point is None:
+            continue
+        if is_glob(name):
+            raise PlantFileError(
+                f"{where}: [channels.{name}] matches several channels; a point is one channel"
+            )
+        point = declared.point.name
+        if point in taken:
+            raise PlantFileError(
+                f"{where}: channels {taken[point]!r} and {name!r} are both point {point!r}; a "
+                "point is one channel: remove one of them"
+            )
+        taken[point] = name
 
 
 def _settings(table: Toml, *, where: str) -> dict[str, object]:
@@ -353,7 +449,8 @@ def _words(value: object, *, where: str) -> dict[str, float]:
 
 
 def _declaration(table: Toml, *, where: str) -> Declaration:
-    _refuse_unknown_keys(table, {"role", "unit", "span", "codes", "ignore"}, where=where)
+    known = {"role", "unit", "span", "codes", "ignore", "point"}
+    _refuse_unknown_keys(table, known, where=where)
     role = _string(table, "role", where=where)
     if role and role not in set(Role):
         raise PlantFileError(
@@ -364,7 +461,30 @@ def _declaration(table: Toml, *, where: str) -> Declaration:
         unit=_string(table, "unit", where=where) if "unit" in table else None,
         codes=_codes(table["codes"], where=where) if "codes" in table else None,
         span=_span(table["span"], where=where) if "span" in table else None,
+        point=_placement(table["point"], where=where) if "point" in table else None,
     )
+
+
+def _placement(value: object, *, where: str) -> Placement:
+    if not isinstance(value, Mapping):
+        raise PlantFileError(f"{where}: point must be a table with a name, got {value!r}")
+    where = f"{where} point"
+    _refuse_unknown_keys(value, {"name", "unit", "factor", "offset"}, where=where)
+    numbers = {}
+    for key, usual in (("factor", 1.0), ("offset", 0.0)):
+        number = value.get(key, usual)
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise PlantFileError(f"{where}: {key} must be a number, got {number!r}")
+        numbers[key] = float(number)
+    try:
+        return Placement(
+            name=_string(value, "name", where=where),
+            unit=_string(value, "unit", where=where),
+            factor=numbers["factor"],
+            offset=numbers["offset"],
+        )
+    except PlantFileError as error:
+        raise PlantFileError(f"{where}: {error}") from None
 
 
 def _codes(value: object, *, where: str) -> Codes:
@@ -431,7 +551,11 @@ def write_plant_file(record: Record, path: str | Path, *, plant: PlantFile | Non
     if settings:
         document["record"] = settings
     tables = {name: {"ignore": True} for name in declared.ignored}
-    document["channels"] = {**tables, **{c.name: _channel_table(c) for c in record.channels}}
+    points = declared.points
+    document["channels"] = {
+        **tables,
+        **{c.name: _channel_table(c, points.get(c.name)) for c in record.channels},
+    }
     with atomically(path) as draft:
         draft.write_text(tomli_w.dumps(document), encoding="utf-8")
 
@@ -447,7 +571,7 @@ def _toml(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _channel_table(channel: Channel) -> dict[str, object]:
+def _channel_table(channel: Channel, point: Placement | None) -> dict[str, object]:
     table: dict[str, object] = {"role": channel.role.value}
     if channel.unit:
         table["unit"] = channel.unit
@@ -456,6 +580,8 @@ def _channel_table(channel: Channel) -> dict[str, object]:
     if channel.codes:
         codes = channel.codes
         table["codes"] = {"off": codes.off, "on": list(codes.on), "moving": list(codes.moving)}
+    if point:
+        table["point"] = asdict(point)
     return table
 
 

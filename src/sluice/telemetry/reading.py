@@ -135,8 +135,13 @@ def read_rows(
     frame = table.frame
     frame = frame.drop([column for column in frame.columns if plant.ignores(column)])
     values, _ = _readings(frame)
+    points = plant.points
+    values = np.array(values, order="F")
+    for at, column in enumerate(frame.columns):
+        if column in points:
+            values[:, at] = points[column].readings(values[:, at])
     return ReadRows(
-        names=tuple(frame.columns),
+        names=tuple(points[each].name if each in points else each for each in frame.columns),
         times=table.times.astype("datetime64[us]"),
         values=values,
         plant=_with_detected(plant, table.settings),
@@ -358,15 +363,32 @@ def _assembled(table: Table, format_: Format, name: str, *, plant: PlantFile, fi
             declared[column] = by_plant.over(declared.get(column, Declaration()))
     inferred = infer_channels(tuple(frame.columns), values, declared)
     dropped = tuple(Note(what="dropped: no reading at all", channel=tag) for tag in empty)
+    channels, values = _placed(_with_units(inferred, format_, plant), values, plant)
     return Record(
         name=name,
-        channels=_with_units(inferred, format_, plant),
+        channels=channels,
         values=values,
         times=table.times,
         stride_s=stride_s,
         labels=table.labels,
         notes=(*table.notes, *dropped, *notes),
     )
+
+
+def _placed(
+    channels: tuple[Channel, ...], values: Floats, plant: PlantFile
+) -> tuple[tuple[Channel, ...], Floats]:
+    """Return channels and readings as the points that the plant file says they are."""
+    points = plant.points
+    if not points:
+        return channels, values
+    placed, readings = [], np.array(values, order="F")
+    for at, channel in enumerate(channels):
+        point = points.get(channel.name)
+        if point is not None:
+            readings[:, at] = point.readings(readings[:, at])
+        placed.append(channel if point is None else point.place(channel))
+    return tuple(placed), readings
 
 
 def _with_units(

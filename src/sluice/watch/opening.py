@@ -54,6 +54,11 @@ def opened_source(  # noqa: PLR0913 - one source of several kinds
                 max_age_s=max_age_s,
             )
         case "opc.tcp":
+            if plant.points:
+                raise SettingError(
+                    "the plant file maps tags to points of a template, and an OPC UA source reads "
+                    "tags only; watch a file, a folder or MQTT"
+                )
             return OpcUaSource(
                 name, subject, nodes=_node_names(nodes) if nodes else {}, max_age_s=max_age_s
             )

@@ -163,6 +163,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
         limits: StatisticLimits | None = None,
         system: str = "unsafe",
         batch_deadline_s: float = 600.0,
+        overlap_min: float = 1.0,
     ) -> Consortium:
         record, rules = line_files
         keys = tuple(SigningKey.generate() for _ in range(approvers))
@@ -187,6 +188,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             bound=bound,
             limits=limits,
             batch_deadline_s=batch_deadline_s,
+            overlap_min=overlap_min,
         )
         site = found_federation(tmp_path / "coordinator", plan, at=START)
         return Consortium(tmp_path, record, rules, site, keys)

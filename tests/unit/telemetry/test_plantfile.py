@@ -5,9 +5,15 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import PlantFileError
-from sluice.telemetry.channel import Codes, Role, Span
-from sluice.telemetry.plantfile import read_plant_file, write_plant_file
-from sluice.telemetry.reading import read_record
+from sluice.telemetry.channel import Channel, Codes, Role, Span
+from sluice.telemetry.plantfile import (
+    Declaration,
+    Placement,
+    PlantFile,
+    read_plant_file,
+    write_plant_file,
+)
+from sluice.telemetry.reading import read_record, read_rows
 
 RECORD = "when,A,B,C\n2024-03-01 10:00:00,500,0,7\n2024-03-01 10:00:05,501.5,3,7.5\n"
 
@@ -133,3 +139,71 @@ def test_codes_on_a_channel_declared_continuous_are_refused(
         match=r"\[channels.B\].*an actuator needs codes, and no other role may have them",
     ):
         read_record(record_path, plant=read_plant_file(plant(tmp_path, text)))
+
+
+def _point_file(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "plant.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_channel_that_is_a_point_is_read_as_the_point(tmp_path: Path) -> None:
+    record = tmp_path / "north.csv"
+    rows = "".join(f"2024-01-01 00:0{at}:00,{1000 + at},{at % 2}\n" for at in range(8))
+    record.write_text("time,LT-7,XS-1\n" + rows)
+    plant = read_plant_file(
+        _point_file(
+            tmp_path,
+            '[channels.LT-7]\nrole = "level"\nunit = "mm"\nspan = [0, 2000]\n'
+            '[channels.LT-7.point]\nname = "tank1.level"\nunit = "m"\nfactor = 0.001\n'
+            "offset = 0.5\n"
+            '[channels.XS-1]\nrole = "actuator"\ncodes = { off = 0, on = [1] }\n'
+            '[channels.XS-1.point]\nname = "pump1.state"\noffset = 1\n',
+        )
+    )
+    read = read_record(record, plant=plant)
+    level, pump = read.channel("tank1.level"), read.channel("pump1.state")
+    assert read.column("tank1.level")[:2] == pytest.approx([1.5, 1.501])
+    assert (level.unit, level.span) == ("m", Span(low=0.5, high=2.5))
+    assert "tag LT-7" in level.why
+    assert pump.codes == Codes(off=1, on=(2,))
+    assert read.column("pump1.state")[:2].tolist() == [1.0, 2.0]
+    live = read_rows(record, plant=plant)
+    assert live.names == read.names
+    assert live.values.tolist() == read.values.tolist()
+    assert plant.as_point("LT-7", 1000.0) == ("tank1.level", 1.5)
+    assert plant.as_point("other", 3.0) == ("other", 3.0)
+
+
+def test_points_survive_a_written_plant_file(tmp_path: Path) -> None:
+    record = tmp_path / "north.csv"
+    rows = "".join(f"2024-01-01 00:0{at}:00,{at}.5\n" for at in range(4))
+    record.write_text("time,LT-7\n" + rows)
+    point = Placement(name="tank1.level", unit="m", factor=0.25, offset=-1.0)
+    plant = PlantFile(channels={"LT-7": Declaration(point=point)})
+    write_plant_file(read_record(record), tmp_path / "plant.toml", plant=plant)
+    assert read_plant_file(tmp_path / "plant.toml").points == {"LT-7": point}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[channels.A]\npoint = "p"\n', "point must be a table with a name"),
+        ('[channels.A.point]\nname = "p"\nfactr = 1\n', "did you mean 'factor'"),
+        ("[channels.A.point]\nfactor = 1\n", "a point needs a name"),
+        ('[channels.A.point]\nname = "p"\nfactor = 0\n', "a factor above 0"),
+        ('[channels.A.point]\nname = "p"\nfactor = "2"\n', "factor must be a number"),
+        ('[channels.A.point]\nname = "p"\noffset = inf\n', "a finite offset"),
+        ('[channels.A.point]\nname = "p"\n[channels.B.point]\nname = "p"\n', "both point 'p'"),
+        ('[channels."A*".point]\nname = "p"\n', "a point is one channel"),
+    ],
+)
+def test_a_point_that_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(PlantFileError, match=message):
+        read_plant_file(_point_file(tmp_path, text))
+
+
+def test_a_point_keeps_codes_whole() -> None:
+    channel = Channel(name="XS-1", role=Role.ACTUATOR, codes=Codes(off=0, on=(1,)))
+    with pytest.raises(PlantFileError, match="no whole number"):
+        Placement(name="pump", factor=0.5).place(channel)

@@ -11,6 +11,7 @@ import typer
 from sluice.attestation.systems import SystemName
 from sluice.cli.attest import warn_if_unsafe
 from sluice.cli.console import Json, Quiet, emit, out, warn, working
+from sluice.cli.coordinator.template import template
 from sluice.cli.options import PlantPath, open_record, range_of
 from sluice.cli.paths import (
     PolicyPath,
@@ -31,6 +32,8 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Run a federation between sites: the coordinator's commands."
 )
+
+app.command(name="template")(template)
 
 Folder = Annotated[
     Path,
@@ -167,6 +170,20 @@ def init(
     keep_rounds: Annotated[
         int, typer.Option(min=2, help="Rounds whose checkpoints and events are kept.")
     ] = 200,
+    template_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--template",
+            help="Template of the plants ('coordinator template'), which maps tags to points.",
+            click_type=reads_file("a template"),
+        ),
+    ] = None,
+    overlap_min: Annotated[
+        float,
+        typer.Option(
+            help="Share of the points that a plant needs to join; only moments allow less than 1."
+        ),
+    ] = 1.0,
     bound: Annotated[
         bool,
         typer.Option(
@@ -202,6 +219,7 @@ def init(
     from sluice.detector import Descent
     from sluice.network import TrainingRows
     from sluice.network.coordinator import FederationPlan, found_federation
+    from sluice.template import read_template
 
     limits = _limits(detector, statistic_rows_min, statistic_span_min)
     warn_if_unsafe(system)
@@ -255,6 +273,8 @@ def init(
         update_max=update_max,
         members_min=members_min,
         keep_rounds=keep_rounds,
+        template=read_template(template_path) if template_path else None,
+        overlap_min=overlap_min,
     )
     if limits is not None and limits.lowered:
         warn(f"a statistic of few rows shows much of them: {limits.lowered}")

@@ -31,6 +31,7 @@ from sluice.cli.paths import (
 )
 from sluice.cli.plant.disclosure import disclosure_of, show_disclosure
 from sluice.cli.plant.gain import clean_rows, gain_of, show_gain, show_simulated
+from sluice.cli.plant.mapping import map_
 from sluice.errors import SettingError
 from sluice.files import demand_room, read_bounded, read_text
 from sluice.invariants import LARGEST_RULES, load_rules
@@ -45,6 +46,8 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Take part in a federation between sites: a plant's commands."
 )
+
+app.command(name="map")(map_)
 
 Folder = Annotated[
     Path,
@@ -100,6 +103,7 @@ def join(
     terms = document.terms
     warn_if_unsafe(terms.system)
     loaded = open_record(record, plant=plant_file, every=every)
+    terms.demand_points(loaded.names, plant=document.plant)
     start, stop = range_of(rows, loaded, option="--rows") if rows else (0, len(loaded))
     share = TrainingRows(
         record=str(record.resolve()),
@@ -192,7 +196,7 @@ def check(
     disclosure = disclosure_of(plant, batch, sign_off=sign_off) if verdict.admitted else None
     preview = preview_import(plant, batch, approvals=approvals, at=datetime.now(UTC))
     rules = folder / "keys" / "rules.json"
-    windows = len(plant.invitation.terms.framing.windows(batch))
+    windows = len(plant.invitation.terms.framing_on(batch.names).windows(batch))
     gain = gain_of(plant, clean=clean, attacks=attacks, quiet=quiet or json)
     simulated = None
     if simulate:

@@ -4,6 +4,7 @@ from .settings import LAGS, MomentSettings, moment_settings
 from .statistic import (
     MomentStatistic,
     moment_statistic,
+    shared_sum,
     statistic_bytes,
     sum_windows,
     trapezoid,
@@ -19,6 +20,7 @@ __all__ = [
     "fit_moments",
     "moment_settings",
     "moment_statistic",
+    "shared_sum",
     "statistic_bytes",
     "sum_windows",
     "trapezoid",

@@ -5,7 +5,7 @@ Then the lagged sums hold the covariance of whole windows: its block for rows i 
 i - j (block-Toeplitz).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,8 +68,12 @@ def fit_moments(
     clean: Windows,
     *,
     ridges: Sequence[float] = RIDGES,
+    absent: Collection[str] = (),
 ) -> MomentModel:
     """Return the Mahalanobis detector of a statistic.
+
+    Channels that are `absent`, because the member whose sums these are does not have them, are not
+    read at all: the detector is that of the other channels.
 
     `clean` are clean windows, cut with the same scaler, that were not summed. They choose the
     shrinkage: among `ridges`, added to every variance, the one under which they are most likely.
@@ -93,7 +97,8 @@ def fit_moments(
     whitener = solve_triangular(factor, np.eye(len(factor)), lower=True)
     mean = np.zeros(len(scaler.names))
     mean[moments.moving] = moments.mean[: len(moments.moving)]
-    return MomentModel(mean=mean, moving=moments.moving, whitener=np.tril(whitener))
+    lacking = np.array([at for at, name in enumerate(scaler.names) if name in absent], np.int64)
+    return MomentModel(mean=mean, moving=moments.moving, whitener=np.tril(whitener), absent=lacking)
 
 
 def _block_toeplitz(lagged: Floats) -> Floats:

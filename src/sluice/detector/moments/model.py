@@ -33,6 +33,7 @@ class MomentModel:
     mean: Floats  # channels
     moving: Ints  # positions of the channels that have moments
     whitener: Floats  # lower triangular, (rows x moving)^2: windows to independent values
+    absent: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # positions not read
     rows: int = field(init=False)  # of a window
 
     def __post_init__(self) -> None:
@@ -50,8 +51,19 @@ class MomentModel:
             raise SettingError(
                 f"the channels with moments must be ascending positions below {len(self.mean)}"
             )
+        lacking = self.absent
+        if lacking.size and (
+            lacking.min() < 0
+            or lacking.max() >= len(self.mean)
+            or (np.diff(lacking) < 1).any()
+            or np.isin(lacking, self.moving).any()
+        ):
+            raise SettingError(
+                f"the channels that are not read must be ascending positions below "
+                f"{len(self.mean)} without moments"
+            )
         object.__setattr__(self, "rows", width // moving)
-        for name in ("mean", "moving", "whitener"):
+        for name in ("mean", "moving", "whitener", "absent"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @property
@@ -61,8 +73,9 @@ class MomentModel:
 
     @property
     def still(self) -> Ints:
-        """The positions of the channels without moments."""
-        return np.setdiff1d(np.arange(len(self.mean)), self.moving)
+        """The positions of the channels that are read and have no moments."""
+        read = np.setdiff1d(np.arange(len(self.mean)), self.absent)
+        return np.setdiff1d(read, self.moving)
 
     def scores(self, windows: Windows) -> Floats:
         """Return each window's squared distance, divided by its number of values."""
@@ -77,7 +90,7 @@ class MomentModel:
                 white = moving[:, :used] @ step
                 total += np.einsum("ij,ij->i", white, white)
             squares[block] = total
-        return squares / self.width
+        return squares / (self.width - self.rows * len(self.absent))
 
     def blame(self, windows: Windows) -> Floats:
         """Return each channel's share: the fall of the distance if the others predicted it."""
@@ -100,24 +113,27 @@ class MomentModel:
 
     def tensors(self) -> dict[str, Weights]:
         """Return the arrays to save in a model file."""
-        return {"mean": self.mean, "moving": self.moving, "whitener": self.whitener}
+        tensors = {"mean": self.mean, "moving": self.moving, "whitener": self.whitener}
+        return tensors | ({"absent": self.absent} if self.absent.size else {})
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Weights]) -> "MomentModel":
         """Build the model from the arrays of a model file."""
-        if set(tensors) != {"mean", "moving", "whitener"}:
+        if set(tensors) - {"absent"} != {"mean", "moving", "whitener"}:
             raise ModelFileError(f"it holds {sorted(tensors)}, not 'mean', 'moving' and 'whitener'")
         mean, moving, whitener = tensors["mean"], tensors["moving"], tensors["whitener"]
+        absent = tensors.get("absent", np.empty(0, np.int64))
         for name, array, kind, axes in (
             ("mean", mean, np.float64, 1),
             ("moving", moving, np.int64, 1),
             ("whitener", whitener, np.float64, 2),
+            ("absent", absent, np.int64, 1),
         ):
             if array.dtype != kind or array.ndim != axes:
                 raise ModelFileError(f"its {name} is {array.dtype} of shape {array.shape}")
         if np.triu(whitener, 1).any():
             raise ModelFileError("its whitener is not lower triangular")
-        return cls(mean=mean, moving=moving, whitener=whitener)
+        return cls(mean=mean, moving=moving, whitener=whitener, absent=absent)
 
     def _steps(self) -> list[tuple[int, Floats]]:
         """Return, per row of a window, how many values it reads and its part of the whitener.

@@ -61,6 +61,11 @@ class MomentSettings:
         """The hash that names these settings: statistics of other settings cannot be added."""
         return hashlib.sha256(rfc8785.dumps(asdict(self))).hexdigest()
 
+    def only(self, channels: Collection[str]) -> "MomentSettings":
+        """Return the settings of those channels that are among these, in the same order."""
+        chosen = tuple(each for each in self.registers if each.channel in channels)
+        return self if chosen == self.registers else replace(self, registers=chosen)
+
     def integers(self, record: Record) -> Ints:
         """Return the record's registers, rows x channels; refuse a missing reading."""
         columns = [record.index(name, needed_by="the statistic") for name in self.channels]

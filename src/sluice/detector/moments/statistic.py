@@ -16,7 +16,7 @@ whatever order a BLAS adds. Blocks are added as 64-bit integers: no entry of C_k
 
 import hashlib
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +27,14 @@ from sluice.errors import RecordError, SettingError
 from sluice.invariants import REGISTER_TOP
 from sluice.telemetry import Record
 
-__all__ = ["MomentStatistic", "moment_statistic", "statistic_bytes", "sum_windows", "trapezoid"]
+__all__ = [
+    "MomentStatistic",
+    "moment_statistic",
+    "shared_sum",
+    "statistic_bytes",
+    "sum_windows",
+    "trapezoid",
+]
 
 RAMP_ROWS = 512
 BLOCK_ROWS = 1 << 12
@@ -103,6 +110,21 @@ class MomentStatistic:
             lagged=self.lagged + other.lagged,
         )
 
+    def only(self, channels: Collection[str]) -> "MomentStatistic":
+        """Return the sums of some channels: those that their rows alone would give."""
+        settings = self.settings.only(channels)
+        if settings is self.settings:
+            return self
+        names = self.settings.channels
+        at = np.array([names.index(name) for name in settings.channels])
+        return MomentStatistic(
+            settings=settings,
+            count=self.count,
+            weight=self.weight,
+            sums=self.sums[at],
+            lagged=self.lagged[:, at][:, :, at],
+        )
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MomentStatistic) and self.canonical() == other.canonical()
 
@@ -162,6 +184,17 @@ class MomentStatistic:
             sums=numbers[:channels],
             lagged=numbers[channels:].reshape(lags, channels, channels),
         )
+
+
+def shared_sum(statistics: Sequence[MomentStatistic]) -> MomentStatistic:
+    """Return the sum of statistics on the channels that all of them have."""
+    common = set(statistics[0].settings.channels)
+    for each in statistics[1:]:
+        common &= set(each.settings.channels)
+    total = statistics[0].only(common)
+    for each in statistics[1:]:
+        total = total + each.only(common)
+    return total
 
 
 def statistic_bytes(settings: MomentSettings) -> int:

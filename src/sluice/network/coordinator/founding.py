@@ -60,6 +60,7 @@ from sluice.network.terms import (
     MEMBERS_MIN,
     QUORUM,
     FederationTerms,
+    demand_overlap,
     demand_phase_terms,
     read_document,
     statistic_terms,
@@ -68,6 +69,7 @@ from sluice.network.terms import (
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import LARGEST_ANSWER, Wire
 from sluice.telemetry import WINDOW_ROWS, Record, Scaler, feature_names
+from sluice.template import Template
 
 __all__ = ["FederationPlan", "coordinator_service", "detector", "found_federation"]
 
@@ -114,6 +116,8 @@ class FederationPlan:
     malicious: int = 1  # members that a vote withstands; count owners and integrators, not keys
     bound: bool = False  # a proof ties each statistic to its rows
     limits: StatisticLimits | None = None  # of a batch whose statistic is shared
+    template: Template | None = None  # None: all plants use the same tags
+    overlap_min: float = 1.0  # share of the points that a plant needs to join
 
     def __post_init__(self) -> None:
         if len({self.port, *self.inner_ports}) < 3:
@@ -148,6 +152,7 @@ class FederationPlan:
         if self.members_min < 1:
             raise SettingError(f"members_min is {self.members_min}; a round needs at least 1 plant")
         demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
+        demand_overlap(self.overlap_min, statistic=self.detector == DetectorKind.MOMENTS)
 
     def _demand_rule(self) -> None:
         """Raise unless the rule exists and fits the detector."""
@@ -198,6 +203,8 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
             f"the reference has {len(reference)} rows; scaling and a threshold need at least "
             f"{2 * WINDOW_ROWS}"
         )
+    if plan.template is not None:
+        _demand_points(reference, plan.template)
     framing = _framing(reference, plan)
     scaler, statistic = framing.scaler, _statistic(reference, framing, plan)
     terms = FederationTerms(
@@ -228,6 +235,8 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         update_max=plan.update_max,
         keep_rounds=plan.keep_rounds,
         statistic=statistic,
+        template=plan.template,
+        overlap_min=plan.overlap_min,
     )
     opened = LogOpened(
         federation=terms.federation,
@@ -245,6 +254,22 @@ def found_federation(folder: Path, plan: FederationPlan, *, at: datetime) -> Coo
         )
     write_document(plan.reference, folder / REFERENCE)
     return CoordinatorFolder.create(folder, terms, opened, plan.inner_ports, at=at)
+
+
+def _demand_points(reference: Record, template: Template) -> None:
+    """Raise unless the reference is a plant of this template, with every point that is read."""
+    strangers = sorted(set(feature_names(reference)) - set(template.names))
+    if strangers or reference.stride_s != template.stride_s:
+        what = (
+            f"its channel {strangers[0]!r} is no point of it"
+            if strangers
+            else f"it has a row every {reference.stride_s:g} s, not {template.stride_s:g} s"
+        )
+        raise SettingError(
+            f"the reference is not a record of template {template.name!r}: {what}; derive the "
+            "template from the reference ('sluice coordinator template'), or map its tags "
+            "('sluice plant map')"
+        )
 
 
 def _framing(reference: Record, plan: FederationPlan) -> Framing:

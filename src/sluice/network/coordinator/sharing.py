@@ -15,7 +15,14 @@ from sluice.attestation.log import Ledger
 from sluice.attestation.messages import Token
 from sluice.attestation.protocol import Agreement, ProtocolCoordinator, statistic_hash
 from sluice.attestation.systems.full import statistic_settings
-from sluice.detector import MomentStatistic, Parameters, initial, statistic_bytes, trapezoid
+from sluice.detector import (
+    MomentSettings,
+    MomentStatistic,
+    Parameters,
+    initial,
+    statistic_bytes,
+    trapezoid,
+)
 from sluice.errors import (
     CheckpointError,
     DocumentError,
@@ -36,13 +43,16 @@ from sluice.federation import (
     Transport,
     take_round,
 )
-from sluice.invariants import parse_rules
+from sluice.invariants import RuleSet, parse_rules
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.statistics import (
     MemberStatistic,
     MemberStatistics,
+    demand_points,
     largest_settings,
     members_max,
+    points_bytes,
+    read_encoded,
     untied_in,
 )
 from sluice.network.terms import FederationTerms
@@ -234,14 +244,17 @@ class SharedStatistics:
         settings, client = self.terms.summed, token.client
         if settings is None:
             return Contributed(member=self._bound(train, token, raw))
-        expected = statistic_bytes(settings)
+        summed = self._points_of(client, settings)
+        named = 0 if summed == settings else points_bytes(settings)
+        expected = statistic_bytes(summed) + named
         if len(raw) != expected:
             raise VerificationError(
                 OUT_OF_SCALE,
                 f"the statistic of {client!r} has {len(raw):,} bytes, expected {expected:,}",
             )
         try:
-            statistic = MomentStatistic.from_canonical(raw, settings)
+            statistic = read_encoded(raw, settings)
+            demand_points(statistic, summed)
         except SettingError as error:
             raise VerificationError(OTHER_SUMS, f"the statistic of {client!r}: {error}") from None
         self._refuse_untied(client, statistic)
@@ -261,11 +274,18 @@ class SharedStatistics:
         self._refuse_second(own, commit.commitment, statistics_in(train.parameters, self.terms))
         return Contributed(member=own)
 
+    def _rules_of(self, client: str) -> RuleSet:
+        """Return the rules that were accepted of a plant."""
+        (text,) = (member.rules for member in self.store.members() if member.name == client)
+        return parse_rules(text, name=f"of {client!r}")
+
+    def _points_of(self, client: str, settings: MomentSettings) -> MomentSettings:
+        """Return what a plant must sum: the points that its registered rules describe."""
+        return settings.only({channel.name for channel in self._rules_of(client).channels})
+
     def _refuse_untied(self, client: str, statistic: MomentStatistic) -> None:
         """Raise if sums are of channels that no accepted rule of the plant ties to others."""
-        (text,) = (member.rules for member in self.store.members() if member.name == client)
-        rules = parse_rules(text, name=f"of {client!r}")
-        free = set(untied_in(statistic.settings, rules)) & set(statistic.summed)
+        free = set(untied_in(statistic.settings, self._rules_of(client))) & set(statistic.summed)
         if free:
             raise VerificationError(
                 OTHER_SUMS,

@@ -38,7 +38,7 @@ from sluice.files import atomically, private_folder
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
 from sluice.network.plant.disclosure import bound_sharing
 from sluice.network.plant.model import demand_logged, keep_model
-from sluice.network.statistics import MemberStatistics, untied_in
+from sluice.network.statistics import MemberStatistics, encoded, untied_in
 from sluice.network.terms import FederationTerms
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import (
@@ -393,7 +393,8 @@ class Agent:
                 "sums one stretch of consecutive rows: name other rows with 'sluice plant renew'"
             )
         settings, rules = self._terms.moments.settings, self._keys.circuit.rules
-        return moment_statistic(batch, settings).without(untied_in(settings, rules)).canonical()
+        own = settings.only({each.name for each in rules.channels})
+        return encoded(moment_statistic(batch, own).without(untied_in(own, rules)), settings)
 
     def _has_later_rows(self) -> bool:
         """Whether the plant names other rows than those of its last attested batch.

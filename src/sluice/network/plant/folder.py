@@ -88,6 +88,7 @@ class PlantFolder:
         _demand_usable(invitation, at=at)
         issued = _usable(invitation)
         terms = invitation.terms
+        terms.demand_points([each.name for each in rules.channels], plant=invitation.plant)
         system = find_system(terms.system, reveal_rows=reveal_rows, statistic=terms.binds)
         private_folder(folder / "private")
         plant = cls(folder)

@@ -17,7 +17,7 @@ from sluice.detector import Autoencoder, Detector, Parameters, TrainingSummary, 
 from sluice.errors import VerificationError
 from sluice.files import atomically
 from sluice.invariants import RuleSet
-from sluice.network.statistics import MemberStatistic, MemberStatistics, vote_of
+from sluice.network.statistics import MemberStatistic, MemberStatistics, encoded, vote_of
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import model_hash, read_parameters
 from sluice.telemetry import Record
@@ -97,7 +97,7 @@ def demand_logged(shared: MemberStatistics, log: Path, ledger: Ledger) -> None:
     seen, removed = _shared_so_far(log), ledger.rounds.removed
     federation, bound = ledger.opened.federation, ledger.bound is not None
     for member in shared.members:
-        raw, at = member.statistic.canonical(), (member.name, member.round)
+        raw, at = encoded(member.statistic, shared.settings), (member.name, member.round)
         pledged = bytes.fromhex(statistic_hash(raw)) if bound else raw
         own = update_digest(federation, member.name, member.round, pledged)
         logged = (seen.revealed.get(at), seen.attested.get(at))

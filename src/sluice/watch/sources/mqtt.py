@@ -124,10 +124,13 @@ class MqttSource:
         match found:
             case Reading(value=value):
                 tag = topic.rpartition("/")[2].removeprefix(self._plant.prefix)
-                self._samples |= self._sampler.put(tag, value)
+                self._samples |= self._sampler.put(*self._plant.as_point(tag, value))
                 return None
             case RowMessage(time=at, readings=readings):
-                bare = {k.removeprefix(self._plant.prefix): v for k, v in readings.items()}
+                bare = dict(
+                    self._plant.as_point(tag.removeprefix(self._plant.prefix), value)
+                    for tag, value in readings.items()
+                )
                 values = [bare.get(name, np.nan) for name in self._subject.names]
                 if all(map(np.isnan, values)):
                     self.unreadable += 1

@@ -1,0 +1,130 @@
+"""`coordinator template` and `plant map`: what they print, write and refuse."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sluice.cli.app import app
+from sluice.errors import SettingError
+from sluice.lab.plants import VariedSite, simulate, varied_site
+from sluice.telemetry import FileLayout, read_plant_file, read_record, write
+
+RUN = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("map")
+    write(simulate("line", seed=50, days=7), folder / "reference.parquet", FileLayout.PARQUET)
+    made = RUN.invoke(
+        app,
+        [
+            *("coordinator", "template", str(folder / "reference.parquet"), "--json"),
+            *("--out", str(folder / "template.json")),
+        ],
+    )
+    assert made.exit_code == 0, made.output
+    assert json.loads(made.stdout)["still"] == ["S_PU4"]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path) -> VariedSite:
+    site = varied_site("line", 2, seed=3, days=7)
+    write(site.record, folder / "north.parquet", FileLayout.PARQUET)
+    return site
+
+
+def mapped(folder: Path, *more: str, record: str = "north.parquet") -> tuple[int, str]:
+    result = RUN.invoke(
+        app,
+        [
+            *("plant", "map", str(folder / record)),
+            *("--template", str(folder / "template.json"), *more),
+        ],
+    )
+    if isinstance(result.exception, SettingError):
+        return 2, str(result.exception)
+    return result.exit_code, result.stdout
+
+
+def test_proposals_are_shown_and_nothing_is_written(folder: Path, site: VariedSite) -> None:
+    code, text = mapped(folder, "--json")
+    payload = json.loads(text)
+    assert code == (3 if payload["undecided"] else 0)
+    right = [
+        each for each in payload["tags"] if site.reference.get(each["tag"]) == each["proposed"]
+    ]
+    assert len(right) >= 0.95 * len(payload["tags"])
+    assert {each["by"] for each in payload["tags"]} == {"proposal"}
+
+
+def test_uncertain_proposals_are_not_written(folder: Path, site: VariedSite) -> None:
+    tag = site.record.names[0]
+    _, text = mapped(folder, "--json", "--set", f"{tag}=")
+    open_ = json.loads(text)["undecided"]
+    assert json.loads(text)["tags"][0] == {**json.loads(text)["tags"][0], "by": "operator"}
+    out = folder / "uncertain.toml"
+    code, shown = mapped(folder, "--set", f"{tag}=", "--out", str(out))
+    assert (code, out.exists()) == ((3, False) if open_ else (0, True))
+    assert ("decide it with --set" in shown) is bool(open_)
+
+
+def test_a_decided_mapping_reads_the_record_as_points(folder: Path, site: VariedSite) -> None:
+    decided = [
+        part for tag, point in site.reference.items() for part in ("--set", f"{tag}={point}")
+    ]
+    code, text = mapped(folder, *decided, "--out", str(folder / "north.toml"))
+    assert code == 0, text
+    record = read_record(folder / "north.parquet", plant=read_plant_file(folder / "north.toml"))
+    assert set(record.names) == set(site.reference.values())
+    # The mapped record maps to itself: the plant file's points are replaced, not stacked.
+    again, _ = mapped(
+        folder,
+        *(*decided, "--plant", str(folder / "north.toml"), "--out", str(folder / "again.toml")),
+    )
+    assert again == 0
+    first, second = (read_plant_file(folder / name) for name in ("north.toml", "again.toml"))
+    assert first.points == second.points
+
+
+def test_undecided_tags_can_be_left_out(folder: Path, site: VariedSite) -> None:
+    out = folder / "left.toml"
+    code, _ = mapped(folder, "--leave-undecided", "--out", str(out))
+    assert code == 0
+    assert set(read_plant_file(out).points) <= set(site.reference)
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--set", "nowhere=L_T1"), "write TAG=POINT with a tag of the record"),
+        (("--invitation", "template.json"), "name the template with --template, or an invitation"),
+    ],
+)
+def test_wrong_settings_are_refused(folder: Path, more: tuple[str, ...], message: str) -> None:
+    named = [str(folder / each) if each.endswith(".json") else each for each in more]
+    code, text = mapped(folder, *named)
+    assert code == 2
+    assert message in " ".join(text.split())
+
+
+def test_a_site_of_the_lab_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "site.parquet"
+    made = RUN.invoke(
+        app,
+        [
+            *("data", "make", "line", "--sites", "varied", "--site", "3", "--days", "1"),
+            *("--out", str(out), "--json"),
+        ],
+    )
+    assert made.exit_code == 0, made.output
+    reference = json.loads(made.stdout)["reference"]
+    assert set(reference) == set(read_record(out).names)
+    assert "F_PU2" not in reference.values()
+    alone = RUN.invoke(app, ["data", "make", "line", "--site", "3", "--out", str(out)])
+    assert isinstance(alone.exception, SettingError)
+    assert "needs --sites varied" in str(alone.exception)

@@ -1,0 +1,139 @@
+"""Plants with other tags, units and sensors in one federation, on the in-process wire."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sluice.detector.moments.statistic import moment_statistic
+from sluice.errors import DocumentError, RefusedError, SettingError
+from sluice.federation.vote import point_support
+from sluice.invariants import Profile, mine, save_rules
+from sluice.network.coordinator.sharing import statistics_in
+from sluice.network.plant.folder import PlantFolder
+from sluice.network.statistics import (
+    POINTS_MAGIC,
+    MemberStatistics,
+    demand_points,
+    encoded,
+    read_encoded,
+    vote_of,
+)
+from sluice.network.terms import demand_overlap
+from sluice.telemetry import FileLayout, write
+from sluice.telemetry.reading import read_record
+
+from .conftest import Consortium, Founder
+from .malicious_plant import Falsified
+
+NAMES = ("north", "south", "west")
+LACKING = "S_PU1"
+
+
+@pytest.fixture(scope="module")
+def lacking(line_files: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plant without one tag: its record and its own rules."""
+    folder = tmp_path_factory.mktemp("lacking")
+    record = read_record(line_files[0]).without(LACKING)
+    write(record, folder / "line.csv", FileLayout.CSV)
+    rules = mine(record.rows(0, 4_320), record.rows(4_320, 8_640), profile=Profile.HARDENED)
+    save_rules(rules, folder / "rules.json")
+    return folder
+
+
+def joined(made: Consortium, lacking: Path) -> Consortium:
+    for index, name in enumerate(NAMES):
+        own = made
+        if name == "south":
+            own = replace(made, record=lacking / "line.csv", rules=lacking / "rules.json")
+        own.join(name, index)
+    return made
+
+
+def test_a_plant_without_a_point_takes_part(founder: Founder, lacking: Path) -> None:
+    made = joined(founder("vote", detector="moments", members_min=3, overlap_min=0.8), lacking)
+    done = made.run()
+    settings = made.site.terms.moments.settings
+    kept = statistics_in(done.parameters, made.site.terms)
+    assert kept.names == NAMES
+    south = kept.of("south")
+    assert south is not None
+    assert LACKING not in south.statistic.settings.channels
+    assert MemberStatistics.from_canonical(kept.canonical(), settings) == kept
+    for rows in (read_record(made.record), read_record(lacking / "line.csv")):
+        vote = vote_of(
+            kept,
+            made.site.terms,
+            rows.rows(4_320, 8_640),
+            rounds=1,
+            rules=None,
+            false_alarms_per_week=1.0,
+        )
+        support = {each.point: each.members for each in point_support(vote)}
+        assert support.get(LACKING, ()) == (("north", "west") if LACKING in rows.names else ())
+        assert support["L_T1"] == NAMES
+
+
+def test_a_plant_that_hides_a_point_is_excluded(founder: Founder) -> None:
+    made = founder("vote", detector="moments", members_min=2, malicious=0, overlap_min=0.8)
+    for index, name in enumerate(NAMES):
+        made.join(name, index)
+    settings = made.site.terms.moments.settings
+
+    def hidden(raw: bytes) -> bytes:
+        names = set(settings.channels) - {LACKING}
+        return encoded(read_encoded(raw, settings).only(names), settings)
+
+    made.plants["west"] = Falsified(PlantFolder(made.folder / "west"), hidden)
+    kept = statistics_in(made.run().parameters, made.site.terms)
+    assert kept.names == ("north", "south")
+
+
+def test_too_few_points_are_refused_when_a_plant_joins_and_is_imported(
+    founder: Founder, lacking: Path
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    own = replace(made, record=lacking / "line.csv", rules=lacking / "rules.json")
+    with pytest.raises(RefusedError, match=rf"10 of the federation's 11 points .*\n  {LACKING}"):
+        own.request("south", 1)
+    request = made.request("north", 0)
+    changed = replace(request, rules=own.rules.read_text(encoding="utf-8"))
+    with pytest.raises(RefusedError, match=rf"the federation needs 100%.*\n  {LACKING}"):
+        made.site.enrol(changed, at=made.clock())
+
+
+def test_a_model_of_rounds_needs_every_point() -> None:
+    with pytest.raises(SettingError, match="reads every point"):
+        demand_overlap(0.9, statistic=False)
+    for least in (0.0, 1.5):
+        with pytest.raises(SettingError, match="above 0 and at most 1"):
+            demand_overlap(least, statistic=True)
+
+
+def test_other_points_than_the_rules_describe_are_refused(founder: Founder) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    settings = made.site.terms.moments.settings
+    sums = moment_statistic(read_record(made.record).rows(0, 600), settings)
+    partial = sums.only(set(settings.channels) - {LACKING})
+    with pytest.raises(SettingError, match=f"{LACKING!r} differs"):
+        demand_points(partial, settings)
+    demand_points(partial, partial.settings)
+
+
+def test_damaged_names_of_points_are_refused(founder: Founder) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    settings = made.site.terms.moments.settings
+    sums = moment_statistic(read_record(made.record).rows(0, 600), settings)
+    raw = encoded(sums.only(set(settings.channels) - {LACKING}), settings)
+    assert raw.startswith(POINTS_MAGIC)
+    assert read_encoded(raw, settings).settings.channels != settings.channels
+    size = -(-len(settings.registers) // 8)
+    start = len(POINTS_MAGIC)
+    none, every = (np.packbits([bit] * len(settings.registers)).tobytes() for bit in (0, 1))
+    for bits in (none, every, b"\xff" * size):
+        with pytest.raises(SettingError, match="one bit each"):
+            read_encoded(raw[:start] + bits + raw[start + size :], settings)
+    whole = MemberStatistics(settings=settings).canonical()
+    with pytest.raises(DocumentError, match="cut|cannot be read"):
+        MemberStatistics.from_canonical(whole + b"\0" * 200, settings)

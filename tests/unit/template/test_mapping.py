@@ -1,0 +1,157 @@
+"""Mappings of a plant's tags to points, and readings in the template's terms."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sluice.errors import RecordError, RefusedError, SettingError
+from sluice.lab.plants import VariedSite, simulate, varied_site
+from sluice.telemetry import Channel, Codes, Placement, PlantFile, Record, Role
+from sluice.template import (
+    CONFIDENT,
+    Template,
+    derive_template,
+    mapped_plant_file,
+    overlap_of,
+    placements,
+    propose,
+)
+
+
+@pytest.mark.parametrize("site", [1, 2, 3, 4, 5])
+def test_varied_line_sites_are_mapped(line_template: Template, site: int) -> None:
+    varied = varied_site("line", site, seed=4, days=7)
+    proposal = propose(varied.record, line_template)
+    wrong = [m for m in proposal.matches if m.point != varied.reference.get(m.tag)]
+    assert len(wrong) <= 0.05 * len(proposal.matches)
+    assert not [m for m in wrong if m.confident]
+
+
+def test_an_extra_analyser_is_no_point(line_template: Template) -> None:
+    varied = varied_site("line", 4, seed=4, days=7)
+    (extra,) = set(varied.record.names) - set(varied.reference)
+    match = next(m for m in propose(varied.record, line_template).matches if m.tag == extra)
+    assert match.point is None
+    assert not match.confident
+
+
+def test_a_missing_meter_is_a_missing_point(line_template: Template) -> None:
+    varied = varied_site("line", 3, seed=4, days=7)
+    assert propose(varied.record, line_template).missing == ("F_PU2",)
+
+
+def test_equal_channels_are_left_to_the_operator(
+    line_reference: Record, line_template: Template
+) -> None:
+    """Two tags with the same readings cannot be told apart, whatever their names."""
+    column = line_reference.index("F_PU1")
+    values = np.array(line_reference.values)
+    values[:, line_reference.index("F_PU2")] = values[:, column]
+    proposal = propose(line_reference.with_values(values), line_template)
+    equal = [m for m in proposal.matches if m.tag in ("F_PU1", "F_PU2")]
+    assert len(equal) == 2
+    assert all(m.confidence < CONFIDENT and not m.confident for m in equal)
+    assert {m.tag for m in proposal.undecided} & {"F_PU1", "F_PU2"}
+
+
+def test_ties_of_rules_tell_twins_apart(line_reference: Record) -> None:
+    """Flows with equal readings differ by the tank that the plant's rules tie them to."""
+    values = np.array(line_reference.values)
+    values[:, line_reference.index("F_PU2")] = values[:, line_reference.index("F_PU1")]
+    twins = line_reference.with_values(values)
+    ties = [("L_T1", "F_PU1"), ("L_T2", "F_PU2")]
+    template = derive_template(twins, ties=ties)
+    order = ("F_PU2", "F_PU1", *(n for n in twins.names if n not in ("F_PU1", "F_PU2")))
+    matches = propose(twins.select(order), template, ties=ties).matches
+    assert {m.tag: m.point for m in matches}["F_PU1"] == "F_PU1"
+
+
+def test_another_stride_is_refused(line_reference: Record, line_template: Template) -> None:
+    with pytest.raises(RecordError, match="one every 60 s; thin or resample"):
+        propose(line_reference.every(2), line_template)
+
+
+def test_another_kind_of_plant_is_refused(line_reference: Record, line_template: Template) -> None:
+    channels = tuple(
+        Channel(name=c.name, role=Role.QUALITY, unit="pH") for c in line_reference.channels
+    )
+    with pytest.raises(SettingError, match="another kind of plant"):
+        propose(replace(line_reference, channels=channels), line_template)
+
+
+def test_placed_readings_have_the_templates_unit_and_size(
+    line_template: Template, line_site: VariedSite
+) -> None:
+    placed = placements(line_site.record, line_template, line_site.reference)
+    for tag, placement in placed.items():
+        point = line_template.point(placement.name)
+        readings = placement.readings(line_site.record.column(tag))
+        assert placement.unit == point.unit
+        if point.role in (Role.LEVEL, Role.FLOW):
+            high = np.quantile(readings, 0.975)
+            assert high == pytest.approx(point.usual[2], rel=1e-6)
+        if point.role is Role.FLOW:
+            assert placement.offset == 0.0
+
+
+def test_codes_become_the_templates() -> None:
+    treatment = simulate("treatment", seed=1, days=0.02)
+    template = derive_template(treatment)
+    record = replace(
+        treatment.select(["P101"]),
+        channels=(Channel(name="XS-1", role=Role.ACTUATOR, codes=Codes(off=0, on=(1,))),),
+        values=treatment.select(["P101"]).values - 1,
+    )
+    placed = placements(record, template, {"XS-1": "P101"})["XS-1"]
+    assert (placed.factor, placed.offset) == (1.0, 1.0)
+    assert placed.place(record.channels[0]).codes == template.point("P101").codes
+
+
+def test_codes_that_do_not_become_the_templates_are_refused(
+    line_reference: Record, line_template: Template
+) -> None:
+    channels = [
+        replace(c, codes=Codes(off=0, on=(1,), moving=(7,))) if c.name == "S_PU1" else c
+        for c in line_reference.channels
+    ]
+    record = replace(line_reference, channels=tuple(channels))
+    with pytest.raises(SettingError, match="do not become each other in order"):
+        placements(record, line_template, {"S_PU1": "S_PU1"})
+
+
+def test_an_actuator_is_no_measured_point(line_reference: Record, line_template: Template) -> None:
+    with pytest.raises(SettingError, match="an actuator is no measured point"):
+        placements(line_reference, line_template, {"S_PU1": "L_T1"})
+
+
+def test_two_tags_cannot_be_one_point(line_reference: Record, line_template: Template) -> None:
+    with pytest.raises(SettingError, match="both mapped to point 'L_T1'"):
+        placements(line_reference, line_template, {"L_T1": "L_T1", "L_T2": "L_T1"})
+
+
+def test_an_unknown_unit_is_refused(line_reference: Record, line_template: Template) -> None:
+    channels = [replace(c, unit="cubit") for c in line_reference.channels]
+    record = replace(line_reference, channels=tuple(channels))
+    with pytest.raises(SettingError, match="declare the unit"):
+        placements(record, line_template, {"L_T1": "L_T1"})
+
+
+def test_a_mapping_replaces_the_points_of_a_plant_file() -> None:
+    first = mapped_plant_file(PlantFile(), {"A": Placement(name="a"), "B": Placement(name="b")})
+    second = mapped_plant_file(first, {"A": Placement(name="b")})
+    assert {tag: point.name for tag, point in second.points.items()} == {"A": "b"}
+
+
+def test_overlap_counts_points() -> None:
+    overlap = overlap_of({"a", "b", "x"}, ("a", "b", "c", "d"))
+    assert (overlap.present, overlap.missing, overlap.share) == (("a", "b"), ("c", "d"), 0.5)
+    overlap.demand(0.5, plant="north")
+
+
+def test_too_little_overlap_is_refused_with_a_table() -> None:
+    overlap = overlap_of({"a"}, ("a", "b", "c"))
+    with pytest.raises(RefusedError, match=r"1 of the federation's 3 points .*\n  b\n  c$"):
+        overlap.demand(0.5, plant="north")
+    with pytest.raises(RefusedError, match="another kind of plant"):
+        overlap_of({"x"}, ("a",)).demand(0.0, plant="north")
