@@ -160,11 +160,15 @@ class Trial:
             return None
         with self._placed(tree):
             code, by = _test(tree, tests, LIKELY_S)
-            crashes = not by and code not in SURVIVED and not tree.stopped()
-            crashes = crashes and _crashes(tree, tests[:1])
-        if crashes:
-            tree.demand_pass(tests[:1])
-            return self.outcome("killed", "a crash")
+            crashed: tuple[str, ...] = ()
+            if not by and code not in SURVIVED and not tree.stopped():
+                crashed = (tests[0].partition("::")[0],)
+                again, by = _test(tree, crashed, LIKELY_S)
+                if again in SURVIVED or tree.stopped():
+                    crashed = ()
+        if crashed and not by:
+            tree.demand_pass(crashed)
+            by = "a crash"
         if code in SURVIVED:
             self.met.update(tests)
         return self.outcome("killed", by) if by else None
@@ -241,12 +245,6 @@ def _test(tree: Tree, tests: Sequence[str], seconds: float) -> tuple[int, str]:
         if tree.test([failed], seconds=seconds) not in SURVIVED and tree.failed():
             return code, failed
         passed.append(failed)
-
-
-def _crashes(tree: Tree, tests: Sequence[str]) -> bool:
-    """Whether a run of a few tests ends without a result, such as by an error on import."""
-    code = tree.test(tests, seconds=LIKELY_S)
-    return code not in SURVIVED and not tree.failed() and not tree.stopped()
 
 
 def _seconds_without(tree: Tree, tests: Sequence[str]) -> float:
