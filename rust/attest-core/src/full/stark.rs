@@ -1,12 +1,13 @@
 //! Commit and prove.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use p3_air::check_all_constraints;
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
 
 use super::air::FullAir;
+use super::chain::Chained;
 use super::columns::F;
 use super::digest::CHAIN;
 use super::identity;
@@ -81,8 +82,9 @@ impl Traced {
 pub struct Circuit {
     pub(super) layout: Arc<Layout>,
     pub(super) degree: usize,
-    identity: [u8; 32],
+    pub(super) identity: [u8; 32],
     packing: [u8; 32],
+    pub(super) chained: Arc<OnceLock<Chained>>,
 }
 
 impl Circuit {
@@ -100,6 +102,7 @@ impl Circuit {
             degree: identity::degree(&air),
             identity: identity::identity(statement, &air),
             packing: read.packing(),
+            chained: Arc::default(),
         })
     }
 
@@ -128,7 +131,7 @@ impl Circuit {
         self.statistic_bits().map_or(proof, |bits| proof.min(bits))
     }
 
-    fn unbudgeted(&self, height: usize) -> FullAir {
+    pub(super) fn unbudgeted(&self, height: usize) -> FullAir {
         let public = Arc::new(Public::unbudgeted(&self.layout, height));
         unbound(self.layout.clone(), public)
     }
@@ -264,6 +267,7 @@ impl Circuit {
                 layout: self.layout.clone(),
                 public,
                 form: form.map(Arc::new),
+                seam: None,
             },
             trace,
             digest,
@@ -323,7 +327,7 @@ impl Circuit {
         salt_elements(hasher.finalize().as_bytes())
     }
 
-    fn commitment(&self, digest: &[F; CHAIN], rows: usize) -> [u8; 32] {
+    pub(super) fn commitment(&self, digest: &[F; CHAIN], rows: usize) -> [u8; 32] {
         let mut bytes = [0; 32];
         for ((out, value), added) in bytes.chunks_mut(8).zip(digest).zip(self.tweak(rows)) {
             out.copy_from_slice(&(*value + added).as_canonical_u64().to_le_bytes());
@@ -349,11 +353,12 @@ fn unbound(layout: Arc<Layout>, public: Arc<Public>) -> FullAir {
         layout,
         public,
         form: form.map(Arc::new),
+        seam: None,
     }
 }
 
 /// Four field elements, all but uniform where the bytes are.
-fn salt_elements(bytes: &[u8; 32]) -> [F; CHAIN] {
+pub(super) fn salt_elements(bytes: &[u8; 32]) -> [F; CHAIN] {
     std::array::from_fn(|at| {
         let word: [u8; 8] = std::array::from_fn(|byte| bytes[8 * at + byte]);
         F::from_u64(u64::from_le_bytes(word))
