@@ -155,6 +155,10 @@ verifiers: setup ## whether the two verifiers of full proofs ever disagree, meas
 parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (20 minutes)
 	$(BIN)/python -m benchmarks parameters --out docs/results/parameters.md
 
+.PHONY: profile-prover
+profile-prover: setup ## where the prover's time goes, by phase and as flame graphs in build/profile (needs perf)
+	$(BIN)/python -m benchmarks profile-prover
+
 SEED ?= 0
 COUNT ?= 48
 

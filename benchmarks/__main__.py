@@ -2,6 +2,7 @@
 
 Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled, reading, startup
 Cost of the rules:      attest-editions
+Where a prover's time goes: profile-prover
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
                         sampling, parameters, many, verifiers, bound, bound-damage, worth
 Sums of the circuit:    sums
@@ -35,6 +36,7 @@ MODULES = {
     "many": "benchmarks.network_many",
     "moments": "benchmarks.speed.moments",
     "parameters": "benchmarks.attest.parameters",
+    "profile-prover": "benchmarks.attest.profile",
     "reading": "benchmarks.speed.reading",
     "red-team": "benchmarks.red_team.run",
     "round-latency": "benchmarks.round_latency",

@@ -34,6 +34,8 @@ class FullCircuit:
         salt: bytes,
         context: bytes,
         statistic: bytes | None = None,
+        log_rows: int | None = None,
+        frugal: bool = False,
     ) -> bytes: ...
     def verify(
         self,

@@ -1,6 +1,9 @@
 //! Prove one request of the worker's and verify the proof, so often; one line of JSON each time.
 //!
-//! `cargo run --release --example prove -- REQUEST TIMES`
+//! `cargo run --release --example prove -- REQUEST TIMES [LOG_ROWS [frugal]]`
+//!
+//! With `LOG_ROWS`, the proof is a chain of segments of `2^LOG_ROWS` rows; with `frugal` after it, one
+//! segment is in memory at a time.
 
 use std::env::args;
 use std::fs;
@@ -24,6 +27,8 @@ fn main() {
     let times = args()
         .nth(2)
         .map_or(1, |times| times.parse().expect("a number"));
+    let log_rows = args().nth(3).map(|log| log.parse().expect("a number"));
+    let frugal = args().nth(4).is_some();
     let request = fs::read(path).expect("a file that can be read");
     let [
         statement,
@@ -35,7 +40,7 @@ fn main() {
         flagged,
         salt,
         context,
-    ] = fields(&request).try_into().expect("nine fields");
+    ] = fields(&request)[..9].try_into().expect("nine fields");
     let circuit = Circuit::new(statement).expect("a statement");
     let budgets = Budgets::read(budgets).expect("budgets");
     let rows = rows
@@ -59,9 +64,14 @@ fn main() {
     let commitment = circuit.commit(&batch, salt).expect("a batch that fits");
     for time in 0..times {
         let began = Instant::now();
-        let proof = circuit
-            .prove(&budgets, &batch, salt, context, [time; 32])
-            .expect("a batch that holds");
+        let entropy = [time; 32];
+        let proof = match log_rows {
+            None => circuit.prove(&budgets, &batch, salt, context, entropy),
+            Some(log) => {
+                circuit.prove_chain(&budgets, &batch, salt, context, None, entropy, log, frugal)
+            }
+        };
+        let proof = proof.expect("a batch that holds");
         let proven = began.elapsed();
         let began = Instant::now();
         let claim = Claim {
@@ -77,7 +87,11 @@ fn main() {
             "prove_s": proven.as_secs_f64(),
             "verify_s": began.elapsed().as_secs_f64(),
             "proof_bytes": proof.len(),
-            "bits": circuit.proven_bits(rows),
+            "bits": log_rows.map_or_else(
+                || circuit.proven_bits(rows),
+                |log| circuit.proven_bits_chained(rows, log).expect("a chain"),
+            ),
+            "carried": circuit.carried(),
             "columns": circuit.width(),
         });
         println!("{line}");

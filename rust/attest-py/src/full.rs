@@ -187,7 +187,11 @@ impl FullCircuit {
 
     /// Prove that the batch in the commitment under this salt satisfies the statement, and that the
     /// statistic is that of its rows, where the statement has one.
-    #[pyo3(signature = (budgets, batch, salt, context, statistic=None))]
+    ///
+    /// With `log_rows`, the proof is a chain of segments of `2^log_rows` rows; if `frugal`, one of them
+    /// is in memory at a time.
+    #[pyo3(signature = (budgets, batch, salt, context, statistic=None, log_rows=None, frugal=false))]
+    #[allow(clippy::too_many_arguments)]
     fn prove<'py>(
         &self,
         py: Python<'py>,
@@ -196,18 +200,31 @@ impl FullCircuit {
         salt: &[u8],
         context: &[u8],
         statistic: Option<&[u8]>,
+        log_rows: Option<usize>,
+        frugal: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let budgets = Budgets::read(budgets).map_err(malformed)?;
         let (salt, context) = (exactly(salt, "salt")?, exactly(context, "context")?);
         let entropy = entropy()?;
         let bound = tied(statistic, &context);
-        let proof = guarded(py, || match &bound {
-            None => self
+        let proof = guarded(py, || match (&bound, log_rows) {
+            (_, Some(log_rows)) => self.0.prove_chain(
+                &budgets,
+                &batch.batch(),
+                &salt,
+                &context,
+                statistic,
+                entropy,
+                log_rows,
+                frugal,
+            ),
+            (None, None) => self
                 .0
                 .prove(&budgets, &batch.batch(), &salt, &context, entropy),
-            Some(bound) => self
-                .0
-                .prove_bound(&budgets, &batch.batch(), &salt, bound, entropy),
+            (Some(bound), None) => {
+                self.0
+                    .prove_bound(&budgets, &batch.batch(), &salt, bound, entropy)
+            }
         })?;
         proof
             .map(|bytes| PyBytes::new(py, &bytes))

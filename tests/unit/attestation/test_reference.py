@@ -438,6 +438,7 @@ def test_constraints_have_at_most_the_degree_that_the_quotient_allows() -> None:
             public=cells[2 * width :],
             first=Ext(5),
             transition=Ext(6),
+            last=Ext(7),
             violating=circuit.channels.violating,
         )
         circuit.state(frame, [0] * len(circuit.counts.shared), [0] * 4)

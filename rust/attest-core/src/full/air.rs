@@ -13,6 +13,7 @@ use super::ladder::{Digit, Dual, Ladder};
 use super::layout::Layout;
 use super::moments::{Form, Moments};
 use super::public::Public;
+use super::seam::{self, Seam};
 
 /// The algebraic intermediate representation of one statement and one number of rows.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct FullAir {
     pub public: Arc<Public>,
     /// The weights of the form that ties a statistic to the rows, where the statement has one.
     pub form: Option<Arc<Form>>,
+    /// What ties the trace to its neighbours, where it is a segment of a chain.
+    pub seam: Option<Arc<Seam>>,
 }
 
 impl FullAir {
@@ -30,15 +33,21 @@ impl FullAir {
     fn bound(&self) -> Option<(&Moments, &Form)> {
         self.layout.moments.as_ref().zip(self.form.as_deref())
     }
+
+    /// Whether the first row of the trace is the first row of the batch.
+    fn begins(&self) -> bool {
+        self.seam.as_ref().is_none_or(|seam| seam.enters.is_none())
+    }
 }
 
 impl BaseAir<F> for FullAir {
     fn width(&self) -> usize {
-        self.layout.width
+        self.layout.width + self.seam.as_ref().map_or(0, |_| seam::REPETITIONS)
     }
 
     fn num_public_values(&self) -> usize {
-        CHAIN + self.bound().map_or(0, |(_, form)| form.0.len())
+        let ends = self.seam.as_ref().map_or(0, |_| 2 * seam::REPETITIONS);
+        CHAIN + self.bound().map_or(0, |(_, form)| form.0.len()) + ends
     }
 
     fn num_periodic_columns(&self) -> usize {
@@ -57,10 +66,11 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
         let public: Vec<AB::PeriodicVar> = builder.periodic_values().to_vec();
         let digest: [AB::Expr; CHAIN] =
             std::array::from_fn(|index| builder.public_values()[index].into());
-        let totals: Vec<AB::Expr> = builder.public_values()[CHAIN..]
+        let beside: Vec<AB::Expr> = builder.public_values()[CHAIN..]
             .iter()
-            .map(|total| (*total).into())
+            .map(|value| (*value).into())
             .collect();
+        let (totals, ends) = beside.split_at(self.bound().map_or(0, |(_, form)| form.0.len()));
         for digit in &self.layout.digits {
             builder.assert_zero(member::<AB>(here[digit.column].into(), digit));
         }
@@ -78,10 +88,12 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
             only: Some(first.dup()),
             transition: transition.dup(),
         };
-        self.layout.first(&mut rows);
-        self.layout.judge_first(&mut rows);
-        if let Some((moments, _)) = self.bound() {
-            moments.first(&mut rows);
+        if self.begins() {
+            self.layout.first(&mut rows);
+            self.layout.judge_first(&mut rows);
+            if let Some((moments, _)) = self.bound() {
+                moments.first(&mut rows);
+            }
         }
         rows.only = None;
         self.layout.local(&mut rows);
@@ -91,9 +103,11 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
             .layout
             .judge_batch(&mut rows, &self.public.totals, digest);
         if let Some((moments, form)) = self.bound() {
-            moments.judge(&self.layout.channels, &mut rows, form, &totals);
-            rows.only = Some(first);
-            moments.mask(&mut rows, masks);
+            moments.judge(&self.layout.channels, &mut rows, form, totals);
+            if self.begins() {
+                rows.only = Some(first);
+                moments.mask(&mut rows, masks);
+            }
         }
         let [of_here, _] = rows.registers;
         let mut rows = Constraints::<AB> {
@@ -111,6 +125,9 @@ impl<AB: AirBuilder<F = F>> Air<AB> for FullAir {
         self.layout.judge_step(&mut rows);
         if let Some((moments, _)) = self.bound() {
             moments.judge_step(&mut rows);
+        }
+        if let Some(seam) = &self.seam {
+            seam.judge(rows.builder, here, self.layout.width, ends);
         }
     }
 }

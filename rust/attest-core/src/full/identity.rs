@@ -47,6 +47,19 @@ pub fn identity(statement: &[u8], air: &FullAir) -> [u8; 32] {
     hasher.finalize().into()
 }
 
+/// Hash the constraints of a segment of a chain in the same way; `air` has seams at both ends.
+#[must_use]
+pub fn chained(identity: &[u8; 32], air: &FullAir) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("sluice full chain circuit 1");
+    hasher.update(identity);
+    let folded = fold(air, &mut Points(hasher.finalize_xof()));
+    let coordinates: &[F] = folded.as_basis_coefficients_slice();
+    for coordinate in coordinates {
+        hasher.update(&p3_field::PrimeField64::as_canonical_u64(coordinate).to_le_bytes());
+    }
+    hasher.finalize().into()
+}
+
 /// Challenges, one after another, from a hash.
 struct Points(blake3::OutputReader);
 
@@ -121,6 +134,14 @@ pub fn proven_bits(air: &FullAir) -> usize {
     bits_with(air, &parameters::fri(()), EXTENSION)
 }
 
+/// The same for a chain of so many segments, of which this is a longest one. Luck in any of them
+/// would do, so their chances are added.
+#[must_use]
+pub fn proven_bits_chained(air: &FullAir, segments: usize) -> usize {
+    let bits = bits_with(air, &parameters::fri_of(segments, ()), EXTENSION);
+    bits.saturating_sub(segments.next_power_of_two().ilog2() as usize)
+}
+
 /// The same with parameters that are not ours, and challenges from an extension of another degree.
 fn bits_with(air: &FullAir, fri: &FriParameters<()>, extension: usize) -> usize {
     let log_height = air.public.height.ilog2() as usize;
@@ -170,6 +191,7 @@ mod tests {
             layout,
             public,
             form: None,
+            seam: None,
         }
     }
 

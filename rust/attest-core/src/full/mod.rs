@@ -4,11 +4,13 @@
 //! the statement and its budgets, and verifies such proofs.
 
 pub mod air;
+pub mod chain;
 pub mod channels;
 pub mod columns;
 pub mod counts;
 pub mod couplings;
 pub mod digest;
+mod held;
 mod identity;
 pub mod ladder;
 pub mod layout;
@@ -17,6 +19,7 @@ pub mod moments;
 pub mod parameters;
 pub mod public;
 pub mod relations;
+pub mod seam;
 pub mod spectra;
 mod stark;
 pub mod statement;

@@ -68,13 +68,25 @@ pub type Challenger = SerializingChallenger64<F, HashChallenger<u8, Blake3, 32>>
 /// The whole configuration.
 pub type Config<R = StdRng> = StarkConfig<Pcs<R>, Challenge, Challenger>;
 
+/// How many places are opened in each of so many segments of a chain. A cheating prover may try its
+/// luck in any of them, so a chain has more queries the longer it is: about two for three doublings.
+#[must_use]
+pub fn queries(segments: usize) -> usize {
+    QUERIES + (2 * segments.next_power_of_two().ilog2() as usize).div_ceil(3)
+}
+
 /// What folding is done with.
 pub fn fri<M>(layers: M) -> FriParameters<M> {
+    fri_of(1, layers)
+}
+
+/// What folding is done with in a chain of so many segments.
+pub fn fri_of<M>(segments: usize, layers: M) -> FriParameters<M> {
     FriParameters {
         log_blowup: LOG_BLOWUP,
         log_final_poly_len: LOG_FINAL,
         max_log_arity: LOG_ARITY,
-        num_queries: QUERIES,
+        num_queries: queries(segments),
         batch_proof_of_work_bits: BATCH_WORK,
         commit_proof_of_work_bits: 0,
         query_proof_of_work_bits: QUERY_WORK,
@@ -88,9 +100,29 @@ pub fn config(seed: &[u8], entropy: [u8; 32]) -> Config {
     masked(seed, StdRng::from_seed(entropy))
 }
 
+/// Set up for a segment of a chain of so many.
+#[must_use]
+pub fn chained(seed: &[u8], segments: usize) -> Config {
+    Config::new(
+        scheme(segments, StdRng::from_seed([0; 32])),
+        transcript(seed),
+    )
+}
+
+/// A transcript that begins with `seed`.
+#[must_use]
+pub fn transcript(seed: &[u8]) -> Challenger {
+    Challenger::from_hasher(seed.to_vec(), Blake3 {})
+}
+
 /// Set up with masks from any source. Nothing but a test has a reason to choose one.
 #[must_use]
-pub fn masked<R: CryptoRng + SeedableRng + Send>(seed: &[u8], mut source: R) -> Config<R> {
+pub fn masked<R: CryptoRng + SeedableRng + Send>(seed: &[u8], source: R) -> Config<R> {
+    Config::new(scheme(1, source), transcript(seed))
+}
+
+/// The commitment scheme of a chain of so many segments, with masks from a source.
+pub fn scheme<R: CryptoRng + SeedableRng + Send>(segments: usize, mut source: R) -> Pcs<R> {
     let leaves = Leaves::new(
         Hash::new(Blake3 {}),
         Compress::new(Blake3 {}),
@@ -98,20 +130,19 @@ pub fn masked<R: CryptoRng + SeedableRng + Send>(seed: &[u8], mut source: R) -> 
         R::from_rng(&mut source),
     );
     let layers = Layers::new(leaves.clone());
-    let pcs = Pcs::new(
+    Pcs::new(
         Dft::default(),
         leaves,
-        fri(layers),
+        fri_of(segments, layers),
         CODEWORDS,
         R::from_rng(&mut source),
-    );
-    Config::new(pcs, Challenger::from_hasher(seed.to_vec(), Blake3 {}))
+    )
 }
 
 /// No proof about a trace of this shape has more bytes: every query with paths of its own, and an
 /// eighth for lengths. What is longer is not even read.
 #[must_use]
-pub fn largest_proof(width: usize, quotients: usize, height: usize) -> usize {
+pub fn largest_proof(width: usize, quotients: usize, height: usize, segments: usize) -> usize {
     let log_codeword = height.ilog2() as usize + 1 + LOG_BLOWUP;
     let rounds = log_codeword.div_ceil(LOG_ARITY);
     let beside = CODEWORDS + SALT;
@@ -120,7 +151,7 @@ pub fn largest_proof(width: usize, quotients: usize, height: usize) -> usize {
     let paths = (3 + rounds) * log_codeword * HASH_ELEMENTS;
     let points = 2 * (width + CODEWORDS) + (quotients + 1) * (EXTENSION + CODEWORDS);
     let last = (1 << LOG_FINAL) + rounds + 8;
-    9 * (QUERIES * (rows + folded + paths) + EXTENSION * (points + last))
+    9 * (queries(segments) * (rows + folded + paths) + EXTENSION * (points + last))
 }
 
 /// Every parameter by name, in the order in which they are hashed into a circuit's identity.

@@ -66,10 +66,22 @@ impl Public {
     /// # Errors
     /// [`Malformed`] where the rows or budgets fit no trace of this layout.
     pub fn new(layout: &Layout, rows: usize, budgets: &Budgets) -> Result<Self, Malformed> {
+        Self::over(layout, rows, budgets, height(rows))
+    }
+
+    /// The same over so many rows, of which those beyond the batch are padding.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the rows or budgets fit no trace of this layout.
+    pub fn over(
+        layout: &Layout,
+        rows: usize,
+        budgets: &Budgets,
+        height: usize,
+    ) -> Result<Self, Malformed> {
         if !(2..=MOST_ROWS).contains(&rows) {
             return Err(Malformed(format!("{rows} rows are not 2 to {MOST_ROWS}")));
         }
-        let height = height(rows);
         let limit =
             |counted| budget(layout, budgets, rows, counted).map(|budget| (counted, budget));
         let counted = layout.counts.counts.iter().flat_map(|count| &count.counted);
@@ -115,6 +127,20 @@ impl Public {
             totals: F::zero_vec(layout.counts.counts.len()),
             budgets: Vec::new(),
             slack: Vec::new(),
+        }
+    }
+
+    /// What is public of some of the rows: a segment.
+    #[must_use]
+    pub fn part(&self, rows: Range<usize>) -> Self {
+        let cut = |schedule: &Vec<F>| schedule[rows.clone()].to_vec();
+        Self {
+            height: rows.len(),
+            schedules: self.schedules.iter().map(cut).collect(),
+            rows: self.rows,
+            totals: self.totals.clone(),
+            budgets: self.budgets.clone(),
+            slack: self.slack.clone(),
         }
     }
 

@@ -1,12 +1,13 @@
 //! Commit and prove.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use p3_air::check_all_constraints;
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
 
 use super::air::FullAir;
+use super::chain::Chained;
 use super::columns::F;
 use super::digest::{CHAIN, MASKS};
 use super::identity;
@@ -84,8 +85,9 @@ impl Traced {
 pub struct Circuit {
     pub(super) layout: Arc<Layout>,
     pub(super) degree: usize,
-    identity: [u8; 32],
+    pub(super) identity: [u8; 32],
     packing: [u8; 32],
+    pub(super) chained: Arc<OnceLock<Chained>>,
 }
 
 impl Circuit {
@@ -103,6 +105,7 @@ impl Circuit {
             degree: identity::degree(&air),
             identity: identity::identity(statement, &air),
             packing: read.packing(),
+            chained: Arc::default(),
         })
     }
 
@@ -131,7 +134,7 @@ impl Circuit {
         self.statistic_bits().map_or(proof, |bits| proof.min(bits))
     }
 
-    fn unbudgeted(&self, height: usize) -> FullAir {
+    pub(super) fn unbudgeted(&self, height: usize) -> FullAir {
         let public = Arc::new(Public::unbudgeted(&self.layout, height));
         unbound(self.layout.clone(), public)
     }
@@ -213,7 +216,7 @@ impl Circuit {
             context,
             traced.bound.as_ref(),
         );
-        let shown = self.masked().then(|| traced.totals.clone());
+        let mut shown = self.shown(&traced.totals);
         let Traced { air, trace, .. } = traced;
         let mut masks = blake3::Hasher::new_keyed(&entropy);
         masks.update(&seed);
@@ -225,9 +228,16 @@ impl Circuit {
         let proof = p3_uni_stark::prove(&config, &air, trace, &values)
             .map_err(|error| failed(error.to_string()))?;
         let proof = postcard::to_allocvec(&proof).map_err(|error| failed(error.to_string()))?;
-        let totals = shown.into_iter().flatten();
-        let totals = totals.flat_map(|total| total.as_canonical_u64().to_le_bytes());
-        Ok(totals.chain(proof).collect())
+        shown.extend(proof);
+        Ok(shown)
+    }
+
+    /// What a proof begins with: the totals of hidden sums, and nothing of others.
+    pub(super) fn shown(&self, totals: &[F]) -> Vec<u8> {
+        let shown = totals.iter().filter(|_| self.masked());
+        shown
+            .flat_map(|total| total.as_canonical_u64().to_le_bytes())
+            .collect()
     }
 
     /// Whether the statement has a statistic whose sums stay hidden. Its proofs begin with what each
@@ -295,6 +305,7 @@ impl Circuit {
                 layout: self.layout.clone(),
                 public,
                 form: form.map(Arc::new),
+                seam: None,
             },
             trace,
             digest,
@@ -357,7 +368,7 @@ impl Circuit {
         salt_elements(hasher.finalize().as_bytes())
     }
 
-    fn commitment(&self, digest: &[F; CHAIN], rows: usize) -> [u8; 32] {
+    pub(super) fn commitment(&self, digest: &[F; CHAIN], rows: usize) -> [u8; 32] {
         let mut bytes = [0; 32];
         for ((out, value), added) in bytes.chunks_mut(8).zip(digest).zip(self.tweak(rows)) {
             out.copy_from_slice(&(*value + added).as_canonical_u64().to_le_bytes());
@@ -383,11 +394,12 @@ fn unbound(layout: Arc<Layout>, public: Arc<Public>) -> FullAir {
         layout,
         public,
         form: form.map(Arc::new),
+        seam: None,
     }
 }
 
 /// Four field elements, all but uniform where the bytes are.
-fn salt_elements(bytes: &[u8; 32]) -> [F; CHAIN] {
+pub(super) fn salt_elements(bytes: &[u8; 32]) -> [F; CHAIN] {
     std::array::from_fn(|at| {
         let word: [u8; 8] = std::array::from_fn(|byte| bytes[8 * at + byte]);
         F::from_u64(u64::from_le_bytes(word))

@@ -12,11 +12,13 @@ use p3_uni_stark::{Proof, VerifierConstraintFolder};
 
 use super::ORDER;
 use super::air::FullAir;
+use super::chain::{self, Chain};
 use super::columns::F;
 use super::digest::MASKS;
 use super::moments::Bound;
 use super::parameters::{self, Config, LOG_CAP};
 use super::public::{Budgets, Public};
+use super::seam;
 use super::stark::Circuit;
 
 /// Why a proof was not accepted.
@@ -61,7 +63,9 @@ impl Circuit {
     pub fn verify_many(&self, claims: &[Claim]) -> Vec<Result<(), Invalid>> {
         let mut firsts: Vec<&Claim> = Vec::new();
         let same = |claim: &Claim, first: &Claim| {
-            (claim.rows, claim.budgets) == (first.rows, first.budgets)
+            let shape = |proof| chain::log_rows(self.body(proof));
+            (claim.rows, claim.budgets, shape(claim.proof))
+                == (first.rows, first.budgets, shape(first.proof))
         };
         for claim in claims {
             if !firsts.iter().any(|first| same(claim, first)) {
@@ -80,7 +84,18 @@ impl Circuit {
     }
 
     fn public(&self, claim: &Claim) -> Result<Arc<Public>, Invalid> {
-        Public::new(&self.layout, claim.rows, claim.budgets)
+        let public = match chain::log_rows(self.body(claim.proof)) {
+            None => Public::new(&self.layout, claim.rows, claim.budgets),
+            Some(log_rows) => chain::plan(claim.rows, log_rows).and_then(|plan| {
+                Public::over(
+                    &self.layout,
+                    claim.rows,
+                    claim.budgets,
+                    chain::height(&plan),
+                )
+            }),
+        };
+        public
             .map(Arc::new)
             .map_err(|error| Invalid::Shape(error.0))
     }
@@ -100,7 +115,6 @@ impl Circuit {
             .digest(claim.commitment, claim.rows)
             .ok_or_else(|| Invalid::Shape("the commitment is not canonical".into()))?;
         let (shown, proof) = self.split(claim.proof)?;
-        let proof = self.read(proof, public.height)?;
         let bound = claim.statistic.map(|statistic| Bound {
             statistic,
             context: claim.context,
@@ -111,18 +125,47 @@ impl Circuit {
         let (form, claimed) = drawn.map_or((None, None), |(form, totals)| (Some(form), totals));
         let totals = claimed.unwrap_or(shown);
         let hash = claim.statistic.map(|bytes| blake3::hash(bytes).into());
+        if let Some(log_rows) = chain::log_rows(proof) {
+            let base = self.base(
+                &public,
+                claim.commitment,
+                claim.context,
+                hash.as_ref(),
+                log_rows,
+            );
+            let chain = Chain {
+                circuit: self,
+                public: &public,
+                form: form.map(Arc::new),
+                values: [&digest[..], &totals].concat(),
+                base,
+            };
+            return chain.verify(proof, log_rows);
+        }
+        let proof = self.read(proof, public.height, 1)?;
         let seed = self.seed(&public, claim.commitment, claim.context, hash.as_ref());
         let values = [&digest[..], &totals].concat();
         let air = FullAir {
             layout: self.layout.clone(),
             public,
             form: form.map(Arc::new),
+            seam: None,
         };
+        self.judge(&air, &parameters::config(&seed, [0; 32]), &proof, &values)
+    }
+
+    pub(super) fn judge(
+        &self,
+        air: &FullAir,
+        config: &Config,
+        proof: &Proof<Config>,
+        values: &[F],
+    ) -> Result<(), Invalid> {
         let air = Weighed {
-            air: &air,
+            air,
             degree: self.degree,
         };
-        p3_uni_stark::verify(&parameters::config(&seed, [0; 32]), &air, &proof, &values)
+        p3_uni_stark::verify(config, &air, proof, values)
             .map_err(|error| Invalid::Fails(format!("{error:?}")))
     }
 
@@ -143,8 +186,18 @@ impl Circuit {
         Ok((totals, proof))
     }
 
-    fn read(&self, bytes: &[u8], height: usize) -> Result<Proof<Config>, Invalid> {
-        let most = self.largest_proof(height);
+    /// A proof without the totals that a proof of hidden sums begins with.
+    fn body<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        self.split(bytes).map_or(&[], |(_, proof)| proof)
+    }
+
+    pub(super) fn read(
+        &self,
+        bytes: &[u8],
+        height: usize,
+        segments: usize,
+    ) -> Result<Proof<Config>, Invalid> {
+        let most = self.largest_segment(height, segments);
         if bytes.len() > most {
             return Err(Invalid::Shape(format!(
                 "the proof has {} bytes; none of this circuit has more than {most}",
@@ -183,8 +236,14 @@ impl Circuit {
     /// No proof about a trace of this height has more bytes.
     #[must_use]
     pub fn largest_proof(&self, height: usize) -> usize {
+        self.largest_segment(height, 1)
+    }
+
+    /// No proof about a segment of this height, in a chain of so many, has more bytes.
+    fn largest_segment(&self, height: usize, segments: usize) -> usize {
         let quotients = 2 * self.degree.next_power_of_two();
-        parameters::largest_proof(self.layout.width, quotients, height)
+        let masks = if segments > 1 { seam::REPETITIONS } else { 0 };
+        parameters::largest_proof(self.layout.width + masks, quotients, height, segments)
     }
 }
 

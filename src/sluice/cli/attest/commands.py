@@ -33,6 +33,7 @@ from sluice.cli.attest.proofs import (
     read_batch,
     read_bounded,
     warn_if_unsafe,
+    within_memory,
 )
 from sluice.cli.attest.sampled import ChallengePath, challenge, export_proof, read_challenge
 from sluice.cli.console import Json, Quiet, emit, out, working
@@ -263,6 +264,14 @@ def prove(
     fill: FillWith = None,
     skip: SkipSeconds = 0.0,
     every: Every = 1,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="The memory that the prover may use, such as 512MB or 2GB (full). A batch that "
+            "needs more is proven in segments.",
+            show_default="4,096 rows at a time",
+        ),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -275,7 +284,8 @@ def prove(
     refuse_overwriting(out_path, batch, commit)
     demand_room(out_path)
     raw_challenge = read_challenge(folder, challenge)
-    committed = Committed.load(commit, folder.client_key(), folder.system, folder.circuit)
+    system = within_memory(folder.system, memory)
+    committed = Committed.load(commit, folder.client_key(), system, folder.circuit)
     loaded = read_batch(
         batch, rows, plant=plant, format_=format_, fill=fill, skip=skip, every=every,
         quiet=quiet or json,

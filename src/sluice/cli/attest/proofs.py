@@ -1,13 +1,16 @@
 """Helpers of the `sluice attest` commands: open key folders, read batches and documents."""
 
+import re
 import resource
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 
 from sluice.attestation.protocol import KeyFolder
-from sluice.attestation.systems import SystemName
+from sluice.attestation.systems import System, SystemName
+from sluice.attestation.systems.full import Full
 from sluice.cli.console import working
 from sluice.cli.options import open_record, range_of
 from sluice.errors import SettingError
@@ -20,6 +23,7 @@ __all__ = [
     "read_batch",
     "read_bounded",
     "warn_if_unsafe",
+    "within_memory",
 ]
 
 PUBLIC = (
@@ -34,6 +38,19 @@ def open_keys(path: Path) -> KeyFolder:
     warn_if_unsafe(folder.system.name)
     folder.demand_same_circuit()
     return folder
+
+
+def within_memory(system: System, memory: str | None) -> System:
+    """Return the system with a limit on the prover's memory, if one is given."""
+    if memory is None:
+        return system
+    if not isinstance(system, Full):
+        raise SettingError(f"--memory is for the system 'full', not for {system.name!r}")
+    found = re.fullmatch(r"(\d+)\s*(MB|GB)", memory.strip(), re.IGNORECASE)
+    if not found:
+        raise SettingError(f"--memory is a number of MB or GB, such as 512MB, not {memory!r}")
+    unit = {"MB": 10**6, "GB": 10**9}[found[2].upper()]
+    return replace(system, memory=int(found[1]) * unit)
 
 
 def read_batch(

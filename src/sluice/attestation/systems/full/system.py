@@ -22,6 +22,7 @@ from sluice.attestation.systems.full.bound import (
     settings_of,
     statistic_of,
 )
+from sluice.attestation.systems.full.chaining import cut_of
 from sluice.attestation.systems.full.statement import Statement, derive
 from sluice.attestation.systems.full.witness import Witness
 from sluice.attestation.systems.system import Circuit, ProofClaim
@@ -53,6 +54,7 @@ class Full:
         60.0  # until a prover that does not answer is stopped, plus the time for its rows
     )
     binds: StatisticName | None = None  # the statistic that its circuits bind to the rows
+    memory: int | None = None  # bytes that a prover may use, as far as they can be estimated
 
     @property
     def name(self) -> str:
@@ -155,6 +157,7 @@ class Full:
         if (circuit.statistic is None) != (statistic is None):
             raise SettingError("a statistic is proven if the circuit binds one, and only then")
         witness = Witness.of(statement, batch)
+        cut = cut_of(witness.rows, circuit.columns, memory=self.memory)
         return worker.joined(
             (
                 statement.content,
@@ -166,6 +169,8 @@ class Full:
                 witness.flagged,
                 salt,
                 context,
+                number(cut.log_rows or 0),
+                number(int(cut.frugal)),
                 *(() if statistic is None else (statistic,)),
             )
         )

@@ -33,10 +33,14 @@ def answer(request: bytes) -> bytes:
 
     fields = split(request)
     statement, budgets, rows, registers, codes, starts, flagged, salt, context = fields[:9]
+    log_rows, frugal = (int.from_bytes(field, "big") for field in fields[9:11])
+    statistic = fields[11] if len(fields) > 11 else None
     try:
         circuit = _attest.FullCircuit(statement)
         batch = _attest.FullBatch(int.from_bytes(rows, "big"), registers, codes, starts, flagged)
-        return PROVEN + circuit.prove(budgets, batch, salt, context, *fields[9:10])
+        return PROVEN + circuit.prove(
+            budgets, batch, salt, context, statistic, log_rows or None, bool(frugal)
+        )
     except _attest.RefusedBatchError as refused:
         return REFUSED + str(refused).encode()
     except ValueError as unusable:

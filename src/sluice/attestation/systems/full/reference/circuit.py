@@ -24,6 +24,13 @@ from sluice.attestation.systems.full.reference.gadgets import (
 from sluice.attestation.systems.full.reference.hashes import blake3, blake3_stream
 from sluice.attestation.systems.full.reference.parameters import NAMED
 from sluice.attestation.systems.full.reference.rows import Frame, RowPair
+from sluice.attestation.systems.full.reference.seams import (
+    SEAM_REPETITIONS,
+    Reads,
+    Seam,
+    draw_weights,
+    state_seam,
+)
 from sluice.attestation.systems.full.reference.soundness import demand_sound
 from sluice.attestation.systems.full.reference.statement import read_statement
 
@@ -55,20 +62,18 @@ class ReferenceCircuit:
         totals: Sequence[int],
         digest: Sequence[int],
         form: Sequence[FormWeights] = (),
+        seam: Seam | None = None,
     ) -> None:
-        """State every constraint about two rows; the digest has the form's totals after it."""
+        """State every constraint about two rows.
+
+        After the digest come the form's totals, then the values of the seams at both ends.
+        """
         for digit in self.columns.digits:
             frame.member(digit)
 
-        rows = frame.first_row()
-        self._couplings.first(rows)
-        self._windows.first(rows)
-        self._spectra.first(rows)
-        self._levels.first(self.channels, rows)
-        self.counts.first(rows)
-        self.channels.first(rows)
-        if self._moments:
-            self._moments.first(rows)
+        begins = seam is None or seam.enters is None
+        if begins:
+            self._state_first(frame.first_row())
 
         rows = frame.every_row()
         self._couplings.shared(self.channels, rows)
@@ -81,8 +86,9 @@ class ReferenceCircuit:
         self.counts.every(self._flags(rows), rows, totals)
         masks = self._digest.every(self.channels, rows, digest[:CHAIN])
         if self._moments:
-            self._moments.every(self.channels, rows, form, digest[CHAIN:])
-            self._moments.mask(frame.first_row(), masks)
+            self._moments.every(self.channels, rows, form, digest[CHAIN : CHAIN + len(form)])
+            if begins:
+                self._moments.mask(frame.first_row(), masks)
 
         rows = frame.following_row()
         self._couplings.following(self.channels, rows)
@@ -94,6 +100,84 @@ class ReferenceCircuit:
         self._switches.following(self.channels, rows)
         if self._moments:
             self._moments.following(self.channels, rows)
+
+        if seam is not None:
+            state_seam(seam, frame, digest[CHAIN + len(form) :], masks=self.columns.width)
+
+    def _state_first(self, rows: RowPair) -> None:
+        """State what holds on the first row of a batch."""
+        self._couplings.first(rows)
+        self._windows.first(rows)
+        self._spectra.first(rows)
+        self._levels.first(self.channels, rows)
+        self.counts.first(rows)
+        self.channels.first(rows)
+        if self._moments:
+            self._moments.first(rows)
+
+    @cached_property
+    def carried(self) -> tuple[Column, ...]:
+        """The columns that pass a seam: those that a constraint about the next row reads."""
+        width = self.columns.width
+        cells = [Reads(1 << at) for at in range(2 * width)]
+        some = Reads(0)
+        frame = Frame(
+            here=cells[:width],
+            next=cells[width:],
+            public=[some] * len(self.columns.schedules),
+            first=some,
+            transition=some,
+            last=some,
+            violating=self.channels.violating,
+        )
+        statistic = self.statement.statistic
+        form = (
+            draw_form(statistic, b"", context="sluice full moments identity 1") if statistic else []
+        )
+        totals = [0] * len(self.counts.shared)
+        self.state(frame, totals, [0] * (CHAIN + len(form)), form)
+        carried = 0
+        for constraint in frame.stated:
+            if isinstance(constraint, Reads) and constraint.cells >> width:
+                carried |= constraint.cells
+        return tuple(at for at in range(width) if carried >> at & 1)
+
+    @cached_property
+    def chain_identity(self) -> bytes:
+        """Hash the constraints of a segment with seams at both ends, in the same way."""
+        cells = len(self.carried)
+        enters, leaves = (
+            draw_weights(cells, self.identity + bytes(at), context="sluice full seam identity 1")
+            for at in (1, 2)
+        )
+        context = "sluice full chain circuit 1"
+        stream = blake3_stream(self.identity, context=context)
+        points = _points(byte for block in stream for byte in block)
+        width = self.columns.width + SEAM_REPETITIONS
+        here, following, public = (
+            [next(points) for _ in range(count)]
+            for count in (width, width, len(self.columns.schedules))
+        )
+        first, last, transition, challenge = (next(points) for _ in range(4))
+        frame = Frame(
+            here=here,
+            next=following,
+            public=public,
+            first=first,
+            transition=transition,
+            last=last,
+            violating=self.channels.violating,
+        )
+        statistic, form = self.statement.statistic, list[FormWeights]()
+        if statistic:
+            form = draw_form(statistic, self.identity, context="sluice full moments identity 1")
+        publics = [0] * CHAIN
+        publics += [next(points).coordinates[0] for _ in range(len(form) + 2 * SEAM_REPETITIONS)]
+        seam = Seam(carried=self.carried, enters=enters, leaves=leaves)
+        self.state(frame, [0] * len(self.counts.shared), publics, form, seam)
+        value = frame.folded(challenge)
+        hashed = self.identity + b"".join(_word(part) for part in value.coordinates)
+        return blake3(hashed, context=context)
 
     def _flags(self, rows: RowPair) -> Callable[[Counted], Ext]:
         """Return what a row adds to each count."""
@@ -131,13 +215,14 @@ class ReferenceCircuit:
             [next(points) for _ in range(count)]
             for count in (self.columns.width, self.columns.width, len(self.columns.schedules))
         )
-        first, _, transition, challenge = (next(points) for _ in range(4))
+        first, last, transition, challenge = (next(points) for _ in range(4))
         frame = Frame(
             here=here,
             next=following,
             public=public,
             first=first,
             transition=transition,
+            last=last,
             violating=self.channels.violating,
         )
         publics, form = [0] * CHAIN, list[FormWeights]()

@@ -5,7 +5,7 @@ extension of degree 3, the polynomials in X modulo X^3 - X - 1.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, final
+from typing import Final
 
 __all__ = [
     "DEGREE",
@@ -25,7 +25,6 @@ GENERATOR: Final = 7
 DEGREE: Final = 3
 
 
-@final
 class Ext:
     """An element a + b X + c X^2 of the extension. Integers stand for elements of the field."""
 

@@ -18,6 +18,7 @@ __all__ = [
     "RADIX",
     "SALT",
     "largest_proof",
+    "queries_of",
 ]
 
 BASE: Final = 1 << 20
@@ -58,7 +59,13 @@ NAMED: Final = (
 """As they are hashed into a circuit's identity."""
 
 
-def largest_proof(width: int, height: int) -> int:
+def queries_of(segments: int) -> int:
+    """Return how many places are opened in each of so many segments: two more for 3 doublings."""
+    doublings = (segments - 1).bit_length()
+    return QUERIES + -(-2 * doublings // 3)
+
+
+def largest_proof(width: int, height: int, *, segments: int = 1) -> int:
     """Return the bytes that no proof of this shape exceeds; a longer one is not read."""
     log_codeword = height.bit_length() + LOG_BLOWUP
     rounds = -(-log_codeword // LOG_ARITY)
@@ -68,4 +75,4 @@ def largest_proof(width: int, height: int) -> int:
     paths = (3 + rounds) * log_codeword * 4
     points = 2 * (width + CODEWORDS) + (QUOTIENTS + 1) * (EXTENSION + CODEWORDS)
     last = (1 << LOG_FINAL) + rounds + 8
-    return 9 * (QUERIES * (rows + folded + paths) + EXTENSION * (points + last))
+    return 9 * (queries_of(segments) * (rows + folded + paths) + EXTENSION * (points + last))

@@ -34,6 +34,7 @@ class Public:
     height: int  # of the trace
     totals: list[int]  # at which the shared counts end
     slack: dict[int, dict[int, int]]  # by shared count: the weight of slack on each row
+    start: int = 0  # the row of the batch on which the trace begins
 
     @property
     def log_height(self) -> int:
@@ -103,6 +104,7 @@ def columns_at(circuit: ReferenceCircuit, public: Public, point: Ext) -> list[Ex
     A column with value v_i on row i is the sum of v_i L_i, where L_i is one on row i and zero on
     the others: L_i(x) = (x^n - 1) / n * g^i / (x - g^i).
     """
+    span = range(public.start, public.start + public.height)
     places = list(_subgroup(public.log_height))
     distances = inverses([point - place for place in places])
     scale = (point**public.height - 1) * pow(public.height, -1, ORDER)
@@ -112,13 +114,13 @@ def columns_at(circuit: ReferenceCircuit, public: Public, point: Ext) -> list[Ex
     for schedule in circuit.columns.schedules:
         if isinstance(schedule, SlackWeights):
             weights = public.slack[schedule.count]
-            values = [weights.get(row, 0) for row in range(public.height)]
+            values = [weights.get(row, 0) for row in span]
             sums = [sum(map(mul, each, values)) for each in coordinates]
         elif isinstance(schedule, RowWeights):
-            values = [schedule.weight(row, public.rows) for row in range(public.height)]
+            values = [schedule.weight(row, public.rows) for row in span]
             sums = [sum(map(mul, each, values)) for each in coordinates]
         else:
-            marked = [schedule.on(row, public.rows) for row in range(public.height)]
+            marked = [schedule.on(row, public.rows) for row in span]
             sums = [sum(compress(each, marked)) for each in coordinates]
         found.append(Ext(*sums) * scale)
     return found

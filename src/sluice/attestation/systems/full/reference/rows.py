@@ -68,6 +68,7 @@ class Frame:
     public: Sequence[Ext]
     first: Ext  # not zero on the first row only
     transition: Ext  # zero on the last row only
+    last: Ext  # not zero on the last row only
     violating: Column
     stated: list[Ext] = field(default_factory=list, repr=False)
 
@@ -96,6 +97,10 @@ class Frame:
     def first_row(self) -> RowPair:
         """The first row."""
         return replace(self.every_row(), only=self.first)
+
+    def last_row(self) -> RowPair:
+        """The last row."""
+        return replace(self.every_row(), only=self.last)
 
     def following_row(self) -> RowPair:
         """Every row but the first, with the one before it."""

@@ -4,8 +4,16 @@ It is a second verifier, with its specification in docs/reference/full-proof.md.
 with the Rust core and is slow.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from sluice.attestation.systems.full.reference.chain import (
+    chain_base,
+    chain_log_rows,
+    chain_plan,
+    read_chain,
+    seam_weights,
+    segment_seed,
+)
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.encoding import ProofParts, read_proof
 from sluice.attestation.systems.full.reference.field import (
@@ -30,6 +38,7 @@ from sluice.attestation.systems.full.reference.parameters import (
     LOG_BLOWUP,
     QUOTIENTS,
     largest_proof,
+    queries_of,
 )
 from sluice.attestation.systems.full.reference.public import (
     Public,
@@ -38,6 +47,7 @@ from sluice.attestation.systems.full.reference.public import (
     public_of,
 )
 from sluice.attestation.systems.full.reference.rows import Frame
+from sluice.attestation.systems.full.reference.seams import SEAM_REPETITIONS, Seam
 from sluice.attestation.systems.full.reference.statement import read_budgets
 from sluice.attestation.systems.full.reference.transcript import (
     SCALARS,
@@ -72,6 +82,13 @@ class _Instance:
     public: Public
     digest: list[int]  # and after it what the form of a statistic must come to
     form: list[FormWeights] = field(default_factory=list)
+    seam: Seam | None = None  # of a segment; its values stand after the digest
+    segments: int = 1  # of the chain
+
+    @property
+    def width(self) -> int:
+        """How many columns the trace has."""
+        return self.circuit.columns.width + (SEAM_REPETITIONS if self.seam else 0)
 
 
 def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
@@ -82,13 +99,57 @@ def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
     form, totals, encoded = _bound(circuit, claim)
     instance = _Instance(circuit=circuit, public=public, digest=digest + totals, form=form)
 
+    seed = _seed(circuit, public, claim)
+    log_rows = chain_log_rows(encoded)
+    if log_rows is None:
+        _verify_trace(instance, encoded, seed)
+    else:
+        _verify_chain(instance, encoded, seed, log_rows)
+
+
+def _verify_chain(instance: _Instance, content: bytes, seed: bytes, log_rows: int) -> None:
+    """Verify every segment of a chain, with the seams between them."""
+    circuit = instance.circuit
+    base = chain_base(circuit.chain_identity, seed, log_rows)
+    plan = chain_plan(instance.public.rows, log_rows)
+    chain = read_chain(content, len(plan))
+    width = circuit.columns.width + SEAM_REPETITIONS
+    roots = [b""] * len(plan)
+    for at, (span, part) in enumerate(zip(plan, chain.parts, strict=True)):
+        largest = largest_proof(width, len(span), segments=len(plan))
+        roots[at] = read_proof(part, largest=largest).trace
+    cells = len(circuit.carried)
+    weights = [seam_weights(cells, base, at, roots) for at in range(len(plan) - 1)]
+    for at, (span, part) in enumerate(zip(plan, chain.parts, strict=True)):
+        seam = Seam(
+            carried=circuit.carried,
+            enters=weights[at - 1] if at else None,
+            leaves=weights[at] if at < len(weights) else None,
+        )
+        none = [0] * SEAM_REPETITIONS
+        entered = chain.values[at - 1] if at else none
+        left = chain.values[at] if at < len(weights) else none
+        segment = replace(
+            instance,
+            public=replace(instance.public, start=span.start, height=len(span)),
+            digest=instance.digest + entered + left,
+            seam=seam,
+            segments=len(plan),
+        )
+        _verify_trace(segment, part, segment_seed(base, at, roots))
+
+
+def _verify_trace(instance: _Instance, content: bytes, seed: bytes) -> None:
+    """Verify one proof: of a whole batch, or of a segment."""
+    public, width = instance.public, instance.width
+
     # 2. The proof has the one encoding and the shape of this circuit.
-    width = circuit.columns.width
-    proof = read_proof(encoded, largest=largest_proof(width, public.height))
+    largest = largest_proof(width, public.height, segments=instance.segments)
+    proof = read_proof(content, largest=largest)
     _demand_shape(proof, width, public.log_height)
 
     # 3. The transcript begins with everything that is claimed.
-    transcript = Transcript(_seed(circuit, public, claim))
+    transcript = Transcript(seed)
     alpha, zeta = _observe(transcript, instance, proof)
 
     # 4. The constraints, folded, are the quotient times what vanishes on the trace.
@@ -96,7 +157,13 @@ def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
 
     # 5. The opened values are those of the committed polynomials.
     batches = _claims(proof, zeta, public.log_height)
-    verify_claims(transcript, batches, proof.fri, log_size=public.log_height + 1 + LOG_BLOWUP)
+    verify_claims(
+        transcript,
+        batches,
+        proof.fri,
+        log_size=public.log_height + 1 + LOG_BLOWUP,
+        count=queries_of(instance.segments),
+    )
 
 
 def _bound(
@@ -161,7 +228,7 @@ def _observe(transcript: Transcript, instance: _Instance, proof: ProofParts) -> 
     steps += [message("quotient_commitment"), message("random_commitment")]
     steps += [elements("Challenge", "zeta"), *marker("opening_argument")]
     height, columns = instance.public.log_height, instance.circuit.columns
-    sizes = [height + 1, height, columns.width, 0, len(columns.schedules), QUOTIENTS, 1, 0]
+    sizes = [height + 1, height, instance.width, 0, len(columns.schedules), QUOTIENTS, 1, 0]
     transcript.begin("p3-uni-stark", steps, sizes)
     transcript.observe(proof.trace)
     transcript.observe_elements(instance.digest)
@@ -185,9 +252,10 @@ def _verify_constraints(instance: _Instance, proof: ProofParts, alpha: Ext, zeta
         public=columns_at(circuit, public, zeta),
         first=vanishing * (zeta - 1).inverse(),
         transition=zeta - last,
+        last=vanishing * (zeta - last).inverse(),
         violating=circuit.channels.violating,
     )
-    circuit.state(frame, public.totals, instance.digest, instance.form)
+    circuit.state(frame, public.totals, instance.digest, instance.form, instance.seam)
     if frame.folded(alpha) != vanishing * _quotient(proof, zeta, public.log_height):
         raise VerificationError("5.8", "the constraints do not hold at the drawn point")
 
