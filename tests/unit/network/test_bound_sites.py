@@ -826,6 +826,8 @@ def test_a_log_of_bound_statistics_says_how_much_one_covers(
 ) -> None:
     opened, key = read_log(done.site.log).opened, SigningKey.generate()
     assert opened.statistic is not None
-    endless = replace(opened, statistic=replace(opened.statistic, limits=None))
+    endless = replace(
+        opened, coordinator=key.public, statistic=replace(opened.statistic, limits=None)
+    )
     with pytest.raises(VerificationError, match="must say how much one covers"):
         Log.create(tmp_path / "log.jsonl", endless, key, at=START)
