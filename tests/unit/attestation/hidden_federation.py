@@ -13,12 +13,12 @@ import numpy as np
 
 from sluice.attestation.hidden import (
     ORDER,
-    Contribution,
     Draw,
     EpochOrder,
     GroupSums,
     Helper,
     HelperOpened,
+    HiddenContribution,
     MemberKey,
     Shape,
     SharedSums,
@@ -79,9 +79,9 @@ class Member:
         )
         return sign(replace(content, **changes), self.key)  # type: ignore[arg-type]
 
-    def contribution(self, **changes: object) -> Contribution:
+    def contribution(self, **changes: object) -> HiddenContribution:
         """What it sends the coordinator."""
-        content = Contribution(
+        content = HiddenContribution(
             commit=self.commit.content,
             sealed=self.draw.sealed,
             share=self.shares.coordinator.canonical(),

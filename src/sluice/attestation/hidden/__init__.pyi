@@ -1,4 +1,4 @@
-from .coordinator import Contribution, GroupSums, proof_totals
+from .coordinator import GroupSums, HiddenContribution, proof_totals
 from .documents import (
     EPOCHS,
     HELPER_ENTRIES,
@@ -33,7 +33,6 @@ __all__ = [
     "RETIREMENTS",
     "SHARING_BYTES",
     "SUBMISSIONS",
-    "Contribution",
     "CoordinatorShare",
     "Draw",
     "EpochOpened",
@@ -46,6 +45,7 @@ __all__ = [
     "HelperLedger",
     "HelperOpened",
     "HelperShare",
+    "HiddenContribution",
     "MemberAnswer",
     "MemberKey",
     "ReleaseOrder",

@@ -33,7 +33,7 @@ from sluice.attestation.systems.full import SealedStatistic
 from sluice.detector import MomentSettings, MomentStatistic, trapezoid
 from sluice.errors import SettingError, VerificationError
 
-__all__ = ["Contribution", "GroupSums", "proof_totals"]
+__all__ = ["GroupSums", "HiddenContribution", "proof_totals"]
 
 
 def proof_totals(proof: bytes) -> tuple[int, ...]:
@@ -46,7 +46,7 @@ def proof_totals(proof: bytes) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
+class HiddenContribution:
     """What a member sends the coordinator, after its proof was verified."""
 
     commit: Commit
@@ -79,7 +79,7 @@ class GroupSums:
         self._shape = Shape.of(settings)
         self._held: dict[str, _Held] = {}
 
-    def accept(self, contribution: Contribution) -> None:
+    def accept(self, contribution: HiddenContribution) -> None:
         """Hold a member's share, if it opens the sealed statistic that the commitment names.
 
         The caller has verified the proof. Whether the sums are those of the proven rows is known
