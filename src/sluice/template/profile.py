@@ -40,7 +40,7 @@ def profile_of(record: Record) -> Profile:
     """Return what tells the channels of a clean record apart."""
     if len(record) < FEWEST_ROWS:
         raise RecordError(
-            f"record {record.name!r} has {len(record)} rows; its channels can be told apart with "
+            f"record {record.name!r} has {len(record)} rows; its channels differ clearly only with "
             f"{FEWEST_ROWS} and more"
         )
     values = _filled(record)
