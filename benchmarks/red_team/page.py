@@ -39,7 +39,8 @@ Written by `make red-team` (`python -m benchmarks red-team`). Every attack of
 policy and every kind of rule that the gate judges, and search for their strongest variant that the
 gate admits. The rules are mined from clean slices that no client owns. No setting of an attack was
 chosen on the seeds of this page. BATADAL is one record: a seed draws the malicious clients and
-their targets, not the rows.
+their targets, not the rows. How rules are mined was chosen with attacks on this same record (seeds
+0 to 3), so the figures of BATADAL are not blind.
 
 A row is *touched* if a channel is changed by more than {SMALL:g} of its standard deviation or, if
 the channel never moves, by more than {SMALL_IDLE:.1%} of its span. Smaller changes are within what

@@ -202,7 +202,7 @@ def _loose(record: Record, candidates: Sequence[Candidate]) -> list[Channel]:
 
     A balance is about its level; a flow among its terms may still be replaced within its tolerance.
     """
-    told = set()
+    told: set[str] = set()
     for each in candidates:
         match each.relation:
             case Coupling() as coupling:
