@@ -45,6 +45,8 @@ from sluice.attestation.systems.full import (
     statistic_settings,
     verify_again,
 )
+from sluice.attestation.systems.full import system as full_system
+from sluice.attestation.systems.full.chaining import Cut
 from sluice.attestation.systems.system import ProofClaim
 from sluice.errors import SettingError, VerificationError
 
@@ -615,10 +617,16 @@ def test_vectors_are_as_they_were() -> None:
     assert VECTORS.read_text(encoding="utf-8") == document()
 
 
-def test_hidden_sums_of_a_proven_batch_match(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rows", "cut"), [(80, Cut()), (300, Cut(log_rows=8))], ids=["one proof", "a chain"]
+)
+def test_hidden_sums_of_a_proven_batch_match(
+    rows: int, cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(full_system, "cut_of", lambda *_, **__: cut)
     system = Full(binds=StatisticName.HIDDEN)
     circuit = system.circuit(rules_of(Wiring()), policy_of(Wiring()), rows_max=512)
-    key, batch = SigningKey.generate(), clean_batch(80, 1)
+    key, batch = SigningKey.generate(), clean_batch(rows, 1)
     plant = Registered(federation="north", client=NAMES[0], key=key, system=system, circuit=circuit)
     made = plant.commit(batch)
     made.save(tmp_path / "commit.json")
@@ -629,7 +637,7 @@ def test_hidden_sums_of_a_proven_batch_match(tmp_path: Path) -> None:
     context = context_of(commit, circuit).digest()
     claim = ProofClaim(
         commitment=bytes.fromhex(commit.commitment),
-        rows=80,
+        rows=rows,
         context=context,
         proof=proof,
         statistic=committed.statistic,
