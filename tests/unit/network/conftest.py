@@ -143,6 +143,13 @@ def line_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return record, folder / "rules.json"
 
 
+def sign_off(consortium: Consortium, name: str, operator: str = "A. Reader") -> None:
+    plant = PlantFolder(consortium.folder / name)
+    sharing = plant.bound_sharing()
+    assert sharing is not None
+    sharing.sign_off(plant.share.read(), operator, at=consortium.clock())
+
+
 POLICY = 'kind = "hardened"\n[acceptance.reasons]\nS_PU4 = "runs only if S_PU3 fails"\n'
 Founder = Callable[..., Consortium]
 

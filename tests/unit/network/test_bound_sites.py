@@ -71,7 +71,7 @@ from sluice.telemetry.reading import read_record
 from tests.unit.conftest import Outcome
 
 from .asking import Driven, changed
-from .conftest import POLICY, START, Clock, Consortium, Founder
+from .conftest import POLICY, START, Clock, Consortium, Founder, sign_off
 
 Run = Callable[..., Outcome]
 NAMES = ("north", "south", "west")
@@ -96,13 +96,6 @@ def plan_of(record: Path, key: SigningKey, **changes: object) -> FederationPlan:
         approvers=(key.public,),
     )
     return replace(plan, **changes)  # type: ignore[arg-type]
-
-
-def sign_off(consortium: Consortium, name: str, operator: str = "A. Reader") -> None:
-    plant = PlantFolder(consortium.folder / name)
-    sharing = plant.bound_sharing()
-    assert sharing is not None
-    sharing.sign_off(plant.share.read(), operator, at=consortium.clock())
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.detector.moments.statistic import moment_statistic
 from sluice.errors import DocumentError, RefusedError, SettingError
 from sluice.federation.vote import point_support
 from sluice.invariants import Profile, mine, save_rules
+from sluice.network.coordinator.founding import FederationPlan, found_federation
 from sluice.network.coordinator.sharing import statistics_in
 from sluice.network.plant.folder import PlantFolder
 from sluice.network.statistics import (
@@ -21,10 +24,12 @@ from sluice.network.statistics import (
     vote_of,
 )
 from sluice.network.terms import demand_overlap
+from sluice.network.training_rows import TrainingRows
 from sluice.telemetry import FileLayout, write
 from sluice.telemetry.reading import read_record
+from sluice.template import derive_template
 
-from .conftest import Consortium, Founder
+from .conftest import POLICY, START, Consortium, Founder, sign_off
 from .malicious_plant import Falsified
 
 NAMES = ("north", "south", "west")
@@ -73,6 +78,63 @@ def test_a_plant_without_a_point_takes_part(founder: Founder, lacking: Path) -> 
         support = {each.point: each.members for each in point_support(vote)}
         assert support.get(LACKING, ()) == (("north", "west") if LACKING in rows.names else ())
         assert support["L_T1"] == NAMES
+
+
+def test_a_bound_statistic_without_a_point_is_voted_on(founder: Founder, lacking: Path) -> None:
+    limits = StatisticLimits(rows_min=300, span_min_s=3_600)
+    made = joined(
+        founder(
+            "vote",
+            detector="moments",
+            members_min=3,
+            overlap_min=0.8,
+            bound=True,
+            system="full",
+            limits=limits,
+        ),
+        lacking,
+    )
+    for name in NAMES:
+        sign_off(made, name)
+    kept = statistics_in(made.run().parameters, made.site.terms)
+    assert kept.names == NAMES
+    assert MemberStatistics.from_canonical(kept.canonical(), None) == kept
+    for rows in (read_record(made.record), read_record(lacking / "line.csv")):
+        vote = vote_of(
+            kept,
+            made.site.terms,
+            rows.rows(4_320, 8_640),
+            rounds=1,
+            rules=None,
+            false_alarms_per_week=1.0,
+        )
+        support = {each.point: each.members for each in point_support(vote)}
+        assert support.get(LACKING, ()) == (("north", "west") if LACKING in rows.names else ())
+        assert support["L_T1"] == NAMES
+
+
+def test_a_reference_of_another_kind_founds_no_federation(
+    line_files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    record = read_record(line_files[0])
+    plan = FederationPlan(
+        federation="water",
+        host="127.0.0.1",
+        port=18_443,
+        link_port=18_000,
+        reference=TrainingRows(record=str(line_files[0]), start=4_320, stop=8_640),
+        policy=POLICY,
+        rows_max=4_096,
+        detector="moments",
+        rule="vote",
+        approvers=(SigningKey.generate().public,),
+        template=derive_template(record.without(LACKING)),
+    )
+    with pytest.raises(SettingError, match=f"not a record of template .*{LACKING!r}"):
+        found_federation(tmp_path / "other", plan, at=START)
+    assert not (tmp_path / "other").exists()
+    fits = replace(plan, template=derive_template(record))
+    assert found_federation(tmp_path / "same", fits, at=START).terms.template == fits.template
 
 
 def test_a_plant_that_hides_a_point_is_excluded(founder: Founder) -> None:
