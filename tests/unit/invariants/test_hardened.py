@@ -183,3 +183,17 @@ def test_batadal_shards_are_admitted_and_all_seven_attacks_covered(plant_data: P
     shares = [float(suspect[run.slice].mean()) for run in attacked.attack_segments]
     assert len(shares) == 7
     assert min(shares) > 0.01
+
+
+@pytest.mark.data
+def test_rules_of_a_batadal_year_admit_a_later_record_of_coarser_readings(
+    plant_data: PlantData,
+) -> None:
+    year = read_record(plant_data("batadal", "dataset03.csv"))
+    rules = mine(year.rows(0, 5_256), year.rows(5_256, 8_761), profile=Profile.HARDENED)
+    gate = Gate.of(rules, HardenedPolicy())
+    later = read_record(plant_data("batadal", "dataset04_full_labels.csv"))
+    attacked = later.attack_segments[0].start
+    for start in range(0, attacked - 300, 300):
+        verdict = gate.judge(later.rows(start, start + 300))
+        assert verdict.admitted, verdict.reasons

@@ -16,6 +16,7 @@ __all__ = ["TieFind", "mine_ties"]
 MOST_TERMS = 5
 LEAST_GAIN = 0.02  # of the unexplained held-out variance, for each further term
 LEAST_R2 = 0.8
+METER_ERROR = 0.0025  # of a reading: a channel that moves by less explains no other
 PARALLEL = 0.95  # correlation from which two channels count as one reading, taken twice
 TRIED = 4  # terms tried in each step: those closest to what is still unexplained
 
@@ -115,8 +116,19 @@ def _allowed(record: Record, names: list[str], channel: Channel) -> list[int]:
     return [
         at
         for at, name in enumerate(names)
-        if at and name != channel.name and np.nanstd(record.column(name)) > 0
+        if at and name != channel.name and _moves(record, record.channel(name))
     ]
+
+
+def _moves(record: Record, channel: Channel) -> bool:
+    """Whether a channel moves by more than the error of its meter.
+
+    A rule would have to multiply smaller movements many times, and with them the error and the
+    rounding of the reading.
+    """
+    readings = record.column(channel.name)
+    least = 0.0 if channel.codes else METER_ERROR * np.nanmax(np.abs(readings))
+    return bool(np.nanstd(readings) > least)
 
 
 def _rising(record: Record, names: list[str], channel: Channel) -> frozenset[int]:

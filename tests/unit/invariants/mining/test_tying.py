@@ -73,6 +73,16 @@ def test_two_gauges_side_by_side_are_also_tied_to_what_is_apart_from_them() -> N
     assert "L1" in apart
 
 
+def test_a_channel_that_moves_by_less_than_its_meters_error_explains_no_other() -> None:
+    record = pumped()
+    for size, expected in ((0.0005, False), (0.02, True)):
+        twin = 3.0 + size * (record.column("PI1") - 3.0)
+        columns = {"PI1": record.column("PI1"), "PI2": twin}
+        pair = record_of(columns, channels=(PRESSURE, OTHER))
+        found, _ = mine_ties(pair, clean_record(pair).folds, [PRESSURE])
+        assert bool(found) is expected
+
+
 def test_a_reading_that_nothing_explains_is_dropped_with_its_fit() -> None:
     record = pumped()
     found, (dropped,) = mine_ties(record, clean_record(record).folds, [OTHER])
