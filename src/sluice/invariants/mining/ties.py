@@ -16,7 +16,7 @@ __all__ = ["TieFind", "mine_ties"]
 MOST_TERMS = 5
 LEAST_GAIN = 0.02  # of the unexplained held-out variance, for each further term
 LEAST_R2 = 0.8
-METER_ERROR = 0.0025  # of a reading: a channel that moves by less explains no other
+METER_ERROR = 0.0025  # of what a meter measures: a channel that moves by less explains no other
 PARALLEL = 0.95  # correlation from which two channels count as one reading, taken twice
 TRIED = 4  # terms tried in each step: those closest to what is still unexplained
 
@@ -124,11 +124,23 @@ def _moves(record: Record, channel: Channel) -> bool:
     """Whether a channel moves by more than the error of its meter.
 
     A rule would have to multiply smaller movements many times, and with them the error and the
-    rounding of the reading.
+    rounding of the reading. The meter measures no more than its largest reading, and no more than
+    the widest range of its kind: a level in metres above sea is a small part of its reading.
     """
     readings = record.column(channel.name)
-    least = 0.0 if channel.codes else METER_ERROR * np.nanmax(np.abs(readings))
-    return bool(np.nanstd(readings) > least)
+    if channel.codes:
+        return bool(np.nanstd(readings) > 0)
+    alike = [other for other in record.of_role(channel.role) if other.unit == channel.unit]
+    widest = max(float(np.ptp(_shown(record, other))) for other in alike)
+    measured = min(widest, float(np.abs(_shown(record, channel)).max()))
+    return bool(np.nanstd(readings) > METER_ERROR * measured)
+
+
+def _shown(record: Record, channel: Channel) -> Floats:
+    """Return the readings that are not missing, and 0 where there are none."""
+    readings = record.column(channel.name)
+    shown = readings[~np.isnan(readings)]
+    return shown if shown.size else np.zeros(1)
 
 
 def _rising(record: Record, names: list[str], channel: Channel) -> frozenset[int]:

@@ -73,14 +73,22 @@ def test_two_gauges_side_by_side_are_also_tied_to_what_is_apart_from_them() -> N
     assert "L1" in apart
 
 
-def test_a_channel_that_moves_by_less_than_its_meters_error_explains_no_other() -> None:
-    record = pumped()
-    for size, expected in ((0.0005, False), (0.02, True)):
-        twin = 3.0 + size * (record.column("PI1") - 3.0)
-        columns = {"PI1": record.column("PI1"), "PI2": twin}
-        pair = record_of(columns, channels=(PRESSURE, OTHER))
-        found, _ = mine_ties(pair, clean_record(pair).folds, [PRESSURE])
-        assert bool(found) is expected
+@pytest.mark.parametrize(
+    ("zero", "size", "explains"),
+    [
+        (3.0, 0.0005, False),
+        (3.0, 0.02, True),
+        (3_000.0, 1.0, True),  # measured from another zero, as a level above the sea is
+    ],
+)
+def test_a_channel_that_moves_by_less_than_its_meters_error_explains_no_other(
+    zero: float, size: float, *, explains: bool
+) -> None:
+    pressure = pumped().column("PI1")
+    twin = zero + size * (pressure - pressure.mean())
+    pair = record_of({"PI1": pressure, "PI2": twin}, channels=(PRESSURE, OTHER))
+    found, _ = mine_ties(pair, clean_record(pair).folds, [PRESSURE])
+    assert bool(found) is explains
 
 
 def test_a_reading_that_nothing_explains_is_dropped_with_its_fit() -> None:
