@@ -18,6 +18,8 @@ import rfc8785
 from pydantic import TypeAdapter, ValidationError
 
 from sluice.attestation import digest
+from sluice.attestation.systems import Circuit
+from sluice.attestation.systems.full import statistic_settings
 from sluice.detector import (
     Detector,
     MemberContribution,
@@ -27,6 +29,7 @@ from sluice.detector import (
     Physics,
     ReceiverMoments,
     TrainingSummary,
+    moment_statistic,
     statistic_bytes,
     with_rules,
 )
@@ -45,6 +48,7 @@ __all__ = [
     "encoded",
     "largest_settings",
     "members_max",
+    "plant_statistic",
     "points_bytes",
     "read_encoded",
     "settings_in",
@@ -206,6 +210,17 @@ class MemberStatistics:
         if read.canonical() != raw:
             raise DocumentError("the statistics of the members are not in their one encoding")
         return read
+
+
+def plant_statistic(batch: Record, terms: FederationTerms, circuit: Circuit) -> MomentStatistic:
+    """Sum a plant's rows over the points that it has, as the terms say or as its proof binds them.
+
+    Channels that no rule of the plant ties have zeros.
+    """
+    rules, settings = circuit.rules, statistic_settings(circuit) if terms.binds else None
+    if settings is None:
+        settings = terms.moments.settings.only({channel.name for channel in rules.channels})
+    return moment_statistic(batch, settings).without(untied_in(settings, rules))
 
 
 def untied_in(settings: MomentSettings, rules: RuleSet) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pytest
 
 from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.messages.statistic_limits import StatisticLimits
+from sluice.cli.plant.gain import gain_of
 from sluice.detector.moments.statistic import moment_statistic
 from sluice.errors import DocumentError, RefusedError, SettingError
 from sluice.federation.vote import point_support
@@ -15,6 +16,7 @@ from sluice.invariants import Profile, mine, save_rules
 from sluice.network.coordinator.founding import FederationPlan, found_federation
 from sluice.network.coordinator.sharing import statistics_in
 from sluice.network.plant.folder import PlantFolder
+from sluice.network.plant.vote_gain import VoteGain
 from sluice.network.statistics import (
     POINTS_MAGIC,
     MemberStatistics,
@@ -111,6 +113,10 @@ def test_a_bound_statistic_without_a_point_is_voted_on(founder: Founder, lacking
         support = {each.point: each.members for each in point_support(vote)}
         assert support.get(LACKING, ()) == (("north", "west") if LACKING in rows.names else ())
         assert support["L_T1"] == NAMES
+    for name in ("north", "south"):
+        gain = gain_of(PlantFolder(made.folder / name), clean=None, attacks=None, quiet=True)
+        assert isinstance(gain, VoteGain)
+        assert gain.members == 3
 
 
 def test_a_reference_of_another_kind_founds_no_federation(

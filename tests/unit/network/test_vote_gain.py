@@ -59,7 +59,7 @@ def test_a_vote_of_one_member_gains_nothing(summed: Consortium) -> None:
     statistic = replace(terms.statistic, malicious=0)  # type: ignore[type-var]
     terms = replace(terms, statistic=statistic)
     single = MemberStatistics(settings=received.shared.settings, members=(member,))
-    line, rules = read_record(summed.record), north.keys.circuit.rules
+    line, circuit = read_record(summed.record), north.keys.circuit
     own = Own(
         plant="north",
         batch=north.share.read(),
@@ -67,10 +67,10 @@ def test_a_vote_of_one_member_gains_nothing(summed: Consortium) -> None:
         attacks=simulate("line", seed=1, days=1, attacks=True),
     )
     seen = replace(received, shared=single)
-    gain = measured_vote_gain(terms, seen, own, rules=rules, false_alarms_per_week=1.0)
+    gain = measured_vote_gain(terms, seen, own, circuit=circuit, false_alarms_per_week=1.0)
     assert gain.attacked > 0
     assert gain.alone.recall is not None
     assert gain.alone == gain.federation
     short = replace(own, clean=line.rows(0, 2 * (99 + terms.window_rows) - 1))
     with pytest.raises(SettingError, match="too few to compare"):
-        measured_vote_gain(terms, seen, short, rules=rules, false_alarms_per_week=1.0)
+        measured_vote_gain(terms, seen, short, circuit=circuit, false_alarms_per_week=1.0)

@@ -60,8 +60,10 @@ def gain_of(
         own = _own(plant, clean, attacks)
         if own is None:
             return NO_ROWS
-        rules = plant.keys.circuit.rules
-        return measured_vote_gain(terms, statistics, own, rules=rules, false_alarms_per_week=ASKED)
+        circuit = plant.keys.circuit
+        return measured_vote_gain(
+            terms, statistics, own, circuit=circuit, false_alarms_per_week=ASKED
+        )
     received = last_model(plant.folder, count=terms.weights)
     if received is None:
         return NO_MODEL

@@ -25,7 +25,6 @@ from sluice.attestation.log import (
 )
 from sluice.attestation.messages import COMMITS, TOKENS, Interval, sign, update_digest
 from sluice.attestation.protocol import KeyFolder, Registered, step_in_words
-from sluice.detector import moment_statistic
 from sluice.errors import (
     DocumentError,
     ProverError,
@@ -38,7 +37,7 @@ from sluice.files import atomically, private_folder
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
 from sluice.network.plant.disclosure import bound_sharing
 from sluice.network.plant.model import demand_logged, keep_model
-from sluice.network.statistics import MemberStatistics, encoded, untied_in
+from sluice.network.statistics import MemberStatistics, encoded, plant_statistic
 from sluice.network.terms import FederationTerms
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import (
@@ -392,9 +391,8 @@ class Agent:
                 f"the batch has {len(batch.segments)} parts with gaps between them; a statistic "
                 "sums one stretch of consecutive rows: name other rows with 'sluice plant renew'"
             )
-        settings, rules = self._terms.moments.settings, self._keys.circuit.rules
-        own = settings.only({each.name for each in rules.channels})
-        return encoded(moment_statistic(batch, own).without(untied_in(own, rules)), settings)
+        statistic = plant_statistic(batch, self._terms, self._keys.circuit)
+        return encoded(statistic, self._terms.moments.settings)
 
     def _has_later_rows(self) -> bool:
         """Whether the plant names other rows than those of its last attested batch.

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sluice.attestation.systems import Circuit
 from sluice.detector import (
     WEEK_S,
     Detector,
+    ReceiverMoments,
     TrainingSummary,
     alarm_events,
-    moment_statistic,
 )
 from sluice.errors import SettingError
 from sluice.federation import VoteSettings, hold_vote
-from sluice.invariants import RuleSet
 from sluice.network.plant.gain import Own
 from sluice.network.plant.model import SeenStatistics
-from sluice.network.statistics import untied_in, vote_of
+from sluice.network.statistics import plant_statistic, vote_of
 from sluice.network.terms import FederationTerms
 from sluice.telemetry import Label, Record
 
@@ -58,14 +58,15 @@ def measured_vote_gain(
     received: SeenStatistics,
     own: Own,
     *,
-    rules: RuleSet,
+    circuit: Circuit,
     false_alarms_per_week: float,
 ) -> VoteGain:
     """Measure the vote and the plant's own detector on the same clean rows."""
     middle = len(own.clean) // 2
     first, second = own.clean.rows(0, middle), own.clean.rows(middle, len(own.clean))
-    windows = terms.framing.windows(second)
-    if min(len(windows), len(terms.framing.windows(first))) < LEAST_WINDOWS:
+    framing = terms.framing_on(own.clean.names)
+    windows = framing.windows(second)
+    if min(len(windows), len(framing.windows(first))) < LEAST_WINDOWS:
         raise SettingError(
             f"{len(own.clean):,} clean rows are too few to compare detectors on; give at least "
             f"{2 * (LEAST_WINDOWS + terms.window_rows):,} that the plant does not share"
@@ -78,10 +79,10 @@ def measured_vote_gain(
         rules=None,
         false_alarms_per_week=false_alarms_per_week,
     )
-    alone = _alone(terms, own, first, rules, false_alarms_per_week)
+    alone = _alone(terms, own, first, circuit, false_alarms_per_week)
     attacked = 0
     if own.attacks is not None:
-        attacked = int(np.sum(terms.framing.windows(own.attacks).labels == Label.ATTACK))
+        attacked = int(np.sum(framing.windows(own.attacks).labels == Label.ATTACK))
     return VoteGain(
         members=len(received.shared.members),
         asked=false_alarms_per_week,
@@ -94,16 +95,16 @@ def measured_vote_gain(
 
 
 def _alone(
-    terms: FederationTerms, own: Own, clean: Record, rules: RuleSet, asked: float
+    terms: FederationTerms, own: Own, clean: Record, circuit: Circuit, asked: float
 ) -> Detector:
     """Make the detector of this plant's statistic only, as a vote of one member."""
-    settings = terms.moments.settings
-    statistic = moment_statistic(own.batch, settings).without(untied_in(settings, rules))
+    statistic = plant_statistic(own.batch, terms, circuit)
+    framing = terms.framing_on(clean.names)
     return hold_vote(
         {own.plant: statistic},
-        terms.moments,
-        terms.framing,
-        terms.framing.windows(clean),
+        ReceiverMoments(settings=statistic.settings, scaler=framing.scaler),
+        framing,
+        framing.windows(clean),
         settings=VoteSettings.on(clean, rule="vote", malicious=0, false_alarms_per_week=asked),
         training=TrainingSummary(
             records=(own.batch.name,), windows=statistic.count, seed=terms.seed
