@@ -59,6 +59,7 @@ EXAMPLES = {
     "a recovery": "recovery.json",
     "a consent": "consent.json",
     "a statistic": "statistic.bin",
+    "a template": "template.json",
     "a token's file": "token.txt",
     "a results folder": "results",
     "a folder": "records",
@@ -96,9 +97,9 @@ NAME_OR_FILE = {
 }
 NO_PATHS = {
     # Text that is never a path, by the name of its parameter.
-    "allow_host", "attack", "calibrate", "clean", "client", "declare", "detector", "end",
-    "federation", "fit", "format_", "host", "mode", "name", "only", "page", "plant", "reason",
-    "reinstate", "rows", "rule", "sink", "start",
+    "allow_host", "attack", "calibrate", "clean", "client", "decide", "declare", "detector", "end",
+    "federation", "fit", "format_", "host", "memory", "mode", "name", "only", "page", "plant",
+    "reason", "reinstate", "rows", "rule", "sign_off", "sink", "start",
 }  # fmt: skip
 
 Parameter = tuple[str, click.Parameter]
@@ -174,6 +175,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "attest setup --system unsafe --rules {}/rules.json --out {}/keys",
         "attest commit {}/batch.parquet --keys {}/keys --out {}/commit.json",
         "attest prove {}/batch.parquet --keys {}/keys --commit {}/commit.json --out {}/proof.json",
+        "coordinator template {}/batch.parquet --out {}/template.json",
         "coordinator init {}/water --reference {}/batch.parquet --system unsafe",
         "coordinator invite {}/water north --out {}/north.invitation",
         "coordinator export-log {}/water --out {}/log.jsonl",

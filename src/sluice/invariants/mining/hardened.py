@@ -202,13 +202,13 @@ def _loose(record: Record, candidates: Sequence[Candidate]) -> list[Channel]:
 
     A balance is about its level; a flow among its terms may still be replaced within its tolerance.
     """
-    told: set[str] = set()
+    stated: set[str] = set()
     for each in candidates:
         match each.relation:
             case Coupling() as coupling:
-                told |= set(coupling.channels)
+                stated |= set(coupling.channels)
             case Balance(level=level):
-                told.add(level)
+                stated.add(level)
             case _:
                 pass
     return [
@@ -216,5 +216,5 @@ def _loose(record: Record, candidates: Sequence[Candidate]) -> list[Channel]:
         for channel in record.channels
         if channel.span
         and resolution(record.column(channel.name)) > 0
-        and (channel.role is Role.PRESSURE or channel.name not in told)
+        and (channel.role is Role.PRESSURE or channel.name not in stated)
     ]
