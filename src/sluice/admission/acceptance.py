@@ -9,7 +9,7 @@ policy, or by the approver.
 
 import math
 import shlex
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -33,7 +33,6 @@ from sluice.invariants import (
     SwitchBand,
     Term,
     Tie,
-    Transition,
     Window,
     amount,
     budgets_for,
@@ -41,6 +40,7 @@ from sluice.invariants import (
     encode,
     fact_faults,
     number,
+    prediction_shift,
     register_of,
     unit_of,
     untied_channels,
@@ -858,7 +858,7 @@ def _replaced(old: Invariant, renewal: _Renewal) -> bool:
     return any(
         isinstance(rule.relation, Window)
         and rule.relation.level == old.relation.level
-        and (rule.tolerance + _moved_by(old.relation, rule.relation, renewal.rules))
+        and (rule.tolerance + prediction_shift(old.relation, rule.relation, renewal.rules))
         <= ramp * rule.relation.rows
         and now.get(rule.name, math.inf) <= factor * before.get(old.name, 0.0)
         for rule in renewal.rules.invariants
@@ -1039,7 +1039,7 @@ def _looser(
             remedy=RENEW,
         )
         return
-    shift = _shift(old.relation, new.relation, rules)
+    shift = prediction_shift(old.relation, new.relation, rules)
     if shift > 0 and new.tolerance + shift > most:
         yield Objection(
             kind=ObjectionKind.OTHER_PREDICTION,
@@ -1048,54 +1048,6 @@ def _looser(
             allowed=amount(most, unit),
             remedy=RENEW,
         )
-
-
-def _shift(old: Relation, new: Relation, rules: RuleSet) -> float:
-    """Return by how much two rules can differ in what they predict, over the channels' spans.
-
-    A rule with the tolerance of another and a shift accepts readings that the other refuses.
-    """
-    match old, new:
-        case Coupling() as before, Coupling() as after:
-            steady = {state.code: state.nominal for state in before.states}
-            codes = {state.code for state in after.states}
-            silent = Transition.ENVELOPE is before.transition is not after.transition
-            if (before.off, {*steady}) != (after.off, codes) or silent:
-                return math.inf
-            return max(abs(state.nominal - steady[state.code]) for state in after.states)
-        case (
-            (Balance() as before, Balance() as after)
-            | (Window() as before, Window() as after)
-            | (Tie() as before, Tie() as after)
-        ):
-            return _moved_by(before, after, rules)
-        case _:
-            return 0.0
-
-
-def _moved_by(old: Balance | Window | Tie, new: Balance | Window | Tie, rules: RuleSet) -> float:
-    """Return the largest difference between two sums of terms, for the rows of the new one."""
-    if _averaged(old) != _averaged(new):
-        return math.inf
-    change: dict[tuple[str, tuple[int, ...]], float] = defaultdict(float)
-    for sign, relation in ((-1.0, old), (1.0, new)):
-        for term in relation.terms:
-            change[term.channel, term.on] += sign * term.coefficient
-    low = high = new.constant - old.constant
-    spans = {channel.name: channel.span for channel in rules.channels}
-    for (channel, on), coefficient in change.items():
-        span = Span(low=0.0, high=1.0) if on else spans.get(channel)
-        if coefficient and span is None:
-            return math.inf
-        if coefficient and span is not None:
-            ends = coefficient * span.low, coefficient * span.high
-            low, high = low + min(ends), high + max(ends)
-    rows = new.rows if isinstance(new, Window) else 1
-    return rows * max(abs(low), abs(high))
-
-
-def _averaged(relation: Balance | Window | Tie) -> bool:
-    return not isinstance(relation, Tie) and relation.averaged
 
 
 def _wider(

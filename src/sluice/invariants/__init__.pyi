@@ -85,6 +85,7 @@ from .rulesfile import (
     save_rules,
     seal_rules,
 )
+from .shifts import prediction_shift
 from .words import (
     amount,
     duration,
@@ -178,6 +179,7 @@ __all__ = [
     "number",
     "parse_rules",
     "power_in_words",
+    "prediction_shift",
     "quiet_ranges",
     "register_of",
     "residuals",

@@ -1,10 +1,10 @@
-"""Updating rules: newly mined rules keep old limits that new rows would widen.
+"""Updating rules: newly mined rules keep old limits that new rows would widen or move.
 
 A plant that drifts slowly, or whose telemetry is manipulated slowly, must not widen its own gate.
 Where new rows need wider limits than the old rules have, the old limits are kept and reported.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sluice.invariants.mining.facts import clean_facts
@@ -18,9 +18,11 @@ from sluice.invariants.relations import (
     RelationKind,
     Spectrum,
     SwitchBand,
+    Tie,
     Window,
 )
 from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness, RuleSet
+from sluice.invariants.shifts import prediction_shift
 from sluice.invariants.words import amount, number, unit_of
 from sluice.telemetry import Record, Span
 
@@ -38,14 +40,14 @@ class KeptRule:
 def keep_tolerances(
     old: RuleSet, new: RuleSet, clean: Record
 ) -> tuple[RuleSet, tuple[KeptRule, ...]]:
-    """Keep old tolerances, ranges, spans, windows and facts where new rows would loosen them.
+    """Keep old predictions, tolerances, ranges, spans, windows and facts that would get looser.
 
     The facts about clean rows are computed again for the kept limits, and none is looser than the
     old one. Clean data may then be refused more often; `CleanFacts.refused_share` states how often.
     """
+    new, kept = _with_old_predictions(old, new)
     before = {rule.name: rule for rule in old.invariants}
     invariants: list[Invariant] = []
-    kept: list[KeptRule] = []
     for rule in new.invariants:
         limited, limits = _no_looser(rule, before.get(rule.name, rule), new)
         invariants.append(limited)
@@ -72,6 +74,55 @@ def keep_tolerances(
             rules = replace(rules, clean=facts)
             kept += kept_facts
     return rules, tuple(kept)
+
+
+def _with_old_predictions(old: RuleSet, new: RuleSet) -> tuple[RuleSet, list[KeptRule]]:
+    """Keep coefficients and nominal flows where new ones let readings pass that were refused.
+
+    A balance and its windows predict the same, so they keep theirs together.
+    """
+    before = {rule.name: rule for rule in old.invariants}
+    channels = {channel.name for channel in new.channels}
+    balances = {
+        rule.relation.level: rule.relation
+        for rule in old.invariants
+        if isinstance(rule.relation, Balance) and set(rule.relation.channels) <= channels
+    }
+    moved = {rule.name for rule in new.invariants if _accepts_more(rule, before, new)}
+    lost = before.keys() - {rule.name for rule in new.invariants}  # windows are kept
+    levels = balances.keys() & {
+        rule.relation.level
+        for rule in (*old.invariants, *new.invariants)
+        if rule.name in moved | lost and isinstance(rule.relation, Balance | Window)
+    }
+    invariants: list[Invariant] = []
+    kept: list[KeptRule] = []
+    for rule in new.invariants:
+        relation = rule.relation
+        match relation:
+            case Balance(level=level) if level in levels:
+                relation = balances[level]
+            case Window(level=level, rows=rows) if level in levels:
+                relation = window_of(balances[level], rows)
+            case Coupling() | Tie() if rule.name in moved:
+                was = before[rule.name].relation
+                relation = was if set(was.channels) <= channels else relation
+            case _:
+                pass
+        invariants.append(replace(rule, relation=relation))
+        if relation != rule.relation:
+            sentence = f"{rule.name}: kept what it predicts; new rows give other coefficients"
+            kept.append(KeptRule(rule=rule.name, sentence=sentence))
+    return replace(new, invariants=tuple(invariants)), kept
+
+
+def _accepts_more(rule: Invariant, before: Mapping[str, Invariant], rules: RuleSet) -> bool:
+    """Whether a rule accepts readings that its earlier version refuses, as its prediction moved."""
+    old = before.get(rule.name)
+    if old is None or old.kind is not rule.kind:
+        return False
+    shift = prediction_shift(old.relation, rule.relation, rules)
+    return shift > 0 and min(rule.tolerance, old.tolerance) + shift > old.tolerance
 
 
 def _facts_again(old: RuleSet, new: RuleSet, rules: RuleSet, clean: Record) -> CleanFacts:
