@@ -16,6 +16,7 @@ __all__ = ["band_of", "mine_bands"]
 LEAST_SWITCHES = 8  # in either direction
 OFFSET = 0.1  # of the reading's range: a band must notice readings that are wrong by this
 NOTICED = 0.08  # of the switches, out of band with such an offset, at least
+NARROW = 0.4  # of a pressure's range: either band, with its room
 LEAST_ROOM = 0.04  # of the reading's range, on either side, for as many switches as
 ROOMY = 32  # these; more switches show the edges better
 ROOM = 8.0  # of a band's width over the number of switches: few switches show little of a band
@@ -51,7 +52,8 @@ def _best(record: Record, actuator: Channel, role: Role) -> SwitchBand | None:
     """Return the band that notices an offset of its reading best, if it does so both ways.
 
     A band may be wide and still have a sharp edge: between hourly rows a level passes the reading
-    at which its pump starts by much, but the row before was never below it.
+    at which its pump starts by much, but the row before was never below it. A pressure also follows
+    the actuator, so a wide band of pressures says little about when it switches.
     """
     best: tuple[float, SwitchBand] | None = None
     for channel in record.of_role(role):
@@ -60,6 +62,9 @@ def _best(record: Record, actuator: Channel, role: Role) -> SwitchBand | None:
         for before in (True, False):
             band = band_of(_empty(actuator, channel, before=before), [record])
             if band is None or not span > 0:
+                continue
+            widest = max(band.on_high - band.on_low, band.off_high - band.off_low)
+            if role is Role.PRESSURE and widest > NARROW * span:
                 continue
             readings = _readings(band, [record])
             noticed = min(_outside(band, readings, by) for by in (OFFSET * span, -OFFSET * span))
