@@ -149,6 +149,21 @@ def test_a_wide_band_with_a_sharp_edge_is_found() -> None:
     assert not np.count_nonzero(judged.values[judged.applies])
 
 
+@pytest.mark.parametrize("channel", [TANK, PRESSURE], ids=["level", "pressure"])
+def test_a_pressure_needs_a_narrow_band(channel: Channel) -> None:
+    """The pump stops for another reason, at any reading of the upper half."""
+    draw = stream(5, "tying", "stops")
+    on, shown = [], []
+    while len(on) < ROWS:
+        stops = 0.5 + 0.5 * draw.random()
+        rising = np.arange(0.0, stops, 0.02)
+        on += [1.0] * len(rising) + [0.0] * 10
+        shown += [*rising, *np.linspace(stops, 0.0, 10)]
+    columns = {"P1": np.array(on), channel.name: np.array(shown)}
+    found, _ = mine_bands(record_of(columns, channels=(PUMP, channel)))
+    assert bool(found) is (channel is TANK)
+
+
 def test_a_pump_by_the_clock_has_no_band() -> None:
     on = np.tile(np.repeat([0.0, 1.0], 12), ROWS // 24)
     columns = {"P1": on, "L1": 5 + noise("elsewhere")}
