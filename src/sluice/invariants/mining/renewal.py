@@ -113,7 +113,7 @@ def _with_old_predictions(old: RuleSet, new: RuleSet) -> tuple[RuleSet, list[Kep
         if relation != rule.relation:
             sentence = f"{rule.name}: kept what it predicts; new rows give other coefficients"
             kept.append(KeptRule(rule=rule.name, sentence=sentence))
-    return replace(new, invariants=tuple(invariants)), kept
+    return (replace(new, invariants=tuple(invariants)) if kept else new), kept
 
 
 def _accepts_more(rule: Invariant, before: Mapping[str, Invariant], rules: RuleSet) -> bool:

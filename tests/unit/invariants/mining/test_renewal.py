@@ -6,7 +6,7 @@ import pytest
 
 from sluice.admission.policy import HardenedPolicy, accept
 from sluice.invariants.mining.renewal import KeptRule, keep_tolerances
-from sluice.invariants.relations import Evidence, Invariant, Window
+from sluice.invariants.relations import Evidence, Invariant
 from sluice.invariants.ruleset import CleanShare, Liveness, RuleSet
 from sluice.telemetry.channel import Span
 from tests.unit.invariants.small_plant import (
@@ -98,15 +98,25 @@ def test_a_kept_range_is_told_with_what_new_rows_need() -> None:
     assert sentence.sentence == ("L1 in range: kept 30 to 3,000 mm; new rows need 0 to 3,300 mm")
 
 
-def test_a_window_of_another_length_is_kept_with_the_new_balance() -> None:
+def test_a_window_of_another_length_is_kept_with_the_old_balance() -> None:
     balance = replace(BALANCE, constant=0.5)
-    rules, (sentence,) = kept(without_facts(BALANCED, WINDOWED), without_facts(rule(balance, 12.0)))
-    window = rules.invariants[-1].relation
-    assert isinstance(window, Window)
-    assert window == replace(WINDOW, constant=0.5)
+    rules, sentences = kept(without_facts(BALANCED, WINDOWED), without_facts(rule(balance, 12.0)))
+    assert [one.relation for one in rules.invariants] == [BALANCE, WINDOW]
     assert rules.invariants[-1].tolerance == 12.0
-    assert sentence.rule == "dL1/4"
-    assert "kept, although new rows alone would give other windows" in sentence.sentence
+    assert [one.rule for one in sentences] == ["dL1", "dL1/4"]
+    assert "kept what it predicts" in sentences[0].sentence
+    assert "kept, although new rows alone would give other windows" in sentences[1].sentence
+
+
+@pytest.mark.parametrize(("tolerance", "moves"), [(11.4, True), (11.6, False)])
+def test_a_prediction_moves_only_if_the_tolerance_shrinks_by_as_much(
+    tolerance: float, *, moves: bool
+) -> None:
+    balance = replace(BALANCE, constant=0.5)
+    rules, sentences = kept(without_facts(BALANCED), without_facts(rule(balance, tolerance)))
+    (one,) = rules.invariants
+    assert (one.relation, one.tolerance) == (balance if moves else BALANCE, tolerance)
+    assert bool(sentences) is not moves
 
 
 def test_a_window_of_a_tank_without_a_balance_is_lost() -> None:
