@@ -153,7 +153,8 @@ def test_a_wide_band_with_a_sharp_edge_is_found() -> None:
 def test_a_pressure_needs_a_narrow_band(channel: Channel) -> None:
     """The pump stops for another reason, at any reading of the upper half."""
     draw = stream(5, "tying", "stops")
-    on, shown = [], []
+    on: list[float] = []
+    shown: list[float] = []
     while len(on) < ROWS:
         stops = 0.5 + 0.5 * draw.random()
         rising = np.arange(0.0, stops, 0.02)
