@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from sluice.errors import DocumentError, SettingError
 from sluice.files import atomically, parse_json, read_text
 from sluice.telemetry import Codes, Record, Role, Span
-from sluice.template.profile import GRAPHS, SHAPES, Profile, profile_of
+from sluice.template.profile import GRAPHS, SHAPES, RecordProfile, profile_of
 
 __all__ = [
     "Point",
@@ -130,9 +130,9 @@ class Template:
         )
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> RecordProfile:
         """The statistics of the points, to be compared with those of a plant."""
-        return Profile(
+        return RecordProfile(
             usual=np.array([point.usual for point in self.points]),
             shapes=np.array([point.shape for point in self.points]),
             moving=np.array([not point.still for point in self.points]),

@@ -13,7 +13,7 @@ from sluice.arrays import Bools, Floats
 from sluice.errors import RecordError
 from sluice.telemetry import Record
 
-__all__ = ["GRAPHS", "SHAPES", "Profile", "profile_of"]
+__all__ = ["GRAPHS", "SHAPES", "RecordProfile", "profile_of"]
 
 SHAPES = ("duty", "switching", "roughness", "memory", "slow memory", "skew", "transit")
 GRAPHS = ("together", "changes", "later", "next")
@@ -27,7 +27,7 @@ SMALLEST = 1e-5  # a share of rows, in logarithms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Profile:
+class RecordProfile:
     """The statistics of a plant's channels, or of a template's points."""
 
     usual: Floats  # channels x 3: quantiles of the readings
@@ -36,7 +36,7 @@ class Profile:
     graphs: Floats  # GRAPHS x channels x channels, between -1 and 1
 
 
-def profile_of(record: Record) -> Profile:
+def profile_of(record: Record) -> RecordProfile:
     """Return what tells the channels of a clean record apart."""
     if len(record) < FEWEST_ROWS:
         raise RecordError(
@@ -47,7 +47,7 @@ def profile_of(record: Record) -> Profile:
     moving = values.min(axis=0) < values.max(axis=0)
     usual = np.quantile(values, USUAL, axis=0).T
     shapes = np.array([_shape(values[:, at]) for at in range(values.shape[1])])
-    return Profile(usual=usual, shapes=shapes, moving=moving, graphs=_graphs(values, moving))
+    return RecordProfile(usual=usual, shapes=shapes, moving=moving, graphs=_graphs(values, moving))
 
 
 def _filled(record: Record) -> Floats:

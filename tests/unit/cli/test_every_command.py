@@ -28,7 +28,7 @@ from tests.unit.conftest import Outcome
 Run = Callable[..., Outcome]
 
 # Commands that serve or take part until they are stopped, and so print no result.
-WITHOUT_JSON = {"sluice plant run", "sluice dashboard"}
+WITHOUT_JSON = {"sluice plant run", "sluice helper run", "sluice dashboard"}
 
 
 @pytest.mark.parametrize("path", EVERY_COMMAND)

@@ -26,7 +26,7 @@ from sluice.attestation.systems.full.reference.parameters import NAMED
 from sluice.attestation.systems.full.reference.rows import Frame, RowPair
 from sluice.attestation.systems.full.reference.seams import (
     SEAM_REPETITIONS,
-    Reads,
+    CellsRead,
     Seam,
     draw_weights,
     state_seam,
@@ -119,8 +119,8 @@ class ReferenceCircuit:
     def carried(self) -> tuple[Column, ...]:
         """The columns that pass a seam: those that a constraint about the next row reads."""
         width = self.columns.width
-        cells = [Reads(1 << at) for at in range(2 * width)]
-        some = Reads(0)
+        cells = [CellsRead(1 << at) for at in range(2 * width)]
+        some = CellsRead(0)
         frame = Frame(
             here=cells[:width],
             next=cells[width:],
@@ -138,7 +138,7 @@ class ReferenceCircuit:
         self.state(frame, totals, [0] * (CHAIN + len(form)), form)
         carried = 0
         for constraint in frame.stated:
-            if isinstance(constraint, Reads) and constraint.cells >> width:
+            if isinstance(constraint, CellsRead) and constraint.cells >> width:
                 carried |= constraint.cells
         return tuple(at for at in range(width) if carried >> at & 1)
 

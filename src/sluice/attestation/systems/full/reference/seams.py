@@ -9,7 +9,7 @@ from sluice.attestation.systems.full.reference.field import ORDER, Ext
 from sluice.attestation.systems.full.reference.hashes import blake3_stream
 from sluice.attestation.systems.full.reference.rows import Frame, total
 
-__all__ = ["SEAM_REPETITIONS", "Reads", "Seam", "draw_weights", "state_seam"]
+__all__ = ["SEAM_REPETITIONS", "CellsRead", "Seam", "draw_weights", "state_seam"]
 
 SEAM_REPETITIONS: Final = 3
 """How often a seam is proven, each time at weights of its own."""
@@ -52,7 +52,7 @@ def state_seam(seam: Seam, frame: Frame, values: Sequence[int], *, masks: Column
             rows.zero(-(rows.here[masks + at] + found) + wanted[at])
 
 
-class Reads(Ext):
+class CellsRead(Ext):
     """Stands for any value that is computed from cells: a bit for each cell."""
 
     __slots__ = ("cells",)
@@ -68,14 +68,14 @@ class Reads(Ext):
         return hash(self.cells)
 
     def __add__(self, other: "Ext | int") -> "Ext":
-        return Reads(self.cells | other.cells) if isinstance(other, Reads) else self
+        return CellsRead(self.cells | other.cells) if isinstance(other, CellsRead) else self
 
     def __neg__(self) -> "Ext":
         return self
 
     def __mul__(self, other: "Ext | int") -> "Ext":
-        if isinstance(other, Reads):
-            return Reads(self.cells | other.cells)
+        if isinstance(other, CellsRead):
+            return CellsRead(self.cells | other.cells)
         return Ext(0) if other in (0, Ext(0)) else self
 
     def __radd__(self, other: "Ext | int") -> "Ext":
