@@ -506,7 +506,7 @@ def test_a_renewed_batch_replaces_the_bound_statistic(done: Consortium) -> None:
     start = plant.share.stop
     plant.renew(TrainingRows(record=str(done.record), start=start, stop=start + 400))
     done.run()
-    assert model_of(done) == before  # nobody has signed off the new rows
+    assert model_of(done) == before  # the new rows are not signed off
     sign_off(done, "west", "B. Other")
     done.run()
     after = model_of(done)
