@@ -152,6 +152,9 @@ def likelihood(root: Path, mutant: Mutant, files: Iterable[str]) -> dict[str, in
     said, constants = _words_of(root, mutant)
     signs = [(6, re.compile("|".join(map(re.escape, said))))] if said else []
     names = [(5, mutant.name), *((3, name) for name in constants)]
+    if not mutant.runs:  # a limit that is read on import: no other sign is as good as its name
+        whole = ".".join(filter(None, (*inside.parts[1:], mutant.function, mutant.name)))
+        names += [(20, mutant.name), (20, whole)]
     names += [(4, name) for name in mutant.function.split(".")]
     names += [(3, ".".join(inside.parts)), (1, ".".join(inside.parts[:-1]))]
     signs += [(weight, re.compile(rf"\b{re.escape(name)}\b")) for weight, name in names if name]

@@ -41,6 +41,7 @@ from sluice.attestation.systems.full.reference.gadgets.moments import (
 from sluice.attestation.systems.full.reference.statement import read_statement
 from sluice.attestation.systems.full.reference.verify import ReferenceClaim, verify_claim
 from sluice.attestation.systems.registry import find_system
+from sluice.attestation.systems.sampled import Sampled, Sampling
 from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.detector.moments.settings import MomentSettings
 from sluice.detector.moments.statistic import moment_statistic, sum_windows, trapezoid
@@ -228,6 +229,16 @@ def test_systems_that_bind_nothing_refuse_a_statistic() -> None:
         unsafe.verify(
             circuit, commitment=commitment, rows=80, context=CONTEXT, proof=raw, statistic=b""
         )
+    sampled = Sampled(
+        sampling=Sampling(samples=8, violations=2), verifying_key=b"", proving_key=Path("none")
+    )
+    for system in (unsafe, sampled):
+        with pytest.raises(VerificationError, match="takes no statistic"):
+            system.prove(batch(), circuit, salt=SALT, context=CONTEXT, statistic=b"")
+        with pytest.raises(VerificationError, match="takes no statistic"):
+            system.verify(
+                circuit, commitment=commitment, rows=80, context=CONTEXT, proof=raw, statistic=b""
+            )
 
 
 @pytest.mark.parametrize(

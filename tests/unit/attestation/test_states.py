@@ -1,6 +1,7 @@
 """The plant's side: forward only, the opening private, and reasons that stay at home."""
 
 import dataclasses
+import inspect
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from sluice.admission.gate import judge
 from sluice.attestation.messages.messages import COMMITS, REGISTRATIONS
 from sluice.attestation.messages.signing import sign
 from sluice.attestation.messages.tokens import TOKENS
+from sluice.attestation.protocol import coordinator, plant, verifier
 from sluice.attestation.protocol.plant import (
     Committed,
     Pledged,
@@ -57,6 +59,28 @@ def test_a_state_is_reached_from_the_one_before_and_no_other_way(run: PlantRun, 
         type(reached)(**fields, transition=object())
     with pytest.raises(ValueError, match="transition"):
         dataclasses.replace(reached)
+
+
+STATES = [
+    state
+    for module in (coordinator, plant, verifier)
+    for state in vars(module).values()
+    if dataclasses.is_dataclass(state)
+    and isinstance(state, type)
+    and state.__module__ == module.__name__
+    and "transition" in inspect.signature(state).parameters
+]
+
+
+def test_every_state_of_the_protocol_is_tested() -> None:
+    assert len(STATES) == 13
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_no_state_can_be_written_down(state: type) -> None:
+    fields = dict.fromkeys(inspect.signature(state).parameters)
+    with pytest.raises(TypeError, match=f"{state.__name__} is returned by the step before it"):
+        state(**fields | {"transition": object()})
 
 
 def test_rounds_and_attestations_are_found_in_the_log_alone(run: PlantRun) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sluice.errors import RulesFileError
+from sluice.invariants import encoding as encoding_module
 from sluice.invariants.encoding import (
     LARGEST_RESIDUAL,
     REGISTER_TOP,
@@ -274,6 +275,16 @@ def test_a_residual_that_could_wrap_is_refused_with_the_rules_name() -> None:
     tolerance = STEP * TOLERANCE / (HEAVIEST + 1)
     with pytest.raises(RulesFileError, match="rule 'L1 rate' could reach a residual of 4.61e\\+18"):
         encode(rules_of(rule(RATE, tolerance)))
+
+
+def test_a_residual_of_exactly_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = rules_of(rule(RATE, 3.0))
+    reach = largest_residual(only(*encode(rules).rules))
+    monkeypatch.setattr(encoding_module, "LARGEST_RESIDUAL", reach + 1)
+    encode(rules)
+    monkeypatch.setattr(encoding_module, "LARGEST_RESIDUAL", reach)
+    with pytest.raises(RulesFileError, match="rule 'L1 rate' could reach a residual"):
+        encode(rules)
 
 
 def test_a_rule_on_a_channel_without_a_span_is_refused() -> None:

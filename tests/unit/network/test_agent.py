@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sluice.attestation.log.chain import LogCopy, read_log
-from sluice.attestation.log.entries import Entry
+from sluice.attestation.log.entries import BatchCommitted, Entry
 from sluice.attestation.log.heads import HEADS
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.signing import SigningKey
@@ -20,9 +20,10 @@ from sluice.network.wire.questions import (
     Pledge,
     Revelation,
 )
+from sluice.telemetry.reading import read_record
 
 from .asking import Driven
-from .conftest import Consortium, Founder
+from .conftest import ROWS, Consortium, Founder
 
 Pair = tuple[Driven, Agent]
 
@@ -41,6 +42,21 @@ def opened(one: Pair) -> tuple[Driven, Agent, str]:
     attestation = driven.attest(agent)
     driven.open()
     return driven, agent, attestation
+
+
+def test_a_plant_is_attested_until_its_last_proof_ends_whatever_it_committed_to_since(
+    one: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driven, agent = one
+    folder, ledger = PlantFolder(driven.consortium.folder / agent.name), driven.log.ledger
+    monkeypatch.setattr(PlantFolder, "ledger", lambda _: ledger)
+    assert folder.attested_until() is None
+    driven.attest(agent)
+    until = folder.attested_until()
+    rows = read_record(driven.consortium.record).rows(8_640 + ROWS, 8_640 + 2 * ROWS)
+    commit = folder.registered().commit(rows).message
+    driven.log.append(BatchCommitted(commit=commit), at=driven.now())
+    assert folder.attested_until() == until is not None
 
 
 def test_an_impostor_with_another_key_gets_no_answer(one: Pair) -> None:

@@ -16,11 +16,13 @@ from sluice.attestation.log.entries import (
     BatchCommitted,
     ClientRegistered,
     ClientRemoved,
+    GateSet,
     LogTerms,
 )
+from sluice.attestation.messages.context import Interval
 from sluice.attestation.messages.documents import instant
 from sluice.attestation.messages.messages import COMMITS
-from sluice.attestation.messages.orders import ShadowOrder
+from sluice.attestation.messages.orders import ShadowOrder, Waiver
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.attestation.messages.tokens import TOKENS, update_digest
@@ -386,9 +388,20 @@ def test_no_batch_is_exempt_from_proving(bound: Consortium) -> None:
     order = ShadowOrder(
         federation="water", until=instant(bound.clock.now.replace(year=2027)), reason="tests"
     )
-    with pytest.raises(VerificationError, match="no waiver, no shadow mode") as refused:
-        bound.order(order)
-    assert refused.value.step == "4"
+    waiver = Waiver(
+        federation="water",
+        client="north",
+        interval=Interval(start="2026-01-01T00:00:00.000000", end="2026-01-02T00:00:00.000000"),
+        expires=order.until,
+        reason="tests",
+    )
+    for asked in (order, waiver):
+        with pytest.raises(VerificationError, match="no waiver, no shadow mode") as refused:
+            bound.order(asked)
+        assert refused.value.step == "4"
+    driven = Driven.of(bound)
+    with pytest.raises(VerificationError, match="the gate already has this setting"):
+        driven.log.append(GateSet(enforced=True), at=driven.now())
 
 
 def test_only_the_system_that_binds_is_registered(bound: Consortium) -> None:

@@ -459,6 +459,9 @@ MISSHAPEN: dict[str, Callable[[Reply], Reply]] = {
     "a metric record": lambda r: around(r, flower_object("MetricRecord", (), b"")),
     "a record that cannot be read": lambda r: around(r, flower_object("ConfigRecord", (), b"\xff")),
     "a record without fields": lambda r: around(r, flower_object("ConfigRecord", (), b"")),
+    "a record with a second field": lambda r: around(
+        r, ConfigRecord({"bytes": ANSWER, "more": 1}).deflate()
+    ),
     "a record of another name": lambda r: around(
         r, leaf_of(r), names=json.dumps({"other": digest(leaf_of(r))}).encode()
     ),

@@ -174,9 +174,12 @@ def test_too_few_points_are_refused_when_a_plant_joins_and_is_imported(
 def test_a_model_of_rounds_needs_every_point() -> None:
     with pytest.raises(SettingError, match="reads every point"):
         demand_overlap(0.9, statistic=False)
+    demand_overlap(1.0, statistic=False)
     for least in (0.0, 1.5):
         with pytest.raises(SettingError, match="above 0 and at most 1"):
             demand_overlap(least, statistic=True)
+    for least in (0.01, 1.0):
+        demand_overlap(least, statistic=True)
 
 
 def test_other_points_than_the_rules_describe_are_refused(founder: Founder) -> None:
@@ -199,9 +202,16 @@ def test_damaged_names_of_points_are_refused(founder: Founder) -> None:
     size = -(-len(settings.registers) // 8)
     start = len(POINTS_MAGIC)
     none, every = (np.packbits([bit] * len(settings.registers)).tobytes() for bit in (0, 1))
-    for bits in (none, every, b"\xff" * size):
+    beyond = raw[start : start + size - 1] + bytes([raw[start + size - 1] | 1])
+    for bits in (none, every, b"\xff" * size, beyond):
         with pytest.raises(SettingError, match="one bit each"):
             read_encoded(raw[:start] + bits + raw[start + size :], settings)
+    with pytest.raises(SettingError, match="one bit each"):
+        read_encoded(raw[: start + 1], settings)  # cut after the bits of the first eight points
+    eight = settings.only(settings.channels[:8])
+    for kept in (1, 7):
+        few = sums.only(settings.channels[:kept])
+        assert read_encoded(encoded(few, eight), eight) == few
     whole = MemberStatistics(settings=settings).canonical()
     with pytest.raises(DocumentError, match="cut|cannot be read"):
         MemberStatistics.from_canonical(whole + b"\0" * 200, settings)

@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,16 @@ def test_a_plant_is_not_removed_before_the_first_round_or_from_a_round_to_come(
     assert not read_log(consortium.site.log).rounds.removals
     back = go_back(consortium.site.folder, "west", before=1, at=consortium.clock())
     assert (back.model_of, back.given_up) == (0, 1)
+
+
+def test_no_round_is_given_up_while_one_is_in_progress(consortium: Consortium) -> None:
+    consortium.run(rounds=1)
+    protocol, now = consortium.site.protocol(), consortium.clock()
+    model = protocol.log.ledger.rounds.model
+    assert model is not None
+    protocol.open_round(model, now + timedelta(hours=1), at=now)
+    with pytest.raises(SettingError, match="let it finish"):
+        go_back(consortium.site.folder, "west", before=1, at=now)
 
 
 def test_a_removal_that_the_log_refuses_changes_nothing(consortium: Consortium) -> None:

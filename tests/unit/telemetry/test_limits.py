@@ -18,7 +18,7 @@ from sluice.telemetry.limits import ReadLimits
 from sluice.telemetry.parquet import read_parquet
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.source import Source
-from sluice.telemetry.table import delimited
+from sluice.telemetry.table import delimited, from_epoch
 from tests.contract import bombs
 
 CORNER = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
@@ -278,3 +278,10 @@ def test_a_footer_that_points_outside_the_file_is_damage(tmp_path: Path) -> None
         changed = content[:-8] + struct.pack("<I", wrong) + b"PAR1"
         with pytest.raises(RecordError, match="r.parquet is a damaged Parquet file"):
             read_parquet(source(tmp_path, changed, "r.parquet"))
+
+
+def test_times_reach_as_far_as_the_limit_and_no_further() -> None:
+    for furthest in (1e12, -1e12):
+        assert len(from_epoch(pl.Series([furthest]), pl.Series(["t"]), name="x.csv")) == 1
+        with pytest.raises(RecordError, match="expected seconds since 1970"):
+            from_epoch(pl.Series([furthest * 1.000_001]), pl.Series(["t"]), name="x.csv")

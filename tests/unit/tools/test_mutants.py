@@ -313,6 +313,19 @@ def test_the_words_of_a_refusal_find_its_tests(project: Path) -> None:
     assert "tests/unit/test_none.py" not in found
 
 
+def test_a_test_that_names_a_limit_meets_it_first(project: Path) -> None:
+    (project / "src" / "sluice" / "files.py").write_text(
+        "LARGEST = 7\n\n\ndef read(raw):\n    if len(raw) > LARGEST:\n"
+        "        raise ValueError('too large')\n"
+    )
+    (project / "tests" / "contract").mkdir(parents=True, exist_ok=True)
+    table = project / "tests" / "contract" / "test_table.py"
+    table.write_text("def test_it() -> None:\n    assert 'files.LARGEST'\n" + "#\n" * 400)
+    mutant = next(each for each in find(project) if each.name == "LARGEST" and not each.runs)
+    first = mapping.likely(project, mutant, mapping.test_files(project))[0]
+    assert first == "tests/contract/test_table.py"
+
+
 def test_a_mutant_that_no_conftest_can_import_is_killed_by_the_crash(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ from sluice.attestation.hidden.documents import (
 )
 from sluice.attestation.hidden.elements import Draw, Shape, added, element_bytes
 from sluice.attestation.hidden.ledger import STEP, HelperLedger
-from sluice.attestation.hidden.shares import HelperShare
+from sluice.attestation.hidden.shares import KEY_BYTES, HelperShare
 from sluice.attestation.messages import Signed, SigningKey, content_digest, instant, sign
 from sluice.errors import SettingError, VerificationError
 from sluice.files import atomically, public_file, read_bounded, sync_folder
@@ -115,7 +115,8 @@ class Helper:
         """Take a member's share, and answer for it. A share that was taken gets the same answer."""
         self.expire(at=at)
         content = submission.content
-        if self.ledger.opened is None or content.federation != self.ledger.opened.federation:
+        assert self.ledger.opened is not None
+        if content.federation != self.ledger.opened.federation:
             raise VerificationError(STEP, f"the share is of {content.federation!r}")
         key = self.ledger.key_of(content.client)
         submission.verify(key, step=STEP)
@@ -147,7 +148,7 @@ class Helper:
         assert epoch is not None
         shape = Shape(channels=epoch.channels, lags=epoch.lags)
         seeds = [
-            read_bounded(self._share(client), "share", largest=64, private=True)
+            read_bounded(self._share(client), "share", largest=KEY_BYTES, private=True)
             for client in self.ledger.groups[content.group]
         ]
         total = reduce(added, (HelperShare(seed=seed).sums(shape) for seed in seeds))
@@ -167,7 +168,6 @@ class Helper:
         if content.federation != self.ledger.opened.federation:
             raise VerificationError(STEP, f"the order is of {content.federation!r}")
         body = GroupRetired(epoch=content.epoch, group=content.group, reason=content.reason)
-        self.ledger.check_body(body, time=self._time(at))
         self._append(body, at=at)
         self._erase_closed()
 

@@ -184,7 +184,8 @@ def _answer(message: Message) -> bytes:
     """Return the bytes that a message carries as its only record's only field."""
     demand(not message.has_error() and list(message.content) == [RECORD], CallRefusal.NOT_AN_ANSWER)
     record = message.content[RECORD]
-    answer = record.get(FIELD) if isinstance(record, ConfigRecord) and len(record) == 1 else None
+    assert isinstance(record, ConfigRecord)  # as its object's head says (`KINDS`)
+    answer = record.get(FIELD) if len(record) == 1 else None
     if not isinstance(answer, bytes):
         raise CallRefusedError(CallRefusal.NOT_AN_ANSWER)
     return answer
