@@ -212,6 +212,25 @@ def test_an_expired_waiver_is_refused(world: World, run: PlantRun) -> None:
         excuse(world, run, short)
 
 
+def test_a_waiver_serves_to_the_moment_at_which_it_expires(world: World, run: PlantRun) -> None:
+    ends = later(1)  # an excuse is logged then
+    unproven = excuse(world, run, grant(world, replace(waiver_for(run), expires=instant(ends))))
+    ledger = world.ledger
+    assert ledger.attestations("north", step="6", at=instant(ends)) == (unproven.attestation,)
+    assert ledger.attestations("north", step="6", at=instant(ends + TICK)) == ()
+
+
+def test_a_batch_whose_excuse_has_ended_is_excused_again(world: World, run: PlantRun) -> None:
+    world.log.append(shadow(world, minutes=1), at=NOW)
+    unproven = excuse(world, run, None)
+    world.log.append(shadow(world, minutes=60), at=later(2))
+    with refused("4", "already excused"):
+        excuse(world, run, None)
+    world.log.append(GateSet(enforced=True), at=later(3))
+    assert world.ledger.attestations("north", step="6", at=instant(later(3))) == ()
+    assert excuse(world, run, grant(world, waiver_for(run))).attestation == unproven.attestation
+
+
 def test_a_waiver_of_another_plant_is_refused(world: World, run: PlantRun) -> None:
     with refused("4", "no client 'south'"):
         grant(world, replace(waiver_for(run), client="south"))

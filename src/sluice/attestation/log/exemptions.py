@@ -147,7 +147,7 @@ def _objection(waiver: Waiver, commit: Commit, *, at: str) -> str:
     if at > waiver.expires:
         return f"the waiver of {waiver.client!r} expired on {waiver.expires}"
     window, batch = waiver.interval, commit.interval
-    if not window.start <= batch.start <= batch.end <= window.end:
+    if batch.start < window.start or batch.end > window.end:
         return (
             f"the waiver of {waiver.client!r} covers {window.start} to {window.end}; the batch "
             f"covers {batch.start} to {batch.end}"
