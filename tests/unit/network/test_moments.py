@@ -56,6 +56,7 @@ from sluice.network.wire.questions import (
 )
 from sluice.network.wire.wire import Answerer, Direct
 from sluice.telemetry.reading import read_record
+from sluice.template import derive_template
 from tests.unit.conftest import Outcome
 
 from .asking import Driven
@@ -743,16 +744,59 @@ def test_a_statistic_that_no_message_holds_is_refused_when_the_federation_is_fou
         patched.setattr(founding, "LARGEST_ANSWER", least - 1)
         with pytest.raises(SettingError, match="leave channels out of --reference"):
             founder("vote", detector="moments", members_min=3)
+        patched.setattr(founding, "LARGEST_ANSWER", least)
+        founder("vote", detector="moments", members_min=3)
     shutil.rmtree(made.site.folder, ignore_errors=True)
     with monkeypatch.context() as patched:
         patched.setattr(statistics, "LARGEST_MODEL", 3 * size)
         with pytest.raises(SettingError, match="one model those of 2 plants"):
             founder("vote", detector="moments", members_min=3)
+        patched.setattr(founding, "members_max", lambda *_, **__: 3)
+        founder("vote", detector="moments", members_min=3)
     shutil.rmtree(made.site.folder, ignore_errors=True)
     with monkeypatch.context() as patched:
         patched.setattr(founding, "ENTRY_EXTRA", ENTRIES.largest)
+        with pytest.raises(SettingError, match="the first entry of the log would have") as refused:
+            founder("vote", detector="moments", members_min=3)
+        entry = int(str(refused.value).split(" bytes")[0].rsplit(" ", 1)[1].replace(",", ""))
+        shutil.rmtree(made.site.folder, ignore_errors=True)
+        patched.setattr(founding, "ENTRY_EXTRA", ENTRIES.largest - entry + 1)
         with pytest.raises(SettingError, match="the first entry of the log would have"):
             founder("vote", detector="moments", members_min=3)
+        shutil.rmtree(made.site.folder, ignore_errors=True)
+        patched.setattr(founding, "ENTRY_EXTRA", ENTRIES.largest - entry)
+        founder("vote", detector="moments", members_min=3)
+
+
+def test_a_reference_has_rows_for_two_windows(
+    line_files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    def found(rows: int) -> None:
+        plan = FederationPlan(
+            federation="water",
+            host="127.0.0.1",
+            port=1,
+            link_port=2,
+            reference=TrainingRows(record=str(line_files[0]), start=4_320, stop=4_320 + rows),
+            policy=POLICY,
+            approvers=(SigningKey.generate().public,),
+        )
+        found_federation(tmp_path / "coordinator", plan, at=START)
+
+    with pytest.raises(SettingError, match="has 19 rows; .* need at least 20"):
+        found(19)
+    found(20)
+
+
+def test_a_reference_is_a_record_of_its_template(line_files: tuple[Path, Path]) -> None:
+    record = read_record(line_files[0]).rows(0, 2_000)
+    template = derive_template(record, name="line")
+    founding._demand_points(record, template)
+    with pytest.raises(SettingError, match="it has a row every 60 s, not 30 s"):
+        founding._demand_points(record, replace(template, stride_s=30.0))
+    fewer = derive_template(record.select(record.names[1:]), name="line")
+    with pytest.raises(SettingError, match=f"its channel '{record.names[0]}' is no point of it"):
+        founding._demand_points(record, fewer)
 
 
 def test_more_plants_than_one_message_holds_are_not_asked(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice.attestation.log.entries import LogTerms
+from sluice.attestation.messages import StatisticLimits
 from sluice.errors import DocumentError, SettingError
 from sluice.network.coordinator.founding import FederationPlan
 from sluice.network.terms import JoinRequest, demand_phase_terms, read_document
@@ -95,3 +96,21 @@ def test_the_terms_of_a_phase_are_in_range() -> None:
             phases(update_max=largest)
     phases(quorum=1.0)
     phases(quorum=0.01, grace_s=0.0, update_max=0.5)
+    with pytest.raises(SettingError, match="quorum must be a share"):
+        replace(PLAN, quorum=0.0)
+
+
+def test_a_plan_says_how_many_points_a_plant_may_lack() -> None:
+    with pytest.raises(SettingError, match="reads every point"):
+        replace(PLAN, overlap_min=0.9)
+    summed = replace(PLAN, detector="moments", rule="vote")
+    assert replace(summed, overlap_min=0.9)
+    with pytest.raises(SettingError, match="above 0 and at most 1"):
+        replace(summed, overlap_min=1.1)
+
+
+def test_a_statistic_may_cover_exactly_the_largest_batch() -> None:
+    summed = replace(PLAN, detector="moments", rule="vote", rows_max=500)
+    assert replace(summed, limits=StatisticLimits(rows_min=500))
+    with pytest.raises(SettingError, match="raise --largest"):
+        replace(summed, limits=StatisticLimits(rows_min=501))

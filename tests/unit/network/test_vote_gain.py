@@ -74,3 +74,6 @@ def test_a_vote_of_one_member_gains_nothing(summed: Consortium) -> None:
     short = replace(own, clean=line.rows(0, 2 * (99 + terms.window_rows) - 1))
     with pytest.raises(SettingError, match="too few to compare"):
         measured_vote_gain(terms, seen, short, circuit=circuit, false_alarms_per_week=1.0)
+    fewest = replace(own, clean=line.rows(0, 2 * (99 + terms.window_rows)))
+    with pytest.raises(SettingError, match="separate peaks"):  # they are compared
+        measured_vote_gain(terms, seen, fewest, circuit=circuit, false_alarms_per_week=1.0)
