@@ -1,4 +1,4 @@
-from .artifact_cache import KEPT, ArtifactCache
+from .artifact_cache import KEPT, ArtifactCache, content_of
 from .cell import CellResult, Score, admitted_and_refused, result_of, run_cell, score_of
 from .contributions import BLEND, Contribution, Contributions, NamedGate
 from .forgeries import STATISTIC_FORGERIES
@@ -27,6 +27,7 @@ __all__ = [
     "TrialPlan",
     "admitted_and_refused",
     "client_names",
+    "content_of",
     "malicious_clients",
     "result_of",
     "run_cell",
