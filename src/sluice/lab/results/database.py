@@ -9,7 +9,7 @@ from sluice.errors import ResultsError
 
 __all__ = ["SCHEMA", "TABLES", "connected", "readable_errors", "transaction"]
 
-SCHEMA = 1
+SCHEMA = 2
 LONGEST = 16 << 20
 """Bytes of the longest value."""
 STRANGE = "SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"
@@ -47,7 +47,10 @@ CREATE TABLE federations (
     key TEXT PRIMARY KEY,
     layout TEXT NOT NULL,
     rule TEXT NOT NULL,
-    score TEXT NOT NULL
+    score TEXT NOT NULL,
+    made_by TEXT NOT NULL,
+    wall_s REAL NOT NULL,
+    ended REAL NOT NULL
 ) STRICT;
 CREATE INDEX works_by_state ON works (state, at);
 CREATE INDEX cells_by_work ON cells (work);

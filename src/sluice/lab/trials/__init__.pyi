@@ -4,6 +4,7 @@ from .contributions import BLEND, Contribution, Contributions, NamedGate
 from .forgeries import STATISTIC_FORGERIES
 from .gain import simulated_gain
 from .modes import MODES, Adversary, Mode, Roster
+from .probe import behaviour
 from .scenario import Scenario, Setup, client_names, malicious_clients, scenario
 from .trial import Trial, TrialPlan
 
@@ -26,6 +27,7 @@ __all__ = [
     "Trial",
     "TrialPlan",
     "admitted_and_refused",
+    "behaviour",
     "client_names",
     "content_of",
     "malicious_clients",
