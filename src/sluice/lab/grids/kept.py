@@ -65,7 +65,6 @@ class KeptFederations:
         try:
             yield
         finally:
-            # Those of the store last: they replace equal ones of the file.
             known = (*self.usable.federations, *trained_federations(store))
             behaviours = {**self.usable.behaviours, self.now: self.behaviour}
             kept = TrainedFederations(federations=known, behaviours=behaviours)

@@ -22,6 +22,7 @@ CREATE TABLE works (
     layout TEXT NOT NULL,
     rule TEXT NOT NULL,
     settings TEXT NOT NULL,
+    known INTEGER NOT NULL DEFAULT 0, -- its federation was trained elsewhere: done first
     state TEXT NOT NULL DEFAULT 'waiting'
         CHECK (state IN ('waiting', 'running', 'done', 'failed')),
     owner TEXT,

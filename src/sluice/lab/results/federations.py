@@ -9,7 +9,7 @@ over only if the present code gives the same.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -51,6 +51,7 @@ class TrainedFederation:
     made_by: Provenance
     wall_s: float
     ended: float
+    works: tuple[str, ...]  # the pieces of work that it is the result of, by id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ class _Line:
     maker: int  # its place in the head
     wall_s: float
     ended: float
+    works: tuple[str, ...]
     score: Score
 
 
@@ -110,6 +112,7 @@ def load_federations(path: Path) -> TrainedFederations:
                 made_by=head.makers[line.maker].made_by,
                 wall_s=line.wall_s,
                 ended=line.ended,
+                works=line.works,
             )
         )
     return TrainedFederations(
@@ -119,11 +122,15 @@ def load_federations(path: Path) -> TrainedFederations:
 
 
 def save_federations(path: Path, kept: TrainedFederations) -> None:
-    """Write a file: one line per federation in the order of their digests, each once.
+    """Write a file: one line per federation in the order of their digests, each once (the first).
 
     A federation of a maker without a known behaviour is left out: no code could take it over.
     """
-    known = {one.federation: one for one in kept.federations if one.made_by in kept.behaviours}
+    known: dict[str, TrainedFederation] = {}
+    for one in kept.federations:
+        if one.made_by in kept.behaviours:
+            before = known.get(one.federation, one)
+            known[one.federation] = replace(before, works=(*before.works, *one.works))
     makers = sorted({one.made_by for one in known.values()}, key=_order)
     head = _Head(
         format=FORMAT,
@@ -141,6 +148,7 @@ def save_federations(path: Path, kept: TrainedFederations) -> None:
             maker=makers.index(one.made_by),
             wall_s=round(one.wall_s, 1),
             ended=round(one.ended),
+            works=tuple(sorted(set(one.works))),
             score=one.score,
         )
         lines.append(_LINE.dump_json(line))

@@ -112,6 +112,9 @@ def settings_of(store: ResultStore) -> tuple[str, ...]:
 def trained_federations(store: ResultStore) -> tuple[TrainedFederation, ...]:
     """Return all trained federations, those taken over included."""
     makers: dict[str, Provenance] = {}
+    works: dict[str, list[str]] = {}
+    for row in store.rows("SELECT id, federation FROM works WHERE state = 'done'"):
+        works.setdefault(row["federation"], []).append(row["id"])
     return tuple(
         TrainedFederation(
             federation=row["key"],
@@ -121,6 +124,7 @@ def trained_federations(store: ResultStore) -> tuple[TrainedFederation, ...]:
             made_by=_maker(row["made_by"], makers, store),
             wall_s=row["wall_s"],
             ended=row["ended"],
+            works=tuple(works.get(row["key"], ())),
         )
         for row in store.rows("SELECT * FROM federations ORDER BY key")
     )

@@ -112,12 +112,16 @@ class ResultStore:
     def claim(
         self, owner: str, *, now: float, lease_s: float, prefer: str | None = None
     ) -> WorkClaim | None:
-        """Claim the next piece of work: the preferred layout first, layouts in use last."""
+        """Claim the next piece of work.
+
+        Work whose federation was trained elsewhere comes first; then the preferred layout, and
+        layouts in use last.
+        """
         with readable_errors(self.path), transaction(self._file):
             row = self._file.execute(
                 "SELECT id, layout, rule, settings, attempts FROM works AS w"
                 " WHERE state = 'waiting' OR (state = 'running' AND lease_until < :now)"
-                " ORDER BY layout IS NOT :prefer, EXISTS (SELECT 1 FROM works AS other"
+                " ORDER BY known DESC, layout IS NOT :prefer, EXISTS (SELECT 1 FROM works AS other"
                 "   WHERE other.state = 'running' AND other.layout = w.layout), at LIMIT 1",
                 {"now": now, "prefer": prefer},
             ).fetchone()
@@ -167,6 +171,7 @@ class ResultStore:
                     made_by=made_by,
                     wall_s=made.wall_s,
                     ended=now,
+                    works=(claim.id,),
                 )
                 self._file.execute(KEEP_FEDERATION, _federation_row(trained))
         return bool(update.rowcount)
@@ -222,8 +227,11 @@ class ResultStore:
 
     def take_over(self, federations: Iterable[TrainedFederation]) -> int:
         """Add federations that were trained elsewhere; return how many are new here."""
+        taken = tuple(federations)
+        works = [(work,) for one in taken for work in one.works]
         with readable_errors(self.path), transaction(self._file):
-            rows = map(_federation_row, federations)
+            self._file.executemany("UPDATE works SET known = 1 WHERE id = ?", works)
+            rows = map(_federation_row, taken)
             return self._file.executemany(KEEP_FEDERATION, rows).rowcount
 
     def makers(self) -> tuple[Provenance, ...]:

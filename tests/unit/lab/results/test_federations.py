@@ -28,6 +28,7 @@ def trained(digest: str, *, code: str = MAKER.code) -> TrainedFederation:
         made_by=replace(MAKER, code=code),
         wall_s=20.5,
         ended=1_700_000_000.0,
+        works=("w1",),
     )
 
 
@@ -62,6 +63,16 @@ def test_a_maker_whose_behaviour_is_unknown_leaves_nothing(tmp_path: Path) -> No
     kept = TrainedFederations(federations=(trained("a"),), behaviours={OTHER: BEHAVIOUR})
     save_federations(tmp_path / "f.jsonl", kept)
     assert load_federations(tmp_path / "f.jsonl").federations == ()
+
+
+def test_a_federation_is_kept_once_with_every_work_that_needs_it(tmp_path: Path) -> None:
+    again = replace(trained("a", code="other code"), works=("w2", "w1"))
+    kept = TrainedFederations(
+        federations=(trained("a"), again), behaviours={MAKER: BEHAVIOUR, OTHER: BEHAVIOUR}
+    )
+    save_federations(tmp_path / "f.jsonl", kept)
+    (one,) = load_federations(tmp_path / "f.jsonl").federations
+    assert (one.made_by, one.works) == (MAKER, ("w1", "w2"))
 
 
 @pytest.mark.parametrize(
