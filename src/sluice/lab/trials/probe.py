@@ -61,8 +61,8 @@ def _trained(trial: Trial, rule: str, attack: str | None) -> tuple[float, ...]:
         *np.quantile(scored.scores, SHARES).tolist(),
         done.detector.threshold.score,
         score.auc_pr,
-        *score.influence.values(),
-        *score.passed.values(),
+        *(score.influence.get(client, 0.0) for client in trial.scenario.shards),
+        *(score.passed.get(client, 0.0) for client in trial.scenario.shards),
     )
 
 
