@@ -65,15 +65,21 @@ class Case:
         windows = self.shared.framing.windows(self.shared.test)
         return windows.touching(self.shared.targets.rows)
 
+    @property
+    def untied(self) -> tuple[str, ...]:
+        """The channels that the rules leave untied, which a vote does not read."""
+        gate = self.trial.gate
+        return tuple(gate.gate.rules.untied or ()) if gate else ()
+
 
 def case(study: Study, seed: int, detector: str) -> Case:
-    """Return one seed of a study for a kind of detector."""
+    """Return one seed of a study; `moments` reads only channels that the rules tie."""
     setup = replace(study.setup, detector=detector)
     shared = scenario(study.clean, study.test, setup=setup, seed=seed)
-    trial = Trial(
-        contributions=Contributions(shared, own=_hardened(study.name, shared).gate),
-        gate=_hardened(study.name, shared),
-    )
+    gate = _hardened(study.name, shared)
+    if detector == DetectorKind.MOMENTS:
+        shared = shared.tied(gate.gate.rules)
+    trial = Trial(contributions=Contributions(shared, own=gate.gate), gate=gate)
     asked = FALSE_ALARMS_PER_WEEK.get(study.name, 7.0)
     kind = Remembered(trial.kind or SUMMED[DetectorKind.MOMENTS])
     return Case(study=study, shared=shared, trial=trial, kind=kind, asked=asked)
@@ -178,6 +184,7 @@ def _attacked(one: Case, voting: Voting, attack: str, sums: Mapping[str, Any]) -
         certified=voting.certified,
         targeted_recall_certified=voting.targeted.recall,
         holds=_holds(figures, voting.certified) and targeted >= voting.targeted.recall - 1e-12,
+        untied=one.untied,
     )
 
 

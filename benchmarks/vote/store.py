@@ -32,6 +32,7 @@ class Result:
     targeted_recall_certified: float | None = None
     holds: bool | None = None  # no figure is worse than certified
     seconds: float = 0.0
+    untied: tuple[str, ...] = ()  # channels that a vote does not read
 
 
 _ADAPTER = TypeAdapter(Result)

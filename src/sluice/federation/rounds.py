@@ -162,7 +162,7 @@ def take_round(
         parameters=frozen(moved),
         state=memory,
         influence=_added(before.influence, aggregate.influence),
-        passed=_added(before.passed, dict.fromkeys(aggregate.admitted, 1)),
+        passed=_added(before.passed, dict.fromkeys(sorted(aggregate.admitted), 1)),
     )
 
 

@@ -65,6 +65,12 @@ def test_fedavg_moves_the_weights_by_the_weighted_mean_of_the_updates() -> None:
     assert after.influence["e"] == pytest.approx(5 / 15)
 
 
+def test_who_passed_is_listed_by_name_in_every_process() -> None:
+    """A rule returns a set, whose order differs between processes; results must not."""
+    after = take_round(start(), Drift(), RULES["fedavg"], None)
+    assert list(after.passed) == list(CLIENTS)
+
+
 def test_a_silent_client_sits_the_round_out() -> None:
     after = take_round(start(), Drift(silent=frozenset("a")), RULES["fedavg"], None)
     assert set(after.influence) == {"b", "c", "d", "e"}

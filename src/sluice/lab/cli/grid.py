@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli import Json, Quiet, emit, reads_folder, warn, writes_folder
+from sluice.cli import Json, Quiet, emit, reads_folder, warn, writes_file, writes_folder
 from sluice.files import demand_room
 from sluice.lab.cli import grid_audit as lab_audit
 from sluice.lab.cli import grid_reading as lab_reading
@@ -43,6 +43,14 @@ Workers = Annotated[
     int | None, typer.Option(min=1, help="Number of processes; default: one per core.")
 ]
 
+Federations = Annotated[
+    Path | None,
+    typer.Option(
+        help="File of federations trained elsewhere: equal ones are not trained again. When "
+        "the run ends, the file is replaced by one with all federations.",
+        click_type=writes_file(),
+    ),
+]
 
 EngineOption = Annotated[
     EngineName,
@@ -74,6 +82,7 @@ def run(
     data: Data = None,
     only: Only = None,
     engine: EngineOption = EngineName.LOCAL,
+    federations: Federations = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -89,7 +98,15 @@ def run(
     if not json:
         show_plan(planned)
     with LabView(describe, quiet=quiet or json) as view:
-        counts = run_grid(planned, out_dir, workers=workers, engine=engine, watcher=view)
+        counts = run_grid(
+            planned,
+            out_dir,
+            workers=workers,
+            engine=engine,
+            federations=federations,
+            watcher=view,
+            warn=warn,
+        )
     _show(out_dir, counts, json=json)
 
 
@@ -102,6 +119,7 @@ def resume(
     mixed: Annotated[
         bool, typer.Option("--mixed", help="Continue even if code or environment changed.")
     ] = False,
+    federations: Federations = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -117,6 +135,7 @@ def resume(
             engine=engine,
             failed=failed,
             mixed=mixed,
+            federations=federations,
             watcher=view,
             warn=warn,
         )

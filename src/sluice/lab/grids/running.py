@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 
 from sluice.errors import ResultsError
 from sluice.lab.grids.gridfile import read_grid
+from sluice.lab.grids.kept import KeptFederations
 from sluice.lab.grids.planning import GridPlan, planned
-from sluice.lab.grids.work import work_to_json
+from sluice.lab.grids.work import Work, work_from_json, work_to_json
 from sluice.lab.grids.workbench import LabBench
 from sluice.lab.results import (
     Counts,
@@ -18,6 +20,7 @@ from sluice.lab.results import (
     ResultStore,
     WorkRow,
     provenance,
+    settings_of,
 )
 from sluice.lab.results.workers import Engine, LocalPool, Runner, Silent, Watcher
 from sluice.lab.trials import KEPT
@@ -41,19 +44,27 @@ def plan_grid(grid: str, *, data: Path | None = None, only: Sequence[str] = ()) 
     return planned(read_grid(grid), data=Path(folder), only=only)
 
 
-def run_grid(
+def run_grid(  # noqa: PLR0913 - the options of `sluice lab run`
     plan: GridPlan,
     folder: str | Path,
     *,
     workers: int | None = None,
     engine: EngineName = EngineName.LOCAL,
+    federations: Path | None = None,
     watcher: Watcher | None = None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> Counts:
-    """Run a planned grid into a new results folder; return how many cells are done and failed."""
+    """Run a planned grid into a new results folder; return how many cells are done and failed.
+
+    `federations` is a file of federations that were trained elsewhere. Equal ones are not trained
+    again. When the run ends, the file is replaced by one that also has those of this run.
+    """
+    kept = _kept(federations, plan.works, warn)
     facts = GridFacts(name=plan.name, stand_ins=plan.stand_ins)
     store = ResultStore.create(Path(folder), facts, _work_rows(plan))
     try:
-        return run_store(store, workers=workers, engine=engine, watcher=watcher)
+        with kept.shared_with(store) if kept else nullcontext():
+            return run_store(store, workers=workers, engine=engine, watcher=watcher)
     finally:
         store.close()
 
@@ -65,12 +76,14 @@ def resume_grid(  # noqa: PLR0913 - the options of `sluice lab resume`
     engine: EngineName = EngineName.LOCAL,
     failed: bool = False,
     mixed: bool = False,
+    federations: Path | None = None,
     watcher: Watcher | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Counts:
     """Continue a grid that was stopped; with `failed`, run failed cells again too.
 
     Results of other code are refused unless `mixed`; then `warn` is called before anything runs.
+    `federations` is a file as in `run_grid`.
     """
     store = ResultStore(Path(folder))
     try:
@@ -80,7 +93,10 @@ def resume_grid(  # noqa: PLR0913 - the options of `sluice lab resume`
         store.release_the_dead()
         if failed:
             store.retry_failed()
-        return run_store(store, workers=workers, engine=engine, watcher=watcher)
+        works = [work_from_json(settings) for settings in settings_of(store)]
+        kept = _kept(federations, works, warn)
+        with kept.shared_with(store) if kept else nullcontext():
+            return run_store(store, workers=workers, engine=engine, watcher=watcher)
     finally:
         store.close()
 
@@ -130,6 +146,12 @@ def _engine(
     from sluice.lab.results.workers import RayPool  # noqa: PLC0415 - Ray is an extra
 
     return RayPool(workers, bench=bench)
+
+
+def _kept(
+    path: Path | None, works: Sequence[Work], warn: Callable[[str], None]
+) -> KeptFederations | None:
+    return KeptFederations.of(path, works, now=provenance(), warn=warn) if path else None
 
 
 def _mixing(store: ResultStore, now: Provenance, *, mixed: bool) -> str:

@@ -27,6 +27,7 @@ from sluice.lab.trials import (
     Scenario,
     Trial,
     TrialPlan,
+    content_of,
     result_of,
     scenario,
     score_of,
@@ -42,6 +43,7 @@ class _LoadedLayout:
 
     layout: WorkLayout
     scenario: Scenario
+    measured_on: str  # a digest of what the scenario does not train on but depends on
     contributions: Contributions
     trials: dict[str | None, Trial] = field(default_factory=dict)
 
@@ -60,7 +62,7 @@ class Workbench:
         loaded = self._load(work.layout)
         trial = self._trial(loaded, work.invariants)
         plan = trial.plan(MODES[work.mode], work.attack)
-        federation = _federation(work, plan)
+        federation = _federation(work, plan, loaded)
         score = known.get(federation)
         recalled = score is not None
         if score is None:
@@ -80,7 +82,10 @@ class Workbench:
             own = self.gate(layout, shared, Profile.HARDENED.value) if layout.screened else None
             contributions = Contributions(shared, own=own.gate if own else None, cache=self._cache)
             self._loaded = _LoadedLayout(
-                layout=layout, scenario=shared, contributions=contributions
+                layout=layout,
+                scenario=shared,
+                measured_on=_measured_on(shared),
+                contributions=contributions,
             )
         return self._loaded
 
@@ -131,9 +136,21 @@ def _expert_rules(clean: Record) -> RuleSet:
     return line_rules(clean)
 
 
-def _federation(work: Work, plan: TrialPlan) -> str:
-    """Return a digest of a federation's layout, its rule and its clients' contributions."""
-    content = f"{work.layout.id} {work.rule} {plan.key}"
+def _measured_on(shared: Scenario) -> str:
+    """Return a digest of the rows that set the threshold, of the server's, and of the test rows."""
+    digest = hashlib.blake2b(shared.targets.rows.tobytes(), digest_size=16)
+    for record in (shared.parts.validation, shared.parts.root, shared.test):
+        digest.update(content_of(record).encode())
+    return digest.hexdigest()
+
+
+def _federation(work: Work, plan: TrialPlan, loaded: _LoadedLayout) -> str:
+    """Return a digest of everything that a score depends on, besides the code.
+
+    It covers the rows themselves: the score of another run is taken only if every client brings
+    the same windows, and the detector is measured on the same rows.
+    """
+    content = f"{work.layout.id} {loaded.measured_on} {work.rule} {plan.key}"
     return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 

@@ -93,6 +93,7 @@ def _head(report: LabReport) -> Iterator[str]:
         "*seeds* says how many."
     )
     yield _duration(cells)
+    yield from _earlier(cells)
     yield (
         "Columns headed *paper* contain figures printed in the paper or taken from the results "
         "files of its code. A difference is our figure minus the paper's."
@@ -112,9 +113,10 @@ def _state(cell: StoredCell) -> tuple[bool, bool]:
 
 
 def _duration(cells: Sequence[StoredCell]) -> str:
-    """Say how long the federations took."""
-    took = {c.federation: c.wall_s for c in cells if c.result and not c.recalled and c.wall_s}
-    ended = [cell.ended for cell in cells if cell.result and cell.ended]
+    """Say how long the federations took, those of earlier runs included."""
+    done = [cell for cell in cells if cell.result]
+    took = {c.federation: c.trained_s for c in done if c.trained_s is not None}
+    ended = [cell.trained_at for cell in done if cell.trained_at is not None]
     if not took or not ended:
         return "No federation is done yet."
     first, last = (
@@ -124,9 +126,28 @@ def _duration(cells: Sequence[StoredCell]) -> str:
     hours = sum(took.values()) / 3_600
     return (
         f"How long it took: {len(took):,} federations were trained, {hours:.1f} hours of workers "
-        f"in total, {3_600 * hours / len(took):.0f} s each on average. The first ended at {first}, "
-        f"the last at {last}."
+        f"in total, {3_600 * hours / len(took):.0f} s each on average (wall time, beside other "
+        f"work on the machine). The first ended at {first}, the last at {last}."
     )
+
+
+def _earlier(cells: Sequence[StoredCell]) -> Iterator[str]:
+    """Say which scores come from other code, and why they may stand beside those of this code."""
+    trained = {
+        c.federation: c.trained_by
+        for c in cells
+        if c.trained_by and c.made_by and c.trained_by.code != c.made_by.code
+    }
+    if trained:
+        commits = sorted({maker.commit[:12] for maker in trained.values()})
+        yield (
+            f"Of these, {len(trained):,} federations were trained by earlier code (commits "
+            f"{', '.join(commits)}) and their scores were taken over. This code mined the rules, "
+            "made the poison and judged every batch again. It took over a score only if every "
+            "client brings the same windows, if the detector is measured on the same rows, and if "
+            "both versions of the code give the same figures for small federations of every "
+            "aggregation rule and of every attack on updates."
+        )
 
 
 def _index(report: LabReport) -> Iterator[str]:

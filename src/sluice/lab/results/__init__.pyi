@@ -9,9 +9,24 @@ from .audited import (
 )
 from .cell import Asked, CellResult, Score
 from .export import export
+from .federations import (
+    Behaviour,
+    TrainedFederation,
+    TrainedFederations,
+    difference,
+    load_federations,
+    save_federations,
+)
 from .owner import Owner
 from .provenance import Provenance, provenance
-from .reading import GridState, StoredCell, stored_cells, under_way
+from .reading import (
+    GridState,
+    StoredCell,
+    settings_of,
+    stored_cells,
+    trained_federations,
+    under_way,
+)
 from .store import ResultStore
 from .work import Counts, GridFacts, Made, WorkClaim, WorkRow
 
@@ -22,6 +37,7 @@ __all__ = [
     "AuditedProof",
     "AuditedSet",
     "Audits",
+    "Behaviour",
     "CellResult",
     "Counts",
     "GridFacts",
@@ -32,12 +48,19 @@ __all__ = [
     "ResultStore",
     "Score",
     "StoredCell",
+    "TrainedFederation",
+    "TrainedFederations",
     "WorkClaim",
     "WorkRow",
+    "difference",
     "export",
     "load_audits",
+    "load_federations",
     "provenance",
     "save_audits",
+    "save_federations",
+    "settings_of",
     "stored_cells",
+    "trained_federations",
     "under_way",
 ]

@@ -9,7 +9,7 @@ from sluice.errors import ResultsError
 
 __all__ = ["SCHEMA", "TABLES", "connected", "readable_errors", "transaction"]
 
-SCHEMA = 1
+SCHEMA = 2
 LONGEST = 16 << 20
 """Bytes of the longest value."""
 STRANGE = "SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"
@@ -22,6 +22,7 @@ CREATE TABLE works (
     layout TEXT NOT NULL,
     rule TEXT NOT NULL,
     settings TEXT NOT NULL,
+    known INTEGER NOT NULL DEFAULT 0, -- its federation was trained elsewhere: done first
     state TEXT NOT NULL DEFAULT 'waiting'
         CHECK (state IN ('waiting', 'running', 'done', 'failed')),
     owner TEXT,
@@ -47,7 +48,10 @@ CREATE TABLE federations (
     key TEXT PRIMARY KEY,
     layout TEXT NOT NULL,
     rule TEXT NOT NULL,
-    score TEXT NOT NULL
+    score TEXT NOT NULL,
+    made_by TEXT NOT NULL,
+    wall_s REAL NOT NULL,
+    ended REAL NOT NULL
 ) STRICT;
 CREATE INDEX works_by_state ON works (state, at);
 CREATE INDEX cells_by_work ON cells (work);

@@ -5,7 +5,7 @@ and so is saving its result: if a process is killed, at most the work it was run
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from sluice.errors import ResultsError
 from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.database import SCHEMA, TABLES, connected, readable_errors, transaction
+from sluice.lab.results.federations import TrainedFederation
 from sluice.lab.results.owner import gone
 from sluice.lab.results.provenance import Provenance
 from sluice.lab.results.work import Counts, GridFacts, Made, WorkClaim, WorkRow
@@ -55,6 +56,7 @@ def lay_out(path: Path, facts: GridFacts, works: Sequence[WorkRow]) -> None:
 
 
 FILE = "cells.sqlite"
+KEEP_FEDERATION = "INSERT OR IGNORE INTO federations VALUES (?, ?, ?, ?, ?, ?, ?)"
 PATIENCE_S = 30.0
 
 _RESULT = TypeAdapter(CellResult)
@@ -110,12 +112,16 @@ class ResultStore:
     def claim(
         self, owner: str, *, now: float, lease_s: float, prefer: str | None = None
     ) -> WorkClaim | None:
-        """Claim the next piece of work: the preferred layout first, layouts in use last."""
+        """Claim the next piece of work.
+
+        Work whose federation was trained elsewhere comes first; then the preferred layout, and
+        layouts in use last.
+        """
         with readable_errors(self.path), transaction(self._file):
             row = self._file.execute(
                 "SELECT id, layout, rule, settings, attempts FROM works AS w"
                 " WHERE state = 'waiting' OR (state = 'running' AND lease_until < :now)"
-                " ORDER BY layout IS NOT :prefer, EXISTS (SELECT 1 FROM works AS other"
+                " ORDER BY known DESC, layout IS NOT :prefer, EXISTS (SELECT 1 FROM works AS other"
                 "   WHERE other.state = 'running' AND other.layout = w.layout), at LIMIT 1",
                 {"now": now, "prefer": prefer},
             ).fetchone()
@@ -157,15 +163,17 @@ class ResultStore:
                 ),
             )
             if update.rowcount:
-                self._file.execute(
-                    "INSERT OR IGNORE INTO federations VALUES (?, ?, ?, ?)",
-                    (
-                        made.federation,
-                        claim.layout,
-                        claim.rule,
-                        _SCORE.dump_json(made.result.score).decode(),
-                    ),
+                trained = TrainedFederation(
+                    federation=made.federation,
+                    layout=claim.layout,
+                    rule=claim.rule,
+                    score=made.result.score,
+                    made_by=made_by,
+                    wall_s=made.wall_s,
+                    ended=now,
+                    works=(claim.id,),
                 )
+                self._file.execute(KEEP_FEDERATION, _federation_row(trained))
         return bool(update.rowcount)
 
     def fail(
@@ -217,6 +225,15 @@ class ResultStore:
             ).fetchall()
         return {key: _SCORE.validate_json(score) for key, score in rows}
 
+    def take_over(self, federations: Iterable[TrainedFederation]) -> int:
+        """Add federations that were trained elsewhere; return how many are new here."""
+        taken = tuple(federations)
+        works = [(work,) for one in taken for work in one.works]
+        with readable_errors(self.path), transaction(self._file):
+            self._file.executemany("UPDATE works SET known = 1 WHERE id = ?", works)
+            rows = map(_federation_row, taken)
+            return self._file.executemany(KEEP_FEDERATION, rows).rowcount
+
     def makers(self) -> tuple[Provenance, ...]:
         """Return the provenance of all results, each once."""
         with readable_errors(self.path):
@@ -258,3 +275,16 @@ class ResultStore:
         with readable_errors(self.path):
             row = self._file.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
         return "" if row is None else str(row[0])
+
+
+def _federation_row(one: TrainedFederation) -> tuple[object, ...]:
+    score, made_by = _SCORE.dump_json(one.score), _MADE_BY.dump_json(one.made_by)
+    return (
+        one.federation,
+        one.layout,
+        one.rule,
+        score.decode(),
+        made_by.decode(),
+        one.wall_s,
+        one.ended,
+    )

@@ -9,16 +9,18 @@ from sluice.admission.policy import HardenedPolicy, PaperPolicy
 from sluice.lab.grids import workbench
 from sluice.lab.grids.gridfile import parse_grid
 from sluice.lab.grids.planning import planned
-from sluice.lab.grids.sources import Opened, opened
+from sluice.lab.grids.sources import Opened, RecordSource, opened
 from sluice.lab.grids.work import Work, work_to_json
 from sluice.lab.grids.workbench import LabBench, Workbench
 from sluice.lab.results.work import Made
 from sluice.lab.results.workers.pool import WorkerTask
+from sluice.lab.trials.artifact_cache import ArtifactCache
 from sluice.lab.trials.cell import score_of
 from sluice.lab.trials.contributions import Contributions
 from sluice.lab.trials.modes import MODES
 from sluice.lab.trials.scenario import scenario
 from sluice.lab.trials.trial import Trial
+from sluice.telemetry import Shares
 
 GRID = """
 name = "benched"
@@ -90,6 +92,25 @@ def test_cells_that_train_on_the_same_rows_are_one_federation(bench: Workbench) 
     assert gated.recalled
     assert gated.result.mode == "gated"
     assert gated.result.admitted == naive.result.admitted
+
+
+@pytest.mark.parametrize("part", ["clean", "test"])
+def test_the_same_clients_measured_on_other_rows_are_another_federation(
+    part: str, clean: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first clean row after those for mining sets the threshold; no client trains on it."""
+
+    def changed(source: RecordSource, *, cache: ArtifactCache | None) -> Opened:
+        records = opened(source, cache=cache)
+        record = getattr(records, part)
+        values = record.values.copy()
+        values[int(Shares().invariants * len(record)), 0] += 1.0
+        return replace(records, **{part: replace(record, values=values)})
+
+    monkeypatch.setattr(workbench, "opened", changed)
+    other = Workbench().work(work("clean"), {clean.federation: clean.result.score})
+    assert not other.recalled
+    assert other.federation != clean.federation
 
 
 def test_another_seed_is_another_federation(bench: Workbench, clean: Made) -> None:

@@ -119,6 +119,9 @@ def _stored(
         recalled=None,
         wall_s=None,
         ended=None,
+        trained_by=None,
+        trained_s=None,
+        trained_at=None,
     )
 
 

@@ -18,6 +18,7 @@ from sluice.errors import ResultsError
 from sluice.lab.results.audited import load_audits
 from sluice.lab.results.cell import Asked, CellResult, Score
 from sluice.lab.results.export import export
+from sluice.lab.results.federations import TrainedFederation
 from sluice.lab.results.owner import Owner, gone
 from sluice.lab.results.provenance import Provenance, provenance
 from sluice.lab.results.reading import GridState, stored_cells, under_way
@@ -316,3 +317,23 @@ def test_a_file_of_audits_that_explodes_is_refused(
     (tmp_path / "audits.json").write_bytes(content)
     with pytest.raises(ResultsError, match=message):
         load_audits(tmp_path)
+
+
+def test_work_whose_federation_was_trained_elsewhere_comes_first(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    elsewhere = TrainedFederation(
+        federation="f",
+        layout="layout 1",
+        rule="fedavg",
+        score=SCORE,
+        made_by=MAKER,
+        wall_s=1.0,
+        ended=2.0,
+        works=("w3", "of another grid"),
+    )
+    assert store.take_over([elsewhere]) == 1
+    assert store.take_over([elsewhere]) == 0
+    assert store.scores("layout 1", "fedavg") == {"f": SCORE}
+    claims = [store.claim("me", now=0.0, lease_s=1.0, prefer="layout 0") for _ in range(2)]
+    store.close()
+    assert [claim.id for claim in claims if claim] == ["w3", "w0"]
