@@ -35,6 +35,7 @@ class Part(StrEnum):
                     RelationKind.CONSTANT,
                     RelationKind.SWITCH_BAND,
                     RelationKind.SPECTRUM,
+                    RelationKind.MEAN,
                 )
             ),
             Part.ALL: frozenset(RelationKind),
