@@ -141,7 +141,7 @@ def _move(rng: np.random.Generator, rows: Rows, row: int, at: int, reached: int)
 def _unbalance(
     rng: np.random.Generator, case: Case, rows: Rows, rule: IntegerBalance, limit: int
 ) -> None:
-    """Move a level so that the balance of one row, or of one window, is at its limit."""
+    """Move readings so that the balance of one row, or of one window or mean, is at its limit."""
     at = case.plant.register(rule.level)
     flow = _flow(case.plant, rows, rule)
     if rule.rows == 1:
@@ -155,6 +155,12 @@ def _unbalance(
         return
     end = int(ends[rng.integers(ends.size)])
     first = end - rule.rows
+    if rule.level_weight == 0:  # a mean: one reading of the window takes the sum to its limit
+        row = int(rng.integers(first + 1, end + 1))
+        weight = -rule.terms[0].weight
+        rest = -int(flow[first + 1 : end + 1].sum()) - weight * int(rows.registers[row, at])
+        rows.registers[row, at] = _crossing(rng, weight, rest, TOLERANCE)
+        return
     offset = -rule.level_weight * int(rows.registers[first, at]) - int(
         flow[first + 1 : end + 1].sum()
     )

@@ -17,6 +17,7 @@ from sluice.invariants import (
     Coupling,
     Liveness,
     Margins,
+    Mean,
     Measurement,
     RuleSet,
     Spectrum,
@@ -75,7 +76,7 @@ class Case:
         spans = {
             rule.name: rule.relation.rows
             for rule in self.rules.invariants
-            if isinstance(rule.relation, Window)
+            if isinstance(rule.relation, Window | Mean)
         }
         blocks = {
             rule.name: rule.relation.blocks(rows)
@@ -201,7 +202,7 @@ def _facts(rng: np.random.Generator, plant: Plant, measured: Measurement) -> Cle
     switches, blocks = [], []
     for judged in measured.judged:
         relation, name = judged.rule.relation, judged.rule.name
-        if isinstance(relation, Window):
+        if isinstance(relation, Window | Mean):
             broken = int(judged.violating[judged.anchors].sum()) + _off_by(rng)
             share = (max(0, broken) + 0.5) * relation.rows / (2 * rows)
             anchors.append(CleanShare(rule=name, share=share))

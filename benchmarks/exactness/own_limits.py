@@ -1,4 +1,4 @@
-"""Random ties, constants, switch bands and spectra, fitted to the rows of a random plant."""
+"""Random ties, constants, switch bands, spectra and means, fitted to the rows of a random plant."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,7 @@ from sluice.arrays import Floats
 from sluice.invariants import (
     Constant,
     Invariant,
+    Mean,
     Spectrum,
     SwitchBand,
     Term,
@@ -39,6 +40,7 @@ def own_limits(
                 _rule(Constant(name=_named(channel), channel=channel.name, value=middle), far)
             )
         rules += _spectra(rng, channel, values[:, at])
+        rules += _means(rng, channel, values[:, at])
     for at, actuator in enumerate(sketch.actuators):
         assert actuator.codes is not None
         if rng.random() < 0.2:
@@ -49,7 +51,7 @@ def own_limits(
     return rules
 
 
-def _rule(relation: Constant | Spectrum | SwitchBand | Tie, tolerance: float) -> Invariant:
+def _rule(relation: Constant | Mean | Spectrum | SwitchBand | Tie, tolerance: float) -> Invariant:
     return Invariant(relation=relation, tolerance=max(tolerance, 1e-9))
 
 
@@ -126,6 +128,18 @@ def _bands(
         ),
         width * 1e-5,
     )
+
+
+def _means(rng: np.random.Generator, channel: Channel, readings: Floats) -> Iterator[Invariant]:
+    """Return means around those that the rows show."""
+    fitting = [rows for rows in BLOCKS if rows < len(readings)]
+    for rows in rng.choice(fitting, size=rng.integers(0, 2), replace=False):
+        means = np.convolve(readings, np.full(int(rows), 1 / rows), mode="valid")
+        middle, spread = float(means.mean()), float(np.ptp(means))
+        mean = Mean(
+            name=f"{channel.name} mean {rows}", channel=channel.name, mean=middle, rows=int(rows)
+        )
+        yield _rule(mean, spread * rng.uniform(0.2, 0.7))
 
 
 def _spectra(rng: np.random.Generator, channel: Channel, readings: Floats) -> Iterator[Invariant]:

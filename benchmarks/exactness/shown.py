@@ -13,6 +13,7 @@ OWN = {
     RelationKind.WINDOW: "windows",
     RelationKind.SWITCH_BAND: "switches",
     RelationKind.SPECTRUM: "blocks",
+    RelationKind.MEAN: "windows",
 }
 
 

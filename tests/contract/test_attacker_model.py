@@ -24,6 +24,7 @@ from sluice.invariants import (
     IntegerRule,
     Invariant,
     Margins,
+    Mean,
     Profile,
     Rate,
     Relation,
@@ -37,7 +38,7 @@ from sluice.invariants import (
     Window,
     encode,
 )
-from sluice.invariants.budgets import SEVERE_KINDS
+from sluice.invariants.budgets import SEVERE_KINDS, SUMMED_KINDS
 from sluice.lab.attacks.projection import SpectrumTangents, hardened_demands, project
 from sluice.lab.attacks.ramp import drift
 from sluice.telemetry import Channel, Codes, Label, Record, Role, Span
@@ -104,6 +105,7 @@ RELATIONS: dict[RelationKind, Relation] = {
         second_low=0.3,
         second_high=40.0,
     ),
+    RelationKind.MEAN: Mean(name="LEVEL mean", channel="LEVEL", mean=5.0, rows=128),
 }
 TOLERANCES = {
     RelationKind.COUPLING: 0.5,
@@ -114,6 +116,7 @@ TOLERANCES = {
     RelationKind.CONSTANT: 0.1,
     RelationKind.SWITCH_BAND: 1e-3,
     RelationKind.SPECTRUM: 1e-3,
+    RelationKind.MEAN: 0.5,
 }
 
 
@@ -184,7 +187,7 @@ def rules_of(*kinds: RelationKind, idle_actuator: bool = False) -> RuleSet:
             segments_per_row=0.0,
             severe=facts(*SEVERE_KINDS, share=1.0),
             envelope=facts(RelationKind.COUPLING, share=1.0),
-            anchors=facts(RelationKind.WINDOW),
+            anchors=facts(*SUMMED_KINDS),
             liveness=(),
             repeats=(CleanShare(rule="LEVEL", share=1.0),),
             switches=facts(RelationKind.SWITCH_BAND),
@@ -215,6 +218,9 @@ BREAKS: dict[RelationKind, Callable[[Floats], None]] = {
     ),
     RelationKind.SPECTRUM: lambda values: values.__setitem__(
         (slice(100, 300), 4), np.convolve(values[:, 4], np.full(31, 1 / 31), "same")[100:300]
+    ),
+    RelationKind.MEAN: lambda values: values.__setitem__(
+        (slice(100, 300), 3), values[100:300, 3] + 1.5
     ),
 }
 

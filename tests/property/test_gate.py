@@ -20,6 +20,7 @@ from sluice.invariants.relations import (
     Constant,
     Coupling,
     Invariant,
+    Mean,
     Rate,
     Relation,
     RelationKind,
@@ -154,6 +155,12 @@ def relations(draw: st.DrawFn) -> Relation:
         Constant(name="k", channel="G", value=draw(st.floats(0, 3))),
         _band(draw),
         _spectrum(draw),
+        Mean(
+            name="m",
+            channel="L",
+            mean=draw(st.floats(0, 10)),
+            rows=draw(st.sampled_from([2, 4, 7])),
+        ),
     ]
     return draw(st.sampled_from(made))
 
@@ -238,6 +245,8 @@ def quantisation(  # noqa: PLR0911 - one case a kind
             return 2 * steps["G"]
         case SwitchBand():
             return 9 * steps["L"]  # a band is rounded up to a multiple of seven registers
+        case Mean():
+            return steps["L"]
         case Spectrum():
             # A first difference moves by one step and is at most 10, a second by two and 20.
             return relation.rows * (2 * 20 * 2 * steps["L"]) + 100 * steps["L"] ** 2

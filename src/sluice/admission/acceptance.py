@@ -26,6 +26,7 @@ from sluice.invariants import (
     Coupling,
     Invariant,
     Margins,
+    Mean,
     Rate,
     Relation,
     RuleSet,
@@ -515,7 +516,7 @@ def _tight(  # noqa: C901 - one case a kind
                     most = required.balance_tolerance_max * _width(span)
                     basis = f"{required.balance_tolerance_max:.0%} of the span of {balance.level}"
                     yield _loose(rule, rules, most, basis)
-            case Tie(channel=channel) | Constant(channel=channel):
+            case Tie(channel=channel) | Constant(channel=channel) | Mean(channel=channel):
                 yield from _tight_reading(rule, channel, rules, required)
             case SwitchBand() as band:
                 yield from _narrow_band(rule, band, rules, required)
@@ -544,7 +545,7 @@ def _reachable(rule: Invariant, coupling: Coupling, rules: RuleSet) -> Iterator[
 def _tight_reading(
     rule: Invariant, channel: str, rules: RuleSet, required: Acceptance
 ) -> Iterator[Objection]:
-    """A tie that allows most of the range explains nothing; an idle channel may hardly move."""
+    """A tie or mean that allows most of the range says nothing; an idle channel hardly moves."""
     span = rules.channel(channel).span
     share = required.tie_tolerance_max
     if isinstance(rule.relation, Constant):
@@ -840,7 +841,7 @@ def _judges(relation: Relation) -> tuple[object, ...]:
             return relation.kind, relation.level
         case Window():
             return relation.kind, relation.level, relation.rows
-        case Spectrum():
+        case Spectrum() | Mean():
             return relation.kind, relation.channel, relation.rows
         case Bound() | Rate() | Tie() | Constant():
             return relation.kind, relation.channel

@@ -12,6 +12,7 @@ from sluice.invariants import (
     Coupling,
     Invariant,
     Judged,
+    Mean,
     Rate,
     Spectrum,
     SwitchBand,
@@ -89,6 +90,9 @@ def operator_sentence(  # noqa: C901, PLR0911 - one case a kind
             at = max(first - band.before, 0)
             value = _reading(batch, band.level, at)
             return f"{band.actuator} switches while {band.level} shows {value} {tail}"
+        case Mean() as mean:
+            over = f"over {mean.rows} rows"
+            return f"the mean of {mean.channel} {over} is not that of clean rows {tail}"
         case Spectrum() as spectrum:
             over = f"over {spectrum.rows} rows"
             return f"{spectrum.channel} is smoother or rougher {over} than in clean rows {tail}"

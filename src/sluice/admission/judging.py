@@ -34,6 +34,7 @@ _OWN_REASONS = {
     RelationKind.WINDOW: ReasonKind.WINDOWS,
     RelationKind.SWITCH_BAND: ReasonKind.SWITCHES,
     RelationKind.SPECTRUM: ReasonKind.BLOCKS,
+    RelationKind.MEAN: ReasonKind.MEANS,
 }
 
 

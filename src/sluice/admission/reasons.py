@@ -22,6 +22,7 @@ class ReasonKind(StrEnum):
     WINDOWS = "windows"
     SWITCHES = "switches"
     BLOCKS = "blocks"
+    MEANS = "means"
     TRANSITION = "transition"
     SEVERE_ROWS = "severe-rows"
     STILL_LEVEL = "still-level"
@@ -54,6 +55,11 @@ _WORDS = {
     ReasonKind.BLOCKS: (
         "{rule}: the noise of {found:,.0f} of {total:,} blocks is outside its limits (first at "
         "{first}); the limit is {allowed:,.0f}: the readings are smoother or rougher than in clean "
+        "rows"
+    ),
+    ReasonKind.MEANS: (
+        "{rule}: the mean of {found:,.0f} of {total:,} windows is outside its limits (first at "
+        "{first}); the limit is {allowed:,.0f}: the channel reads higher or lower than in clean "
         "rows"
     ),
     ReasonKind.TRANSITION: (

@@ -16,6 +16,7 @@ from sluice.invariants.relations import (
     Bound,
     Constant,
     Invariant,
+    Mean,
     RelationKind,
     Spectrum,
     Window,
@@ -32,6 +33,8 @@ SEVERE_KINDS = (
     RelationKind.TIE,
 )
 """The rules with a fact about their largest residual."""
+SUMMED_KINDS = (RelationKind.WINDOW, RelationKind.MEAN)
+"""The rules with a fact about their windows."""
 NEVER_SEVERE = 2 * TOLERANCE
 """Beyond the residual of any row that breaks a constant or a range."""
 SLOW_ROLES = (Role.LEVEL, Role.QUALITY)
@@ -73,7 +76,7 @@ class Budgets:
     severe_rows: int
     severe: dict[str, int]  # per rule: the largest residual that is not severe
     envelope_rows: dict[str, int]  # per coupling
-    anchors: dict[str, int]  # per window rule
+    anchors: dict[str, int]  # per window rule and mean
     switches: dict[str, int]  # per switch band: switches out of band
     blocks: dict[str, int]  # per spectrum
     quietest: dict[tuple[str, int], int]  # per level and block length: smallest range, in registers
@@ -132,7 +135,7 @@ def _miscounted(rules: RuleSet, facts: CleanFacts) -> Iterator[FactFault]:
     for what, stated, needing in (
         ("largest residual", facts.severe, _named(rules, *SEVERE_KINDS)),
         ("rows in transition", facts.envelope, _named(rules, RelationKind.COUPLING)),
-        ("windows out of balance", facts.anchors, _named(rules, RelationKind.WINDOW)),
+        ("windows out of balance", facts.anchors, _named(rules, *SUMMED_KINDS)),
         ("switches out of band", facts.switches, _named(rules, RelationKind.SWITCH_BAND)),
         ("blocks out of their limits", facts.blocks, _named(rules, RelationKind.SPECTRUM)),
         ("repeated rows", facts.repeats, levels),
@@ -214,7 +217,7 @@ def budgets_for(rules: RuleSet, facts: CleanFacts, margins: Margins, *, rows: in
     windows = {
         rule.name: rule.relation.rows
         for rule in rules.invariants
-        if isinstance(rule.relation, Window)
+        if isinstance(rule.relation, Window | Mean)
     }
     spectra = {
         rule.name: rule.relation for rule in rules.invariants if isinstance(rule.relation, Spectrum)

@@ -10,6 +10,7 @@ from sluice.invariants.relations import (
     Bound,
     Coupling,
     Invariant,
+    Mean,
     Relation,
     RelationKind,
     Window,
@@ -128,6 +129,10 @@ def _changes(old: Invariant, new: Invariant, rules: RuleSet, *, reported: bool) 
             Window() as after,
         ) if not reported:
             yield from _balance(before, after, new.tolerance, unit)
+        case Mean() as before, Mean() as after if before.mean != after.mean:
+            moved = _from_to(before.mean, after.mean, unit)
+            sentence = f"{after.channel}'s mean over {after.rows} rows changed {moved}"
+            yield _moved(name, What.CONSTANT, before.mean, after.mean, sentence)
         case Bound() as before, Bound() as after:
             for end in ("low", "high"):
                 was, now = getattr(before, end), getattr(after, end)
@@ -227,6 +232,8 @@ def _frame(relation: Relation) -> object:
         case Window():
             on = tuple(sorted((term.channel, term.on) for term in relation.terms if term.on))
             return relation.level, relation.averaged, on, relation.rows
+        case Mean():
+            return relation.kind, relation.channels, relation.rows
         case _:
             return relation.kind, relation.channels
 

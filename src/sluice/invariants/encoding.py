@@ -19,6 +19,7 @@ from sluice.invariants.relations import (
     Constant,
     Coupling,
     Invariant,
+    Mean,
     Rate,
     Spectrum,
     SwitchBand,
@@ -112,14 +113,17 @@ class IntegerCoupling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegerBalance:
-    """level weight x level step - terms over both rows - constant, over one or more rows."""
+    """level weight x level step - terms over both rows - constant, over one or more rows.
+
+    A mean is one of these whose level weighs nothing: only what is summed counts.
+    """
 
     rule: Invariant
     level: str
     level_weight: int
     terms: tuple[IntegerTerm, ...]
     constant: int  # per row
-    rows: int  # 1 for a balance, more for a window
+    rows: int  # 1 for a balance, more for a window or a mean
     averaged: bool
 
 
@@ -338,6 +342,8 @@ def _integers(  # noqa: C901, PLR0911 - one case a kind
             return _encode_switch_band(rule, relation, register_for(relation.level))
         case Spectrum():
             return _encode_spectrum(rule, relation, register_for(relation.channel))
+        case Mean():
+            return _encode_mean(rule, relation, register_for(relation.channel), quantum)
 
 
 def _encode_coupling(
@@ -372,6 +378,23 @@ def _encode_balance(
         constant=round(constant / quantum),
         rows=rows,
         averaged=relation.averaged,
+    )
+
+
+def _encode_mean(
+    rule: Invariant, relation: Mean, register: Register, quantum: float
+) -> IntegerBalance:
+    """Return the mean less the usual one, as a sum to which each row adds its part."""
+    part = quantum * relation.rows
+    weight = round(register.step / part)
+    return IntegerBalance(
+        rule=rule,
+        level=relation.channel,
+        level_weight=0,
+        terms=(IntegerTerm(channel=relation.channel, weight=-weight, on=()),),
+        constant=round((relation.mean - register.low) / register.step * weight),
+        rows=relation.rows,
+        averaged=False,
     )
 
 

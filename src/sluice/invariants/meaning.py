@@ -9,6 +9,7 @@ from sluice.invariants.relations import (
     Constant,
     Coupling,
     Invariant,
+    Mean,
     Spectrum,
     SwitchBand,
     Term,
@@ -58,7 +59,7 @@ def _meaningless(  # noqa: PLR0911 - one case a kind
     match rule.relation:
         case Coupling() as coupling:
             return _meaningless_coupling(coupling, codes)
-        case Window(rows=rows) if rows < SHORTEST_WINDOW:
+        case Window(rows=rows) | Mean(rows=rows) if rows < SHORTEST_WINDOW:
             return f"is a window of {rows} rows, fewer than {SHORTEST_WINDOW}"
         case Balance(terms=terms) | Window(terms=terms):
             return _meaningless_terms(terms, codes)

@@ -14,6 +14,7 @@ __all__ = [
     "Coupling",
     "Evidence",
     "Invariant",
+    "Mean",
     "Rate",
     "Relation",
     "RelationKind",
@@ -38,6 +39,7 @@ class RelationKind(StrEnum):
     CONSTANT = "constant"
     SWITCH_BAND = "switch-band"
     SPECTRUM = "spectrum"
+    MEAN = "mean"
 
     @property
     def physical(self) -> bool:
@@ -53,12 +55,22 @@ class RelationKind(StrEnum):
     @property
     def own_budget(self) -> bool:
         """Whether its violations count against a budget of the rule, not as violating rows."""
-        return self in (RelationKind.WINDOW, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM)
+        return self in (
+            RelationKind.WINDOW,
+            RelationKind.SWITCH_BAND,
+            RelationKind.SPECTRUM,
+            RelationKind.MEAN,
+        )
 
     @property
     def ties(self) -> bool:
-        """Whether it says more about a channel than its range, its steps and its noise."""
-        return self not in (RelationKind.BOUND, RelationKind.RATE, RelationKind.SPECTRUM)
+        """Whether it says more about a channel than its range, steps, noise and mean."""
+        return self not in (
+            RelationKind.BOUND,
+            RelationKind.RATE,
+            RelationKind.SPECTRUM,
+            RelationKind.MEAN,
+        )
 
 
 class Transition(StrEnum):
@@ -263,8 +275,25 @@ class Spectrum:
         return max(0, rows - self.offset) // self.rows
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """A channel's mean over `rows` rows, judged at the anchor rows of a window."""
+
+    name: str
+    channel: str
+    mean: float
+    rows: int
+
+    kind: Literal[RelationKind.MEAN] = RelationKind.MEAN
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channel it reads."""
+        return (self.channel,)
+
+
 Relation = Annotated[
-    Coupling | Balance | Window | Bound | Rate | Tie | Constant | SwitchBand | Spectrum,
+    Coupling | Balance | Window | Bound | Rate | Tie | Constant | SwitchBand | Spectrum | Mean,
     Field(discriminator="kind"),
 ]
 

@@ -13,6 +13,7 @@ from sluice.invariants.relations import (
     Bound,
     Constant,
     Coupling,
+    Mean,
     Rate,
     Relation,
     Spectrum,
@@ -40,7 +41,7 @@ class Residuals:
     envelope: Bools
 
 
-def residuals(  # noqa: PLR0911 - one case a kind
+def residuals(  # noqa: C901, PLR0911 - one case a kind
     relation: Relation, record: Record
 ) -> Residuals:
     """Evaluate one relation on every row of a record."""
@@ -70,6 +71,8 @@ def residuals(  # noqa: PLR0911 - one case a kind
             return _switch_band(relation, record)
         case Spectrum():
             return _spectrum(relation, record)
+        case Mean():
+            return _mean(relation, record)
 
 
 def transition_rows(states: Floats, settle: int, starts: Ints) -> Bools:
@@ -131,22 +134,36 @@ def _coupling(relation: Coupling, record: Record) -> Residuals:
 
 
 def _window(relation: Window, record: Record) -> Residuals:
-    rows, span = len(record), relation.rows
+    span = relation.rows
     level = _column(relation.level, relation.name, record)
     flow = _flow(relation.terms, relation.name, record, averaged=relation.averaged)
-    unknown = np.isnan(flow)
-    flow[unknown] = 0.0  # one missing reading must not make every later total NaN
-    total = np.concatenate(([0.0], np.cumsum(flow)))
-    missing = np.concatenate(([0], np.cumsum(unknown)))
-    at = anchors(rows, span)
-    values = np.full(rows, np.nan)
-    inflow = total[at + 1] - total[at - span + 1]
+    at, inflow, whole = _totals(flow, span, record)
+    values = np.full(len(record), np.nan)
     values[at] = level[at] - level[at - span] - inflow - relation.constant * span
-    segment = np.searchsorted(record.segment_starts, np.arange(rows), side="right")
-    whole = np.zeros(rows, bool)
-    known = missing[at + 1] == missing[at - span + 1]
-    whole[at] = known & (segment[at] == segment[at - span])
     return _where(values, whole)
+
+
+def _mean(relation: Mean, record: Record) -> Residuals:
+    """Return, at anchor rows, how far the mean of the rows before lies from the usual one."""
+    readings = _column(relation.channel, relation.name, record)
+    at, total, whole = _totals(readings - relation.mean, relation.rows, record)
+    values = np.full(len(record), np.nan)
+    values[at] = total / relation.rows
+    return _where(values, whole)
+
+
+def _totals(values: Floats, span: int, record: Record) -> tuple[Ints, Floats, Bools]:
+    """Return the anchor rows, the sum over the window of each, and which windows are whole."""
+    unknown = np.isnan(values)
+    known = np.where(unknown, 0.0, values)  # one missing reading must not spoil every later total
+    total = np.concatenate(([0.0], np.cumsum(known)))
+    missing = np.concatenate(([0], np.cumsum(unknown)))
+    at = anchors(len(record), span)
+    segment = np.searchsorted(record.segment_starts, np.arange(len(record)), side="right")
+    whole = np.zeros(len(record), bool)
+    complete = missing[at + 1] == missing[at - span + 1]
+    whole[at] = complete & (segment[at] == segment[at - span])
+    return at, total[at + 1] - total[at - span + 1], whole
 
 
 def _switch_band(relation: SwitchBand, record: Record) -> Residuals:

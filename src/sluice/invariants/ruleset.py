@@ -9,6 +9,7 @@ from sluice.invariants.relations import (
     Balance,
     Bound,
     Invariant,
+    Mean,
     RelationKind,
     Spectrum,
     Tie,
@@ -119,7 +120,7 @@ class RuleSet:
             needed += [fact.rows for fact in self.clean.liveness]
         for rule in self.invariants:
             match rule.relation:
-                case Window(rows=rows):
+                case Window(rows=rows) | Mean(rows=rows):
                     needed.append(rows + 1)
                 case Spectrum(rows=rows, offset=offset):
                     needed.append(offset + rows)
@@ -145,9 +146,9 @@ class RuleSet:
 def tied_channels(rules: RuleSet) -> frozenset[str]:
     """Return the channels that a rule ties down.
 
-    A rule ties a channel if it notices that the channel shows something else: its range, its steps
-    and its noise alone do not. A term of a balance, a window or a tie counts only if the rule
-    notices a change by a quarter of the channel's range, or a changed state.
+    A rule ties a channel if it notices that the channel shows something else: its range, its steps,
+    its noise and its mean alone do not. A term of a balance, a window or a tie counts only if the
+    rule notices a change by a quarter of the channel's range, or a changed state.
     """
     ranges = {
         rule.relation.channel: rule.relation.high - rule.relation.low

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 
-from sluice.invariants.relations import Balance, Coupling, Relation, Tie, Transition, Window
+from sluice.invariants.relations import Balance, Coupling, Mean, Relation, Tie, Transition, Window
 from sluice.invariants.ruleset import RuleSet
 from sluice.telemetry import Span
 
@@ -29,6 +29,8 @@ def prediction_shift(old: Relation, new: Relation, rules: RuleSet) -> float:
             | (Tie() as before, Tie() as after)
         ):
             return _moved_by(before, after, rules)
+        case Mean() as before, Mean() as after:
+            return abs(after.mean - before.mean)
         case _:
             return 0.0
 

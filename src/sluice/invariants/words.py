@@ -9,6 +9,7 @@ from sluice.invariants.relations import (
     Constant,
     Coupling,
     Invariant,
+    Mean,
     Rate,
     Relation,
     Spectrum,
@@ -34,7 +35,7 @@ DIGITS = 3
 WORTH_SAYING = 0.01  # of the tolerance: a smaller constant is rounding
 
 
-def rule_in_words(  # noqa: PLR0911 - one case a kind
+def rule_in_words(  # noqa: C901, PLR0911 - one case a kind
     rule: Invariant, rules: RuleSet
 ) -> str:
     """Return the rule and its tolerance as a sentence."""
@@ -69,6 +70,10 @@ def rule_in_words(  # noqa: PLR0911 - one case a kind
             return _switch_band(relation, rules)
         case Spectrum():
             return _spectrum(relation, rules)
+        case Mean():
+            span = f"{relation.rows} rows ({duration(relation.rows * rules.stride_s)})"
+            usual = amount(relation.mean, unit_of(relation, rules))
+            return f"over {span}, the mean of {relation.channel} is {usual}, {tolerance}"
 
 
 def power_in_words(rule: Invariant, rules: RuleSet) -> str:
@@ -83,7 +88,7 @@ def power_in_words(rule: Invariant, rules: RuleSet) -> str:
                 parts.append(f"detects an offset of {offset} ({share:.0%} of nominal)")
             case Window():
                 parts.append(f"detects a ramp of {offset} per row")
-            case Tie():
+            case Tie() | Mean():
                 parts.append(f"detects an offset of {offset}")
             case _:
                 parts.append(f"detects a jump of {offset}")
@@ -125,7 +130,7 @@ def unit_of(relation: Relation, rules: RuleSet) -> str:
             return _unit(relation.flow, rules)
         case Balance() | Window():
             return _unit(relation.level, rules)
-        case Bound() | Rate() | Tie() | Constant():
+        case Bound() | Rate() | Tie() | Constant() | Mean():
             return _unit(relation.channel, rules)
         case SwitchBand():
             return _unit(relation.level, rules)

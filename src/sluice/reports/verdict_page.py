@@ -15,6 +15,7 @@ from sluice.invariants import (
     Bound,
     Coupling,
     Invariant,
+    Mean,
     RuleSet,
     Window,
     residuals,
@@ -387,7 +388,7 @@ def _add_limits(figure: go.Figure, panel: VerdictPanel, batch: Record) -> None:
     """Draw the readings that the rule allows for the first channel."""
     times = stamps(batch.times[panel.run.slice])
     known = ~np.isnan(panel.low)
-    sparse = isinstance(panel.rule.relation, Window)  # judged at its anchors only
+    sparse = isinstance(panel.rule.relation, Window | Mean)  # judged at its anchors only
     at = times[known] if sparse else times
     for name, edge in (("lowest allowed", panel.low), ("highest allowed", panel.high)):
         figure.add_trace(
@@ -491,7 +492,7 @@ def _panel(
 ) -> VerdictPanel:
     relation = rule.relation
     rows = STRETCH_ROWS
-    if isinstance(relation, Window):
+    if isinstance(relation, Window | Mean):
         rows = max(rows, STRETCH_WINDOWS * relation.rows)
     run = _worst_stretch(broken, rows)
     evaluated = residuals(relation, batch)

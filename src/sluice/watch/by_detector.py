@@ -8,7 +8,12 @@ import numpy as np
 
 from sluice.arrays import Bools, Floats
 from sluice.detector import Detector, Fusion, RateThreshold
-from sluice.invariants import RuleSet, Spectrum, Window
+from sluice.invariants import (
+    Mean,
+    RuleSet,
+    Spectrum,
+    Window,
+)
 from sluice.telemetry import Channel, Record, Role, Windows, windows
 from sluice.watch.settings import WatchSettings
 from sluice.watch.signals import Signal, SymptomKind
@@ -43,7 +48,7 @@ def _reach(rules: RuleSet | None, window_rows: int) -> tuple[int, int]:
     longest = rules.rows_needed
     step = 1
     for rule in rules.invariants:
-        if isinstance(rule.relation, Window | Spectrum):
+        if isinstance(rule.relation, Window | Spectrum | Mean):
             step = min(math.lcm(step, rule.relation.rows), LONGEST_STEP)
     return 2 * longest + window_rows, step
 

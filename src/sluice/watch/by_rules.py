@@ -24,6 +24,7 @@ from sluice.invariants import (
     IntegerSpectrum,
     Invariant,
     Judged,
+    Mean,
     Rate,
     RelationKind,
     RuleSet,
@@ -55,6 +56,7 @@ DIRECT = (
     RelationKind.TIE,
     RelationKind.WINDOW,
     RelationKind.SPECTRUM,
+    RelationKind.MEAN,
 )
 """The kinds of rule, the one that names the fewest suspects first."""
 SWITCHES_WITHIN_S, SWITCHES_WITHIN_ROWS = 86_400.0, 24
@@ -139,7 +141,7 @@ class ByRules:
         order = DIRECT.index(rule.kind)
         within = 0.0
         match rule.relation:
-            case Window(rows=rows):  # two windows that share half of their rows
+            case Window(rows=rows) | Mean(rows=rows):  # two windows that share half of their rows
                 within = rows * self.rules.stride_s
             case Spectrum(rows=rows):  # two blocks side by side
                 within = rows * self.rules.stride_s
@@ -310,7 +312,7 @@ def _context(rule: Invariant) -> int:
     match rule.relation:
         case Coupling(settle=settle):
             return settle
-        case Window(rows=rows):
+        case Window(rows=rows) | Mean(rows=rows):
             return rows
         case Spectrum(rows=rows):
             return rows - 1

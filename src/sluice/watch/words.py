@@ -8,6 +8,7 @@ from sluice.invariants import (
     Constant,
     Coupling,
     Invariant,
+    Mean,
     Rate,
     RuleSet,
     Spectrum,
@@ -29,7 +30,7 @@ JUST_ABOVE = 1.005  # a ratio that three digits show as 1
 MOST_TAGS = 4
 
 
-def say_rule(  # noqa: PLR0911 - one case a kind
+def say_rule(  # noqa: C901, PLR0911 - one case a kind
     rule: Invariant, rules: RuleSet, record: Record, row: int
 ) -> str:
     """Return how a row breaks a rule, and what to check."""
@@ -54,6 +55,15 @@ def say_rule(  # noqa: PLR0911 - one case a kind
             return _constant(constant, rules, record, row)
         case SwitchBand() as band:
             return _switch(band, rules, record, row)
+        case Mean() as mean:
+            over, unit = duration(mean.rows * rules.stride_s), unit_of(mean, rules)
+            first = max(row - mean.rows + 1, 0)
+            shown = float(np.nanmean(record.column(mean.channel)[first : row + 1]))
+            usual = f"{number(mean.mean)} ± {amount(rule.tolerance, unit)}"
+            return (
+                f"{mean.channel} shows {amount(shown, unit)} in the mean over {over}; in clean "
+                f"operation it is {usual}: check the instrument's zero, and set points that changed"
+            )
         case Spectrum() as spectrum:
             over = duration(spectrum.rows * rules.stride_s)
             return (

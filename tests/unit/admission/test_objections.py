@@ -32,6 +32,7 @@ from tests.unit.invariants.small_plant import (
     EVERY_RULE,
     FLAT,
     IDLE,
+    MEAN,
     METER,
     PLANT,
     PUMP,
@@ -307,6 +308,8 @@ def test_an_objection_without_details_is_a_whole_sentence() -> None:
         (replace(SPECTRUM, second_low=1.0, second_high=1e4), 3.0, None),
         (replace(SPECTRUM, second_low=1.0, second_high=1.1e4), 3.0, Kind.WIDE_LIMITS),
         (replace(SPECTRUM, first_low=0.0), 3.0, Kind.WIDE_LIMITS),
+        (MEAN, 43_690.0, None),
+        (MEAN, 43_690.1, Kind.LOOSE_TOLERANCE),
     ],
 )
 def test_rules_that_tie_a_channel_must_say_something_about_it(
@@ -407,6 +410,16 @@ def test_a_spectrum_of_longer_blocks_is_another_rule() -> None:
         for one in (SPECTRUM, replace(SPECTRUM, rows=8))
     )
     assert kinds(new, last=last) == {Kind.MISSING_SINCE_LAST}
+
+
+def test_a_mean_over_more_rows_is_another_rule_and_one_that_moved_predicts_something_else() -> None:
+    last, longer, moved = (
+        ruled(COUPLED, BALANCED, WINDOWED, rule(one, 30.0))
+        for one in (MEAN, replace(MEAN, rows=8), replace(MEAN, mean=901.0))
+    )
+    assert kinds(last, last=last) == set()
+    assert kinds(longer, last=last) == {Kind.MISSING_SINCE_LAST}
+    assert kinds(moved, last=last) == {Kind.OTHER_PREDICTION}
 
 
 def test_declared_channels_may_be_untied() -> None:

@@ -71,6 +71,20 @@ SENTENCES = {
             "00:00:30); the limit is 1: the readings are smoother or rougher than in clean rows"
         ),
     ),
+    ReasonKind.MEANS: (
+        reason(
+            ReasonKind.MEANS,
+            rule="L1 mean",
+            found=3,
+            allowed=1,
+            total=12,
+            first="2026-03-01 00:00:30",
+        ),
+        (
+            "L1 mean: the mean of 3 of 12 windows is outside its limits (first at 2026-03-01 "
+            "00:00:30); the limit is 1: the channel reads higher or lower than in clean rows"
+        ),
+    ),
     ReasonKind.TRANSITION: (
         reason(ReasonKind.TRANSITION, rule="P1~F1", found=9, allowed=8, total=16),
         (

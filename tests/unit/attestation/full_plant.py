@@ -17,6 +17,7 @@ from sluice.invariants.relations import (
     Constant,
     Coupling,
     Invariant,
+    Mean,
     Rate,
     Relation,
     RelationKind,
@@ -70,6 +71,7 @@ class Wiring:
     flow_range: bool = True  # the range of a flow, which only flags
     bands: tuple[bool, ...] = ()  # whether the row before the switch decides
     spectra: tuple[tuple[str, int, int], ...] = ()  # channel, rows, offset
+    means: tuple[int, ...] = ()  # rows
 
 
 def rules_of(wiring: Wiring) -> RuleSet:
@@ -137,7 +139,7 @@ def rules_of(wiring: Wiring) -> RuleSet:
 
 
 def own_limits(wiring: Wiring) -> Iterator[tuple[Relation, float]]:
-    """Ties, constants, switch bands and spectra, as far as the plant has them."""
+    """Ties, constants, switch bands, spectra and means, as far as the plant has them."""
     if wiring.tied:
         terms = (
             Term(channel="G", coefficient=-1.5),
@@ -179,6 +181,13 @@ def own_limits(wiring: Wiring) -> Iterator[tuple[Relation, float]]:
             ),
             1e-6,
         )
+    for rows in wiring.means:
+        yield Mean(name=mean(rows), channel="Q", mean=50.0, rows=rows), 1.5
+
+
+def mean(rows: int) -> str:
+    """The name of a mean."""
+    return f"Q mean {rows}"
 
 
 def noise(channel: str, rows: int, offset: int) -> str:
@@ -205,7 +214,10 @@ def clean_facts(wiring: Wiring) -> CleanFacts:
             *((CleanShare(rule="F by S", share=0.9),) if wiring.tied else ()),
         ),
         envelope=(CleanShare(rule="S~F", share=0.2), CleanShare(rule="P~G", share=0.1)),
-        anchors=tuple(CleanShare(rule=f"dL/{rows}", share=0.1) for rows in wiring.windows),
+        anchors=(
+            *(CleanShare(rule=f"dL/{rows}", share=0.1) for rows in wiring.windows),
+            *(CleanShare(rule=mean(rows), share=0.1) for rows in wiring.means),
+        ),
         liveness=tuple(
             Liveness(level="L", rows=rows, smallest_range=0.004 * rows) for rows in wiring.blocks
         ),
@@ -330,7 +342,7 @@ def shown(rules: RuleSet, policy: HardenedPolicy, batch: Record) -> Shown:
         severe=int(severe.sum()),
         segments=measured.segments,
         unsteady=tuple(unsteady),
-        windows=tuple(own[RelationKind.WINDOW]),
+        windows=(*own[RelationKind.WINDOW], *own[RelationKind.MEAN]),
         switches=tuple(own[RelationKind.SWITCH_BAND]),
         blocks=tuple(own[RelationKind.SPECTRUM]),
         still=any(

@@ -47,6 +47,7 @@ def wirings(draw: st.DrawFn) -> Wiring:
         idle=draw(st.booleans()),
         bands=draw(st.sampled_from([(), (True,), (False, True), (True, False, False)])),
         spectra=draw(st.sampled_from(SPECTRA)),
+        means=draw(st.sampled_from([(), (8,), (12, 5)])),
     )
 
 

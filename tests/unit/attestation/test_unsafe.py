@@ -26,7 +26,11 @@ from sluice.telemetry.record import Record
 
 from .conftest import POLICY, SYSTEM
 
-COUNTED = {RelationKind.SWITCH_BAND: "switches", RelationKind.SPECTRUM: "blocks"}
+COUNTED = {
+    RelationKind.SWITCH_BAND: "switches",
+    RelationKind.SPECTRUM: "blocks",
+    RelationKind.MEAN: "windows",
+}
 
 SALT, CONTEXT = b"s" * 32, b"c" * 32
 

@@ -15,6 +15,7 @@ from sluice.invariants.relations import (
     Constant,
     Coupling,
     Invariant,
+    Mean,
     Rate,
     Relation,
     Spectrum,
@@ -83,6 +84,7 @@ SPECTRUM = Spectrum(
     second_low=9.0 * 20,
     second_high=9.0 * 1_000,
 )
+MEAN = Mean(name="L1 mean", channel="L1", mean=900.0, rows=4)
 
 
 def rule(relation: Relation, tolerance: float) -> Invariant:
@@ -145,7 +147,7 @@ def clean_facts(rules: Sequence[Invariant], channels: tuple[Channel, ...] = PLAN
         anchors=tuple(
             CleanShare(rule=name, share=0.0)
             for name, relation in kinds.items()
-            if isinstance(relation, Window)
+            if isinstance(relation, Window | Mean)
         ),
         liveness=tuple(
             Liveness(level=level.name, rows=8, smallest_range=60.0)

@@ -436,6 +436,7 @@ def test_ties_and_switch_bands_are_physics() -> None:
         "window",
         "switch-band",
         "spectrum",
+        "mean",
     }
 
 

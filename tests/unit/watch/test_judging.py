@@ -14,6 +14,7 @@ from sluice.invariants.integers import evaluate
 from sluice.invariants.relations import (
     Constant,
     Invariant,
+    Mean,
     Relation,
     Spectrum,
     SwitchBand,
@@ -149,6 +150,7 @@ BAND = SwitchBand(
     name="band", actuator="P", on=(1,), level="L", before=True, on_low=1.0, on_high=2.0,
     off_low=6.0, off_high=8.0,
 )  # fmt: skip
+MEAN = Mean(name="mean", channel="L", mean=2.0, rows=8)
 TIE = Tie(name="tie", channel="F", terms=(Term(channel="L", coefficient=0.5),), constant=1.0)
 
 
@@ -159,8 +161,9 @@ TIE = Tie(name="tie", channel="F", terms=(Term(channel="L", coefficient=0.5),), 
         (Constant(name="still", channel="P", value=0.0), "in clean operation it always shows 0"),
         (BAND, "m; it does so at 1 to 2 m: check the control's set points"),
         (SPECTRUM, "the noise of L over 8 min is not that of clean operation"),
+        (MEAN, "in the mean over 8 min; in clean operation it is 2 ± 0.2 m"),
     ],
-    ids=["tie", "constant", "switch band", "spectrum"],
+    ids=["tie", "constant", "switch band", "spectrum", "mean"],
 )
 @pytest.mark.parametrize("step", [1, 5, 200])
 def test_every_kind_of_rule_is_judged_as_in_a_batch(

@@ -273,6 +273,7 @@ _COUNTED = {
     RelationKind.WINDOW: "windows",
     RelationKind.SWITCH_BAND: "switches",
     RelationKind.SPECTRUM: "blocks",
+    RelationKind.MEAN: "windows",
 }
 
 

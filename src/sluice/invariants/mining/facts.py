@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sluice.arrays import Bools, Floats
-from sluice.invariants.budgets import SEVERE_KINDS
+from sluice.invariants.budgets import SEVERE_KINDS, SUMMED_KINDS
 from sluice.invariants.encoding import encode
 from sluice.invariants.integers import Judged
 from sluice.invariants.measure import Repeated, block_ranges, measure
@@ -66,7 +66,7 @@ def clean_facts(  # noqa: PLR0913 - what is known already
             for found in measured.judged
             if isinstance(found.rule.relation, Coupling)
         ),
-        anchors=_shares(measured.judged, RelationKind.WINDOW),
+        anchors=_shares(measured.judged, *SUMMED_KINDS),
         switches=tuple(
             CleanShare(
                 rule=found.rule.name,
@@ -84,8 +84,8 @@ def clean_facts(  # noqa: PLR0913 - what is known already
     )
 
 
-def _shares(judged: tuple[Judged, ...], kind: RelationKind) -> tuple[CleanShare, ...]:
-    """Return the share of violating windows or blocks of each rule of a kind.
+def _shares(judged: tuple[Judged, ...], *kinds: RelationKind) -> tuple[CleanShare, ...]:
+    """Return the share of violating windows or blocks of each rule of these kinds.
 
     The joins between parts of a clean record are no violations of the plant.
     """
@@ -95,7 +95,7 @@ def _shares(judged: tuple[Judged, ...], kind: RelationKind) -> tuple[CleanShare,
             share=float(found.violating[found.anchors].mean()) if found.anchors.size else 0.0,
         )
         for found in judged
-        if found.rule.kind is kind
+        if found.rule.kind in kinds
     )
 
 

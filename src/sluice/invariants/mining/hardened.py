@@ -19,6 +19,7 @@ from sluice.invariants.mining.joint import (
     calibrate_jointly,
     structure_of,
 )
+from sluice.invariants.mining.means import mine_means
 from sluice.invariants.mining.refit import refitted
 from sluice.invariants.mining.spans import resolution, with_spans
 from sluice.invariants.mining.spectra import mine_spectra
@@ -29,8 +30,10 @@ from sluice.invariants.relations import (
     Coupling,
     Evidence,
     Invariant,
+    Mean,
     Rate,
     RelationKind,
+    SwitchBand,
     Tie,
     Window,
 )
@@ -68,7 +71,7 @@ def _powered(rule: Invariant, clean: Record) -> Invariant:
                 smallest_offset=rule.tolerance / window.rows,
                 smallest_freeze_rows=window.rows if detects_freeze else None,
             )
-        case Rate() | Tie():
+        case Rate() | Tie() | Mean():
             evidence = replace(rule.evidence, smallest_offset=rule.tolerance)
         case _:
             return rule
@@ -86,7 +89,13 @@ TIE_FLOOR = 0.03  # of the range: a closer tie fails when a rare state occurs
 RARE_ROWS = 12  # of the rarer state: fewer tell the flow of a pump only roughly
 RARE_FLOOR = 0.15  # of that flow
 TYING_KINDS = frozenset(
-    {RelationKind.TIE, RelationKind.CONSTANT, RelationKind.SWITCH_BAND, RelationKind.SPECTRUM}
+    {
+        RelationKind.TIE,
+        RelationKind.CONSTANT,
+        RelationKind.SWITCH_BAND,
+        RelationKind.SPECTRUM,
+        RelationKind.MEAN,
+    }
 )
 """The kinds that tie down channels which no coupling and no balance reads."""
 MINED_KINDS: frozenset[RelationKind] = TYING_KINDS
@@ -134,14 +143,32 @@ def mine_hardened(
         calibration_rows=len(record) - len(records[0]),
     )
     share = TARGET / (2 * len(channels) + 2 * len(candidates)) / REFERENCE_ROWS
+    blocks = [fold.held_out for fold in clean.folds]
     spectra = (
-        mine_spectra(record, measured, [fold.held_out for fold in clean.folds], share=share)
+        mine_spectra(record, measured, blocks, share=share)
         if RelationKind.SPECTRUM in kinds
         else ()
     )
-    structure = structure_of(rules, tuple(candidates), clean, bands=bands, spectra=spectra)
+    means = (
+        mine_means(_unswitched(measured, bands), blocks, share=share)
+        if RelationKind.MEAN in kinds
+        else ()
+    )
+    structure = structure_of(
+        rules, tuple(candidates), clean, bands=bands, spectra=spectra, means=means
+    )
     calibrated = calibrate_jointly(structure, margins=margins, target=target)
     return replace(calibrated, rules=with_power(calibrated.rules, record))
+
+
+def _unswitched(channels: Sequence[Channel], bands: Sequence[SwitchBand]) -> list[Channel]:
+    """Return the channels whose offset no switch band notices, without analysers: these drift."""
+    switching = {band.level for band in bands}
+    return [
+        channel
+        for channel in channels
+        if channel.role is not Role.QUALITY and channel.name not in switching
+    ]
 
 
 def _coupled(couplings: tuple[CouplingFind, ...], record: Record) -> Iterator[Candidate]:

@@ -17,6 +17,7 @@ from sluice.invariants.mining.bands import band_of
 from sluice.invariants.mining.candidates import Candidate, CrossJudged, judged, window_candidates
 from sluice.invariants.mining.facts import clean_facts, liveness_of
 from sluice.invariants.mining.folds import Clean, CleanFold
+from sluice.invariants.mining.means import mean_of
 from sluice.invariants.mining.slack import Slack, slackened
 from sluice.invariants.mining.spans import operating_range, resolution
 from sluice.invariants.mining.spectra import spectrum_of
@@ -26,6 +27,8 @@ from sluice.invariants.relations import (
     Bound,
     Coupling,
     Invariant,
+    Mean,
+    Relation,
     RelationKind,
     Spectrum,
     SwitchBand,
@@ -53,10 +56,11 @@ __all__ = [
 ]
 
 VACUOUS = 0.5  # of nominal flow: a looser coupling cannot tell on from off
-VACUOUS_TIE = 0.25  # of the reading's range
+TIE_ROOM = 1.25  # a tie is linear; in a state that clean rows lack it is off by more than in them
+VACUOUS_TIE = 0.25 * TIE_ROOM  # of the reading's range
 VIOLATING = 1e-4  # share of rows that all rules together may be expected to break
 REFERENCE_ROWS = 1_000  # of a batch in which the target is shared among the rules
-WINDOW_ROOM = 1.25  # a short batch may have no window out of balance
+WINDOW_ROOM = 1.5  # a short batch may have no window out of balance
 WIDEN = 1.5
 MOST_ROUNDS = 3
 LEAST_TOLERANCE = 1e-12
@@ -70,6 +74,7 @@ class Structure:
     judged: tuple[CrossJudged, ...]
     bands: tuple[SwitchBand, ...]
     spectra: tuple[Spectrum, ...]
+    means: tuple[Mean, ...]
     folds: tuple[CleanFold, ...]
     clean: Clean
     repeated: tuple[Repeated, ...]  # of each fold by itself
@@ -77,7 +82,7 @@ class Structure:
     @property
     def checks(self) -> int:
         """The number of limits that the target is shared among."""
-        limits = len(self.bands) + len(self.spectra) + len(self.rules.channels)
+        limits = len(self.bands) + len(self.spectra) + len(self.means) + len(self.rules.channels)
         return max(1, len(self.judged) + limits)
 
     @property
@@ -116,17 +121,19 @@ class Calibrated:
     honest: HonestRefusal
 
 
-def structure_of(
+def structure_of(  # noqa: PLR0913 - the rules, by what sets their limits
     rules: RuleSet,
     candidates: tuple[Candidate, ...],
     clean: Clean,
     *,
     bands: tuple[SwitchBand, ...] = (),
     spectra: tuple[Spectrum, ...] = (),
+    means: tuple[Mean, ...] = (),
 ) -> Structure:
     """Judge the candidates out of fold, and add the windows of each balance."""
     found: list[CrossJudged] = []
-    checks = 2 * len(candidates) + len(bands) + len(spectra) + len(rules.channels)
+    limits = len(bands) + len(spectra) + len(means) + len(rules.channels)
+    checks = 2 * len(candidates) + limits
     shares = (VIOLATING / checks, TARGET / checks / REFERENCE_ROWS / 2)
     for candidate in candidates:
         by_row = judged(candidate, clean.folds)
@@ -138,6 +145,7 @@ def structure_of(
         judged=tuple(found),
         bands=bands,
         spectra=spectra,
+        means=means,
         folds=clean.folds,
         clean=clean,
         repeated=tuple(repeated_levels(rules, fold.held_out) for fold in clean.folds),
@@ -212,7 +220,8 @@ def _invariant(each: CrossJudged, structure: Structure, without: int | None) -> 
     if isinstance(relation, Window):
         share = structure.severe * relation.rows / 2
         return each.invariant(without, share=share, slack=WINDOW_ROOM)
-    return each.invariant(without, share=structure.violating)
+    room = TIE_ROOM if isinstance(relation, Tie) else 1.0
+    return each.invariant(without, share=structure.violating, slack=room)
 
 
 def _limited(structure: Structure, without: int | None) -> Iterator[Invariant]:
@@ -232,6 +241,16 @@ def _limited(structure: Structure, without: int | None) -> Iterator[Invariant]:
         found = spectrum_of(spectrum, blocks, share=structure.severe) or spectrum
         step = max(resolution(record.column(spectrum.channel)), LEAST_TOLERANCE)
         yield Invariant(relation=found, tolerance=step)
+    for mean in structure.means:
+        yield _mean(mean, structure, blocks)
+
+
+def _mean(mean: Mean, structure: Structure, blocks: list[Record]) -> Invariant:
+    """Return the mean with limits from these blocks; from all, where these hold too few windows."""
+    share = structure.severe
+    found = mean_of(mean, blocks, share=share) or mean_of(mean, structure.blocks(None), share=share)
+    assert found is not None  # it was mined from all blocks
+    return found
 
 
 def _liveness(structure: Structure, without: int | None) -> tuple[Liveness, ...]:
@@ -254,7 +273,21 @@ def _without_vacuous(structure: Structure) -> Structure:
         else:
             kept.append(each)
     rules = replace(structure.rules, dropped=tuple(dropped))
-    return replace(structure, judged=tuple(kept), rules=rules)
+    means = tuple(
+        mean
+        for mean in structure.means
+        if not any(_about(each.candidate.relation, mean.channel) for each in kept)
+    )
+    return replace(structure, judged=tuple(kept), means=means, rules=rules)
+
+
+def _about(relation: Relation, channel: str) -> bool:
+    """Whether a relation says what a channel shows, so that an offset breaks it."""
+    match relation:
+        case Coupling(flow=own) | Tie(channel=own):
+            return own == channel
+        case _:
+            return False
 
 
 def _vacuous(each: CrossJudged, structure: Structure) -> str:
@@ -272,7 +305,7 @@ def _vacuous(each: CrossJudged, structure: Structure) -> str:
             low, high = structure.clean.range_of(channel)
             if tolerance >= VACUOUS_TIE * (high - low):
                 return (
-                    f"vacuous: tolerance {tolerance:.3g} reaches a quarter of the range "
+                    f"vacuous: tolerance {tolerance:.3g} reaches {VACUOUS_TIE:.0%} of the range "
                     f"{high - low:.3g}"
                 )
     return ""

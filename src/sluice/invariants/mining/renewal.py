@@ -7,6 +7,7 @@ Where new rows need wider limits than the old rules have, the old limits are kep
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from sluice.invariants.budgets import SUMMED_KINDS
 from sluice.invariants.mining.facts import clean_facts
 from sluice.invariants.mining.windows import window_of
 from sluice.invariants.relations import (
@@ -14,8 +15,8 @@ from sluice.invariants.relations import (
     Bound,
     Coupling,
     Invariant,
+    Mean,
     Rate,
-    RelationKind,
     Spectrum,
     SwitchBand,
     Tie,
@@ -104,7 +105,7 @@ def _with_old_predictions(old: RuleSet, new: RuleSet) -> tuple[RuleSet, list[Kep
                 relation = balances[level]
             case Window(level=level, rows=rows) if level in levels:
                 relation = window_of(balances[level], rows)
-            case Coupling() | Tie() if rule.name in moved:
+            case Coupling() | Tie() | Mean() if rule.name in moved:
                 was = before[rule.name].relation
                 relation = was if set(was.channels) <= channels else relation
             case _:
@@ -232,7 +233,7 @@ def _no_stiller(
 def _with_windows_of(old: RuleSet, facts: CleanFacts, rules: RuleSet) -> CleanFacts:
     """Add the old fact of each kept window that is longer than the new rows, so has no new fact."""
     measured = {fact.rule for fact in facts.anchors}
-    missing = {rule.name for rule in rules.of_kind(RelationKind.WINDOW)} - measured
+    missing = {rule.name for rule in rules.of_kind(*SUMMED_KINDS)} - measured
     earlier = old.clean.anchors if old.clean else ()
     return replace(
         facts, anchors=(*facts.anchors, *(fact for fact in earlier if fact.rule in missing))

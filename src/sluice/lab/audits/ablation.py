@@ -19,7 +19,7 @@ class Part(StrEnum):
     RANGES = "bounds and rates"
     COUPLINGS = "couplings"
     BALANCES = "balances"
-    TIES = "ties, constants, switch bands and spectra"
+    TIES = "ties, constants, switch bands, spectra and means"
     ALL = "all"
 
     @property
@@ -35,6 +35,7 @@ class Part(StrEnum):
                     RelationKind.CONSTANT,
                     RelationKind.SWITCH_BAND,
                     RelationKind.SPECTRUM,
+                    RelationKind.MEAN,
                 )
             ),
             Part.ALL: frozenset(RelationKind),
@@ -74,7 +75,7 @@ def ablation(  # noqa: PLR0913 - the protocol's parameters
 ) -> Ablation:
     """Run separation, and coverage if a labelled record is given, with each part of the rules.
 
-    Paper profiles have no ties, constants, switch bands or spectra: that part is left out.
+    Paper profiles have no ties, constants, switch bands, spectra or means: that part is left out.
     """
     audits = []
     mined = {rule.kind for rule in gate.rules.invariants}

@@ -1,4 +1,4 @@
-"""Ties, constants, switch bands and spectra, mined from plants whose truth is known."""
+"""Ties, constants, switch bands, spectra and means, mined from plants whose truth is known."""
 
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from sluice.invariants.mining.constants import constant_rules, with_constant_spa
 from sluice.invariants.mining.couplings import mine_couplings
 from sluice.invariants.mining.folds import clean_record
 from sluice.invariants.mining.hardened import MINED_KINDS, TYING_KINDS, mine_hardened
+from sluice.invariants.mining.means import mean_of, mine_means
 from sluice.invariants.mining.spans import with_spans
 from sluice.invariants.mining.spectra import mine_spectra
 from sluice.invariants.mining.ties import mine_ties
@@ -258,6 +259,42 @@ def test_a_channel_that_moves_when_a_pump_switches_has_no_spectrum() -> None:
     for readings, spectra in ((steady, 1), (switched, 0)):
         record = record_of({"P1": on, "L1": readings})
         assert len(mine_spectra(record, [TANK], [record], share=1e-7)) == spectra
+
+
+def test_a_level_that_cycles_has_a_mean_that_an_offset_leaves() -> None:
+    record = record_of({"L1": 5.0 + 3.0 * np.sin(np.arange(ROWS) / 3) + 0.1 * noise("cycle")})
+    (found,) = mine_means([TANK], [record], share=1e-7)
+    rule = mean_of(found, [record], share=1e-7)
+    assert rule is not None
+    assert found.mean == pytest.approx(5.0, abs=0.2)
+    assert rule.tolerance < 0.1 * float(np.ptp(record.column("L1")))
+    for offset, holds in ((0.0, True), (0.6, False), (-0.6, False)):
+        shown = record.with_values(record.values + offset)
+        judged = residuals(rule.relation, shown)
+        assert (np.abs(judged.values[judged.applies]) <= rule.tolerance).all() == holds
+
+
+def test_a_channel_that_wanders_and_one_that_never_moved_have_no_mean() -> None:
+    walk = record_of({"L1": np.cumsum(noise("walk")), "F1": np.full(ROWS, 3.0)})
+    assert mine_means([TANK, METER], [walk], share=1e-7) == ()
+
+
+def test_a_short_record_has_no_mean() -> None:
+    assert mine_means([TANK], [pumped().rows(0, 64 * 12)], share=1e-7) == ()
+
+
+def test_means_are_mined_of_channels_whose_offset_nothing_else_notices() -> None:
+    record = pumped()
+    other = np.asarray(np.sin(np.arange(ROWS) / 5) + 0.05 * noise("sine"))
+    values = record.values.copy()
+    values[:, record.index("PI2")] = other
+    record = replace(
+        record.with_values(values),
+        channels=tuple(replace(channel, span=None) for channel in record.channels),
+    )
+    rules = mine_hardened(record).rules
+    assert [rule.name for rule in rules.of_kind(RelationKind.MEAN)] == ["PI2 mean"]
+    assert "PI2" in (rules.untied or ())
 
 
 def test_a_tie_that_its_register_cannot_resolve_is_dropped() -> None:

@@ -156,7 +156,7 @@ def test_ablation_tries_every_part(sluice: Run, cache: Path, tmp_path: Path) -> 
     labelled = ("--labelled", cache / "bad.parquet", "--figure", page)
     told = sluice(*common, *labelled, *SMALL, "--json").json
     parts = [row["part"] for row in cast("Rows", told["table"])]
-    ties = "ties, constants, switch bands and spectra"
+    ties = "ties, constants, switch bands, spectra and means"
     assert list(dict.fromkeys(parts)) == ["bounds and rates", "couplings", "balances", ties, "all"]
     assert len(parts) == 5 * len(KINDS)
     assert [row["part"] for row in cast("Rows", told["coverage"])] == list(dict.fromkeys(parts))

@@ -24,6 +24,7 @@ from sluice.invariants import (
     IntegerSpectrum,
     IntegerSwitchBand,
     IntegerTie,
+    Mean,
     Measurement,
     Register,
     RuleSet,
@@ -88,7 +89,7 @@ def _own_budgets(
     for judged in measured.judged:
         if judged.own_budget:
             match judged.rule.relation:
-                case Window(rows=rows):
+                case Window(rows=rows) | Mean(rows=rows):
                     before = judged.anchors - rows
                 case Spectrum(rows=rows):
                     before = judged.anchors - rows + 1

@@ -12,6 +12,7 @@ from sluice.invariants import (
     Constant,
     Coupling,
     Invariant,
+    Mean,
     Rate,
     Residuals,
     RuleSet,
@@ -53,7 +54,7 @@ def paper_demands(
         match rule.relation:
             case Coupling() | Bound() | Constant():
                 slabs.append(_slab(rule, computed, record, wide_margins=wide_margins))
-            case Balance() | Window() | Rate() | Tie() | SwitchBand():
+            case Balance() | Window() | Rate() | Tie() | SwitchBand() | Mean():
                 chains.append(_chain(rule, computed, record, wide_margins=wide_margins))
             case Spectrum():
                 pass  # its demands depend on the point at which they are taken: the tangents
@@ -109,6 +110,9 @@ def _chain(rule: Invariant, computed: Residuals, record: Record, *, wide_margins
         on = np.isin(np.rint(record.column(relation.actuator)), relation.on)[at]
         low = np.where(on, relation.on_low, relation.off_low)
         high = np.where(on, relation.on_high, relation.off_high)
+    elif isinstance(relation, Mean):
+        parts = flow_parts(relation.channel, 1 / relation.rows, rows=relation.rows, averaged=False)
+        constant -= relation.mean
     elif isinstance(relation, Tie):
         parts = (now_part(relation.channel, 1.0),)
         constant -= relation.constant

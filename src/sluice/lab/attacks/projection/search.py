@@ -19,6 +19,8 @@ from sluice.telemetry import Record
 __all__ = ["nearest"]
 
 
+OVER_ROWS = (RelationKind.WINDOW, RelationKind.MEAN, RelationKind.SWITCH_BAND)
+"""Rules with a budget of their own that are affine."""
 TANGENT_ROUNDS = 6
 """Solutions at most: each one takes tangents where the last one broke a spectrum."""
 
@@ -67,7 +69,7 @@ def _as_planned(
         return True
     names = np.array(links.rules)[links.rule[own]]
     for judged in evaluate(gate.encoding, moved):
-        if judged.rule.kind in (RelationKind.WINDOW, RelationKind.SWITCH_BAND):
+        if judged.rule.kind in OVER_ROWS:
             at = own[names == judged.rule.name]
             if (judged.violating[links.row[at]] & kept[links.group[at]]).any():
                 return False
