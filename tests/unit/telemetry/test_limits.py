@@ -126,6 +126,21 @@ def test_a_reference_that_readers_may_understand_differently_is_refused(
         workbook.demand_limits(found)
 
 
+def test_a_workbook_has_exactly_as_many_other_tags_as_the_limit_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = source(tmp_path, bombs.workbook(bombs.READINGS))
+    monkeypatch.setattr(workbook, "MOST_OTHER_TAGS", 0)
+    with pytest.raises(workbook.DamagedBookError, match="styles and other parts") as refused:
+        workbook.demand_limits(found)
+    tags = int(re.findall(r"have ([0-9,]+) tags", str(refused.value))[0].replace(",", ""))
+    monkeypatch.setattr(workbook, "MOST_OTHER_TAGS", tags - 1)
+    with pytest.raises(workbook.DamagedBookError):
+        workbook.demand_limits(found)
+    monkeypatch.setattr(workbook, "MOST_OTHER_TAGS", tags)
+    workbook.demand_limits(found)
+
+
 def test_a_sheet_is_measured_alike_in_pieces_of_any_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
