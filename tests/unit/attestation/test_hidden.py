@@ -37,7 +37,7 @@ from sluice.attestation.hidden import (
     vector_of,
 )
 from sluice.attestation.messages import SigningKey, context_of, sign
-from sluice.attestation.protocol.plant import Committed, Registered
+from sluice.attestation.protocol.plant import Committed, Registered, shares_beside
 from sluice.attestation.systems.full import (
     Full,
     StatisticName,
@@ -630,6 +630,12 @@ def test_hidden_sums_of_a_proven_batch_match(
     plant = Registered(federation="north", client=NAMES[0], key=key, system=system, circuit=circuit)
     made = plant.commit(batch)
     made.save(tmp_path / "commit.json")
+    for share in shares_beside(tmp_path / "commit.json"):
+        content = share.read_bytes()
+        share.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+        with pytest.raises(SettingError, match="do not open its sealed statistic"):
+            Committed.load(tmp_path / "commit.json", key, system, circuit)
+        share.write_bytes(content)
     committed = Committed.load(tmp_path / "commit.json", key, system, circuit)
     assert committed.shares is not None
     assert committed.statistic is not None

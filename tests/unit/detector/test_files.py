@@ -85,6 +85,18 @@ def test_a_spread_that_cannot_scale_is_refused(model: Path, spread: float) -> No
         load_detector(model)
 
 
+@pytest.mark.parametrize(("key", "at"), [("mean", 0), ("mean", -1), ("spread", -1)])
+def test_one_number_that_cannot_scale_is_enough(model: Path, key: str, at: int) -> None:
+    def edit(card: Card) -> None:
+        numbers = card[key]
+        assert isinstance(numbers, list)
+        numbers[at] = float("inf")
+
+    edited(model, edit)
+    with pytest.raises(ModelFileError, match="cannot scale|damaged"):
+        load_detector(model)
+
+
 def test_nan_weights_are_refused(model: Path) -> None:
     content = model.read_bytes()
     tensors = {name: tensor.copy() for name, tensor in load(content).items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from sluice.aggregation.registry import RULES
 from sluice.aggregation.rule import Aggregate, Centre, State
@@ -13,7 +14,7 @@ from sluice.aggregation.update import Update
 from sluice.detector.autoencoder import Parameters
 from sluice.errors import CheckpointError, RefusedError, SettingError
 from sluice.federation.admission_check import Decision
-from sluice.federation.checkpoints import CheckpointFile
+from sluice.federation.checkpoints import SCHEMA, CheckpointFile
 from sluice.federation.messages import Reply, Request, Train, Trained
 from sluice.federation.rounds import UPDATE_MAX, Checkpoint, begin, run, take_round
 from sluice.seeding import stream
@@ -234,6 +235,19 @@ def test_a_damaged_checkpoint_is_refused(share: float, tmp_path: Path) -> None:
     keeper = kept(tmp_path / "checkpoint.safetensors")
     whole = keeper.path.read_bytes()
     keeper.path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        keeper.load()
+
+
+def test_a_checkpoint_of_another_schema_or_of_another_maker_is_refused(tmp_path: Path) -> None:
+    keeper = kept(tmp_path / "checkpoint.safetensors")
+    whole = keeper.path.read_bytes()
+    other = SCHEMA[:-1] + "9"
+    assert other != SCHEMA
+    keeper.path.write_bytes(whole.replace(SCHEMA.encode(), other.encode()))
+    with pytest.raises(CheckpointError, match=f"is of schema '{other}', expected '{SCHEMA}'"):
+        keeper.load()
+    save_file({"weights": np.zeros(3)}, keeper.path)  # without a header of ours
     with pytest.raises(CheckpointError, match="cannot be read"):
         keeper.load()
 

@@ -201,6 +201,11 @@ def test_the_first_entry_names_lags_scale_and_limits_and_that_they_are_bound(
     assert all(each["spread"] > 0 and each["resolution"] > 0 for each in opened["channels"])
 
 
+def test_bound_statistics_have_no_common_settings(joined: Consortium) -> None:
+    with pytest.raises(SettingError, match="the rules of each plant decide what it sums"):
+        _ = joined.site.terms.moments
+
+
 def test_the_statistic_travels_once_and_with_the_batch(bound: Consortium) -> None:
     sent: list[Payload | Declined] = []
     honest = agent_of(bound, "north")

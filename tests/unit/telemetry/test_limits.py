@@ -4,6 +4,7 @@ import gzip
 import io
 import re
 import struct
+import xml.etree.ElementTree as ET
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ import polars as pl
 import pytest
 
 from sluice.errors import RecordError
-from sluice.telemetry import workbook
+from sluice.telemetry import spreadsheet, workbook
 from sluice.telemetry.limits import ReadLimits
 from sluice.telemetry.parquet import read_parquet
 from sluice.telemetry.reading import read_record
@@ -45,6 +46,7 @@ def test_a_record_may_grow_as_far_as_telemetry_does() -> None:
     limits = ReadLimits(name="march.csv.gz", size=1_000_000)
     limits.demand_bytes(limits.most_bytes)
     limits.demand_cells(limits.most_cells // 10, 10)
+    limits.demand_cells(1, 8_192)
     with pytest.raises(RecordError, match=r"march.csv.gz grows from 1,000,000 bytes to more than"):
         limits.demand_bytes(limits.most_bytes + 1)
     with pytest.raises(RecordError, match="but 9,000,001 rows of 1 columns; expected at most"):
@@ -124,6 +126,21 @@ def test_a_reference_that_readers_may_understand_differently_is_refused(
     found = source(tmp_path, bombs.workbook(bombs.READINGS + row))
     with pytest.raises(workbook.DamagedBookError):
         workbook.demand_limits(found)
+
+
+def test_a_workbook_has_exactly_as_many_other_tags_as_the_limit_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = source(tmp_path, bombs.workbook(bombs.READINGS))
+    monkeypatch.setattr(workbook, "MOST_OTHER_TAGS", 0)
+    with pytest.raises(workbook.DamagedBookError, match="styles and other parts") as refused:
+        workbook.demand_limits(found)
+    tags = int(re.findall(r"have ([0-9,]+) tags", str(refused.value))[0].replace(",", ""))
+    monkeypatch.setattr(workbook, "MOST_OTHER_TAGS", tags - 1)
+    with pytest.raises(workbook.DamagedBookError):
+        workbook.demand_limits(found)
+    monkeypatch.setattr(workbook, "MOST_OTHER_TAGS", tags)
+    workbook.demand_limits(found)
 
 
 def test_a_sheet_is_measured_alike_in_pieces_of_any_size(
@@ -285,3 +302,50 @@ def test_times_reach_as_far_as_the_limit_and_no_further() -> None:
         assert len(from_epoch(pl.Series([furthest]), pl.Series(["t"]), name="x.csv")) == 1
         with pytest.raises(RecordError, match="expected seconds since 1970"):
             from_epoch(pl.Series([furthest * 1.000_001]), pl.Series(["t"]), name="x.csv")
+
+
+def cell_at(reference: str, position: int = 0) -> int:
+    return spreadsheet._cell(ET.fromstring(f'<c r="{reference}"/>'), position)[0]
+
+
+def test_a_cell_stands_in_a_column_that_sheets_have() -> None:
+    assert cell_at("XFD1") == cell_at("", 16_383) == 16_383
+    for reference, position in (("XFE1", 0), ("", 16_384)):
+        with pytest.raises(workbook.DamagedBookError, match="a cell stands in column"):
+            cell_at(reference, position)
+
+
+def shared(texts: str, wanted: list[int]) -> list[str]:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as book:
+        book.writestr("xl/sharedStrings.xml", f'<sst xmlns="{bombs.MAIN}">{texts}</sst>')
+    with zipfile.ZipFile(content) as book:
+        return spreadsheet._shared_strings(book, wanted, most_bytes=10_000)
+
+
+def test_cells_refer_to_texts_that_a_workbook_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = "<si><t>a</t></si><si><t>b</t></si><si><t>c</t></si>"
+    assert shared(texts, []) == []
+    assert shared(texts, [0]) == ["a"]
+    monkeypatch.setattr(spreadsheet, "MOST_STRINGS", 2)
+    assert shared(texts, [1, 0]) == ["a", "b"]
+    for wanted in ([2], [-1, 0], [-2]):
+        with pytest.raises(workbook.DamagedBookError, match="a text that no workbook has"):
+            shared(texts, wanted)
+
+
+def test_a_shared_text_has_exactly_as_many_parts_as_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spreadsheet, "MOST_INSIDE", 4)
+    assert shared("<si><r><t>a</t></r><t>b</t></si>" * 2, [1]) == ["ab", "ab"]
+    with pytest.raises(workbook.DamagedBookError, match="a shared text has too many parts"):
+        shared("<si><r><t>a</t></r><t>b</t><t>c</t></si>", [0])
+
+
+@pytest.mark.parametrize("reference", ["XFE12", "A1048577"])
+def test_a_cell_outside_of_any_sheet_is_refused(reference: str, tmp_path: Path) -> None:
+    row = f'<row r="12"><c r="{reference}"><v>1</v></c></row>'
+    found = source(tmp_path, bombs.workbook(bombs.READINGS + row))
+    with pytest.raises(workbook.DamagedBookError, match="outside of any sheet"):
+        workbook.demand_limits(found)

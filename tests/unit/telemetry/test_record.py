@@ -5,7 +5,7 @@ import pytest
 
 from sluice.arrays import Run
 from sluice.errors import MissingChannelError, PlantFileError, RecordError, SettingError
-from sluice.telemetry.channel import Channel, Codes, Role
+from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.record import Gap, Label, Record
 
 START = np.datetime64("2024-03-01T10:00:00", "us")
@@ -107,6 +107,14 @@ def test_thinning_keeps_every_fifth_row_and_stretches_the_stride() -> None:
     assert thinned.gaps == ()
 
 
+def test_a_record_is_thinned_by_whole_steps_from_one_on() -> None:
+    tank = filling_tank()
+    assert np.array_equal(tank.every(1).values, tank.values)
+    for step in (0, -1):
+        with pytest.raises(SettingError, match="a step of at least 1 row"):
+            tank.every(step)
+
+
 def test_the_start_up_cut_then_the_stride_of_the_paper_leave_94_680_rows() -> None:
     rows = 495_000
     record = Record(
@@ -120,9 +128,21 @@ def test_the_start_up_cut_then_the_stride_of_the_paper_leave_94_680_rows() -> No
     assert len(record.without_first(21_600).every(5)) == 94_680
 
 
+def test_a_span_has_a_width() -> None:
+    assert Span(low=0.0, high=1.0).high == 1.0
+    for high in (0.0, -1.0, float("nan")):
+        with pytest.raises(PlantFileError, match="a span needs low"):
+            Span(low=0.0, high=high)
+
+
 def test_rows_outside_the_record_are_refused() -> None:
     with pytest.raises(SettingError, match="has rows 0:12; cannot take 5:20"):
         filling_tank().rows(5, 20)
+    for start, stop in ((-1, 5), (5, 5), (5, 4), (0, 13)):
+        with pytest.raises(SettingError, match=f"cannot take {start}:{stop}"):
+            filling_tank().rows(start, stop)
+    assert len(filling_tank().rows(0, 12)) == 12
+    assert len(filling_tank().rows(11, 12)) == 1
 
 
 def test_dropping_a_channel_leaves_the_others_in_order() -> None:
