@@ -4,6 +4,7 @@ Plants are measured one at a time and kept in a folder; the page is written from
 """
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def main() -> None:
     names = [subject.name for subject in SUBJECTS]
     parser.add_argument("--plant", action="append", choices=names, help="default: all")
     parser.add_argument("--case", type=int, help="only the case with this number, from 0")
+    parser.add_argument("--kind", action="append", help="only this detector; default: all")
     parser.add_argument("--store", type=Path, default=Path("build/detector"))
     parser.add_argument("--out", type=Path, default=Path("docs/results/detector.md"))
     parser.add_argument("--page-only", action="store_true", help="measure nothing")
@@ -31,7 +33,8 @@ def main() -> None:
     given.store.mkdir(parents=True, exist_ok=True)
     for subject in SUBJECTS:
         if not given.page_only and subject.name in (given.plant or names):
-            _measure(subject, given.store / f"{subject.name}.json", given.case)
+            path = given.store / f"{subject.name}.json"
+            _measure(subject, path, case=given.case, kinds=given.kind or subject.kinds)
     found = {
         subject: _LINES.validate_json((given.store / f"{subject.name}.json").read_text("utf-8"))
         for subject in SUBJECTS
@@ -40,17 +43,20 @@ def main() -> None:
     write(given.out, found)
 
 
-def _measure(subject: Subject, path: Path, only: int | None) -> None:
-    """Measure a plant's cases; lines of cases that are not measured now stay in the file."""
+def _measure(subject: Subject, path: Path, *, case: int | None, kinds: Sequence[str]) -> None:
+    """Measure a plant's cases; lines that are not measured now stay in the file."""
     lines = list(_LINES.validate_json(path.read_text("utf-8"))) if path.exists() else []
+    order = {kind: at for at, kind in enumerate(subject.kinds)}
     for number, make in enumerate(subject.cases()):
-        if only not in (None, number):
+        if case not in (None, number):
             continue
-        case = make()
-        lines = [line for line in lines if line.case != case.name]
+        one = make()
         for kind in subject.kinds:
-            for line in measure(case, kind, asked=subject.asked):
+            if kind not in kinds:
+                continue
+            lines = [line for line in lines if (line.case, line.detector) != (one.name, kind)]
+            for line in measure(one, kind, asked=subject.asked):
                 print(subject.name, asdict(line), flush=True)
                 lines.append(line)
-        lines.sort(key=lambda line: line.case)
-        path.write_text(_LINES.dump_json(tuple(lines), indent=1).decode(), encoding="utf-8")
+            lines.sort(key=lambda line: (line.case, order[line.detector]))
+            path.write_text(_LINES.dump_json(tuple(lines), indent=1).decode(), encoding="utf-8")
