@@ -4,9 +4,10 @@ The values of paper rules, sampled statements and the paper policy are those of 
 Hardened rules changed when limits were set by cross-validation, when ties, constants, switch bands
 and spectra were mined by default, when bands, spectra, ties and rare pumps were mined more closely,
 and when means were mined and ties and windows got more room. The hardened policy has a share of
-severe rows, margins for switches and blocks, and a ceiling of 35 % on untied channels. The statement of `full` has version 2, which states the new
-kinds of rules; its circuits got other columns when digits had two sets of weights. A change of a
-value needs a line under Results in CHANGELOG.md.
+severe rows, margins for switches and blocks, and a ceiling of 35 % on untied channels. The
+statement of `full` has version 2, which states the new kinds of rules; its circuits got other
+columns when digits had two sets of weights. A change of a value needs a line under Results
+in CHANGELOG.md.
 """
 
 import hashlib
