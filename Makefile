@@ -140,6 +140,10 @@ detector: setup ## what the detectors find, measured anew into docs/results (15 
 worth: setup ## what a plant gains by joining, into docs/results (15 minutes; continues where it was stopped)
 	$(BIN)/python -m benchmarks worth --out docs/results/worth.md
 
+.PHONY: mapping
+mapping: setup ## how often `plant map` is right on 20 varied sites, into docs/results (3 minutes)
+	$(BIN)/python -m benchmarks mapping --out docs/results/mapping.md
+
 .PHONY: cold-start
 cold-start: setup ## borrowed thresholds of a plant in its first days, into docs/results (30 minutes; continues where it was stopped)
 	$(BIN)/python -m benchmarks cold-start --out docs/results/cold-start.md

@@ -5,7 +5,7 @@ Cost of the rules:      attest-editions
 Where a prover's time goes: profile-prover
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
                         sampling, parameters, many, verifiers, bound, bound-damage, worth,
-                        cold-start
+                        cold-start, mapping
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -34,6 +34,7 @@ MODULES = {
     "honest": "benchmarks.gate.honest",
     "kills": "benchmarks.lab_kills",
     "log-open": "benchmarks.log_open",
+    "mapping": "benchmarks.mapping",
     "many": "benchmarks.network_many",
     "moments": "benchmarks.speed.moments",
     "parameters": "benchmarks.attest.parameters",

@@ -35,12 +35,13 @@ class VariedPlant:
         *,
         days: float,
         every: int,
+        skip_s: float = 0.0,
         cuts: tuple[int, int],
-        rows: int,
+        share: tuple[int, int],
     ) -> "VariedPlant":
         """Map a site's tags as an operator would decide it, and mine its rules."""
         varied = varied_site(kind, site, seed=3, days=days)
-        record = varied.record.every(every)
+        record = varied.record.without_first(skip_s).every(every)
         path, plant_file = folder / f"site-{site}.parquet", folder / f"site-{site}.toml"
         write(record, path, FileLayout.PARQUET)
         placed = placements(record, template, varied.reference)
@@ -50,13 +51,12 @@ class VariedPlant:
         rules = mine(mapped.rows(0, fit), mapped.rows(fit, calibrate), profile=Profile.HARDENED)
         rules_file = folder / f"site-{site}.rules.json"
         save_rules(rules, rules_file)
-        share = TrainingRows(
-            record=str(path), start=calibrate, stop=calibrate + rows, plant=str(plant_file)
-        )
-        return cls(rules=rules, rules_file=rules_file, share=share)
+        start, stop = share
+        rows = TrainingRows(record=str(path), start=start, stop=stop, plant=str(plant_file))
+        return cls(rules=rules, rules_file=rules_file, share=rows)
 
 
-def policy_for(plants: Iterable[VariedPlant]) -> str:
+def policy_for(plants: Iterable[VariedPlant], acceptance: str = "") -> str:
     """Return a policy that declares what no rule of a plant reads, as an approver would."""
     named = dict.fromkeys(
         each.found if each.kind is ObjectionKind.UNEXPLAINED_STANDBY else each.subject
@@ -64,4 +64,4 @@ def policy_for(plants: Iterable[VariedPlant]) -> str:
         for each in accept(plant.rules, HardenedPolicy())
     )
     reasons = "".join(f'"{name}" = "nothing meters it"\n' for name in named)
-    return f'kind = "hardened"\n[acceptance.reasons]\n{reasons}'
+    return f'kind = "hardened"\n[acceptance]\n{acceptance}[acceptance.reasons]\n{reasons}'

@@ -43,7 +43,14 @@ def test_five_varied_sites_take_part_and_an_unlike_plant_is_refused(tmp_path: Pa
     template = derive_template(reference)
     sites = {
         f"site-{at}": VariedPlant.make(
-            tmp_path, "line", at, template, days=5, every=1, cuts=(2_880, 5_760), rows=1_000
+            tmp_path,
+            "line",
+            at,
+            template,
+            days=5,
+            every=1,
+            cuts=(2_880, 5_760),
+            share=(5_760, 6_760),
         )
         for at in range(1, 6)
     }
