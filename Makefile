@@ -93,7 +93,8 @@ test-network: setup ## federations of real Flower processes over TLS through ngi
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || { echo "missing: nginx (Debian: nginx-light)" >&2; exit 1; }
 	SLUICE_NETWORK=1 SLUICE_NETWORK_PAGE=1 $(BIN)/python -m pytest tests/integration/test_network.py \
 	  tests/integration/test_network_malicious.py tests/integration/test_network_operators.py \
-	  tests/integration/test_network_moments.py tests/integration/test_network_faults.py \
+	  tests/integration/test_network_moments.py tests/integration/test_network_varied.py \
+	  tests/integration/test_network_faults.py \
 	  tests/integration/test_network_filter.py tests/integration/test_wire.py tests/integration/test_soak.py
 
 ROUNDS ?= 500
@@ -138,6 +139,14 @@ detector: setup ## what the detectors find, measured anew into docs/results (15 
 .PHONY: worth
 worth: setup ## what a plant gains by joining, into docs/results (15 minutes; continues where it was stopped)
 	$(BIN)/python -m benchmarks worth --out docs/results/worth.md
+
+.PHONY: mapping
+mapping: setup ## how often `plant map` is right on 20 varied sites, into docs/results (3 minutes)
+	$(BIN)/python -m benchmarks mapping --out docs/results/mapping.md
+
+.PHONY: cold-start
+cold-start: setup ## borrowed thresholds of a plant in its first days, into docs/results (30 minutes; continues where it was stopped)
+	$(BIN)/python -m benchmarks cold-start --out docs/results/cold-start.md
 
 .PHONY: vote
 vote: setup ## attacks on the members of a vote beside its certificate, into docs/results (hours; continues)

@@ -4,7 +4,8 @@ Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled
 Cost of the rules:      attest-editions
 Where a prover's time goes: profile-prover
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
-                        sampling, parameters, many, verifiers, bound, bound-damage, worth
+                        sampling, parameters, many, verifiers, bound, bound-damage, worth,
+                        cold-start, mapping
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -33,6 +34,7 @@ MODULES = {
     "honest": "benchmarks.gate.honest",
     "kills": "benchmarks.lab_kills",
     "log-open": "benchmarks.log_open",
+    "mapping": "benchmarks.mapping",
     "many": "benchmarks.network_many",
     "moments": "benchmarks.speed.moments",
     "parameters": "benchmarks.attest.parameters",
@@ -47,6 +49,7 @@ MODULES = {
     "vote": "benchmarks.vote.run",
     "watch": "benchmarks.speed.watch",
     "worth": "benchmarks.worth.run",
+    "cold-start": "benchmarks.cold_start.run",
 }
 
 

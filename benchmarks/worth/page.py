@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from benchmarks.worth.draws import SUBJECTS, Subject
 from benchmarks.worth.ways import WAYS, Measured
 
-__all__ = ["figure", "page"]
+__all__ = ["COLUMNS", "Column", "figure", "interval", "page"]
 
 HEAD = """# What a plant gains by joining
 
@@ -102,7 +102,7 @@ def _section(subject: Subject, found: Sequence[Measured]) -> Iterator[str]:
             lines = [m for m in found if (m.days, m.way) == (days, way)]
             if lines:
                 cells = (_cell(column, lines, alone) for column in COLUMNS)
-                yield f"| {days} | {way} (n = {len(lines)}) | {' | '.join(cells)} |"
+                yield f"| {days:g} | {way} (n = {len(lines)}) | {' | '.join(cells)} |"
     yield from _short(found)
 
 
@@ -112,7 +112,7 @@ def _short(found: Sequence[Measured]) -> Iterator[str]:
     short = Counter((m.days, m.way) for m in found if not m.extrapolated)
     if short:
         named = "; ".join(
-            f"{way}, {days} days ({count} of {total[days, way]} draws)"
+            f"{way}, {days:g} days ({count} of {total[days, way]} draws)"
             for (days, way), count in sorted(short.items())
         )
         yield (
@@ -123,11 +123,11 @@ def _short(found: Sequence[Measured]) -> Iterator[str]:
 
 def _cell(column: Column, lines: Sequence[Measured], alone: Mapping[int, Measured]) -> str:
     form, of = column.form, column.of
-    mean, half = _interval([of(line) for line in lines])
+    mean, half = interval([of(line) for line in lines])
     text = f"{mean:{form}} [{max(mean - half, 0.0):{form}}, {mean + half:{form}}]"
     if lines[0].way == WAYS[0]:
         return text
-    gain, half = _interval([of(m) - of(alone[m.seed]) for m in lines])
+    gain, half = interval([of(m) - of(alone[m.seed]) for m in lines])
     word = f"gain {gain:+{form}} ± {half:{form}}"
     marks = {1: "**", 0: "", -1: "*"}[_better(column, lines, alone)]
     return f"{text}, {marks}{word}{marks}"
@@ -135,7 +135,7 @@ def _cell(column: Column, lines: Sequence[Measured], alone: Mapping[int, Measure
 
 def _better(column: Column, lines: Sequence[Measured], alone: Mapping[int, Measured]) -> int:
     """Return 1 if a way is better than alone beyond chance, -1 if it is worse, else 0."""
-    gain, half = _interval([column.of(m) - column.of(alone[m.seed]) for m in lines])
+    gain, half = interval([column.of(m) - column.of(alone[m.seed]) for m in lines])
     if abs(gain) <= half:
         return 0
     return 1 if (gain > 0) == column.more_is_better else -1
@@ -158,7 +158,7 @@ def _finding(found: Sequence[Measured], days: Sequence[int]) -> str:
     )
 
 
-def _interval(values: Sequence[float]) -> tuple[float, float]:
+def interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean and half of its 95 % interval."""
     if len(values) < 2:
         return fmean(values), 0.0
@@ -177,7 +177,7 @@ def figure(found: Sequence[Measured], path: Path) -> None:
     for axis, column in zip(axes, COLUMNS, strict=False):
         for way in WAYS:
             ends = [
-                _interval([column.of(m) for m in own if (m.days, m.way) == (each, way)])
+                interval([column.of(m) for m in own if (m.days, m.way) == (each, way)])
                 for each in days
             ]
             means, halves = zip(*ends, strict=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from typing import Protocol
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from sluice.evaluation import Outcome, attacks_found, average_precision
 from sluice.federation import votes_needed
 from sluice.telemetry import Label, Record, Windows, feature_names
 
-__all__ = ["WAYS", "Measured", "measure"]
+__all__ = ["WAYS", "Measured", "Scoring", "alone", "measure", "measured", "robust_framing"]
 
 FIT_SHARE = 0.7
 WAYS = ("alone", "vote", "vote, members' thresholds", "pooled")
@@ -36,7 +37,7 @@ class Measured:
     """What one way gives one plant."""
 
     subject: str
-    days: int
+    days: float
     seed: int
     way: str
     false_alarms_per_week: float
@@ -45,6 +46,24 @@ class Measured:
     attacks_found: int
     attacks: int
     extrapolated: bool  # False: too few clean windows for a rate, so the highest score is used
+
+
+class Scoring(Protocol):
+    """Whatever scores windows; above 1 is an alarm."""
+
+    @property
+    def framing(self) -> Framing:
+        """How it cuts windows."""
+        ...
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether its thresholds are for a rate."""
+        ...
+
+    def ratios(self, windows: Windows) -> Floats:
+        """Return scores over thresholds."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,49 +86,52 @@ class Voters:
 
 def measure(draw: Draw, *, subject: str, days: int, seed: int, asked: float) -> list[Measured]:
     """Measure every way on the same rows."""
-    ways = {"alone": _alone(draw.own, asked), **_shared(draw, asked)}
-    found = []
-    for way in WAYS:
-        voters = ways[way]
-        events, weeks, alarms = 0, 0.0, []
-        for record in draw.held:
-            windows = voters.framing.windows(record)
-            alarmed: Bools = voters.ratios(windows) > 1
-            events += len(alarm_events(windows.last_rows[alarmed]))
-            weeks += len(windows) * record.stride_s / WEEK_S
-            alarms.append(alarmed)
-        windows = voters.framing.windows(draw.attacked)
-        scores = voters.ratios(windows)
-        attacks = attacks_found(
-            Outcome(
-                scores=scores,
-                alarms=scores > 1,
-                labels=windows.labels,
-                last_rows=windows.last_rows,
-                stride_s=draw.attacked.stride_s,
-            )
-        )
-        found.append(
-            Measured(
-                subject=subject,
-                days=days,
-                seed=seed,
-                way=way,
-                false_alarms_per_week=events / weeks,
-                time_in_alarm=float(np.concatenate(alarms).mean()),
-                average_precision=average_precision(scores, windows.labels == Label.ATTACK),
-                attacks_found=sum(attack.delay_s is not None for attack in attacks),
-                attacks=len(attacks),
-                extrapolated=voters.extrapolated,
-            )
-        )
-    return found
+    ways = {"alone": alone(draw.own, asked), **_shared(draw, asked)}
+    return [
+        measured(ways[way], draw, subject=subject, days=days, seed=seed, way=way) for way in WAYS
+    ]
 
 
-def _alone(own: Record, asked: float) -> Voters:
+def measured(  # noqa: PLR0913 - a line of the table is these parts
+    voters: "Scoring", draw: Draw, *, subject: str, days: float, seed: int, way: str
+) -> Measured:
+    """Measure one way on clean rows that no detector has read, and on attacks."""
+    events, weeks, alarms = 0, 0.0, []
+    for record in draw.held:
+        windows = voters.framing.windows(record)
+        alarmed: Bools = voters.ratios(windows) > 1
+        events += len(alarm_events(windows.last_rows[alarmed]))
+        weeks += len(windows) * record.stride_s / WEEK_S
+        alarms.append(alarmed)
+    windows = voters.framing.windows(draw.attacked)
+    scores = voters.ratios(windows)
+    attacks = attacks_found(
+        Outcome(
+            scores=scores,
+            alarms=scores > 1,
+            labels=windows.labels,
+            last_rows=windows.last_rows,
+            stride_s=draw.attacked.stride_s,
+        )
+    )
+    return Measured(
+        subject=subject,
+        days=days,
+        seed=seed,
+        way=way,
+        false_alarms_per_week=events / weeks,
+        time_in_alarm=float(np.concatenate(alarms).mean()),
+        average_precision=average_precision(scores, windows.labels == Label.ATTACK),
+        attacks_found=sum(attack.delay_s is not None for attack in attacks),
+        attacks=len(attacks),
+        extrapolated=voters.extrapolated,
+    )
+
+
+def alone(own: Record, asked: float) -> Voters:
     """Fit the first 70 % of the plant's rows; the others choose shrinkage and threshold."""
     first, last = _parted(own)
-    framing = _framing(first)
+    framing = robust_framing(first)
     settings = moment_settings(first, lags=framing.window_rows)
     windows = framing.windows(last)
     model = fit_moments(moment_statistic(first, settings), framing.scaler, windows)
@@ -121,7 +143,7 @@ def _shared(draw: Draw, asked: float) -> dict[str, Voters]:
 
     Members sum the first 70 % of their rows. The joining plant's rows choose the shrinkage.
     """
-    framing = _framing(draw.members[0])
+    framing = robust_framing(draw.members[0])
     settings = moment_settings(draw.members[0], lags=framing.window_rows)
     parts = [_parted(member) for member in draw.members]
     clean = draw.own
@@ -148,7 +170,8 @@ def _parted(record: Record) -> tuple[Record, Record]:
     return record.rows(0, last), record.rows(last, len(record))
 
 
-def _framing(clean: Record) -> Framing:
+def robust_framing(clean: Record) -> Framing:
+    """Return how windows are read, scaled as a clean record says."""
     return Framing(scaler=robust_scaler(clean, feature_names(clean)), stride_s=clean.stride_s)
 
 

@@ -64,6 +64,7 @@ LIMITS: dict[str, object] = {
     "attestation.messages.messages.REGISTRATIONS": 8_192,
     "attestation.messages.messages.COMMITS": 8_192,
     "attestation.messages.messages.CHALLENGES": 2_048,
+    "attestation.messages.tokens.TAIL_BYTES": 56,
     "attestation.messages.orders.Channel": "MinLen(min_length=1), MaxLen(max_length=200)",
     "attestation.messages.orders.APPROVALS": 16_384,
     "attestation.messages.orders.WAIVERS": 4_096,

@@ -1,6 +1,7 @@
 """The certificate against brute force: every behaviour of every set of malicious members."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations, pairwise, product
 from math import comb
 
@@ -11,6 +12,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sluice.arrays import Bools
+from sluice.detector import (
+    Detector,
+    Framing,
+    ReceiverMoments,
+    TrainingSummary,
+    cross_fitted_tail,
+    moment_settings,
+    moment_statistic,
+    robust_scaler,
+)
 from sluice.evaluation import (
     Ballots,
     Outcome,
@@ -23,7 +34,9 @@ from sluice.evaluation import (
     hits,
     row_alarms,
 )
-from sluice.telemetry import Label
+from sluice.federation import VoteSettings, ballots_of, hold_vote, point_support
+from sluice.lab.plants import simulate
+from sluice.telemetry import Label, feature_names
 
 MERGE_ROWS = 3  # short, so that a short record has several events
 WEEK_S = 604_800
@@ -131,6 +144,55 @@ def test_members_that_lack_points_are_counted_as_they_vote(seed: int) -> None:
     votes[: 1 + seed % 3] &= labels == Label.NORMAL  # they do not have what is attacked
     for needed in (1, 2, 3):
         assert_tight(ballots(votes, labels, needed), 1)
+
+
+@pytest.fixture(scope="module")
+def real_votes() -> tuple[Detector, Detector]:
+    """Votes of four plants, two of which lack a point: with own and with borrowed thresholds."""
+    clean = simulate("line", seed=9, days=2)
+    framing = Framing(scaler=robust_scaler(clean, feature_names(clean)), stride_s=clean.stride_s)
+    settings_ = moment_settings(clean, lags=framing.window_rows)
+    sums, tails = {}, {}
+    for name, lacks in {"a": None, "b": "F_PU2", "c": None, "d": "S_PU1"}.items():
+        rows = simulate("line", seed=ord(name), days=1)
+        own = settings_.only(set(rows.names) - {lacks})
+        sums[name] = moment_statistic(rows, own)
+        tails[name] = cross_fitted_tail(rows, framing, partial(moment_statistic, settings=own))
+    votes = [
+        hold_vote(
+            sums,
+            ReceiverMoments(settings=settings_, scaler=framing.scaler),
+            framing,
+            framing.windows(clean),
+            settings=VoteSettings.on(
+                clean, rule="vote", malicious=1, false_alarms_per_week=7.0, borrowed=borrowed
+            ),
+            training=TrainingSummary(records=(), windows=0, seed=0),
+            tails=tails,
+        )
+        for borrowed in (False, True)
+    ]
+    return votes[0], votes[1]
+
+
+@pytest.mark.parametrize("borrowed", [False, True])
+def test_real_votes_of_members_that_lack_points(
+    real_votes: tuple[Detector, Detector], *, borrowed: bool
+) -> None:
+    """Real ballots where attacks begin: the members disagree, and every behaviour is tried."""
+    vote = real_votes[borrowed]
+    support = {each.point: each.members for each in point_support(vote)}
+    assert support["F_PU2"] == ("a", "c", "d")
+    assert support["S_PU1"] == ("a", "b", "c")
+    attacked = simulate("line", seed=4, days=2, attacks=True)
+    split = 0
+    for segment in attacked.attack_segments:
+        first = segment.start - 13
+        cast = ballots_of(vote, attacked.rows(first, first + 17))
+        assert cast.votes.shape == (4, 8)
+        split += int((cast.votes.any(axis=0) & ~cast.votes.all(axis=0)).any())
+        assert_tight(cast, 1)
+    assert split  # on some window, members disagree
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -94,7 +94,7 @@ def certify(
     """
     from sluice.detector import load_detector
     from sluice.evaluation import certify as certify_ballots
-    from sluice.federation import ballots_of, point_support
+    from sluice.federation import ballots_of, supported
 
     quiet = quiet or json
     refuse_without_page(html, self_contained=self_contained, option="--html PAGE")
@@ -114,9 +114,7 @@ def certify(
         ballots = ballots_of(detector, labelled, unlabelled=unlabelled)
         if votes is not None:
             ballots = replace(ballots, needed=votes)
-        certificate = replace(
-            certify_ballots(ballots, malicious=malicious), points=point_support(detector)
-        )
+        certificate = supported(certify_ballots(ballots, malicious=malicious), detector)
     if html:
         from sluice.reports import write_certificate_page
 
@@ -134,13 +132,20 @@ def _calibrated_on(clean: "Record", detector: "Detector", asked: float | None) -
     from sluice.detector import (
         RateThreshold,
         VotedModel,
+        borrows_thresholds,
         calibrated,
         calibrated_with_rules,
         recalibrated,
     )
 
     if isinstance(detector.model, VotedModel):
-        return recalibrated(detector, clean, time=datetime.now(UTC), false_alarms_per_week=asked)
+        return recalibrated(
+            detector,
+            clean,
+            time=datetime.now(UTC),
+            false_alarms_per_week=asked,
+            borrowed=borrows_thresholds(detector),
+        )
     threshold = detector.threshold
     if asked is None and isinstance(threshold, RateThreshold):
         asked = threshold.false_alarms_per_week
@@ -189,6 +194,10 @@ def certificate_payload(certificate: "VoteCertificate") -> dict[str, object]:
         "by_attack": [asdict(attack) for attack in certificate.attacks],
         "by_member": [
             {"member": risk.member, **asdict(risk.worst)} for risk in certificate.by_member
+        ],
+        "borrowed": certificate.borrowed,
+        "points_by_member": [
+            {"member": each.member, "points": list(each.points)} for each in certificate.by_support
         ],
         "points": [
             {"point": each.point, "members": list(each.members)} for each in certificate.points

@@ -219,6 +219,7 @@ def _vote(detector: Detector) -> dict[str, object]:
         "voters_kind": str(model.voters[0].model.kind),
         "votes_needed": model.needed,
         "malicious": model.malicious,
+        "borrowed": model.calibration.borrowed,
         "statistics": tuple(
             f"{each.member}: {each.statistic} of {each.windows:,} windows, attestation "
             f"{each.attestation[:12]}"

@@ -29,11 +29,14 @@ from .model import DetectorKind, Model
 from .modelfile import load_detector, save_detector
 from .moments import (
     LAGS,
+    LENT_BYTES,
+    LentTail,
     MomentModel,
     MomentSettings,
     MomentStatistic,
     WindowMoments,
     fit_moments,
+    lend_tail,
     moment_settings,
     moment_statistic,
     shared_sum,
@@ -50,7 +53,7 @@ from .recalibration import (
     recalibrated,
     restored,
 )
-from .receiver import ReceiverMoments, summed_for
+from .receiver import ReceiverMoments, cross_fitted_tail, summed_for
 from .registry import SUMMED, SummedDetector, WindowSums, demand_detector, detector_names
 from .scaling import robust_scaler
 from .subspace import Moments, Subspace, fit_subspace
@@ -67,11 +70,11 @@ from .tails import (
 from .threshold import AlarmThreshold, RateThreshold, Threshold
 from .training import Batches, batches, errors, padded, train_parameters, walk
 from .vote import VOTE, VoteCalibration, VotedModel, Voter
+from .voters import CleanVotes, borrow_thresholds, calibrate_voters
 from .voting import (
-    CleanVotes,
     ThresholdChange,
     VotedAlarm,
-    calibrate_voters,
+    borrows_thresholds,
     recalibrated_vote,
     restored_vote,
     threshold_changes,
@@ -84,6 +87,7 @@ from .voting import (
 __all__ = [
     "DEFAULT_KIND",
     "LAGS",
+    "LENT_BYTES",
     "MERGE_ROWS",
     "PHYSICS",
     "SUMMED",
@@ -104,6 +108,7 @@ __all__ = [
     "Fitted",
     "Framing",
     "Fusion",
+    "LentTail",
     "MemberContribution",
     "Model",
     "MomentModel",
@@ -134,11 +139,14 @@ __all__ = [
     "WindowSums",
     "alarm_events",
     "batches",
+    "borrow_thresholds",
+    "borrows_thresholds",
     "calibrate_voters",
     "calibrated",
     "calibrated_with_rules",
     "calibration_changes",
     "complete_rows",
+    "cross_fitted_tail",
     "demand_detector",
     "detector_names",
     "errors",
@@ -150,6 +158,7 @@ __all__ = [
     "fitted_moments",
     "initial",
     "last_calibration",
+    "lend_tail",
     "load_detector",
     "moment_settings",
     "moment_statistic",

@@ -26,6 +26,7 @@ __all__ = [
     "TrainingSummary",
     "calibrated",
     "calibrated_with_rules",
+    "refuse_attacks",
 ]
 
 PHYSICS = "physics+"
@@ -199,7 +200,7 @@ def calibrated(  # noqa: PLR0913 - a detector is these parts
     it is the paper's quantile of the clean scores. A window labelled attack is refused. The caller
     must know that unlabelled windows are clean.
     """
-    _refuse_attacks(clean)
+    refuse_attacks(clean)
     scores = model.scores(clean)
     threshold: AlarmThreshold
     if false_alarms_per_week is None:
@@ -225,7 +226,7 @@ def calibrated_with_rules(  # noqa: PLR0913 - a detector is these parts
 ) -> Detector:
     """Fuse a model with a plant's rules, and set the threshold of both on clean rows."""
     cut = framing.windows(clean)
-    _refuse_attacks(cut)
+    refuse_attacks(cut)
     scores, last = model.scores(cut), cut.last_rows
     rounded = framing.scaler.rounded(clean)
     fusion = Fusion.fit(physics, scores, rounded, last, rows=cut.length)
@@ -238,7 +239,8 @@ def calibrated_with_rules(  # noqa: PLR0913 - a detector is these parts
     return sealed(model, framing, threshold=threshold, training=training, fusion=fusion)
 
 
-def _refuse_attacks(clean: Windows) -> None:
+def refuse_attacks(clean: Windows) -> None:
+    """Raise if clean windows are labelled attack."""
     attacked = int(np.sum(clean.labels == Label.ATTACK))
     if attacked:
         raise SettingError(

@@ -38,14 +38,18 @@ def recalibrated(
     *,
     time: datetime,
     false_alarms_per_week: float | None = None,
+    borrowed: bool = False,
 ) -> Detector:
     """Set the thresholds of a detector on other clean rows; models and rules stay as they are.
 
-    Without `false_alarms_per_week`, the number of the last calibration is asked for again.
+    Without `false_alarms_per_week`, the number of the last calibration is asked for again. With
+    `borrowed`, a vote keeps the tails that its members lend.
     """
     asked = false_alarms_per_week
     if isinstance(detector.model, VotedModel):
-        return recalibrated_vote(detector, clean, time=time, false_alarms_per_week=asked)
+        return recalibrated_vote(
+            detector, clean, time=time, false_alarms_per_week=asked, borrowed=borrowed
+        )
     model, framing, training = detector.model, detector.framing, detector.training
     before = detector.threshold
     if asked is None and isinstance(before, RateThreshold):
@@ -93,6 +97,7 @@ class CalibrationAct:
     record: str
     windows: int
     clean_events: int | None  # None: the threshold is a quantile of windows
+    borrowed: bool = False  # whether members' tails set the thresholds
 
 
 def last_calibration(detector: Detector) -> CalibrationAct:
@@ -105,6 +110,7 @@ def last_calibration(detector: Detector) -> CalibrationAct:
             record=used.record,
             windows=used.windows,
             clean_events=used.clean_events,
+            borrowed=used.borrowed,
         )
     last, threshold = _history(detector)[-1], detector.threshold
     return CalibrationAct(

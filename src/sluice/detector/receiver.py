@@ -4,6 +4,7 @@ The plant that uses the detector fixes channels, registers and scale from its ow
 publishes them. So no member has a say in how another member's rows are summed or read.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,10 +14,12 @@ from sluice.arrays import Bools, Ints, runs
 from sluice.detector.calibration import Framing
 from sluice.detector.model import DetectorKind, Model
 from sluice.detector.moments import (
+    LentTail,
     MomentModel,
     MomentSettings,
     MomentStatistic,
     fit_moments,
+    lend_tail,
     moment_settings,
     sum_windows,
     trapezoid,
@@ -24,7 +27,7 @@ from sluice.detector.moments import (
 from sluice.detector.registry import SUMMED, SummedDetector
 from sluice.telemetry import Record, Scaler, Windows
 
-__all__ = ["ReceiverMoments", "summed_for"]
+__all__ = ["ReceiverMoments", "cross_fitted_tail", "summed_for"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,6 +76,25 @@ def summed_for(detector: str, framing: Framing, clean: Record) -> SummedDetector
     untied = set(clean.names) - set(framing.scaler.names)
     settings = moment_settings(clean, untied=untied, lags=framing.window_rows)
     return ReceiverMoments(settings=settings, scaler=framing.scaler)
+
+
+def cross_fitted_tail(
+    batch: Record, framing: Framing, summed: Callable[[Record], MomentStatistic]
+) -> LentTail:
+    """Return the tail of a plant's own detector on its own rows.
+
+    The detector of each half of the batch scores the other half, so no window is scored by a
+    detector that has summed it. Raises if the batch is too short for a tail.
+    """
+    middle = len(batch) // 2
+    halves = batch.rows(0, middle), batch.rows(middle, len(batch))
+    scores, rows = [], []
+    for at, first in enumerate((0, middle)):
+        statistic, windows = summed(halves[1 - at]), framing.windows(halves[at])
+        kind = ReceiverMoments(settings=statistic.settings, scaler=framing.scaler)
+        scores.append(kind.fit(statistic, windows).scores(windows))
+        rows.append(windows.last_rows + first)
+    return lend_tail(np.concatenate(scores), np.concatenate(rows), stride_s=framing.stride_s)
 
 
 def _ramped(counted: Bools) -> Ints:

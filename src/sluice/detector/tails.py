@@ -26,8 +26,10 @@ __all__ = [
     "Pareto",
     "ScoreTail",
     "alarm_events",
+    "cautious_share",
     "fit_pareto",
     "fit_tail",
+    "peaks_of",
     "threshold_for",
 ]
 
@@ -136,7 +138,7 @@ def fit_tail(scores: Floats, last_rows: Ints) -> ScoreTail:
 
     A fitted end would call every score beyond it impossible, on the word of a few dozen peaks.
     """
-    level, peaks = _peaks(scores, last_rows)
+    level, peaks = peaks_of(scores, last_rows)
     excess = np.log(peaks / level) if level > 0 else peaks
     pareto = fit_pareto(excess)
     if pareto.shape < 0:
@@ -211,18 +213,26 @@ def _level_with(scores: Floats, last_rows: Ints, events: int) -> float:
 
 def _extrapolated(scores: Floats, last_rows: Ints, wanted: float) -> float:
     """Return the level that so many events pass, less than are needed to count them."""
-    level, peaks = _peaks(scores, last_rows)
-    share = min(wanted / len(peaks), 1.0)
-    # Errors of the number of peaks, and of the scale that carries it on to the wanted number.
-    error = math.hypot(1.0, math.log(share)) / math.sqrt(len(peaks))
-    share *= math.exp(-CONFIDENCE * error)
+    level, peaks = peaks_of(scores, last_rows)
+    share = cautious_share(wanted, len(peaks))
     if level <= 0:
         return fit_pareto(peaks).excess(share)
     # Logarithms: squared distances have heavy tails, and the peaks of their logarithms do not.
     return level * math.exp(fit_pareto(np.log(peaks / level)).excess(share))
 
 
-def _peaks(scores: Floats, last_rows: Ints) -> tuple[float, Floats]:
+def cautious_share(wanted: float, peaks: int) -> float:
+    """Return the share of so many peaks that may pass a threshold, for so many wanted events.
+
+    It is lower by two errors: of the number of peaks, and of the scale that carries it on to the
+    wanted number.
+    """
+    share = min(wanted / peaks, 1.0)
+    error = math.hypot(1.0, math.log(share)) / math.sqrt(peaks)
+    return share * math.exp(-CONFIDENCE * error)
+
+
+def peaks_of(scores: Floats, last_rows: Ints) -> tuple[float, Floats]:
     """Return a level that a few dozen events pass, and the peak of each."""
     level = _level_with(scores, last_rows, PEAKS)
     events = alarm_events(last_rows[scores > level])

@@ -13,13 +13,14 @@ if and only if `needed` voters vote for an alarm.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from sluice.arrays import Bools, Floats
 from sluice.detector.model import Model, Weights
+from sluice.detector.moments import LentTail
 from sluice.detector.registry import SUMMED
 from sluice.errors import ModelFileError, SettingError
 from sluice.files import parse_json
@@ -45,6 +46,8 @@ class VoteCalibration:
     false_alarms_per_week: float  # asked of each voter, and of the rules if there are some
     thresholds: tuple[float, ...]  # one per voter
     rules_threshold: float | None = None  # of the plant's rules; None: the vote stands alone
+    borrowed: Annotated[bool, Field(exclude_if=lambda borrowed: not borrowed)] = False
+    """Whether the members' tails set the thresholds of the voters, on the plant's usual scores."""
 
     def __post_init__(self) -> None:
         if not all(LEAST_THRESHOLD <= score < math.inf for score in self.thresholds):
@@ -73,6 +76,7 @@ class Voter:
 
     members: tuple[str, ...]
     model: Model
+    tail: LentTail | None = None  # that its only member lends
 
     @property
     def name(self) -> str:
@@ -91,6 +95,9 @@ class _Ballot:
     needed: int
     malicious: int
     calibrations: tuple[VoteCalibration, ...]
+    tails: Annotated[
+        tuple[LentTail | None, ...], Field(exclude_if=lambda tails: not any(tails))
+    ] = ()  # one per voter, if any is lent
 
 
 _ADAPTER = TypeAdapter(_Ballot)
@@ -204,6 +211,7 @@ class VotedModel:
             needed=self.needed,
             malicious=self.malicious,
             calibrations=self.calibrations,
+            tails=tuple(voter.tail for voter in self.voters),
         )
         tensors: dict[str, Weights] = {
             BALLOT: np.frombuffer(_ADAPTER.dump_json(ballot), dtype=np.uint8)
@@ -230,11 +238,14 @@ class VotedModel:
                 raise ModelFileError(f"it holds {name!r}, which belongs to none of its voters")
             parts[int(place)][own] = array
         model = SUMMED[ballot.kind].model
+        tails = ballot.tails or (None,) * len(parts)
+        if len(tails) != len(parts):
+            raise ModelFileError(f"it has {len(tails)} lent tails for {len(parts)} voters")
         return cls(
             members=ballot.members,
             voters=tuple(
-                Voter(members=members, model=model.from_tensors(part))
-                for members, part in zip(ballot.voters, parts, strict=True)
+                Voter(members=members, model=model.from_tensors(part), tail=tail)
+                for members, part, tail in zip(ballot.voters, parts, tails, strict=True)
             ),
             abstaining=ballot.abstaining,
             needed=ballot.needed,

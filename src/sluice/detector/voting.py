@@ -5,27 +5,26 @@ one more entry in its list of calibrations, so that the act can be compared with
 undone.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
 
-from sluice.arrays import Bools, Floats, Ints
+from sluice.arrays import Bools
 from sluice.detector.calibration import Detector, Framing, TrainingSummary, sealed
 from sluice.detector.fusion import OrRules
 from sluice.detector.physics import Physics
 from sluice.detector.tails import alarm_events, threshold_for
 from sluice.detector.threshold import RateThreshold
-from sluice.detector.vote import LEAST_THRESHOLD, VoteCalibration, VotedModel, Voter
+from sluice.detector.vote import LEAST_THRESHOLD, VotedModel
+from sluice.detector.voters import CleanRules, CleanVotes, borrow_thresholds, calibrate_voters
 from sluice.errors import SettingError
-from sluice.telemetry import Label, Record, Windows
+from sluice.telemetry import Record, Windows
 
 __all__ = [
-    "CleanVotes",
     "ThresholdChange",
     "VotedAlarm",
-    "calibrate_voters",
+    "borrows_thresholds",
     "recalibrated_vote",
     "restored_vote",
     "threshold_changes",
@@ -36,95 +35,8 @@ __all__ = [
 ]
 
 MOST_TAGS = 3
-NEVER = 1e300  # a threshold that no score reaches
 OWN_RULES = "the plant's own rules"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CleanVotes:
-    """Voters with thresholds from clean windows, and their votes on these windows."""
-
-    voters: tuple[Voter, ...]
-    thresholds: Floats  # one per voter
-    votes: Bools  # voters x windows
-    last_rows: Ints
-    stride_s: float
-    false_alarms_per_week: float  # asked of each voter, and of the rules if there are some
-    record: str
-    rules: "CleanRules | None" = None
-
-    def calibration(self, needed: int, *, time: datetime, act: str) -> VoteCalibration:
-        """Return the entry for the list of calibrations."""
-        alarms = self.votes.sum(axis=0) >= needed
-        if self.rules is not None:
-            alarms = alarms | self.rules.alarms
-        return VoteCalibration(
-            time=time.isoformat(timespec="seconds"),
-            act=act,
-            record=self.record,
-            windows=len(self.last_rows),
-            clean_events=len(alarm_events(self.last_rows[alarms])),
-            false_alarms_per_week=self.false_alarms_per_week,
-            thresholds=tuple(self.thresholds.tolist()),
-            rules_threshold=self.rules.threshold if self.rules else None,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CleanRules:
-    """The plant's rules with a threshold from clean windows, and their alarms on these windows."""
-
-    threshold: float
-    alarms: Bools
-
-
-def calibrate_voters(
-    voters: Sequence[Voter],
-    clean: Windows,
-    *,
-    stride_s: float,
-    false_alarms_per_week: float,
-    record: str,
-) -> CleanVotes:
-    """Set each voter's threshold on clean windows, for so many false alarms a week of its own.
-
-    A voter whose scores give no threshold, while those of other voters do, never votes: one
-    member's contribution must not stop the others.
-    """
-    attacked = int(np.sum(clean.labels == Label.ATTACK))
-    if attacked:
-        raise SettingError(
-            f"{attacked:,} of the {len(clean):,} windows given as clean are labelled attack; "
-            "calibrate on attack-free rows"
-        )
-    scores = np.stack([voter.model.scores(clean) for voter in voters])
-    set_for: list[float] = []
-    failed: SettingError | None = None
-    for own in scores:
-        try:
-            threshold = threshold_for(
-                own,
-                clean.last_rows,
-                stride_s=stride_s,
-                false_alarms_per_week=false_alarms_per_week,
-            )
-        except SettingError as error:
-            failed = error
-            set_for.append(NEVER)
-        else:
-            set_for.append(threshold.score)
-    if failed is not None and all(score == NEVER for score in set_for):
-        raise failed
-    thresholds = np.maximum(set_for, LEAST_THRESHOLD)
-    return CleanVotes(
-        voters=tuple(voters),
-        thresholds=thresholds,
-        votes=scores / thresholds[:, np.newaxis] > 1,
-        last_rows=clean.last_rows,
-        stride_s=stride_s,
-        false_alarms_per_week=false_alarms_per_week,
-        record=record,
-    )
+FIRST_ACTS = {False: "calibrated", True: "borrowed"}
 
 
 def voted_detector(  # noqa: PLR0913 - a vote is these parts
@@ -145,7 +57,7 @@ def voted_detector(  # noqa: PLR0913 - a vote is these parts
         abstaining=abstaining,
         needed=needed,
         malicious=malicious,
-        calibrations=(clean.calibration(needed, time=time, act="calibrated"),),
+        calibrations=(clean.calibration(needed, time=time, act=FIRST_ACTS[clean.borrowed]),),
     )
     return _sealed(model, framing, training)
 
@@ -156,15 +68,17 @@ def recalibrated_vote(
     *,
     time: datetime,
     false_alarms_per_week: float | None = None,
+    borrowed: bool = False,
 ) -> Detector:
     """Set the thresholds of all voters on other clean rows; the models stay as they are.
 
-    Without `false_alarms_per_week`, the number of the last calibration is asked for again.
+    Without `false_alarms_per_week`, the number of the last calibration is asked for again. With
+    `borrowed`, the rows give each voter's usual score only, and its member's tail the threshold.
     """
     model, framing, physics = voted_model(detector), detector.framing, _physics(detector)
     asked = false_alarms_per_week
     windows = framing.windows(clean)
-    again = calibrate_voters(
+    again = (borrow_thresholds if borrowed else calibrate_voters)(
         model.voters,
         windows,
         stride_s=framing.stride_s,
@@ -175,7 +89,8 @@ def recalibrated_vote(
     )
     if physics is not None:
         again = _beside_rules(again, physics, framing, clean, windows)
-    calibration = again.calibration(model.needed, time=time, act="recalibrated")
+    act = "borrowed again" if borrowed else "recalibrated"
+    calibration = again.calibration(model.needed, time=time, act=act)
     return _sealed(model.with_calibration(calibration), framing, detector.training, physics)
 
 
@@ -195,6 +110,7 @@ def with_rules(detector: Detector, physics: Physics, clean: Record) -> Detector:
         stride_s=framing.stride_s,
         false_alarms_per_week=first.false_alarms_per_week,
         record=clean.name,
+        borrowed=first.borrowed,
     )
     votes = _beside_rules(votes, physics, framing, clean, cut)
     both = votes.calibration(model.needed, time=datetime.fromisoformat(first.time), act=first.act)
@@ -244,6 +160,11 @@ def voted_model(detector: Detector) -> VotedModel:
             "'sluice federate --rule vote'"
         )
     return detector.model
+
+
+def borrows_thresholds(detector: Detector) -> bool:
+    """Whether the thresholds in use rest on tails that members lend, until a recalibration."""
+    return isinstance(detector.model, VotedModel) and detector.model.calibration.borrowed
 
 
 def _sealed(

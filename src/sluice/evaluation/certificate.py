@@ -21,6 +21,7 @@ __all__ = [
     "AttackCertificate",
     "CertifiedFigures",
     "MemberRisk",
+    "MemberSupport",
     "PointSupport",
     "VoteCertificate",
     "certify",
@@ -37,6 +38,11 @@ OWN_RULES = (
 ASSUMES_RECORD = (
     "It speaks of this record, these rules and this calibration. Another record has another "
     "certificate."
+)
+BORROWED = (
+    "The thresholds are borrowed: each member's own tail sets the threshold of its own voter, so a "
+    "member that lies about its tail changes its own vote only, which is counted here. Recalibrate "
+    "when the plant has more clean rows."
 )
 ASSUMES_CLEAN = (
     "It assumes that the rows that set the thresholds are clean, and that the contribution of each "
@@ -84,6 +90,14 @@ class PointSupport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemberSupport:
+    """One member, and the points that its contribution tells about."""
+
+    member: str
+    points: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorstSets:
     """The set that reaches each worst figure; the first one if several do."""
 
@@ -116,6 +130,19 @@ class VoteCertificate:
     can_force: bool  # some set can raise an alarm on every window, on any record
     rule_windows: int | None = None  # with an alarm of the receiver's own rules; None: no rules
     points: tuple[PointSupport, ...] = ()  # what the vote rests on; empty: not known
+    borrowed: bool = False  # whether tails that members lend set the thresholds
+
+    @property
+    def by_support(self) -> tuple[MemberSupport, ...]:
+        """For each member, the points that its contribution tells about."""
+        return tuple(
+            MemberSupport(
+                member=member,
+                points=tuple(each.point for each in self.points if member in each.members),
+            )
+            for member in self.members
+            if self.points
+        )
 
     @property
     def partial(self) -> tuple[PointSupport, ...]:
@@ -155,6 +182,8 @@ class VoteCertificate:
                 )
         if self.rule_windows is not None:
             said.append(OWN_RULES.format(windows=self.rule_windows))
+        if self.borrowed:
+            said.append(BORROWED)
         for each in self.partial:
             said.append(
                 f"Point {each.point} rests on {len(each.members)} of {len(self.members)} members; "

@@ -45,6 +45,7 @@ from .vote import (
     certificate_of,
     hold_vote,
     point_support,
+    supported,
     votes_needed,
 )
 
@@ -96,6 +97,7 @@ __all__ = [
     "hold_vote",
     "point_support",
     "run",
+    "supported",
     "take_round",
     "votes_needed",
 ]

@@ -19,6 +19,7 @@ from sluice.arrays import Bools
 from sluice.detector import (
     Detector,
     Framing,
+    LentTail,
     Model,
     MomentModel,
     MomentStatistic,
@@ -27,6 +28,8 @@ from sluice.detector import (
     TrainingSummary,
     VotedModel,
     Voter,
+    borrow_thresholds,
+    borrows_thresholds,
     calibrate_voters,
     shared_sum,
     voted_detector,
@@ -50,6 +53,7 @@ __all__ = [
     "certificate_of",
     "hold_vote",
     "point_support",
+    "supported",
     "votes_needed",
 ]
 
@@ -67,10 +71,17 @@ class VoteSettings:
     false_alarms_per_week: float  # of each voter of a vote; of all subsets together
     record: str  # the clean record that sets the thresholds
     time: datetime  # of its last row
+    borrowed: bool = False  # whether members' tails set the thresholds
 
     @classmethod
     def on(
-        cls, clean: Record, *, rule: str, malicious: int, false_alarms_per_week: float
+        cls,
+        clean: Record,
+        *,
+        rule: str,
+        malicious: int,
+        false_alarms_per_week: float,
+        borrowed: bool = False,
     ) -> "VoteSettings":
         """Return the settings of a vote that is calibrated on a clean record."""
         last = int(clean.times[-1].astype("datetime64[s]").astype(np.int64))
@@ -80,6 +91,7 @@ class VoteSettings:
             false_alarms_per_week=false_alarms_per_week,
             record=clean.name,
             time=datetime.fromtimestamp(last, UTC),
+            borrowed=borrowed,
         )
 
     def __post_init__(self) -> None:
@@ -112,8 +124,12 @@ def hold_vote(  # noqa: PLR0913 - a vote is these parts
     *,
     settings: VoteSettings,
     training: TrainingSummary,
+    tails: Mapping[str, LentTail] | None = None,
 ) -> Detector:
-    """Return the detector of a vote from each member's sums; `clean` are the receiver's windows."""
+    """Return the detector of a vote from each member's sums; `clean` are the receiver's windows.
+
+    `tails` are those that members lend, each for its own voter.
+    """
     members = tuple(sorted(sums))
     if settings.rule == VOTE:
         groups = tuple(frozenset((member,)) for member in members)
@@ -128,12 +144,13 @@ def hold_vote(  # noqa: PLR0913 - a vote is these parts
         if model is None:
             abstaining.append(own)
         else:
-            voters.append(Voter(members=own, model=model))
+            tail = tails.get(own[0]) if tails and len(own) == 1 else None
+            voters.append(Voter(members=own, model=model, tail=tail))
     if not voters:
         raise RefusedError(
             f"no contribution of {', '.join(members)} gives a detector, so there is no voter"
         )
-    votes = calibrate_voters(
+    votes = (borrow_thresholds if settings.borrowed else calibrate_voters)(
         voters,
         clean,
         stride_s=framing.stride_s,
@@ -218,7 +235,14 @@ def certificate_of(
 ) -> VoteCertificate:
     """Certify a detector on a labelled record against any `malicious` of its members."""
     ballots = ballots_of(detector, record, unlabelled=unlabelled)
-    return replace(certify(ballots, malicious=malicious), points=point_support(detector))
+    return supported(certify(ballots, malicious=malicious), detector)
+
+
+def supported(certificate: VoteCertificate, detector: Detector) -> VoteCertificate:
+    """Return the certificate with what it rests on: points, and whose thresholds these are."""
+    return replace(
+        certificate, points=point_support(detector), borrowed=borrows_thresholds(detector)
+    )
 
 
 def point_support(detector: Detector) -> tuple[PointSupport, ...]:

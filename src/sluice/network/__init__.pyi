@@ -1,3 +1,4 @@
+from .lending import plant_tail
 from .ports import demand_free_port
 from .terms import (
     ExportedAttestation,
@@ -16,6 +17,7 @@ __all__ = [
     "PlantCertificate",
     "TrainingRows",
     "demand_free_port",
+    "plant_tail",
     "read_document",
     "write_document",
 ]

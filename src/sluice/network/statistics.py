@@ -10,7 +10,7 @@ plant makes the same detectors of it.
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -21,7 +21,9 @@ from sluice.attestation import digest
 from sluice.attestation.systems import Circuit
 from sluice.attestation.systems.full import statistic_settings
 from sluice.detector import (
+    LENT_BYTES,
     Detector,
+    LentTail,
     MemberContribution,
     MomentSettings,
     MomentStatistic,
@@ -126,6 +128,7 @@ class MemberStatistic:
     attestation: str  # of the batch that was summed
     round: int  # in which it was revealed
     statistic: MomentStatistic
+    tail: LentTail | None = None  # that it lends to plants with few clean rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +171,8 @@ class MemberStatistics:
                 own = rfc8785.dumps(_SETTINGS.dump_python(member.statistic.settings, mode="json"))
                 parts += (LENGTH.pack(len(own)), own)
             parts.append(encoded(member.statistic, self.settings))
+            if member.tail is not None:
+                parts.append(member.tail.canonical())
         return b"".join(parts)
 
     @property
@@ -259,8 +264,9 @@ def _read_member(
         attestation=attestation.hex(),
         round=round_,
         statistic=MomentStatistic.from_canonical(raw[at : at + size], settings),
+        tail=LentTail.at(raw[at + size : at + size + LENT_BYTES]),
     )
-    return member, at + size
+    return member, at + size + (LENT_BYTES if member.tail else 0)
 
 
 def largest_settings(terms: FederationTerms) -> MomentSettings:
@@ -301,7 +307,8 @@ def members_max(settings: MomentSettings, *, bound: bool = False) -> int:
     own = 0
     if bound:
         own = LENGTH.size + SETTINGS_ROOM * (1 + len(settings.registers))
-    return (LARGEST_MODEL - HEADER.size) // (MEMBER.size + own + statistic_bytes(settings))
+    member = MEMBER.size + own + statistic_bytes(settings) + LENT_BYTES
+    return (LARGEST_MODEL - HEADER.size) // member
 
 
 def vote_of(  # noqa: PLR0913 - a detector is these parts
@@ -312,12 +319,16 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
     rounds: int,
     rules: RuleSet | None,
     false_alarms_per_week: float,
+    borrowed: bool = False,
 ) -> Detector:
     """Make the vote of all members, with thresholds from a plant's own clean rows.
 
     The vote reads the points that the plant has. A member votes on those that it has too.
     With the plant's own `rules`, an alarm of the rules is an alarm too. Then the voters and the
     rules each get half of the false alarms that were asked for.
+
+    With `borrowed`, the tails that members lend set the thresholds of their voters. The rules are
+    left out if the clean rows are too few to set their threshold: nobody lends one.
     """
     statistic, framing = terms.statistic, terms.framing_on(clean.names)
     assert statistic is not None
@@ -335,6 +346,7 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
         rule=statistic.rule,
         malicious=statistic.malicious,
         false_alarms_per_week=share * false_alarms_per_week,
+        borrowed=borrowed,
     )
     training = TrainingSummary(
         records=(),  # no plant knows the others' records
@@ -356,7 +368,19 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
         ),
     )
     sums = {member.name: member.statistic for member in shared.members}
+    tails = {member.name: member.tail for member in shared.members if member.tail is not None}
+    windows = framing.windows(clean)
     detector = hold_vote(
-        sums, moments, framing, framing.windows(clean), settings=settings, training=training
+        sums, moments, framing, windows, settings=settings, training=training, tails=tails
     )
-    return detector if rules is None else with_rules(detector, Physics(rules=rules), clean)
+    if rules is None:
+        return detector
+    try:
+        return with_rules(detector, Physics(rules=rules), clean)
+    except SettingError:
+        if not borrowed:
+            raise
+    alone = replace(settings, false_alarms_per_week=false_alarms_per_week)
+    return hold_vote(
+        sums, moments, framing, windows, settings=alone, training=training, tails=tails
+    )

@@ -215,6 +215,11 @@ class FederationTerms:
         return self.statistic.kind if self.statistic is not None and self.statistic.bound else None
 
     @property
+    def lends(self) -> bool:
+        """Whether members lend the tails of their scores."""
+        return self.statistic is not None and self.statistic.lends
+
+    @property
     def descent(self) -> Descent:
         """How plants train in a round."""
         return Descent(epochs=self.epochs, batch=self.batch, learning_rate=self.learning_rate)
@@ -233,6 +238,7 @@ def statistic_terms(  # noqa: PLR0913 - the terms are these parts
     malicious: int,
     bound: bool = False,
     limits: StatisticLimits | None = None,
+    lends: bool = False,
 ) -> StatisticTerms:
     """Return the terms of a statistic, as the first entry of the log names them."""
     scaler = framing.scaler
@@ -262,6 +268,7 @@ def statistic_terms(  # noqa: PLR0913 - the terms are these parts
         "malicious": malicious,
         "bound": bound,
         "limits": limits,
+        "lends": lends,
     }
     terms: StatisticTerms = TypeAdapter(StatisticTerms).validate_python(described)
     return terms

@@ -8,7 +8,10 @@ quadratic programming for graph matching", PLOS ONE 2015).
 
 A proposal is never silent. Each match has a confidence from the cost of the cheapest change that
 would undo it. Below `CONFIDENT` an operator must decide. Points that never changed in the reference
-look alike; their confidence is that of a guess.
+look alike; their confidence is that of a guess. So do *twins*: tags with the same reading in every
+row, proposed for points with the same reading in every row of the reference. Whichever of them is
+which, the plant's statistic is the same, and only a person who knows the plant can tell. The
+proposal names them.
 """
 
 from collections.abc import Iterable
@@ -21,7 +24,7 @@ from sluice.arrays import Floats, Ints
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import Channel, Record, Role
 from sluice.template.points import Point, Template
-from sluice.template.profile import profile_of
+from sluice.template.profile import profile_of, twins_in
 from sluice.template.units import conversion, same_dimension
 
 __all__ = ["CONFIDENT", "Match", "Proposal", "propose"]
@@ -52,6 +55,7 @@ class Match:
     point: str | None  # None: no point of the template is like it
     confidence: float  # from 0 to 1
     instead: str | None = None  # the next best point
+    twins: tuple[str, ...] = ()  # points that no reading tells from this one, for a tag like it
 
     @property
     def confident(self) -> bool:
@@ -311,6 +315,7 @@ def _matching(costs: Floats) -> Floats:
 
 def _proposal(record: Record, template: Template, found: "_Assignment") -> Proposal:
     matches = []
+    alike = _exchangeable(record, template, found)
     for at, name in enumerate(record.names):
         own = int(found.points[at])
         if own < 0:
@@ -322,7 +327,32 @@ def _proposal(record: Record, template: Template, found: "_Assignment") -> Propo
         confidence = likeness * (1 - float(np.exp(-max(nearest, 0.0) / MARGIN)))
         second = template.names[int(gaps.argmin())] if np.isfinite(gaps.min()) else None
         matches.append(
-            Match(tag=name, point=template.names[own], confidence=confidence, instead=second)
+            Match(
+                tag=name,
+                point=template.names[own],
+                confidence=confidence,
+                instead=second,
+                twins=alike.get(name, ()),
+            )
         )
     missing = tuple(name for at, name in enumerate(template.names) if at not in found.holder)
     return Proposal(template=template.name, matches=tuple(matches), missing=missing)
+
+
+def _exchangeable(
+    record: Record, template: Template, found: "_Assignment"
+) -> dict[str, tuple[str, ...]]:
+    """Return, per tag, the points of tags that are its twins, if these points are twins too."""
+    proposed = {
+        name: template.points[int(found.points[at])]
+        for at, name in enumerate(record.names)
+        if found.points[at] >= 0
+    }
+    alike: dict[str, tuple[str, ...]] = {}
+    for group in twins_in(record):
+        for tag in group:
+            point = proposed.get(tag)
+            others = [proposed[other].name for other in group if other != tag and other in proposed]
+            if point is not None:
+                alike[tag] = tuple(name for name in others if name in point.twins)
+    return alike

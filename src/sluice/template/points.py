@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from sluice.errors import DocumentError, SettingError
 from sluice.files import atomically, parse_json, read_text
 from sluice.telemetry import Codes, Record, Role, Span
-from sluice.template.profile import GRAPHS, SHAPES, RecordProfile, profile_of
+from sluice.template.profile import GRAPHS, SHAPES, RecordProfile, profile_of, twins_in
 
 __all__ = [
     "Point",
@@ -54,6 +54,7 @@ class Point:
     usual: tuple[float, float, float]  # quantiles of clean readings: 2.5 %, half, 97.5 %
     shape: tuple[float, ...]  # numbers without a unit that describe its course
     connects: tuple[Name, ...] = ()  # points that a rule of the reference ties to it
+    twins: tuple[Name, ...] = ()  # points with the same reading in every row of the reference
 
     def __post_init__(self) -> None:
         if (self.codes is not None) != self.role.discrete:
@@ -96,11 +97,15 @@ class Template:
         twice = [name for name, times in Counter(self.names).items() if times > 1]
         if twice:
             raise SettingError(f"a template names each point once; it names {twice[0]!r} twice")
-        strangers = {name for point in self.points for name in point.connects} - set(self.names)
-        if strangers:
+        named = {name for point in self.points for name in (*point.connects, *point.twins)}
+        if strangers := named - set(self.names):
             raise SettingError(
-                f"a point connects to {min(strangers)!r}, which the template does not name"
+                f"a point connects to, or is the twin of, {min(strangers)!r}, which the template "
+                "does not name"
             )
+        pairs = {(point.name, twin) for point in self.points for twin in point.twins}
+        if any(one == other or (other, one) not in pairs for one, other in pairs):
+            raise SettingError("twins are other points that name each other")
         rows = [len(matrix) for matrix in self.graphs]
         widths = {len(row) for matrix in self.graphs for row in matrix}
         if rows != [count] * len(GRAPHS) or widths != {count}:
@@ -152,6 +157,7 @@ def derive_template(
     as far as it is known.
     """
     profile = profile_of(reference)
+    twins = {name: group for group in twins_in(reference) for name in group}
     connects: dict[str, set[str]] = {each: set() for each in reference.names}
     for tied in ties:
         known = [each for each in tied if each in connects]
@@ -168,6 +174,7 @@ def derive_template(
             usual=_three(profile.usual[at]),
             shape=tuple(profile.shapes[at].tolist()),
             connects=tuple(sorted(connects[channel.name])),
+            twins=tuple(name for name in twins.get(channel.name, ()) if name != channel.name),
         )
         for at, channel in enumerate(reference.channels)
     )

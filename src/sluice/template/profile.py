@@ -13,7 +13,7 @@ from sluice.arrays import Bools, Floats
 from sluice.errors import RecordError
 from sluice.telemetry import Record
 
-__all__ = ["GRAPHS", "SHAPES", "RecordProfile", "profile_of"]
+__all__ = ["GRAPHS", "SHAPES", "RecordProfile", "profile_of", "twins_in"]
 
 SHAPES = ("duty", "switching", "roughness", "memory", "slow memory", "skew", "transit")
 GRAPHS = ("together", "changes", "later", "next")
@@ -48,6 +48,21 @@ def profile_of(record: Record) -> RecordProfile:
     usual = np.quantile(values, USUAL, axis=0).T
     shapes = np.array([_shape(values[:, at]) for at in range(values.shape[1])])
     return RecordProfile(usual=usual, shapes=shapes, moving=moving, graphs=_graphs(values, moving))
+
+
+def twins_in(record: Record) -> tuple[tuple[str, ...], ...]:
+    """Return groups of channels that move, and have the same reading in every row.
+
+    Nothing in the record tells the channels of such a group apart.
+    """
+    values = _filled(record)
+    groups: dict[tuple[object, bytes], list[str]] = {}
+    for at, channel in enumerate(record.channels):
+        column = values[:, at]
+        if column.min() < column.max():
+            kind = (channel.role, channel.unit)
+            groups.setdefault((kind, column.tobytes()), []).append(channel.name)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
 def _filled(record: Record) -> Floats:

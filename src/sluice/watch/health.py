@@ -32,6 +32,7 @@ class Health:
     raised: int  # since the start of this process
     dropped_events: int  # because too many waited for a sink
     sinks: tuple[SinkHealth, ...]
+    borrowed: tuple[str, ...] = ()  # what other plants lend
 
     def payload(self) -> dict[str, object]:
         """Return it as JSON shows it."""
@@ -42,6 +43,7 @@ class Health:
             **counted,
             "last_row": None if last is None else clock(last),
             "sinks": [asdict(sink) for sink in self.sinks],
+            "borrowed": list(self.borrowed),
         }
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from sluice.arrays import Floats, Ints
-from sluice.detector import Detector
+from sluice.detector import Detector, borrows_thresholds
 from sluice.errors import MissingChannelError, SettingError
 from sluice.invariants import RuleSet, rules_hash
 from sluice.watch.by_detector import channels_of
@@ -33,6 +33,12 @@ class Subject:
     names: tuple[str, ...]  # of the channels that they read
     stride_s: float
     identity: str  # hash of rules and model: a state belongs to exactly these
+
+    @property
+    def borrowed(self) -> tuple[str, ...]:
+        """What other plants lend, until this plant has enough clean rows of its own."""
+        lent = self.detector is not None and borrows_thresholds(self.detector)
+        return ("thresholds",) if lent else ()
 
 
 def subject_of(rules: RuleSet | None, detector: Detector | None, *, plant: str = "") -> Subject:

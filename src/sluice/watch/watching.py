@@ -175,4 +175,5 @@ class Watch:
             raised=self.raised,
             dropped_events=self.parts.store.dropped,
             sinks=self.parts.delivery.health(),
+            borrowed=self.parts.subject.borrowed,
         )

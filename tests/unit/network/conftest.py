@@ -171,6 +171,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
         system: str = "unsafe",
         batch_deadline_s: float = 600.0,
         overlap_min: float = 1.0,
+        lends: bool = False,
     ) -> Consortium:
         record, rules = line_files
         keys = tuple(SigningKey.generate() for _ in range(approvers))
@@ -196,6 +197,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             limits=limits,
             batch_deadline_s=batch_deadline_s,
             overlap_min=overlap_min,
+            lends=lends,
         )
         site = found_federation(tmp_path / "coordinator", plan, at=START)
         return Consortium(tmp_path, record, rules, site, keys)

@@ -1,5 +1,7 @@
 """Plants with other tags, units and sensors in one federation, on the in-process wire."""
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,15 +27,17 @@ from sluice.network.statistics import (
     read_encoded,
     vote_of,
 )
-from sluice.network.terms import demand_overlap
+from sluice.network.terms import demand_overlap, write_document
 from sluice.network.training_rows import TrainingRows
 from sluice.telemetry import FileLayout, write
 from sluice.telemetry.reading import read_record
 from sluice.template import derive_template
+from tests.unit.conftest import Outcome
 
 from .conftest import POLICY, START, Consortium, Founder, sign_off
 from .malicious_plant import Falsified
 
+Run = Callable[..., Outcome]
 NAMES = ("north", "south", "west")
 LACKING = "S_PU1"
 
@@ -119,8 +123,8 @@ def test_a_bound_statistic_without_a_point_is_voted_on(founder: Founder, lacking
         assert gain.members == 3
 
 
-def test_a_reference_of_another_kind_founds_no_federation(
-    line_files: tuple[Path, Path], tmp_path: Path
+def test_a_reference_of_another_kind_founds_no_federation_and_invitations_hold_templates(
+    line_files: tuple[Path, Path], tmp_path: Path, sluice: Run
 ) -> None:
     record = read_record(line_files[0])
     plan = FederationPlan(
@@ -140,7 +144,19 @@ def test_a_reference_of_another_kind_founds_no_federation(
         found_federation(tmp_path / "other", plan, at=START)
     assert not (tmp_path / "other").exists()
     fits = replace(plan, template=derive_template(record))
-    assert found_federation(tmp_path / "same", fits, at=START).terms.template == fits.template
+    site = found_federation(tmp_path / "same", fits, at=START)
+    assert site.terms.template == fits.template
+    invitation = tmp_path / "north.invitation"
+    write_document(site.invite("north", at=START), invitation, private=True)
+    words = ("plant", "map", str(line_files[0]), "--invitation", str(invitation), "--json")
+    proposed = json.loads(sluice(*words).out)
+    assert proposed["template"] == record.name
+    assert {each["tag"] for each in proposed["tags"]} == set(record.names)
+    plain = found_federation(tmp_path / "plain", replace(plan, template=None), at=START)
+    write_document(plain.invite("north", at=START), invitation, private=True)
+    refused = sluice(*words)
+    assert refused.code == 2
+    assert "has no template: its plants use the same tags" in refused.err
 
 
 def test_a_plant_that_hides_a_point_is_excluded(founder: Founder) -> None:

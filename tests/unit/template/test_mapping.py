@@ -55,6 +55,37 @@ def test_equal_channels_are_left_to_the_operator(
     assert {m.tag for m in proposal.undecided} & {"F_PU1", "F_PU2"}
 
 
+def test_twins_here_and_in_the_reference_are_named(line_reference: Record) -> None:
+    values = np.array(line_reference.values)
+    values[:, line_reference.index("F_PU2")] = values[:, line_reference.index("F_PU1")]
+    twins = line_reference.with_values(values)
+    template = derive_template(twins)
+    assert template.point("F_PU1").twins == ("F_PU2",)
+    named = {m.tag: m for m in propose(twins, template).matches}
+    for one, other in (("F_PU1", "F_PU2"), ("F_PU2", "F_PU1")):
+        match = named[one]
+        assert {match.point, *match.twins} == {"F_PU1", "F_PU2"}
+        assert not match.confident
+        assert named[other].twins
+    assert not [m for m in named.values() if m.twins and m.tag not in ("F_PU1", "F_PU2")]
+    alone = {m.tag: m for m in propose(line_reference, template).matches}
+    assert not alone["F_PU1"].twins  # the tags differ here, so it matters which is which
+    assert not {m.tag: m for m in propose(twins, derive_template(line_reference)).matches}[
+        "F_PU1"
+    ].twins
+
+
+def test_twins_name_each_other(line_template: Template) -> None:
+    first, *others = line_template.points
+    for twins, refused in (
+        (("nothing",), "does not name"),
+        ((others[0].name,), "name each other"),
+        ((first.name,), "name each other"),
+    ):
+        with pytest.raises(SettingError, match=refused):
+            replace(line_template, points=(replace(first, twins=twins), *others))
+
+
 def test_ties_of_rules_tell_twins_apart(line_reference: Record) -> None:
     """Flows with equal readings differ by the tank that the plant's rules tie them to."""
     values = np.array(line_reference.values)

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from sluice.errors import RecordError, SettingError, UnclearRecordError
-from sluice.telemetry import PlantFile
+from sluice.telemetry import Declaration, Placement, PlantFile
 from sluice.telemetry.record import Record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
 from sluice.watch import StreamRows, Subject
+from sluice.watch.broker import broker_of
+from sluice.watch.opening import opened_source
 from sluice.watch.sources import (
     GrowingFiles,
     HistorySource,
@@ -23,6 +25,7 @@ from sluice.watch.sources import (
     Sampler,
     SourceState,
     TextReader,
+    mqtt,
 )
 from sluice.watch.sources.messages import Reading, RowMessage, parsed_message
 
@@ -416,3 +419,65 @@ def test_readings_become_a_row_at_each_stride() -> None:
     sampler.forget()
     now = 140.0
     assert len(sampler.row()) == 0  # nothing is known: no row is invented
+
+
+# -- points of a template -----------------------------------------------------------------------
+
+
+def placed_in(subject: Subject) -> PlantFile:
+    """A plant file whose tag XS-1, in tenths, is the subject's first channel."""
+    point = Placement(name=subject.names[0], factor=10.0, offset=1.0)
+    return PlantFile(channels={"XS-1": Declaration(point=point)})
+
+
+def test_opc_ua_is_refused_if_tags_are_points(subject: Subject) -> None:
+    with pytest.raises(SettingError, match="an OPC UA source reads tags only"):
+        opened_source(
+            "opc.tcp://127.0.0.1:1",
+            subject,
+            plant=placed_in(subject),
+            format_name=None,
+            position="",
+            lasting=False,
+            from_end=False,
+            nodes=None,
+            max_age_s=None,
+        )
+
+
+class _NoBroker:
+    """A client that connects to nothing."""
+
+    def connect(self, *_: object, **__: object) -> None:
+        pass
+
+    def loop_start(self) -> None:
+        pass
+
+
+def test_mqtt_rows_and_readings_become_points(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mqtt, "client_of", lambda *_, **__: _NoBroker())
+    source = mqtt.MqttSource(
+        broker_of("mqtt://127.0.0.1:1/rows/#"),
+        subject,
+        plant=placed_in(subject),
+        client_name="",
+        lasting=False,
+    )
+    row = b'{"time": "2026-05-01T00:00:00Z", "XS-1": 4.5}'
+    source._messages.put(("rows", row, 1, 1))
+    (values,) = source.take(0.0).values
+    assert values[0] == 46.0
+    assert np.isnan(values[1:]).all()
+    put: list[tuple[str, float]] = []
+
+    def keep(name: str, value: float) -> bool:
+        put.append((name, value))
+        return True
+
+    monkeypatch.setattr(source._sampler, "put", keep)
+    source._messages.put(("rows/XS-1", b"2.0", 2, 1))
+    source.take(0.0)
+    assert put == [(subject.names[0], 21.0)]

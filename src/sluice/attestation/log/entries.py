@@ -209,6 +209,8 @@ class StatisticTerms:
     limits: Annotated[StatisticLimits | None, Field(exclude_if=lambda limits: limits is None)] = (
         None
     )
+    lends: Annotated[bool, Field(exclude_if=lambda lends: not lends)] = False
+    """Whether members lend the tails of their scores to plants with few clean rows."""
 
     @property
     def sentence(self) -> str:

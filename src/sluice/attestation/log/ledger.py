@@ -708,6 +708,13 @@ class Ledger:
         signed.verify(self.client(token.client, step="6").key, step="6")
         if token.federation != self.opened.federation:
             raise VerificationError("6", f"the token is for federation {token.federation!r}")
+        lends = self.opened.statistic is not None and self.opened.statistic.lends
+        if token.tail is not None and not lends:
+            raise VerificationError(
+                "6",
+                f"the token of {token.client!r} lends a tail, and the first entry of the log does "
+                "not say that members lend them",
+            )
         if token.attestation in self.attestations(token.client, step="6", at=at):
             self._refuse_other_statistic(token)
             return

@@ -1,15 +1,21 @@
 """Round tokens: a client commits by hash to its update before any update is revealed."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field, StringConstraints
 
 from sluice.attestation.messages.documents import STRICT, Count, Form, Hex32, Name
 from sluice.attestation.messages.signing import Signed
 from sluice.attestation.packing import digest, number
 
 __all__ = ["TOKENS", "Token", "update_digest"]
+
+TAIL_BYTES = 56
+LentHex = Annotated[
+    Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{2 * TAIL_BYTES}}}$")] | None,
+    Field(exclude_if=lambda tail: tail is None),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +37,7 @@ class Token:
     model: Hex32
     attestation: Hex32
     update: Hex32
+    tail: LentHex = None  # the tail of its own scores that the client lends, encoded
 
 
 TOKENS: Form[Signed[Token]] = Form.of(Signed[Token], "token", largest=4_096)

@@ -455,9 +455,14 @@ class Proven:
     def __post_init__(self, transition: StateTransition) -> None:
         demand_transition(self, transition)
 
-    def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
-        """Step 6: commit by hash to an update, before any update is revealed."""
-        return _pledged(self.plant, self.attestation, round_, model, update)
+    def pledge(
+        self, round_: int, model: str, update: bytes, *, tail: bytes | None = None
+    ) -> "Pledged":
+        """Step 6: commit by hash to an update, before any update is revealed.
+
+        `tail` is the encoded tail of its own scores that the plant lends.
+        """
+        return _pledged(self.plant, self.attestation, round_, model, update, tail=tail)
 
 
 @final
@@ -477,9 +482,11 @@ class Unproven:
         """The id that its tokens use in place of an attestation."""
         return unproven_id(self.message.content)
 
-    def pledge(self, round_: int, model: str, update: bytes) -> "Pledged":
+    def pledge(
+        self, round_: int, model: str, update: bytes, *, tail: bytes | None = None
+    ) -> "Pledged":
         """Step 6, as for a batch that was proven."""
-        return _pledged(self.plant, self.attestation, round_, model, update)
+        return _pledged(self.plant, self.attestation, round_, model, update, tail=tail)
 
 
 @final
@@ -495,8 +502,14 @@ class Pledged:
         demand_transition(self, transition)
 
 
-def _pledged(
-    plant: Registered, attestation: str, round_: int, model: str, update: bytes
+def _pledged(  # noqa: PLR0913 - a token is these parts
+    plant: Registered,
+    attestation: str,
+    round_: int,
+    model: str,
+    update: bytes,
+    *,
+    tail: bytes | None,
 ) -> Pledged:
     content = Token(
         federation=plant.federation,
@@ -505,5 +518,6 @@ def _pledged(
         model=model,
         attestation=attestation,
         update=update_digest(plant.federation, plant.client, round_, update),
+        tail=None if tail is None else tail.hex(),
     )
     return Pledged(message=sign(content, plant.key), update=update, transition=TRANSITION)

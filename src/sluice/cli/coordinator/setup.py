@@ -192,6 +192,14 @@ def init(
             "full).",
         ),
     ] = False,
+    lend_thresholds: Annotated[
+        bool,
+        typer.Option(
+            "--lend-thresholds",
+            help="Members share the tail of their own scores too, so that a plant with few clean "
+            "rows can borrow thresholds (with moments and vote).",
+        ),
+    ] = False,
     statistic_rows_min: Annotated[
         int | None,
         typer.Option(min=1, help="Rows that a shared statistic covers, at least; default 4096."),
@@ -275,6 +283,7 @@ def init(
         keep_rounds=keep_rounds,
         template=read_template(template_path) if template_path else None,
         overlap_min=overlap_min,
+        lends=lend_thresholds,
     )
     if limits is not None and limits.lowered:
         warn(f"a statistic of few rows shows much of them: {limits.lowered}")

@@ -29,7 +29,12 @@ from sluice.cli.paths import (
     writes_file,
     writes_folder,
 )
-from sluice.cli.plant.disclosure import disclosure_of, show_disclosure
+from sluice.cli.plant.disclosure import (
+    disclosure_of,
+    lending_of,
+    show_disclosure,
+    show_lending,
+)
 from sluice.cli.plant.gain import clean_rows, gain_of, show_gain, show_simulated
 from sluice.cli.plant.mapping import map_
 from sluice.errors import SettingError
@@ -194,6 +199,7 @@ def check(
     ]
     verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
     disclosure = disclosure_of(plant, batch, sign_off=sign_off) if verdict.admitted else None
+    lending = lending_of(plant, batch) if verdict.admitted else None
     preview = preview_import(plant, batch, approvals=approvals, at=datetime.now(UTC))
     rules = folder / "keys" / "rules.json"
     windows = len(plant.invitation.terms.framing_on(batch.names).windows(batch))
@@ -214,6 +220,7 @@ def check(
                 "approvals_missing": preview.approvals_missing,
                 "refused": preview.refused or None,
                 "statistic": disclosure and asdict(disclosure),
+                "lending": lending and asdict(lending),
                 "gain": asdict(gain),
                 "simulated": simulated
                 and {"local-only": simulated.alone, "clean": simulated.federation},
@@ -237,6 +244,7 @@ def check(
             )
         if disclosure is not None:
             show_disclosure(disclosure)
+        show_lending(lending)
         show_gain(gain)
         if simulated is not None:
             show_simulated(simulated)
@@ -312,6 +320,14 @@ def model(
             help="False alarms a week that a vote and the plant's rules may raise together.",
         ),
     ] = 1.0,
+    borrow: Annotated[
+        bool,
+        typer.Option(
+            "--borrow",
+            help="Take the thresholds of the voters from the tails that members lend, while the "
+            "plant has too few clean rows.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write the federation's last model as a detector, with a threshold from this plant's rows.
@@ -320,6 +336,8 @@ def model(
     file. While the federation runs, the model is the one that the last round started from.
 
     With the detector moments, the file holds a vote of all members beside this plant's own rules.
+    A plant with a few days of clean rows can --borrow thresholds. 'sluice model recalibrate'
+    replaces them when more clean rows are there, and 'sluice model restore' goes back.
 
     Example: [bold]sluice plant model north --out model.safetensors[/bold]
     """
@@ -335,6 +353,11 @@ def model(
     plant = PlantFolder(folder)
     terms, share = plant.invitation.terms, plant.share
     summed = terms.statistic is not None
+    if borrow and not terms.lends:
+        raise SettingError(
+            f"members of {terms.federation!r} lend no thresholds (its first log entry does not say "
+            "so); give more clean rows, or found a federation with --lend-thresholds"
+        )
     shared = last_statistics(plant.folder, terms) if summed else None
     received = None if summed else last_model(plant.folder, count=terms.weights)
     if received is None and shared is None:
@@ -354,7 +377,14 @@ def model(
         )
     if shared is not None:
         rules = plant.keys.circuit.rules
-        detector = shared_vote(terms, shared, own, rules=rules, false_alarms_per_week=false_alarms)
+        detector = shared_vote(
+            terms,
+            shared,
+            own,
+            rules=rules,
+            false_alarms_per_week=false_alarms,
+            borrowed=borrow,
+        )
     else:
         assert received is not None
         detector = shared_detector(terms, received, plant.ledger(), own)
@@ -374,10 +404,10 @@ def model(
         )
     elif isinstance(detector.model, VotedModel):
         voted = detector.model
+        rules_too = ", and so is one of this plant's rules" if detector.fusion else ""
         out.print(
-            f"{out_path}: {voted.needed} of {len(voted.members)} plants' votes are an alarm, and "
-            f"so is one of this plant's rules (hash {str(training.model)[:12]}); the thresholds "
-            f"are from {len(own):,} clean rows of this plant",
+            f"{out_path}: {voted.needed} of {len(voted.members)} plants' votes are an alarm"
+            f"{rules_too} (hash {str(training.model)[:12]}); {_thresholds(detector, len(own))}",
             markup=False,
         )
     else:
@@ -389,9 +419,27 @@ def model(
         )
 
 
+def _thresholds(detector: "Detector", rows: int) -> str:
+    """Return where the thresholds of a vote come from, in words."""
+    from sluice.detector import borrows_thresholds, voted_model
+
+    if not borrows_thresholds(detector):
+        return f"the thresholds are from {rows:,} clean rows of this plant"
+    voters = voted_model(detector).voters
+    lend = sum(voter.tail is not None for voter in voters)
+    without = (
+        "" if detector.fusion else "; this plant's rules are left out, with too few clean rows"
+    )
+    return (
+        f"the thresholds are borrowed: {lend} of {len(voters)} members lend the tail of their "
+        f"scores, and {rows:,} clean rows of this plant give the usual score{without}. Replace "
+        "them with 'sluice model recalibrate' when there are more clean rows"
+    )
+
+
 def _vote_payload(detector: "Detector") -> dict[str, object]:
     """Return who votes, as JSON; nothing for a detector that is no vote."""
-    from sluice.detector import VotedModel
+    from sluice.detector import VotedModel, borrows_thresholds
 
     model = detector.model
     if not isinstance(model, VotedModel):
@@ -401,6 +449,9 @@ def _vote_payload(detector: "Detector") -> dict[str, object]:
         "member_names": list(model.members),
         "votes_needed": model.needed,
         "malicious": model.malicious,
+        "borrowed": borrows_thresholds(detector),
+        "tails_lent": sum(voter.tail is not None for voter in model.voters),
+        "rules": detector.fusion is not None,
         "statistics": {each.member: each.statistic for each in detector.training.contributions},
     }
 

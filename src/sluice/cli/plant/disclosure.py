@@ -1,13 +1,16 @@
 """What `sluice plant check` says about the statistic that a plant would share."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sluice.cli.console import out
+from sluice.detector import LentTail
 from sluice.errors import SettingError
-from sluice.network.plant import Disclosure, PlantFolder
+from sluice.network import plant_tail
+from sluice.network.plant import Disclosure, PlantFolder, last_statistics
 from sluice.telemetry import Record
 
-__all__ = ["disclosure_of", "show_disclosure"]
+__all__ = ["Lending", "disclosure_of", "lending_of", "show_disclosure", "show_lending"]
 
 
 def disclosure_of(plant: PlantFolder, batch: Record, *, sign_off: str | None) -> Disclosure | None:
@@ -42,3 +45,51 @@ def show_disclosure(disclosure: Disclosure) -> None:
         )
     else:
         out.print(f"signed off by {disclosure.signed_off}", markup=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lending:
+    """The tail of its scores that a plant lends, and how many members lend theirs."""
+
+    own: LentTail | None  # None: the batch is too short
+    once_a_week: float | None  # the score that a clean week passes once, over the median score
+    members: int  # in the last model
+    lending: int  # of them
+
+
+def lending_of(plant: PlantFolder, batch: Record) -> Lending | None:
+    """Return what is lent; None in a federation whose members lend nothing."""
+    terms = plant.invitation.terms
+    if not terms.lends:
+        return None
+    try:
+        own = plant_tail(batch, terms, plant.keys.circuit)
+    except SettingError:
+        own = None
+    seen = last_statistics(plant.folder, terms)
+    members = () if seen is None else seen.shared.members
+    return Lending(
+        own=own,
+        once_a_week=None if own is None else own.threshold(1.0, false_alarms_per_week=1.0),
+        members=len(members),
+        lending=sum(member.tail is not None for member in members),
+    )
+
+
+def show_lending(lending: Lending | None) -> None:
+    """Print what this plant lends, and what it can borrow; nothing if members lend nothing."""
+    if lending is None:
+        return
+    if lending.own is None:
+        out.print("this plant lends no thresholds: its batch is too short for the tail of a score")
+    else:
+        out.print(
+            "this plant lends the tail of its own score to every member: one alarm a week is at "
+            f"{lending.once_a_week:.3g} times the median score"
+        )
+    if lending.members:
+        out.print(
+            f"{lending.lending} of {lending.members} members lend thresholds; 'sluice plant model "
+            "--borrow' uses them while this plant has few clean rows",
+            markup=False,
+        )

@@ -171,6 +171,7 @@ def _payload(
                 "proposed": match.point,
                 "confidence": round(match.confidence, 4),
                 "instead": match.instead,
+                "twins": list(match.twins),
                 "by": "operator" if match.tag in decided else "proposal",
             }
             for match in proposal.matches
@@ -202,6 +203,13 @@ def _show(
             state,
         )
     out.print(table)
+    for match in proposal.matches:
+        if match.twins and match.tag in open_:
+            out.print(
+                f"{match.tag} may also be {' or '.join(match.twins)}: no row here and none of the "
+                "reference tells them apart; look at the plant",
+                markup=False,
+            )
     missing = sorted(set(proposal.missing) - set(points.values()))
     if missing:
         out.print(f"points without a tag: {', '.join(missing)}", markup=False)

@@ -184,6 +184,12 @@ def watch(
         most_per_hour=most_per_hour,
     )
     subject = _subject(rules_path, model)
+    if subject.borrowed and not request.quiet:
+        typer.echo(
+            f"sluice: borrowed from other plants: {', '.join(subject.borrowed)}; replace them when "
+            "this plant has more clean rows",
+            err=True,
+        )
     with _one_core():
         if replay:
             from sluice.cli.watch.replay import replayed

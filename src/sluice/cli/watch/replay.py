@@ -141,6 +141,8 @@ def _summary(
         "rows_per_s": round(counts.rows / max(outcome.seconds, 1e-9), 1),
         "judged_ms": round(outcome.slowest_ms, 3),
     }
+    if watching.parts.subject.borrowed:
+        summary["borrowed"] = list(watching.parts.subject.borrowed)
     if record.attack_segments:
         summary["attacks"] = len(record.attack_segments)
         summary["attacks_detected"] = attacks_found(record, shown)

@@ -18,6 +18,7 @@ from sluice.attestation.log import CHALLENGED, ENTRIES, LogOpened, LogTerms, Sta
 from sluice.attestation.messages import StatisticLimits
 from sluice.attestation.systems import SystemName
 from sluice.detector import (
+    VOTE,
     Autoencoder,
     Descent,
     Detector,
@@ -116,6 +117,7 @@ class FederationPlan:
     malicious: int = 1  # members that a vote withstands; count owners and integrators, not keys
     bound: bool = False  # a proof ties each statistic to its rows
     limits: StatisticLimits | None = None  # of a batch whose statistic is shared
+    lends: bool = False  # members lend the tails of their scores
     template: Template | None = None  # None: all plants use the same tags
     overlap_min: float = 1.0  # share of the points that a plant needs to join
 
@@ -175,6 +177,11 @@ class FederationPlan:
                 raise SettingError(
                     f"system {str(self.system)!r} binds no statistic; --bound needs 'full'"
                 )
+        if self.lends and (self.detector, self.rule) != (DetectorKind.MOMENTS, VOTE):
+            raise SettingError(
+                f"members lend thresholds to their own voters; the detector {self.detector!r} with "
+                f"rule {self.rule!r} has none: use --detector moments --rule {VOTE}"
+            )
         self._demand_limits()
 
     def _demand_limits(self) -> None:
@@ -307,6 +314,7 @@ def _statistic(reference: Record, framing: Framing, plan: FederationPlan) -> Sta
         malicious=plan.malicious,
         bound=plan.bound,
         limits=limits,
+        lends=plan.lends,
     )
 
 

@@ -45,6 +45,7 @@ from sluice.federation import (
 )
 from sluice.invariants import RuleSet, parse_rules
 from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.lending import OTHER_SUMS, lent_tail
 from sluice.network.statistics import (
     MemberStatistic,
     MemberStatistics,
@@ -62,8 +63,6 @@ __all__ = ["OTHER_SUMS", "TOO_FEW", "SharedStatistics", "Sharing", "WeightUpdate
 
 TOO_FEW = "6.6"
 """The step of plants in a round that fewer take part in than the terms demand."""
-OTHER_SUMS = "6.7"
-"""The step of a statistic of other or untied channels, or with sums that no readings give."""
 OTHER_ROWS = "6.8"
 """The step of a statistic that is not of the number of rows in the log."""
 OTHER_STATISTIC = "6.9"
@@ -269,7 +268,11 @@ class SharedStatistics:
                 f"{windows:,} windows that weigh {weight:,}",
             )
         own = MemberStatistic(
-            name=client, attestation=token.attestation, round=train.round, statistic=statistic
+            name=client,
+            attestation=token.attestation,
+            round=train.round,
+            statistic=statistic,
+            tail=lent_tail(token),
         )
         self._refuse_second(own, commit.commitment, statistics_in(train.parameters, self.terms))
         return Contributed(member=own)
@@ -316,6 +319,7 @@ class SharedStatistics:
             attestation=attestation,
             round=train.round,
             statistic=MomentStatistic.from_canonical(verified, settings),
+            tail=lent_tail(token),
         )
 
     def _refuse_second(

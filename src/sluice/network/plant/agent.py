@@ -34,6 +34,7 @@ from sluice.errors import (
 )
 from sluice.federation import InProcess, Train, Trained
 from sluice.files import atomically, private_folder
+from sluice.network.lending import plant_tail
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
 from sluice.network.plant.disclosure import bound_sharing
 from sluice.network.plant.model import demand_logged, keep_model
@@ -341,7 +342,7 @@ class Agent:
         archived = self._archive.named(ask.attestation)
         summed = self._terms.statistic is not None
         raw = self._statistic(archived) if summed else self._trained(ask, archived)
-        pledged = archived.state.pledge(ask.round, model, raw)
+        pledged = archived.state.pledge(ask.round, model, raw, tail=self._lent(archived))
         with atomically(update, private=True) as draft:
             draft.write_bytes(raw)
         with atomically(token) as draft:
@@ -393,6 +394,17 @@ class Agent:
             )
         statistic = plant_statistic(batch, self._terms, self._keys.circuit)
         return encoded(statistic, self._terms.moments.settings)
+
+    def _lent(self, archived: ArchivedBatch) -> bytes | None:
+        """Return the tail of this plant's own scores, if members lend theirs."""
+        if not self._terms.lends:
+            return None
+        try:
+            tail = plant_tail(self._rows(archived.share), self._terms, self._keys.circuit)
+        except SettingError as error:
+            _log.warning("this plant lends no thresholds: %s", error)
+            return None
+        return tail.canonical()
 
     def _has_later_rows(self) -> bool:
         """Whether the plant names other rows than those of its last attested batch.

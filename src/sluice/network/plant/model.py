@@ -100,12 +100,14 @@ def demand_logged(shared: MemberStatistics, log: Path, ledger: Ledger) -> None:
         raw, at = encoded(member.statistic, shared.settings), (member.name, member.round)
         pledged = bytes.fromhex(statistic_hash(raw)) if bound else raw
         own = update_digest(federation, member.name, member.round, pledged)
-        logged = (seen.revealed.get(at), seen.attested.get(at))
-        if logged != (own, member.attestation) or removed(member.name):
+        logged = (seen.revealed.get(at), *seen.pledged.get(at, (None, None)))
+        tail = None if member.tail is None else member.tail.canonical().hex()
+        if logged != (own, member.attestation, tail) or removed(member.name):
             raise VerificationError(
                 "7",
                 f"the model holds a statistic of {member.name!r} that the log does not have in "
-                f"round {member.round} under this attestation, or of a plant that was removed",
+                f"round {member.round} under this attestation with this tail, or of a plant that "
+                "was removed",
             )
         if bound:
             _demand_attested(member, ledger)
@@ -135,7 +137,8 @@ class _SharedSoFar:
     """What the log says about statistics, by client and round."""
 
     revealed: dict[tuple[str, int], str] = field(default_factory=dict)  # hashes
-    attested: dict[tuple[str, int], str] = field(default_factory=dict)  # attestations of pledges
+    pledged: dict[tuple[str, int], tuple[str, str | None]] = field(default_factory=dict)
+    """Attestations, and lent tails if there are some."""
     taken: dict[str, int] = field(default_factory=dict)  # by client: its last aggregated round
 
 
@@ -149,7 +152,7 @@ def _shared_so_far(log: Path) -> _SharedSoFar:
                     seen.revealed[body.client, body.round] = body.update
                 case UpdatePledged(token=signed):
                     token = signed.content
-                    seen.attested[token.client, token.round] = token.attestation
+                    seen.pledged[token.client, token.round] = token.attestation, token.tail
                 case ModelAggregated() as body:
                     rounds.append(body)
                 case FederationRecovered(recovery=recovery):
@@ -183,17 +186,19 @@ def shared_detector(
     return calibrated(Autoencoder(received.parameters), terms.framing, windows, training=training)
 
 
-def shared_vote(
+def shared_vote(  # noqa: PLR0913 - a detector is these parts
     terms: FederationTerms,
     received: SeenStatistics,
     clean: Record,
     *,
     rules: RuleSet,
     false_alarms_per_week: float,
+    borrowed: bool = False,
 ) -> Detector:
     """Return the vote of all members beside a plant's own rules, with its own thresholds.
 
-    The plant must not have summed the clean rows.
+    The plant must not have summed the clean rows. With `borrowed`, the members' tails set the
+    thresholds of the voters.
     """
     return vote_of(
         received.shared,
@@ -202,4 +207,5 @@ def shared_vote(
         rounds=received.round,
         rules=rules,
         false_alarms_per_week=false_alarms_per_week,
+        borrowed=borrowed,
     )

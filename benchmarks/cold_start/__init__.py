@@ -1,0 +1,1 @@
+"""What a plant gets from a federation in its first days: a vote, and borrowed thresholds."""

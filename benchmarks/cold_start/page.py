@@ -1,0 +1,132 @@
+"""The page docs/results/cold-start.md."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from benchmarks.cold_start.draws import SUBJECTS, Cell, Subject
+from benchmarks.cold_start.ways import WAYS
+from benchmarks.worth.page import COLUMNS, Column, interval
+from benchmarks.worth.ways import Measured
+
+__all__ = ["Line", "page"]
+
+HEAD = """# The first days of a plant
+
+Written by `python -m benchmarks cold-start`; do not edit. A plant with a few days of clean rows
+gets a `moments` detector in four ways, each for one false alarm a week:
+
+- **alone**: from its own rows. The first 70 % fit it, the others set the threshold. If they hold
+  too few separate peaks for a rate, the threshold is their highest score.
+- **vote, own thresholds**: one detector of each member's statistic; an alarm needs half of them.
+  The plant's few rows set the threshold of each. Where they are too few for that, there is no such
+  detector, and the table says so.
+- **vote, borrowed**: the same, but each member lends the tail of its own score, which sets the
+  threshold of its own voter ([how](../explanation/cold-start.md)). The plant's few rows give the
+  usual score of each voter.
+- **vote, borrowed, 2 lie**: two members (one of three) lend the tail that votes most often.
+
+Rules of the plant are in none of these detectors. Every member is honest, except for the tails of
+the last way. A cell is the mean over draws with its 95 % interval (Student's t). *Gain* is the
+difference to alone on the same draws, with its interval.
+"""
+TARGET = 5.0
+ALONE_TARGET = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What one way gives in one draw of a cell; None if the clean rows were too few for it."""
+
+    subject: str
+    cell: Cell
+    seed: int
+    way: str
+    found: Measured | None
+
+
+def page(lines: Sequence[Line]) -> str:
+    """Return the page of what is measured."""
+    parts = [HEAD]
+    for subject in SUBJECTS:
+        own = [line for line in lines if line.subject == subject.name]
+        parts += _section(subject, own) if own else [f"\n**Not run yet:** {subject.name}."]
+    return "\n".join(parts) + "\n"
+
+
+def _section(subject: Subject, lines: Sequence[Line]) -> Iterator[str]:
+    seeds = sorted({line.seed for line in lines})
+    yield f"\n## {subject.name[0].upper()}{subject.name[1:]}\n"
+    yield f"{subject.says}. Draws {seeds[0]} to {seeds[-1]}.\n"
+    if subject is SUBJECTS[0]:
+        yield f"{_targets(lines)}\n"
+    yield f"| plant | way | {' | '.join(column.name for column in COLUMNS)} |"
+    yield f"|---|---|{'---|' * len(COLUMNS)}"
+    for cell in subject.cells:
+        for way in WAYS:
+            yield from _row(cell, way, [line for line in lines if line.cell == cell])
+
+
+def _row(cell: Cell, way: str, lines: Sequence[Line]) -> Iterator[str]:
+    own = [line.found for line in lines if line.way == way and line.found is not None]
+    without = sum(line.way == way and line.found is None for line in lines)
+    if not own:
+        if without:
+            yield f"| {cell.says} | {way} | too few clean rows in all {without} draws |||{'|'}"
+        return
+    alone = {line.seed: line.found for line in lines if line.way == WAYS[0] and line.found}
+    cells = []
+    for column in COLUMNS:
+        text = _shown(column, [column.of(each) for each in own])
+        if way != WAYS[0]:
+            gain, half = interval([column.of(each) - column.of(alone[each.seed]) for each in own])
+            text += f", gain {gain:+{column.form}} ± {half:{column.form}}"
+        cells.append(text)
+    missing = f", {without} without" if without else ""
+    yield f"| {cell.says} | {way} (n = {len(own)}{missing}) | {' | '.join(cells)} |"
+
+
+def _shown(column: Column, values: Sequence[float]) -> str:
+    mean, half = interval(values)
+    form = column.form
+    return f"{mean:{form}} [{max(mean - half, 0.0):{form}}, {mean + half:{form}}]"
+
+
+def _targets(lines: Sequence[Line]) -> str:
+    """Say which targets hold."""
+    fewest = min(line.cell.days for line in lines)
+    alone, borrowed = (
+        100 * interval([line.found.time_in_alarm for line in chosen if line.found])[0]
+        for chosen in (
+            [line for line in lines if line.way == way and line.cell.days == fewest]
+            for way in (WAYS[0], WAYS[2])
+        )
+    )
+    precise = all(
+        interval(
+            [
+                each.found.average_precision
+                for each in lines
+                if each.found and (each.way, each.cell.days) == (way, days)
+            ]
+        )[0]
+        >= interval(
+            [
+                each.found.average_precision
+                for each in lines
+                if each.found and (each.way, each.cell.days) == (WAYS[0], days)
+            ]
+        )[0]
+        for days in {line.cell.days for line in lines}
+        for way in WAYS[2:]
+    )
+    return (
+        f"Targets: at {fewest:g} days, clean time in alarm with borrowed thresholds is at most "
+        f"{TARGET:g} %: {_held(borrowed <= TARGET)} ({borrowed:.2f} %); alone it is "
+        f"{ALONE_TARGET:g} % or more: {_held(alone >= ALONE_TARGET)} ({alone:.2f} %); average "
+        "precision with borrowed thresholds is nowhere below that of alone: "
+        f"{_held(precise)}."
+    )
+
+
+def _held(holds: bool) -> str:  # noqa: FBT001 - one word for one truth
+    return "**holds**" if holds else "**missed**"

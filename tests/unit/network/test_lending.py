@@ -1,0 +1,171 @@
+"""Plants lend the tails of their scores: in the signed bytes, in the log, and in the model."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.messages.statistic_limits import StatisticLimits
+from sluice.detector import LENT_BYTES, LentTail, borrows_thresholds, load_detector
+from sluice.detector.vote import VotedModel
+from sluice.errors import SettingError, VerificationError
+from sluice.network.coordinator.founding import FederationPlan
+from sluice.network.coordinator.sharing import statistics_in
+from sluice.network.lending import plant_tail
+from sluice.network.plant.agent import Agent
+from sluice.network.plant.folder import PlantFolder
+from sluice.network.plant.model import demand_logged, last_statistics
+from sluice.network.statistics import MemberStatistics, vote_of
+from sluice.network.training_rows import TrainingRows
+from sluice.telemetry.reading import read_record
+from tests.unit.conftest import Outcome
+
+from .conftest import POLICY, Consortium, Founder, sign_off
+
+Run = Callable[..., Outcome]
+NAMES = ("north", "south", "west")
+LIAR = LentTail(peaks=1_000, weeks=5_200.0, level=0.0, scale=1e-9, shape=-0.5)
+FEW = "10900:11140"  # four hours
+
+
+def lending(founder: Founder, **more: object) -> Consortium:
+    made = founder("vote", detector="moments", members_min=3, lends=True, **more)
+    for index, name in enumerate(NAMES):
+        made.join(name, index, rows=1_000)
+    return made
+
+
+def test_every_plant_ends_with_the_tails_of_all(founder: Founder, sluice: Run) -> None:
+    made = lending(founder)
+    done = made.run()
+    opened = json.loads(made.site.log.read_text().splitlines()[0])["body"]["statistic"]
+    assert opened["lends"] is True
+    kept = statistics_in(done.parameters, made.site.terms)
+    for name in NAMES:
+        own, plant = kept.of(name), PlantFolder(made.folder / name)
+        assert own is not None
+        assert own.tail == plant_tail(plant.share.read(), made.site.terms, plant.keys.circuit)
+        seen = last_statistics(made.folder / name, made.site.terms)
+        assert seen is not None
+        assert seen.shared == kept
+        demand_logged(kept, made.folder / name / "log.jsonl", read_log(made.site.log))
+    north = kept.of("north")
+    assert north is not None
+    for tail in (None, LIAR):  # a coordinator cannot drop a tail or give another
+        changed = kept.joined_by([replace(north, tail=tail)])
+        with pytest.raises(VerificationError, match="the log does not have"):
+            demand_logged(changed, made.folder / "south" / "log.jsonl", read_log(made.site.log))
+    _operators_borrow_and_replace(made, sluice)
+
+
+def _operators_borrow_and_replace(made: Consortium, sluice: Run) -> None:
+    """The commands of an operator, on the federation that has just run."""
+    few, borrowed = made.folder / "few.csv", made.folder / "borrowed.safetensors"
+    words = ("plant", "model", str(made.folder / "north"), "--out", str(borrowed), "--clean", FEW)
+    assert sluice(*words).code == 2  # four hours have too few peaks for thresholds of their own
+    said = json.loads(sluice(*words, "--borrow", "--json").out)
+    assert (said["borrowed"], said["tails_lent"], said["rules"]) == (True, 3, False)
+    assert "the thresholds are borrowed: 3 of 3 members" in sluice(*words, "--borrow").out
+    assert borrows_thresholds(load_detector(borrowed))
+    lines = made.record.read_text().splitlines(keepends=True)
+    few.write_text(lines[0] + "".join(lines[10_901:11_141]))
+    watched = sluice("watch", str(few), "--replay", "--model", str(borrowed), "--json").out
+    assert json.loads(watched.splitlines()[-1])["summary"]["borrowed"] == ["thresholds"]
+    assert "borrowed from other plants: thresholds" in (
+        sluice("watch", str(few), "--replay", "--model", str(borrowed)).err
+    )
+    own = made.folder / "own.safetensors"
+    more = ("model", "recalibrate", str(borrowed), "--clean", str(made.record), "--out", str(own))
+    assert not json.loads(sluice(*more, "--json").out)["calibration"].get("borrowed", False)
+    assert not borrows_thresholds(load_detector(own))
+    checked = sluice("plant", "check", str(made.folder / "north"), "--json").out
+    assert json.loads(checked)["lending"]["lending"] == 3
+    shown = sluice("plant", "check", str(made.folder / "north")).out
+    assert "lends the tail of its own score" in shown
+    assert "3 of 3 members lend thresholds" in shown
+
+
+def test_a_bound_statistic_travels_with_its_tail(founder: Founder) -> None:
+    limits = StatisticLimits(rows_min=300, span_min_s=3_600)
+    made = lending(founder, bound=True, system="full", limits=limits)
+    for name in NAMES:
+        sign_off(made, name)
+    kept = statistics_in(made.run().parameters, made.site.terms)
+    assert kept.names == NAMES
+    assert all(member.tail is not None for member in kept.members)
+    assert MemberStatistics.from_canonical(kept.canonical(), None) == kept
+    demand_logged(kept, made.folder / "south" / "log.jsonl", read_log(made.site.log))
+
+
+@pytest.mark.parametrize("lie", ["extreme", "damaged", "of no tail", "none"])
+def test_what_a_plant_may_lend(founder: Founder, lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = lending(founder)
+    west = made.plants["west"]
+    assert isinstance(west, Agent)
+    lent = {
+        "extreme": LIAR.canonical(),
+        "damaged": LIAR.canonical()[:-8] + b"\xff" * 8,
+        "of no tail": bytes(LENT_BYTES),
+        "none": None,
+    }[lie]
+    monkeypatch.setattr(west, "_lent", lambda _: lent)
+    kept = statistics_in(made.run().parameters, made.site.terms)
+    if lie in ("damaged", "of no tail"):
+        assert kept.names == ()  # a round of two is too small, so the model stays empty
+        assert dict(read_log(made.site.log).rounds.excluded)["west"] == "6.7"
+        return
+    shared = kept.of("west")
+    assert shared is not None
+    assert shared.tail == (LIAR if lie == "extreme" else None)
+    clean = read_record(made.record).rows(10_900, 11_140)
+    vote = vote_of(
+        kept,
+        made.site.terms,
+        clean,
+        rounds=1,
+        rules=None,
+        false_alarms_per_week=1.0,
+        borrowed=True,
+    )
+    assert isinstance(vote.model, VotedModel)
+    votes = vote.model.votes(vote.framing.windows(clean))
+    assert votes[2].any() == (lie == "extreme")
+    assert votes[:2].mean() < 0.05
+
+
+def test_members_lend_only_if_the_first_log_entry_says_so(
+    founder: Founder, sluice: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate(NAMES):
+        made.join(name, index)
+    west = made.plants["west"]
+    assert isinstance(west, Agent)
+    monkeypatch.setattr(west, "_lent", lambda _: LIAR.canonical())
+    assert statistics_in(made.run().parameters, made.site.terms).names == ()
+    assert dict(read_log(made.site.log).rounds.excluded)["west"] == "6"
+    out = str(made.folder / "model.safetensors")
+    refused = sluice("plant", "model", str(made.folder / "north"), "--out", out, "--borrow")
+    assert refused.code == 2
+    assert "lend no thresholds" in refused.err
+
+
+def test_only_a_vote_of_moments_lends(line_files: tuple[Path, Path]) -> None:
+    reference = TrainingRows(record=str(line_files[0]), start=4_320, stop=8_640)
+    for detector, rule in (("autoencoder", "fedavg"), ("moments", "any-of-subsets")):
+        with pytest.raises(SettingError, match="lend thresholds to their own voters"):
+            FederationPlan(
+                federation="water",
+                host="127.0.0.1",
+                port=18_443,
+                link_port=18_000,
+                reference=reference,
+                policy=POLICY,
+                detector=detector,
+                rule=rule,
+                lends=True,
+                approvers=("00" * 32,),
+            )

@@ -1,0 +1,125 @@
+"""Five varied sites of one kind in a federation, and a sixth plant of another kind."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sluice.attestation.log.chain import read_log
+from sluice.attestation.log.entries import LogTerms
+from sluice.attestation.messages.orders import APPROVALS, approve
+from sluice.attestation.messages.signing import SigningKey
+from sluice.errors import RefusedError
+from sluice.evaluation import certify
+from sluice.federation.vote import ballots_of, supported
+from sluice.invariants.rulesfile import rules_hash
+from sluice.lab.plants import simulate
+from sluice.network.coordinator.founding import (
+    FederationPlan,
+    coordinator_service,
+    found_federation,
+)
+from sluice.network.coordinator.sharing import statistics_in
+from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.plant.folder import PlantFolder
+from sluice.network.statistics import vote_of
+from sluice.network.terms import JoinRequest, read_document
+from sluice.network.training_rows import TrainingRows
+from sluice.network.wire.wire import Direct
+from sluice.telemetry import FileLayout, Label, write
+from sluice.template import derive_template
+from tests.varied_plants import VariedPlant, policy_for
+
+from .conftest import START
+
+MISSING = "F_PU2"
+
+
+def test_five_varied_sites_take_part_and_an_unlike_plant_is_refused(tmp_path: Path) -> None:
+    reference = simulate("line", seed=50, days=4)
+    write(reference, tmp_path / "reference.parquet", FileLayout.PARQUET)
+    template = derive_template(reference)
+    sites = {
+        f"site-{at}": VariedPlant.make(
+            tmp_path,
+            "line",
+            at,
+            template,
+            days=5,
+            every=1,
+            cuts=(2_880, 5_760),
+            share=(5_760, 6_760),
+        )
+        for at in range(1, 6)
+    }
+    key = SigningKey.generate()
+    plan = FederationPlan(
+        federation="water",
+        host="127.0.0.1",
+        port=18_443,
+        link_port=18_000,
+        reference=TrainingRows(record=str(tmp_path / "reference.parquet"), start=0, stop=5_760),
+        policy=policy_for(sites.values()),
+        system="unsafe",
+        rows_max=1_024,
+        detector="moments",
+        rule="vote",
+        malicious=2,
+        members_min=5,
+        lends=True,
+        template=template,
+        overlap_min=0.85,
+        log=LogTerms(history=True),
+        approvers=(key.public,),
+    )
+    site = found_federation(tmp_path / "coordinator", plan, at=START)
+    agents = {}
+    for name, own in sites.items():
+        plant = PlantFolder.create(
+            tmp_path / name,
+            site.invite(name, at=START),
+            own.rules,
+            own.rules_file.read_text(encoding="utf-8"),
+            own.share,
+            at=START,
+            reveal_rows=True,
+        )
+        request = read_document(JoinRequest, plant.folder / "request.json", private=True)
+        approval = APPROVALS.write(approve(rules_hash(own.rules), key))
+        site.enrol(request, approvals=[approval], at=START)
+        agents[name] = plant.agent(reveal_rows=True)
+    unlike = site.invite("unlike", at=START).terms
+    other = simulate("treatment", seed=1, days=0.01)
+    with pytest.raises(RefusedError, match=r"'unlike' has 0 of the federation's 11 points"):
+        unlike.demand_points(other.names, plant="unlike")
+    store = CoordinatorStore(site.base)
+    now = iter(START + timedelta(seconds=at) for at in range(10_000))
+    service = coordinator_service(site, store, Direct(agents), clock=lambda: next(now))
+    done = service.run(rounds=2, on_round=lambda _: None)
+    store.close()
+    assert read_log(site.log).rounds.members == tuple(sites)
+    kept = statistics_in(done.parameters, site.terms)
+    assert kept.names == tuple(sites)
+    assert [member.tail is not None for member in kept.members] == [True] * 5
+    lacking = PlantFolder(tmp_path / "site-3").share
+    assert MISSING not in lacking.whole().names
+    for name, supports in (("site-1", 4), ("site-3", None)):
+        share = PlantFolder(tmp_path / name).share
+        clean = share.whole().rows(6_760, 7_200)
+        vote = vote_of(
+            kept, site.terms, clean, rounds=1, rules=None, false_alarms_per_week=1.0, borrowed=True
+        )
+        labels = np.where(np.arange(len(clean)) < 20, Label.ATTACK, Label.NORMAL)
+        labelled = replace(clean, labels=labels.astype(np.int8))
+        certificate = supported(certify(ballots_of(vote, labelled), malicious=2), vote)
+        counted = {each.point: len(each.members) for each in certificate.points}
+        assert counted.get(MISSING) == supports
+        assert {each.member: MISSING in each.points for each in certificate.by_support} == {
+            each: supports is not None and each != "site-3" for each in sites
+        }
+        assert certificate.borrowed
+        assert any("borrowed" in each for each in certificate.sentences)
+        assert certificate.actual.time_in_alarm is not None
+        assert certificate.actual.time_in_alarm < 0.05
