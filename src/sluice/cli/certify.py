@@ -115,7 +115,13 @@ def certify(
         if votes is not None:
             ballots = replace(ballots, needed=votes)
         certificate = replace(
-            certify_ballots(ballots, malicious=malicious), points=point_support(detector)
+            certify_ballots(ballots, malicious=malicious),
+            points=point_support(detector),
+            groups=tuple(
+                (each.member, each.plants)
+                for each in detector.training.contributions
+                if each.plants
+            ),
         )
     if html:
         from sluice.reports import write_certificate_page
@@ -193,6 +199,7 @@ def certificate_payload(certificate: "VoteCertificate") -> dict[str, object]:
         "points": [
             {"point": each.point, "members": list(each.members)} for each in certificate.points
         ],
+        "groups": {name: list(plants) for name, plants in certificate.groups},
         "sentences": list(certificate.sentences),
     }
 

@@ -116,6 +116,7 @@ class VoteCertificate:
     can_force: bool  # some set can raise an alarm on every window, on any record
     rule_windows: int | None = None  # with an alarm of the receiver's own rules; None: no rules
     points: tuple[PointSupport, ...] = ()  # what the vote rests on; empty: not known
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # members that are groups of plants
 
     @property
     def partial(self) -> tuple[PointSupport, ...]:
@@ -159,6 +160,12 @@ class VoteCertificate:
             said.append(
                 f"Point {each.point} rests on {len(each.members)} of {len(self.members)} members; "
                 f"an alarm needs {self.needed} votes."
+            )
+        if self.groups:
+            plants = "; ".join(f"{name}: {', '.join(plants)}" for name, plants in self.groups)
+            said.append(
+                f"Each member is a group of plants ({plants}). {self.malicious} malicious plants "
+                f"are in at most {self.malicious} groups, so all this holds for as many plants."
             )
         return (*said, ASSUMES_COUNT.format(who=who), ASSUMES_RECORD, ASSUMES_CLEAN)
 

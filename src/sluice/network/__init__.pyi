@@ -1,5 +1,6 @@
 from .ports import demand_free_port
 from .terms import (
+    MEMBERS_MIN,
     ExportedAttestation,
     Invitation,
     JoinRequest,
@@ -10,6 +11,7 @@ from .terms import (
 from .training_rows import TrainingRows
 
 __all__ = [
+    "MEMBERS_MIN",
     "ExportedAttestation",
     "Invitation",
     "JoinRequest",

@@ -354,7 +354,14 @@ def model(
         )
     if shared is not None:
         rules = plant.keys.circuit.rules
-        detector = shared_vote(terms, shared, own, rules=rules, false_alarms_per_week=false_alarms)
+        detector = shared_vote(
+            terms,
+            shared,
+            own,
+            rules=rules,
+            false_alarms_per_week=false_alarms,
+            groups=plant.ledger().groups.in_force if terms.grouped else (),
+        )
     else:
         assert received is not None
         detector = shared_detector(terms, received, plant.ledger(), own)
@@ -375,7 +382,8 @@ def model(
     elif isinstance(detector.model, VotedModel):
         voted = detector.model
         out.print(
-            f"{out_path}: {voted.needed} of {len(voted.members)} plants' votes are an alarm, and "
+            f"{out_path}: {voted.needed} of {len(voted.members)} "
+            f"{'groups' if terms.grouped else 'plants'}' votes are an alarm, and "
             f"so is one of this plant's rules (hash {str(training.model)[:12]}); the thresholds "
             f"are from {len(own):,} clean rows of this plant",
             markup=False,
@@ -493,6 +501,7 @@ def status(folder: Folder, json: Json = False) -> None:
         "attested_until": plant.attested_until(),
         "history": ledger.size > 0 and ledger.terms.history,
         **_statistic_payload(invitation.terms.statistic),
+        **({"groups": list(ledger.groups.sentences)} if invitation.terms.grouped else {}),
         "certificate_ends": f"{plant.certificate_ends:%Y-%m-%d}",
     }
     if json:
