@@ -4,84 +4,27 @@ Shards do not depend on the seed, so each honest batch is proven once for each p
 statistic is verified by itself.
 """
 
-import argparse
-import time
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 
-from rich.console import Console
-
-from benchmarks.evidence.study import STUDIES, Study
-from sluice.admission import EmptyRulesWarning, Gate, HardenedPolicy, Policy
+from benchmarks.bound_pages import (
+    FIGURES,
+    by_malicious,
+    certified,
+    setting_lines,
+    spread,
+    trials,
+    vacuous,
+    write_page,
+)
+from benchmarks.evidence.study import Study
 from sluice.attestation.messages import StatisticLimits
-from sluice.detector import VotedModel
 from sluice.evaluation import VoteCertificate
-from sluice.federation import (
-    AdmissionCheck,
-    Attestation,
-    Attestor,
-    Federated,
-    Keyless,
-    certificate_of,
-)
-from sluice.files import atomically
-from sluice.invariants import Profile, RuleSet
-from sluice.invariants.mining import mine
-from sluice.lab.trials import (
-    MODES,
-    STATISTIC_FORGERIES,
-    Contributions,
-    NamedGate,
-    Scenario,
-    Trial,
-    TrialPlan,
-    scenario,
-)
-from sluice.telemetry import Record
+from sluice.lab.trials import MODES, STATISTIC_FORGERIES, TrialPlan
 
-console = Console(stderr=True, highlight=False)
-FIRST_SEED = 100
 PAGE = Path("docs/results/bound.md")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OnceAttestor(Attestor):
-    """Proves each client's batch once, and sends the same documents again."""
-
-    made: dict[tuple[str, int], Attestation | None] = field(default_factory=dict)
-
-    def __call__(self, client: str, batch: Record) -> Attestation | None:
-        """Commit and prove the first time."""
-        key = client, id(batch)
-        if key not in self.made:
-            self.made[key] = Attestor.__call__(self, client, batch)
-        return self.made[key]
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class ProvenOnce:
-    """Both sides of the gate of one plant; every seed uses the same."""
-
-    limits: StatisticLimits
-    both: tuple[Attestor, AdmissionCheck] | None = None
-
-    def sides(
-        self, federation: str, rules: RuleSet, policy: Policy, *, rows_max: int
-    ) -> tuple[Attestor, AdmissionCheck]:
-        """Return the sides of `full`, with an attestor that remembers its proofs."""
-        if self.both is None:
-            attest, admission = Keyless.bound(self.limits).sides(
-                federation, rules, policy, rows_max=rows_max
-            )
-            once = OnceAttestor(
-                federation=attest.federation, system=attest.system, circuit=attest.circuit
-            )
-            self.both = once, admission
-        return self.both
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +40,7 @@ class Outcomes:
     steps: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     honest: int = 0
     honest_refused: int = 0
-    certificates: list[VoteCertificate] = field(default_factory=list)
+    certificates: list[tuple[VoteCertificate, ...]] = field(default_factory=list)
 
     def count(self, plan: TrialPlan, malicious: tuple[str, ...]) -> None:
         """Count who is admitted under one attack and seed."""
@@ -114,42 +57,18 @@ class Outcomes:
 
 def measure(study: Study, seeds: tuple[int, ...], limits: StatisticLimits) -> Outcomes:
     """Run every forgery on every seed of one plant."""
-    setup = replace(study.setup, detector="moments")
-    binding, gate = ProvenOnce(limits=limits), None
     made: Outcomes | None = None
-    shards = None
-    for seed in seeds:
-        begun = time.monotonic()
-        shared = scenario(study.clean, study.test, setup=setup, seed=seed)
-        shards = shards or shared.shards
-        shared = replace(shared, shards=shards)  # the same objects: each batch is proven once
-        gate = gate or hardened(shared)
-        trial = Trial(
-            contributions=Contributions(shared), gate=gate, limits=limits, binding=binding
-        )
+    for trial, shared in trials(study, seeds, limits):
         if made is None:
-            rows = max(len(shard) for shard in shards.values())
+            rows = max(len(shard) for shard in shared.shards.values())
             made = Outcomes(study=study, rows=rows, limits=limits, seeds=seeds)
         for attack in STATISTIC_FORGERIES:
             plan = trial.plan(MODES["bound"], attack)
             made.count(plan, shared.malicious)
         (done,) = trial.run(plan, "vote")
-        made.certificates.append(_certified(done, shared.test))
-        console.print(f"{study.name} seed {seed}: {time.monotonic() - begun:.1f} s")
+        made.certificates.append(certified(done, shared.test))
     assert made is not None
     return made
-
-
-def hardened(shared: Scenario) -> NamedGate:
-    """Return the gate of hardened rules that are mined from a scenario's clean rows."""
-    rules = mine(shared.parts.fit, shared.parts.calibration, profile=Profile.HARDENED)
-    return NamedGate(name="hardened", gate=Gate.of(rules, HardenedPolicy()))
-
-
-def _certified(done: Federated, test: Record) -> VoteCertificate:
-    model = done.detector.model
-    assert isinstance(model, VotedModel)
-    return certificate_of(done.detector, test, malicious=model.malicious)
 
 
 def page(outcomes: list[Outcomes]) -> str:
@@ -175,15 +94,8 @@ def _lines(outcomes: list[Outcomes]) -> Iterator[str]:
 
 
 def _of_plant(each: Outcomes) -> Iterator[str]:
-    setup, seeds = each.study.setup, each.seeds
-    yield ""
-    yield f"## {each.study.name}"
-    yield (
-        f"{setup.clients} clients, {setup.malicious} of them malicious; {each.rows:,} rows each; "
-        f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}); hardened rules."
-    )
-    if each.limits.lowered:
-        yield f"Limits are lowered for this run: {each.limits.lowered}."
+    yield from setting_lines(each.study, each.seeds, each.limits)
+    yield f"Each batch has up to {each.rows:,} rows."
     yield ""
     yield "| attack | admitted | refused because |"
     yield "|---|---|---|"
@@ -196,38 +108,21 @@ def _of_plant(each: Outcomes) -> Iterator[str]:
     yield ""
     yield "The vote of the admitted clients on the labelled record, mean over seeds and range:"
     yield ""
-    yield "| figure | measured | certified |"
-    yield "|---|---|---|"
-    for name in ("recall", "precision", "false_alarms_per_week"):
-        yield f"| {name} | {_spread(each, 'actual', name)} | {_spread(each, 'certified', name)} |"
-    needed = each.certificates[0]
+    yield "| certified against | figure | measured | certified |"
+    yield "|---|---|---|---|"
+    for certificates in by_malicious(each.certificates):
+        one = certificates[0]
+        against = f"any {one.malicious} of {len(one.members)}{vacuous(certificates)}"
+        for name in FIGURES:
+            measured = spread(certificates, "actual", name)
+            promised = spread(certificates, "certified", name)
+            yield f"| {against} | {name} | {measured} | {promised} |"
     yield ""
-    yield (
-        f"Certified: whatever any {needed.malicious} of the {len(needed.members)} admitted clients "
-        f"share. An alarm needs {needed.needed} votes."
-    )
-
-
-def _spread(each: Outcomes, which: str, name: str) -> str:
-    figures = [getattr(getattr(one, which), name) for one in each.certificates]
-    known = [float(figure) for figure in figures if figure is not None]
-    if not known:
-        return "-"
-    return f"{fmean(known):.3f} ({min(known):.3f} to {max(known):.3f})"
+    yield "Certified: whatever so many of the admitted clients share. The malicious ones above are"
+    needed = each.certificates[0][0].needed
+    yield f"refused, so these are further ones. An alarm needs {needed} votes."
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plants", nargs="+", choices=STUDIES, default=list(STUDIES))
-    parser.add_argument("--seeds", type=int, default=20, help=f"from {FIRST_SEED} on")
-    parser.add_argument("--rows-min", type=int, default=512, help="statistic_rows_min")
-    parser.add_argument("--out", type=Path, default=PAGE)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore", EmptyRulesWarning)
-    limits = StatisticLimits(rows_min=given.rows_min, span_min_s=0)
-    console.print(f"limits: {limits.lowered}")
-    seeds = tuple(range(FIRST_SEED, FIRST_SEED + given.seeds))
-    outcomes = [measure(STUDIES[name](), seeds, limits) for name in given.plants]
-    with atomically(given.out) as draft:
-        draft.write_text(page(outcomes), encoding="utf-8")
+    write_page(__doc__, PAGE, measure, page)

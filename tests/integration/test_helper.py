@@ -18,16 +18,19 @@ from threading import Thread
 
 import pytest
 
-from sluice.attestation.hidden import (
+from sluice.attestation.hidden import GroupSums
+from sluice.attestation.messages import (
     EPOCHS,
     HELPER_ENTRIES,
     SUBMISSIONS,
     EpochOrder,
-    GroupSums,
     RetireOrder,
     ShareTaken,
+    Signed,
+    SigningKey,
+    instant,
+    sign,
 )
-from sluice.attestation.messages import Signed, SigningKey, instant, sign
 from sluice.errors import SettingError, VerificationError
 from sluice.network.helper import HelpedFederation, HelperClient, HelperFolder
 from tests.unit.attestation.hidden_federation import NAMES, SETTINGS, Member, Parties
@@ -75,9 +78,9 @@ def helper_of(parties: Parties) -> Iterator[Running]:
     federation = HelpedFederation(
         name="north", coordinator=parties.coordinator.public, members=parties.opened.members
     )
-    folder = HelperFolder.found(
-        parties.folder, federation, host="127.0.0.1", port=port, at=datetime.now(UTC)
-    )
+    now = datetime.now(UTC)
+    folder = HelperFolder.create(parties.folder, "north", host="127.0.0.1", port=port, at=now)
+    folder.accept(federation, at=now)
     running = Running(folder)
     running.start()
     try:

@@ -15,6 +15,7 @@ from sluice.attestation.log import (
 )
 from sluice.cli.console import Json, emit, out
 from sluice.cli.coordinator import removal_payloads, sign_offs, waiver_line, waiver_payloads
+from sluice.cli.log_terms import print_log_terms
 from sluice.cli.paths import reads_file
 
 __all__ = ["app"]
@@ -68,6 +69,7 @@ def verify(
                 "gate": "in shadow" if shadow else "enforced",
                 "history": ledger.terms.history,
                 "bound": ledger.bound is not None,
+                "groups": {each.name: list(each.members) for each in ledger.groups.in_force},
                 "signed_off": sign_offs(ledger),
                 "unproven": unproven,
                 "waivers": waiver_payloads(ledger),
@@ -81,10 +83,7 @@ def verify(
             f"{ledger.rounds.last} rounds; the head is {last}",
             markup=False,
         )
-        if ledger.terms.history:
-            out.print("The federation accepts batches of any age (--history).")
-        if ledger.opened.statistic is not None:
-            out.print(ledger.opened.statistic.sentence, markup=False)
+        print_log_terms(ledger)
         for signed in sign_offs(ledger):
             out.print(
                 f"{signed['plant']}: {signed['operator']} signed off statistic "

@@ -202,6 +202,7 @@ def certificate_payload(certificate: "VoteCertificate") -> dict[str, object]:
         "points": [
             {"point": each.point, "members": list(each.members)} for each in certificate.points
         ],
+        "groups": {name: list(plants) for name, plants in certificate.groups},
         "sentences": list(certificate.sentences),
     }
 

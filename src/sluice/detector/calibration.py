@@ -81,6 +81,8 @@ class MemberContribution:
     statistic: str  # the hash of its canonical form
     attestation: str
     windows: int
+    plants: Annotated[tuple[str, ...], Field(exclude_if=lambda plants: not plants)] = ()
+    """The plants of a group; empty for a member that is one plant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,6 +144,8 @@ class VoteCertificate:
             if self.points
         )
 
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # members that are groups of plants
+
     @property
     def partial(self) -> tuple[PointSupport, ...]:
         """The points that some members do not have."""
@@ -188,6 +190,12 @@ class VoteCertificate:
             said.append(
                 f"Point {each.point} rests on {len(each.members)} of {len(self.members)} members; "
                 f"an alarm needs {self.needed} votes."
+            )
+        if self.groups:
+            plants = "; ".join(f"{name}: {', '.join(plants)}" for name, plants in self.groups)
+            said.append(
+                f"Each member is a group of plants ({plants}). {self.malicious} malicious plants "
+                f"are in at most {self.malicious} groups, so all this holds for as many plants."
             )
         return (*said, ASSUMES_COUNT.format(who=who), ASSUMES_RECORD, ASSUMES_CLEAN)
 

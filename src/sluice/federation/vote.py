@@ -239,9 +239,14 @@ def certificate_of(
 
 
 def supported(certificate: VoteCertificate, detector: Detector) -> VoteCertificate:
-    """Return the certificate with what it rests on: points, and whose thresholds these are."""
+    """Return the certificate with what it rests on: points, groups, and whose thresholds they are."""
     return replace(
-        certificate, points=point_support(detector), borrowed=borrows_thresholds(detector)
+        certificate,
+        points=point_support(detector),
+        borrowed=borrows_thresholds(detector),
+        groups=tuple(
+            (each.member, each.plants) for each in detector.training.contributions if each.plants
+        ),
     )
 
 

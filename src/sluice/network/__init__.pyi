@@ -1,6 +1,7 @@
 from .lending import plant_tail
 from .ports import demand_free_port
 from .terms import (
+    MEMBERS_MIN,
     ExportedAttestation,
     Invitation,
     JoinRequest,
@@ -11,6 +12,7 @@ from .terms import (
 from .training_rows import TrainingRows
 
 __all__ = [
+    "MEMBERS_MIN",
     "ExportedAttestation",
     "Invitation",
     "JoinRequest",

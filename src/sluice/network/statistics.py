@@ -6,6 +6,8 @@ holds the settings of each statistic, which the statistic names by their hash.
 Nothing is added up. Each member's statistic stays as the member sent it, under the attestation and
 the round that tie it to an entry of the log. So a member can be taken out again exactly, and every
 plant makes the same detectors of it.
+
+If plants share in groups, a member of the model is a group, and its statistic is the group's sum.
 """
 
 import struct
@@ -18,6 +20,7 @@ import rfc8785
 from pydantic import TypeAdapter, ValidationError
 
 from sluice.attestation import digest
+from sluice.attestation.log import GroupInForce
 from sluice.attestation.systems import Circuit
 from sluice.attestation.systems.full import statistic_settings
 from sluice.detector import (
@@ -294,11 +297,16 @@ def demand_fitting(
             else f"the statistic of {plant!r} has {own.lags} lags, and the federation's terms name "
             f"{statistic.lags}; use the same version of the software"
         )
-    if statistic.rule == ANY_OF_SUBSETS and any(other != own for other in others):
+    added = statistic.rule == ANY_OF_SUBSETS or terms.grouped
+    if added and any(other != own for other in others):
+        why = (
+            "groups need equal ones: give all plants rules with the same channels and ranges"
+            if terms.grouped
+            else f"rule {ANY_OF_SUBSETS!r} needs equal ones: use rule 'vote'"
+        )
         raise RefusedError(
             f"the rules of {plant!r} sum other channels or registers than those of the other "
-            f"plants, so their sums cannot be added; rule {ANY_OF_SUBSETS!r} needs equal ones: use "
-            "rule 'vote'"
+            f"plants, so their sums cannot be added; {why}"
         )
 
 
@@ -320,12 +328,14 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
     rules: RuleSet | None,
     false_alarms_per_week: float,
     borrowed: bool = False,
+    groups: Iterable[GroupInForce] = (),
 ) -> Detector:
     """Make the vote of all members, with thresholds from a plant's own clean rows.
 
     The vote reads the points that the plant has. A member votes on those that it has too.
     With the plant's own `rules`, an alarm of the rules is an alarm too. Then the voters and the
-    rules each get half of the false alarms that were asked for.
+    rules each get half of the false alarms that were asked for. `groups` are the groups that vote,
+    if plants share in groups.
 
     With `borrowed`, the tails that members lend set the thresholds of their voters. The rules are
     left out if the clean rows are too few to set their threshold: nobody lends one.
@@ -348,6 +358,7 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
         false_alarms_per_week=share * false_alarms_per_week,
         borrowed=borrowed,
     )
+    plants = {group.name: group.members for group in groups}
     training = TrainingSummary(
         records=(),  # no plant knows the others' records
         windows=sum(member.statistic.count for member in shared.members),
@@ -363,6 +374,7 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
                 statistic=member.statistic.digest,
                 attestation=member.attestation,
                 windows=member.statistic.count,
+                plants=plants.get(member.name, ()),
             )
             for member in shared.members
         ),

@@ -20,11 +20,14 @@ from sluice.attestation.messages import (
     STRICT,
     Blob,
     Count,
+    HelperCard,
     Hex32,
     Instant,
     Name,
     StatisticLimits,
+    members_needed,
 )
+from sluice.attestation.systems.full import StatisticName
 from sluice.detector import (
     Descent,
     Framing,
@@ -49,6 +52,7 @@ __all__ = [
     "Invitation",
     "JoinRequest",
     "PlantCertificate",
+    "demand_group_terms",
     "demand_overlap",
     "demand_phase_terms",
     "read_document",
@@ -89,6 +93,22 @@ def demand_overlap(least: float, *, statistic: bool) -> None:
         raise SettingError(
             f"a model that is trained in rounds reads every point, so a plant cannot join with "
             f"{least:.0%} of them; found the federation with --detector moments"
+        )
+
+
+def demand_group_terms(*, malicious: int, members_min: int, bound: bool) -> None:
+    """Raise unless statistics can be summed in groups under these terms."""
+    if not bound:
+        raise SettingError(
+            "only bound statistics are summed in groups: sums that nobody sees need a proof; add "
+            "--bound"
+        )
+    needed = members_needed(malicious)
+    if members_min < needed:
+        raise SettingError(
+            f"members_min is {members_min}; with {malicious} malicious, a group has at least "
+            f"{malicious + 2} members and there are at least {2 * malicious + 1} groups, so "
+            f"{needed} members are needed"
         )
 
 
@@ -133,6 +153,12 @@ class FederationTerms:
         demand_phase_terms(quorum=self.quorum, grace_s=self.grace_s, update_max=self.update_max)
         demand_overlap(self.overlap_min, statistic=self.statistic is not None)
         self._demand_logged_scales()
+        if self.statistic is not None and self.statistic.helper is not None:
+            demand_group_terms(
+                malicious=self.statistic.malicious,
+                members_min=self.members_min,
+                bound=self.statistic.bound,
+            )
 
     def _demand_logged_scales(self) -> None:
         """Raise unless readings are scaled as the statistic says, which the log names too.
@@ -212,7 +238,22 @@ class FederationTerms:
     @property
     def binds(self) -> str | None:
         """The statistic that proofs are bound to; None if they bind none."""
-        return self.statistic.kind if self.statistic is not None and self.statistic.bound else None
+        if self.statistic is None or not self.statistic.bound:
+            return None
+        named = StatisticName.HIDDEN if self.grouped else StatisticName.MOMENTS
+        return named.value
+
+    @property
+    def grouped(self) -> bool:
+        """Whether plants share in groups, of which only the sum is learnt."""
+        return self.statistic is not None and self.statistic.helper is not None
+
+    @property
+    def groups_in_words(self) -> str:
+        """How large and how many the groups are, at least."""
+        assert self.statistic is not None
+        malicious = self.statistic.malicious
+        return f"at least {2 * malicious + 1} groups of at least {malicious + 2} plants"
 
     @property
     def lends(self) -> bool:
@@ -239,6 +280,7 @@ def statistic_terms(  # noqa: PLR0913 - the terms are these parts
     bound: bool = False,
     limits: StatisticLimits | None = None,
     lends: bool = False,
+    helper: HelperCard | None = None,
 ) -> StatisticTerms:
     """Return the terms of a statistic, as the first entry of the log names them."""
     scaler = framing.scaler
@@ -269,6 +311,7 @@ def statistic_terms(  # noqa: PLR0913 - the terms are these parts
         "bound": bound,
         "limits": limits,
         "lends": lends,
+        "helper": helper,
     }
     terms: StatisticTerms = TypeAdapter(StatisticTerms).validate_python(described)
     return terms

@@ -14,21 +14,27 @@ import numpy as np
 from sluice.attestation.hidden import (
     ORDER,
     Draw,
-    EpochOrder,
     GroupSums,
     Helper,
-    HelperOpened,
     HiddenContribution,
-    MemberKey,
     Shape,
     SharedSums,
-    Submission,
     element_bytes,
     expand,
     share_sums,
     vector_of,
 )
-from sluice.attestation.messages import Commit, Interval, Signed, SigningKey, sign
+from sluice.attestation.messages import (
+    Commit,
+    EpochOrder,
+    HelperOpened,
+    Interval,
+    MemberKey,
+    Signed,
+    SigningKey,
+    Submission,
+    sign,
+)
 from sluice.detector import MomentSettings, MomentStatistic
 from sluice.detector.moments.statistic import sum_windows, trapezoid
 from sluice.invariants import Register

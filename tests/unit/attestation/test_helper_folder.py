@@ -15,7 +15,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def create(world: World, path: Path) -> HelperFolder:
-    return HelperFolder.create(path, log=world.path, host="127.0.0.1", port=8_553, at=NOW)
+    made = HelperFolder.create(path, "water", host="127.0.0.1", port=8_553, at=NOW)
+    made.accept_log(world.path, at=NOW)
+    return made
 
 
 def test_a_helper_takes_its_members_from_the_log(world: World, tmp_path: Path) -> None:

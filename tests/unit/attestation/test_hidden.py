@@ -14,29 +14,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.attestation.hidden import (
-    HELPER_ENTRIES,
     ORDER,
     CoordinatorShare,
     Draw,
-    GroupReleased,
     GroupSums,
     Helper,
     HelperLedger,
-    ReleaseOrder,
-    RetireOrder,
     Shape,
     added,
-    draw_groups,
     element_bytes,
     expand,
-    groups_of,
-    members_needed,
     negated,
     proof_totals,
     share_taken,
     vector_of,
 )
-from sluice.attestation.messages import SigningKey, context_of, sign
+from sluice.attestation.messages import (
+    HELPER_ENTRIES,
+    GroupReleased,
+    ReleaseOrder,
+    RetireOrder,
+    SigningKey,
+    context_of,
+    draw_groups,
+    groups_of,
+    members_needed,
+    sign,
+)
 from sluice.attestation.protocol.plant import Committed, Registered, shares_beside
 from sluice.attestation.systems.full import (
     Full,

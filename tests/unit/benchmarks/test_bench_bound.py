@@ -53,7 +53,7 @@ def test_the_damage_is_measured_in_every_mode_and_binding_admits_no_forger(study
     }
     assert damage.admitted["gated", "vote"] == 1
     assert damage.admitted["bound", "vote"] == 0
-    assert len(damage.certificates["bound", "vote"][0].members) == 3
+    assert len(damage.certificates["bound", "vote"][0][0].members) == 3
     text = bound_damage.page([damage])
     assert "| gated | vote | 1 of 1 | recall |" in text
     assert "| bound | vote | 0 of 1 | recall |" in text

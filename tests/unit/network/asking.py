@@ -29,6 +29,7 @@ from sluice.network.wire.questions import (
     model_hash,
     write_parameters,
 )
+from sluice.network.wire.wire import Answerer
 
 from .conftest import Consortium
 
@@ -150,3 +151,17 @@ def changed(answer: bytes, change: Callable[[Payload | Declined], Payload | Decl
     """Return an answer with another content, under the same instance."""
     read = ANSWERS.read(answer)
     return ANSWERS.write(replace(read, answer=change(read.answer)))
+
+
+class Falsifying:
+    """Answers as its plant does, with some answers changed."""
+
+    def __init__(self, agent: Answerer, change: Callable[[Payload], Payload]) -> None:
+        self._agent = agent
+        self._change = change
+
+    def answer(self, question: bytes) -> bytes:
+        def change(answer: Payload | Declined) -> Payload | Declined:
+            return answer if isinstance(answer, Declined) else self._change(answer)
+
+        return changed(self._agent.answer(question), change)

@@ -66,13 +66,13 @@ from sluice.network.wire.questions import (
     Pledge,
     Revelation,
 )
-from sluice.network.wire.wire import LARGEST_ANSWER, Answerer, Direct
+from sluice.network.wire.wire import LARGEST_ANSWER, Direct
 from sluice.reports.dashboard.federation_page import federation_page
 from sluice.reports.dashboard.snapshot import take
 from sluice.telemetry.reading import read_record
 from tests.unit.conftest import Outcome
 
-from .asking import Driven, changed
+from .asking import Driven, Falsifying
 from .conftest import POLICY, START, Clock, Consortium, Founder, sign_off
 
 Run = Callable[..., Outcome]
@@ -254,20 +254,6 @@ def test_the_vote_is_the_same_in_one_process_and_over_the_wire(done: Consortium)
 
 
 # -- malicious plants --------------------------------------------------------------------------
-
-
-class Falsifying:
-    """Answers as its plant does, with some answers changed."""
-
-    def __init__(self, agent: Answerer, change: Callable[[Payload], Payload]) -> None:
-        self._agent = agent
-        self._change = change
-
-    def answer(self, question: bytes) -> bytes:
-        def change(answer: Payload | Declined) -> Payload | Declined:
-            return answer if isinstance(answer, Declined) else self._change(answer)
-
-        return changed(self._agent.answer(question), change)
 
 
 def with_statistic(change: Callable[[bytes], bytes | None]) -> Callable[[Payload], Payload]:

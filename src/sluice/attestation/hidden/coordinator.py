@@ -7,13 +7,6 @@ from functools import reduce
 
 import numpy as np
 
-from sluice.attestation.hidden.documents import (
-    EpochOrder,
-    GroupReleased,
-    MemberAnswer,
-    ReleaseOrder,
-    ShareTaken,
-)
 from sluice.attestation.hidden.elements import (
     ORDER,
     REPETITIONS,
@@ -25,10 +18,18 @@ from sluice.attestation.hidden.elements import (
     negated,
     read_elements,
 )
-from sluice.attestation.hidden.groups import groups_of
 from sluice.attestation.hidden.ledger import STEP, HelperLedger
 from sluice.attestation.hidden.shares import CoordinatorShare
-from sluice.attestation.messages import Commit, content_digest
+from sluice.attestation.messages import (
+    Commit,
+    EpochOrder,
+    GroupReleased,
+    MemberAnswer,
+    ReleaseOrder,
+    ShareTaken,
+    content_digest,
+    groups_of,
+)
 from sluice.attestation.systems.full import SealedStatistic
 from sluice.detector import MomentSettings, MomentStatistic, trapezoid
 from sluice.errors import SettingError, VerificationError

@@ -16,7 +16,10 @@ from datetime import datetime
 from functools import reduce
 from pathlib import Path
 
-from sluice.attestation.hidden.documents import (
+from sluice.attestation.hidden.elements import Draw, Shape, added, element_bytes
+from sluice.attestation.hidden.ledger import STEP, HelperLedger
+from sluice.attestation.hidden.shares import HelperShare
+from sluice.attestation.messages import (
     HELPER_ENTRIES,
     EpochOpened,
     EpochOrder,
@@ -25,15 +28,18 @@ from sluice.attestation.hidden.documents import (
     HelperBody,
     HelperEntry,
     HelperOpened,
+    MemberKey,
+    MembersAccepted,
     ReleaseOrder,
     RetireOrder,
     ShareTaken,
+    Signed,
+    SigningKey,
     Submission,
+    content_digest,
+    instant,
+    sign,
 )
-from sluice.attestation.hidden.elements import Draw, Shape, added, element_bytes
-from sluice.attestation.hidden.ledger import STEP, HelperLedger
-from sluice.attestation.hidden.shares import KEY_BYTES, HelperShare
-from sluice.attestation.messages import Signed, SigningKey, content_digest, instant, sign
 from sluice.errors import SettingError, VerificationError
 from sluice.files import atomically, public_file, read_bounded, sync_folder
 
@@ -104,6 +110,13 @@ class Helper:
         """Return the lines of the log from an entry on."""
         return (self._folder / "helper.log").read_bytes().splitlines()[start:]
 
+    def accept(self, coordinator: str, members: tuple[MemberKey, ...], *, at: datetime) -> bool:
+        """Accept these members, and this coordinator's key, from now on; return if that is new."""
+        if (coordinator, members) == (self.ledger.coordinator, self.ledger.members):
+            return False
+        self._append(MembersAccepted(coordinator=coordinator, members=members), at=at)
+        return True
+
     def open_epoch(self, order: Signed[EpochOrder], *, at: datetime) -> None:
         """Open an epoch; the groups of earlier epochs are over, and their shares are erased."""
         self.ledger.check_body(EpochOpened(order=order), time=self._time(at))
@@ -163,7 +176,7 @@ class Helper:
     def retire(self, order: Signed[RetireOrder], *, at: datetime) -> None:
         """Give up a group on the coordinator's order; its shares are erased."""
         assert self.ledger.opened is not None
-        order.verify(self.ledger.opened.coordinator, step=STEP)
+        order.verify(self.ledger.coordinator, step=STEP)
         content = order.content
         if content.federation != self.ledger.opened.federation:
             raise VerificationError(STEP, f"the order is of {content.federation!r}")

@@ -6,9 +6,8 @@ The helper applies it before it writes an entry. Everyone else applies it to the
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sluice.attestation.hidden.documents import (
+from sluice.attestation.messages import (
     HELPER_ENTRIES,
-    MOST_MEMBERS,
     EpochOpened,
     EpochOrder,
     GroupReleased,
@@ -16,10 +15,13 @@ from sluice.attestation.hidden.documents import (
     HelperBody,
     HelperEntry,
     HelperOpened,
+    MemberKey,
+    MembersAccepted,
     ShareTaken,
+    Signed,
+    groups_of,
 )
-from sluice.attestation.hidden.groups import groups_of
-from sluice.attestation.messages import Signed
+from sluice.attestation.messages.hidden_sums import MOST_MEMBERS
 from sluice.attestation.packing import digest
 from sluice.errors import DocumentError, SettingError, VerificationError
 
@@ -39,10 +41,13 @@ class HelperLedger:
     """The helper's log as read so far."""
 
     opened: HelperOpened | None = None
+    coordinator: str = ""  # its key in force
+    members: tuple[MemberKey, ...] = ()  # those that the helper accepts now
     epoch: EpochOrder | None = None
     groups: tuple[tuple[str, ...], ...] = ()
     shares: dict[str, ShareTaken] = field(default_factory=dict)  # of the epoch, by client
     released: dict[int, GroupReleased] = field(default_factory=dict)  # of the epoch, by group
+    release_lines: dict[int, bytes] = field(default_factory=dict)  # signed, by group
     retired: dict[int, str] = field(default_factory=dict)  # of the epoch, by group: the reason
     size: int = 0
     last: str = EMPTY
@@ -71,15 +76,20 @@ class HelperLedger:
         match body:
             case HelperOpened():
                 self.opened = body
+                self.coordinator, self.members = body.coordinator, body.members
+            case MembersAccepted():
+                self.coordinator, self.members = body.coordinator, body.members
             case EpochOpened():
                 self.epoch, self.groups = body.order.content, groups_of(body.order.content)
                 self.shares, self.released, self.retired = {}, {}, {}
+                self.release_lines = {}
             case ShareTaken():
                 self.shares[body.client] = body
                 self._seen |= {body.commit, body.helper}
                 self._covered[body.client] = body.interval.end
             case GroupReleased():
                 self.released[body.order.content.group] = body
+                self.release_lines[body.order.content.group] = line
             case GroupRetired():
                 self.retired[body.group] = body.reason
 
@@ -94,7 +104,7 @@ class HelperLedger:
         if isinstance(body, HelperOpened) != (self.size == 0):
             raise _refused("the first entry, and no other, opens the helper's log")
         match body:
-            case HelperOpened():
+            case HelperOpened() | MembersAccepted():
                 names = [member.client for member in body.members]
                 keys = {member.key for member in body.members}
                 if names != sorted(set(names)) or len(keys) != len(names):
@@ -110,8 +120,7 @@ class HelperLedger:
 
     def key_of(self, client: str) -> str:
         """Return the key of a member that the helper accepts."""
-        assert self.opened is not None
-        for member in self.opened.members:
+        for member in self.members:
             if member.client == client:
                 return member.key
         raise _refused(f"{client!r} is no member that this helper accepts")
@@ -136,7 +145,7 @@ class HelperLedger:
 
     def _check_epoch(self, order: Signed[EpochOrder], time: str) -> None:
         assert self.opened is not None
-        order.verify(self.opened.coordinator, step=STEP)
+        order.verify(self.coordinator, step=STEP)
         content, earlier = order.content, self.epoch
         if content.federation != self.opened.federation:
             raise _refused(f"the epoch is of the federation {content.federation!r}")
@@ -171,7 +180,7 @@ class HelperLedger:
 
     def _check_release(self, body: GroupReleased) -> None:
         assert self.opened is not None
-        body.order.verify(self.opened.coordinator, step=STEP)
+        body.order.verify(self.coordinator, step=STEP)
         order = body.order.content
         if order.federation != self.opened.federation:
             raise _refused(f"the order is of the federation {order.federation!r}")

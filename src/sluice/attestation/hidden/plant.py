@@ -1,7 +1,7 @@
 """What a plant checks before it shares: the helper's log, not the coordinator's word."""
 
-from sluice.attestation.hidden.documents import Submission
 from sluice.attestation.hidden.ledger import STEP, HelperLedger
+from sluice.attestation.messages import Submission
 from sluice.errors import VerificationError
 
 __all__ = ["demand_group"]

@@ -24,8 +24,11 @@ from .entries import (
     ClientRegistered,
     ClientRemoved,
     Entry,
+    EpochDrawn,
     FederationRecovered,
     GateSet,
+    GroupGivenUp,
+    GroupSummed,
     HeadCountersigned,
     KeyRotated,
     LogOpened,
@@ -43,6 +46,7 @@ from .entries import (
     unproven_id,
 )
 from .exemptions import Exemptions
+from .groups import GroupInForce, Groups
 from .heads import COORDINATOR, HEADS, Head, refuse_fork
 from .ledger import CHALLENGED, Ledger
 from .rounds import Standing
@@ -63,9 +67,14 @@ __all__ = [
     "ClientRegistered",
     "ClientRemoved",
     "Entry",
+    "EpochDrawn",
     "Exemptions",
     "FederationRecovered",
     "GateSet",
+    "GroupGivenUp",
+    "GroupInForce",
+    "GroupSummed",
+    "Groups",
     "Head",
     "HeadCountersigned",
     "KeyRotated",

@@ -14,7 +14,10 @@ from sluice.attestation.messages import (
     Commitment,
     Consent,
     Count,
+    EpochOrder,
     Form,
+    HelperCard,
+    HelperEntry,
     Hex32,
     Instant,
     Name,
@@ -42,8 +45,12 @@ __all__ = [
     "ClientRegistered",
     "ClientRemoved",
     "Entry",
+    "EpochDrawn",
     "FederationRecovered",
     "GateSet",
+    "GroupBody",
+    "GroupGivenUp",
+    "GroupSummed",
     "HeadCountersigned",
     "KeyRotated",
     "LogOpened",
@@ -195,6 +202,9 @@ class StatisticTerms:
     If they are `bound`, a proof ties each statistic to its committed rows. Then the rules of each
     member decide which channels it sums and in which registers, so no channel has a register here.
     `limits` say how many rows and how much time a batch covers, at least.
+
+    With a `helper`, members share in groups: the coordinator and the helper learn the sum of a
+    group and nothing about one member. A group is one voter.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -211,11 +221,17 @@ class StatisticTerms:
     )
     lends: Annotated[bool, Field(exclude_if=lambda lends: not lends)] = False
     """Whether members lend the tails of their scores to plants with few clean rows."""
+    helper: Annotated[HelperCard | None, Field(exclude_if=lambda helper: helper is None)] = None
 
     @property
     def sentence(self) -> str:
-        """Whether statistics are bound, and how much they cover, for operators."""
+        """Whether statistics are bound and hidden, and how much they cover, for operators."""
         bound = "Statistics are bound by proofs" if self.bound else "Statistics are not bound"
+        if self.helper is not None:
+            bound += (
+                f" and summed in groups of at least {self.malicious + 2} plants, with the helper "
+                f"at {self.helper.url}"
+            )
         if self.limits is None:
             return f"{bound}."
         covers = f"{self.limits.rows_min:,} rows and {self.limits.span_min_s:,} s"
@@ -366,6 +382,43 @@ class RoundAbandoned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpochDrawn:
+    """Step 6: the plants that share in groups in the next round; everyone draws the groups."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["epoch"] = "epoch"
+    order: Signed[EpochOrder]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummed:
+    """Step 6: the sum of a group, by its hash, and the entry in which the helper released it.
+
+    The helper's entry holds the coordinator's order, with what it accepted of each member.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["group summed"] = "group summed"
+    round: Count
+    released: Signed[HelperEntry]
+    statistic: Hex32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupGivenUp:
+    """Step 6: a group gets no sum in this epoch. The step says why."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["group given up"] = "group given up"
+    epoch: Count
+    group: Count
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadCountersigned:
     """Step 7: a client confirms that it has seen the log up to this head."""
 
@@ -385,7 +438,8 @@ RoundBody = (
     | RoundAbandoned
 )
 BatchBody = BatchCommitted | BatchChallenged | BatchAttested
-Body = LogOpened | ClientRegistered | BatchBody | RoundBody | Act | HeadCountersigned
+GroupBody = EpochDrawn | GroupSummed | GroupGivenUp
+Body = LogOpened | ClientRegistered | BatchBody | RoundBody | GroupBody | Act | HeadCountersigned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,24 +18,35 @@ from sluice.attestation.log.entries import (
     ClientRegistered,
     ClientRemoved,
     Entry,
+    EpochDrawn,
     FederationRecovered,
     GateSet,
+    GroupBody,
+    GroupGivenUp,
+    GroupSummed,
     HeadCountersigned,
     KeyRotated,
     LogOpened,
     LogTerms,
+    ModelAggregated,
+    PledgesClosed,
+    RoundAbandoned,
     RoundBody,
+    RoundOpened,
     StatisticTerms,
     UpdatePledged,
+    UpdateRevealed,
     WaiverGranted,
 )
 from sluice.attestation.log.exemptions import Exemptions, ExemptionsState
+from sluice.attestation.log.groups import Groups, GroupsState
 from sluice.attestation.log.heads import COORDINATOR, EMPTY_LOG, Head
 from sluice.attestation.log.rounds import Rounds, RoundsState
 from sluice.attestation.messages import (
     Approval,
     Challenge,
     Commit,
+    GroupReleased,
     Registration,
     RotationSigned,
     Signed,
@@ -108,6 +119,7 @@ class LedgerState:
     heads: dict[str, Signed[Head]] = field(default_factory=dict)  # by client: the last it signed
     exemptions: ExemptionsState = field(default_factory=ExemptionsState)
     rounds: RoundsState = field(default_factory=RoundsState)
+    groups: GroupsState = field(default_factory=GroupsState)
 
 
 def under(commit: Commit, registration: Registration) -> bool:
@@ -134,6 +146,7 @@ class Ledger:
         self.state = state or LedgerState()
         self.exemptions = Exemptions(self.state.exemptions)
         self.rounds = Rounds(self.state.rounds)
+        self.groups = Groups(self.state.groups, self.rounds)
 
     # -- queries ------------------------------------------------------------------------------
 
@@ -156,6 +169,12 @@ class Ledger:
         """The terms of the statistic, if proofs bind it to the rows; None otherwise."""
         statistic = self.opened.statistic
         return statistic if statistic is not None and statistic.bound else None
+
+    @property
+    def grouped(self) -> StatisticTerms | None:
+        """The terms of the statistic, if plants share it in groups; None otherwise."""
+        statistic = self.opened.statistic
+        return statistic if statistic is not None and statistic.helper is not None else None
 
     @property
     def coordinator(self) -> str:
@@ -334,6 +353,8 @@ class Ledger:
                 self._check_attested(body, at=entry.time)
             case HeadCountersigned() as body:
                 self._check_countersigned(body)
+            case EpochDrawn() | GroupSummed() | GroupGivenUp() as body:
+                self._check_group(body, at=entry.time)
             case (
                 GateSet()
                 | WaiverGranted()
@@ -346,7 +367,7 @@ class Ledger:
             case body:
                 self._check_round(body, at=entry.time)
 
-    def note(self, entry: Entry, digest: str) -> None:  # noqa: C901 - one case for each kind
+    def note(self, entry: Entry, digest: str) -> None:  # noqa: C901, PLR0912 - one case each kind
         """Record an entry that was checked and written."""
         state = self.state
         match entry.body:
@@ -388,10 +409,15 @@ class Ledger:
                 self.rounds.note_removed(body)
             case FederationRecovered() as body:
                 self.rounds.note_recovered(body)
+                self.groups.note_discarded(body.recovery.model_of)
             case KeyRotated(signed=rotated):
                 self._note_rotated(rotated)
+            case EpochDrawn() | GroupSummed() | GroupGivenUp() as body:
+                self.groups.note(body)
             case body:
                 self.rounds.note(body, size=state.size + 1)
+                if self.grouped:
+                    self._note_grouped_round(body, self.grouped)
         state.size, state.time = state.size + 1, entry.time
         state.recent.append(digest)
         if len(state.recent) > 2 * RECENT:
@@ -695,6 +721,8 @@ class Ledger:
 
     def _check_round(self, body: RoundBody, *, at: str) -> None:
         self.rounds.check(body, at=at)
+        if self.grouped:
+            self._check_grouped_round(body, self.grouped)
         match body:
             case UpdatePledged(token=token):
                 self._check_pledged(token, at=at)
@@ -733,8 +761,11 @@ class Ledger:
         )
 
     def _refuse_other_statistic(self, token: Token) -> None:
-        """In a bound federation, a token pledges the statistic that its commitment names."""
-        if not self.bound:
+        """In a bound federation, a token pledges the statistic that its commitment names.
+
+        In groups it pledges the coordinator's share, which only the coordinator can compare.
+        """
+        if not self.bound or self.grouped:
             return
         commit = self.attested_commit(token.client, token.attestation, step=OTHER_STATISTIC)
         assert commit.statistic is not None  # of every commitment in this log
@@ -745,6 +776,77 @@ class Ledger:
                 OTHER_STATISTIC,
                 f"{token.client!r} pledges another statistic than its attested commitment names",
             )
+
+    # -- groups -------------------------------------------------------------------------------
+
+    def _check_group(self, body: GroupBody, *, at: str) -> None:
+        """Step 6: an epoch is drawn from this log; a group is summed as a whole, or given up."""
+        terms = self.grouped
+        if terms is None or terms.helper is None:
+            raise VerificationError("6", "plants of this federation do not share in groups")
+        match body:
+            case EpochDrawn(order=signed):
+                signed.verify(self.coordinator, step="6")
+                order = signed.content
+                if order.federation != self.opened.federation:
+                    raise VerificationError("6", f"the epoch is of {order.federation!r}")
+                self.groups.check_drawn(order, terms, head=self.state.recent[-1], at=at)
+                for client in order.members:
+                    self._demand_unshared(client, at=at)
+            case GroupSummed(released=released):
+                released.verify(terms.helper.key, step="6")
+                body_of = released.content.body
+                if isinstance(body_of, GroupReleased):
+                    body_of.order.verify(self.coordinator, step="6")
+                self.groups.check_summed(body, self._pledged_commits())
+            case GroupGivenUp():
+                self.groups.check_given_up(body)
+
+    def _demand_unshared(self, client: str, *, at: str) -> None:
+        """Raise unless a plant has attested rows that it has not shared yet."""
+        attested = self.attestations(client, step="6", at=at)
+        if self.rounds.removed(client) or not attested or self.groups.used(attested[-1]):
+            raise VerificationError(
+                "6", f"{client!r} was removed, or has no attested rows that it has not shared yet"
+            )
+
+    def _pledged_commits(self) -> dict[str, str]:
+        """Return the digests of the commitments that clients pledged in the last round."""
+        found = {}
+        for client in self.rounds.pledged:
+            token = self.rounds.token(self.rounds.last, client)
+            assert token is not None
+            found[client] = content_digest(
+                self.attested_commit(client, token.attestation, step="6.9.1")
+            )
+        return found
+
+    def _check_grouped_round(self, body: RoundBody, terms: StatisticTerms) -> None:
+        match body:
+            case RoundOpened():
+                self.groups.check_opened()
+            case UpdatePledged(token=signed):
+                token = signed.content
+                self.groups.check_pledged(token.client, token.attestation)
+            case UpdateRevealed(client=client):
+                self.groups.check_revealed(client)
+            case ModelAggregated():
+                self.groups.check_aggregated(body, terms)
+            case _:
+                pass
+
+    def _note_grouped_round(self, body: RoundBody, terms: StatisticTerms) -> None:
+        match body:
+            case RoundOpened(round=number):
+                self.groups.note_opened(number)
+            case PledgesClosed():
+                self.groups.note_closed(terms)
+            case ModelAggregated(round=number):
+                self.groups.note_aggregated(number)
+            case RoundAbandoned():
+                self.groups.note_discarded()
+            case _:
+                pass
 
     def _check_countersigned(self, body: HeadCountersigned) -> None:
         head = body.head.content
@@ -761,6 +863,20 @@ def _check_opened(body: LogOpened) -> None:
         raise VerificationError("7", "a log must demand at least one approval of rules and orders")
     if body.statistic is not None and body.statistic.bound and body.statistic.limits is None:
         raise VerificationError("7", "a log of bound statistics must say how much one covers")
+    if body.statistic is not None and body.statistic.helper is not None:
+        _check_grouped(body.statistic, body)
+
+
+def _check_grouped(statistic: StatisticTerms, body: LogOpened) -> None:
+    """Only bound statistics are shared in groups, with a helper that is no other party."""
+    helper = statistic.helper
+    assert helper is not None
+    if not statistic.bound or helper.federation != body.federation:
+        raise VerificationError(
+            "7", "only bound statistics are shared in groups, with a helper of this federation"
+        )
+    if helper.key in (body.coordinator, *body.approvers):
+        raise VerificationError("7", "the helper's key is the coordinator's or an approver's")
 
 
 def _after(time: str, *, days: int = 0, hours: int = 0) -> str:

@@ -27,6 +27,8 @@ WORDS = {
     "6.7": "its statistic is of other channels or lags, or holds sums that no readings give",
     "6.8": "its statistic is not of the number of rows that the log has for its batch",
     "6.9": "its batch has another statistic, in its commitment or in the model",
+    "6.9.1": "its shares of the sums do not match its proof, or it sent none to the helper",
+    "6.9.2": "another member of its group is missing or was refused, or the helper gave no sum",
     "7": "it has seen a different log",
 }
 

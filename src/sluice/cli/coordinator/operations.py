@@ -11,6 +11,7 @@ from sluice.attestation.messages import instant
 from sluice.cli.console import Json, emit, out, table, warn
 from sluice.cli.coordinator.setup import Folder, app
 from sluice.cli.coordinator.waivers import interval_of, waiver_line, waiver_payloads
+from sluice.cli.log_terms import print_log_terms
 from sluice.cli.paths import reads_file, writes_file
 from sluice.errors import RefusedError, SettingError, VerificationError
 from sluice.files import atomically, read_bounded
@@ -21,14 +22,6 @@ if TYPE_CHECKING:
     from sluice.network.coordinator import Member
 
 __all__ = ["app"]
-
-
-def _print_terms(ledger: Ledger) -> None:
-    """Print the terms that say how much a batch shows, and how old it may be."""
-    if ledger.terms.history:
-        out.print("The federation accepts batches of any age (--history).")
-    if ledger.opened.statistic is not None:
-        out.print(ledger.opened.statistic.sentence, markup=False)
 
 
 @app.command()
@@ -67,6 +60,7 @@ def status(folder: Folder, json: Json = False) -> None:
                 "approvals": ledger.terms.approvals,
                 "bound": ledger.bound is not None,
                 "statistic": statistic and statistic.sentence,
+                "groups": list(ledger.groups.sentences) if ledger.grouped else None,
                 "waivers": waivers,
                 "finished": standing is not None and standing.ended,
                 "entries": ledger.size,
@@ -96,7 +90,7 @@ def status(folder: Folder, json: Json = False) -> None:
     out.print(f"{progress}, {ledger.size} log entries; the gate is {gate}")
     if standing is not None and standing.aggregated:
         out.print(round_in_words(ledger, rounds=site.terms.rounds), markup=False)
-    _print_terms(ledger)
+    print_log_terms(ledger)
     columns = (
         "plant",
         "state",

@@ -25,7 +25,7 @@ from sluice.errors import SettingError
 from sluice.files import demand_room
 
 if TYPE_CHECKING:
-    from sluice.attestation.messages import StatisticLimits
+    from sluice.attestation.messages import HelperCard, StatisticLimits
 
 __all__ = ["app"]
 
@@ -164,9 +164,13 @@ def init(
         float, typer.Option(help="Exclude an update with an entry larger than this.")
     ] = 10,
     members_min: Annotated[
-        int,
-        typer.Option(min=1, help="Plants that a round needs, at least, to be aggregated."),
-    ] = 3,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Plants that a round needs, at least, to be aggregated; default 3, with --groups "
+            "as many as groups need.",
+        ),
+    ] = None,
     keep_rounds: Annotated[
         int, typer.Option(min=2, help="Rounds whose checkpoints and events are kept.")
     ] = 200,
@@ -200,6 +204,25 @@ def init(
             "rows can borrow thresholds (with moments and vote).",
         ),
     ] = False,
+    groups: Annotated[
+        bool,
+        typer.Option(
+            "--groups",
+            help="Plants share in groups: only the sum of a group is learnt (with --bound; needs "
+            "--helper-card).",
+        ),
+    ] = False,
+    helper: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where the helper is; it must be that of --helper-card."),
+    ] = None,
+    helper_card: Annotated[
+        Path | None,
+        typer.Option(
+            help="The helper's card.json ('sluice helper init'); every plant trusts this helper.",
+            click_type=reads_file("a helper's card"),
+        ),
+    ] = None,
     statistic_rows_min: Annotated[
         int | None,
         typer.Option(min=1, help="Rows that a shared statistic covers, at least; default 4096."),
@@ -222,14 +245,17 @@ def init(
     """
     from sluice.admission import policy_text, read_policy
     from sluice.attestation.log import LogTerms
-    from sluice.attestation.messages import SigningKey
+    from sluice.attestation.messages import SigningKey, members_needed
     from sluice.attestation.protocol import read_approver, save_approver
     from sluice.detector import Descent
-    from sluice.network import TrainingRows
+    from sluice.network import MEMBERS_MIN, TrainingRows
     from sluice.network.coordinator import FederationPlan, found_federation
     from sluice.template import read_template
 
     limits = _limits(detector, statistic_rows_min, statistic_span_min)
+    card = _helper_of(helper_card, helper, groups=groups)
+    if members_min is None:
+        members_min = members_needed(malicious) if groups else MEMBERS_MIN
     warn_if_unsafe(system)
     if folder.exists() and any(folder.iterdir()):
         raise SettingError(f"{folder} is not empty; name a new folder for the federation")
@@ -284,6 +310,7 @@ def init(
         template=read_template(template_path) if template_path else None,
         overlap_min=overlap_min,
         lends=lend_thresholds,
+        helper=card,
     )
     if limits is not None and limits.lowered:
         warn(f"a statistic of few rows shows much of them: {limits.lowered}")
@@ -302,6 +329,8 @@ def init(
                 "detector": detector,
                 "rule": site.terms.rule,
                 "bound": bound,
+                "groups": groups,
+                "helper": card and card.url,
                 "statistic_rows_min": limits.rows_min if limits else None,
                 "statistic_span_min": limits.span_min_s if limits else None,
             }
@@ -318,6 +347,29 @@ def init(
     if site.terms.statistic is not None:
         out.print(site.terms.statistic.sentence, markup=False)
     out.print("Invite plants with 'sluice coordinator invite'.")
+
+
+def _helper_of(card: Path | None, url: str | None, *, groups: bool) -> "HelperCard | None":
+    """Return the helper of groups; None without groups."""
+    from sluice.attestation.messages import CARDS
+    from sluice.files import read_bounded
+
+    if not groups:
+        if card is not None or url is not None:
+            raise SettingError("--helper and --helper-card are for --groups; omit them, or add it")
+        return None
+    if card is None:
+        raise SettingError(
+            "--groups needs a helper that another party runs; it makes its card with 'sluice "
+            "helper init': give it with --helper-card"
+        )
+    read = CARDS.read(read_bounded(card, "helper's card", largest=CARDS.largest))
+    if url is not None and url.rstrip("/") != read.url:
+        raise SettingError(
+            f"--helper is {url}, and the card {card} is of a helper at {read.url}; get the card of "
+            "that helper"
+        )
+    return read
 
 
 def _limits(
@@ -457,8 +509,9 @@ def run(
                 round_in_words(service.transport.protocol.log.ledger, rounds=terms.rounds)
             ),
         )
-    members = sorted(service.transport.sharing.settled(done.parameters)) or list(
-        service.transport.protocol.log.ledger.rounds.members
+    ledger = service.transport.protocol.log.ledger
+    members = sorted(service.transport.sharing.in_model(done.parameters)) or list(
+        ledger.rounds.members
     )
     with working("setting the threshold", quiet=quiet or json):
         save_detector(detector(site, done), folder / "model.safetensors")
@@ -468,6 +521,7 @@ def run(
                 "rounds": done.round,
                 "rounds_counted": terms.rounds,
                 "members": members,
+                "groups": {each.name: list(each.members) for each in ledger.groups.in_force},
                 "admitted": list(done.admitted),
                 "refused": {c: list(done.decisions[c].reasons) for c in done.refused},
                 "unproven": {
@@ -482,6 +536,9 @@ def run(
         done_so_far = (
             f"a vote of {len(members)} plants" if terms.statistic else f"{terms.rounds} rounds done"
         )
+        if terms.grouped:
+            voters = len(ledger.groups.in_force)
+            done_so_far = f"a vote of {voters} groups of {len(members)} plants"
         out.print(f"{folder}: {done_so_far}, model.safetensors", markup=False)
     store.close()
 

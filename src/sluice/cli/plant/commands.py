@@ -384,6 +384,7 @@ def model(
             rules=rules,
             false_alarms_per_week=false_alarms,
             borrowed=borrow,
+            groups=plant.ledger().groups.in_force if terms.grouped else (),
         )
     else:
         assert received is not None
@@ -406,7 +407,8 @@ def model(
         voted = detector.model
         rules_too = ", and so is one of this plant's rules" if detector.fusion else ""
         out.print(
-            f"{out_path}: {voted.needed} of {len(voted.members)} plants' votes are an alarm"
+            f"{out_path}: {voted.needed} of {len(voted.members)} "
+            f"{'groups' if terms.grouped else 'plants'}' votes are an alarm"
             f"{rules_too} (hash {str(training.model)[:12]}); {_thresholds(detector, len(own))}",
             markup=False,
         )
@@ -544,6 +546,7 @@ def status(folder: Folder, json: Json = False) -> None:
         "attested_until": plant.attested_until(),
         "history": ledger.size > 0 and ledger.terms.history,
         **_statistic_payload(invitation.terms.statistic),
+        **({"groups": list(ledger.groups.sentences)} if invitation.terms.grouped else {}),
         "certificate_ends": f"{plant.certificate_ends:%Y-%m-%d}",
     }
     if json:

@@ -383,23 +383,24 @@ class CoordinatorFolder:
             store.close()
 
     def _demand_fitting(self, plant: str, agreement: Agreement, store: CoordinatorStore) -> None:
-        """Raise if a plant's bound statistic could not be read beside those of the others."""
+        """Raise if a plant's bound statistic could not be read beside those of the others.
+
+        Where all must sum the same, comparing with one other plant is enough: it was compared too.
+        """
         terms = self.terms
         own = statistic_settings(agreement.circuit) if terms.binds else None
         if own is None:
             return
-        others = (
-            statistic_settings(self.agreement(_rules(other)).circuit)
-            for other in store.members()
-            if other.name != plant
-        )
-        demand_fitting(plant, own, terms, (each for each in others if each is not None))
+        other = next((each for each in store.members() if each.name != plant), None)
+        theirs = statistic_settings(self.agreement(_rules(other)).circuit) if other else None
+        demand_fitting(plant, own, terms, () if theirs is None else (theirs,))
 
     def agreement(self, rules: RuleSet) -> Agreement:
         """Return the proof system and the circuit that a plant with these rules must use."""
         terms = self.terms
         system = find_system(terms.system, reveal_rows=True, statistic=terms.binds)
-        circuit = circuit_for(system, rules, self.policy(), rows_max=terms.rows_max)
+        policy = parse_policy(terms.policy, name="of the federation's terms")
+        circuit = circuit_for(system, rules, policy, rows_max=terms.rows_max)
         return Agreement(system=system, circuit=circuit)
 
     def agreements(self, store: CoordinatorStore) -> dict[str, Agreement]:

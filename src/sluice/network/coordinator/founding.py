@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from sluice.aggregation import RULES
 from sluice.attestation.log import CHALLENGED, ENTRIES, LogOpened, LogTerms, StatisticTerms
-from sluice.attestation.messages import StatisticLimits
+from sluice.attestation.messages import HelperCard, StatisticLimits
 from sluice.attestation.systems import SystemName
 from sluice.detector import (
     VOTE,
@@ -42,6 +42,7 @@ from sluice.federation import (
 )
 from sluice.invariants import Register
 from sluice.network.coordinator.folder import CoordinatorFolder
+from sluice.network.coordinator.grouping import SharedGroups
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.pages import LogPages
 from sluice.network.coordinator.requests import Requests
@@ -54,6 +55,7 @@ from sluice.network.coordinator.sharing import (
     statistics_in,
 )
 from sluice.network.coordinator.store import CoordinatorStore
+from sluice.network.helper import HelperClient
 from sluice.network.statistics import members_max, vote_of
 from sluice.network.terms import (
     GRACE_S,
@@ -61,6 +63,7 @@ from sluice.network.terms import (
     MEMBERS_MIN,
     QUORUM,
     FederationTerms,
+    demand_group_terms,
     demand_overlap,
     demand_phase_terms,
     read_document,
@@ -120,6 +123,7 @@ class FederationPlan:
     lends: bool = False  # members lend the tails of their scores
     template: Template | None = None  # None: all plants use the same tags
     overlap_min: float = 1.0  # share of the points that a plant needs to join
+    helper: HelperCard | None = None  # of groups, of which only the sum is learnt; None: no groups
 
     def __post_init__(self) -> None:
         if len({self.port, *self.inner_ports}) < 3:
@@ -182,6 +186,21 @@ class FederationPlan:
                 f"members lend thresholds to their own voters; the detector {self.detector!r} with "
                 f"rule {self.rule!r} has none: use --detector moments --rule {VOTE}"
             )
+        if self.lends and self.helper is not None:
+            raise SettingError(
+                "a tail that a plant lends is of its own voter, and in groups no plant has one: use "
+                "--lend-thresholds or --groups"
+            )
+        if self.helper is not None:
+            demand_group_terms(
+                malicious=self.malicious, members_min=self.members_min, bound=self.bound
+            )
+            if self.helper.federation != self.federation:
+                raise SettingError(
+                    f"the helper's card is of the federation {self.helper.federation!r}, and this "
+                    f"one is called {self.federation!r}; create the helper with 'sluice helper "
+                    f"init --federation {self.federation}'"
+                )
         self._demand_limits()
 
     def _demand_limits(self) -> None:
@@ -315,6 +334,7 @@ def _statistic(reference: Record, framing: Framing, plan: FederationPlan) -> Sta
         bound=plan.bound,
         limits=limits,
         lends=plan.lends,
+        helper=plan.helper,
     )
 
 
@@ -341,7 +361,21 @@ def coordinator_service(
     )
     sharing: Sharing
     agreements = site.agreements(store)
-    if terms.statistic is not None:
+    if terms.statistic is not None and terms.statistic.helper is not None:
+        helper = HelperClient(
+            terms.statistic.helper,
+            coordinator=protocol.log.ledger.coordinator,
+            copy=site.folder / "helper.log",
+        )
+        sharing = SharedGroups(
+            terms=terms,
+            protocol=protocol,
+            requests=requests,
+            agreements=agreements,
+            helper=helper,
+            key=key,
+        )
+    elif terms.statistic is not None:
         sharing = SharedStatistics(
             terms=terms, protocol=protocol, store=store, agreements=agreements
         )
@@ -371,6 +405,7 @@ def detector(site: CoordinatorFolder, checkpoint: Checkpoint) -> Detector:
             rounds=checkpoint.round,
             rules=None,
             false_alarms_per_week=FALSE_ALARMS_PER_WEEK,
+            groups=site.ledger().groups.in_force if terms.grouped else (),
         )
     training = TrainingSummary(
         records=checkpoint.admitted,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sluice.attestation.log import BatchExcused, Exemptions, GateSet, unproven_id
-from sluice.attestation.messages import instant
+from sluice.attestation.messages import PROOFS, instant
 from sluice.attestation.protocol import (
     Agreement,
     Brought,
@@ -18,8 +18,10 @@ from sluice.attestation.protocol import (
     ReceivedBatch,
     attest_together,
 )
+from sluice.attestation.systems.full import StatisticName
 from sluice.errors import CheckpointError, SettingError, VerificationError
 from sluice.federation import Attestation, CommitmentOnly, Decision, Reply
+from sluice.network.coordinator.grouping import totals_bytes
 from sluice.network.coordinator.requests import Requests
 from sluice.network.coordinator.store import BATCH_ASKS, SHADOW, Member
 
@@ -150,10 +152,18 @@ class Intake:
             if isinstance(outcome, VerificationError):
                 outcomes[plant] = outcome
             else:
-                statistic = brought[plant].statistic
+                statistic = self._kept(plant, brought[plant])
                 store.admitted(plant, outcome.attestation, statistic=statistic)
                 store.note("verified", plant=plant, round_=round_, at=clock(), seconds=seconds)
         return outcomes
+
+    def _kept(self, plant: str, brought: Brought) -> bytes | None:
+        """Return what is kept of a verified statistic; of a sealed one with the proof's totals."""
+        circuit = self.agreements[plant].circuit
+        if brought.statistic is None or circuit.statistic != StatisticName.HIDDEN:
+            return brought.statistic
+        document = PROOFS.read(brought.proof, largest=len(brought.proof))
+        return brought.statistic + totals_bytes(document.content.proof)
 
     def _receive(
         self, plant: str, batch: Attestation | CommitmentOnly, round_: int

@@ -97,6 +97,8 @@ class TakenOut:
 def take_out(folder: Path, plant: str, *, at: datetime) -> TakenOut:
     """Remove a plant and its statistic; all other statistics stay as they are, and no round runs.
 
+    If plants share in groups, the sum of the plant's group is taken out as a whole.
+
     The log is written last. If the process is killed before that, the same call again completes
     the removal.
     """
@@ -120,7 +122,9 @@ def _take_out(site: CoordinatorFolder, plant: str, *, at: datetime) -> TakenOut:
                 "no statistic was collected yet, or a round is in progress; let it finish ('sluice "
                 "coordinator resume') and remove the plant then"
             )
-        left = statistics_in(checkpoint.parameters, terms).without(plant)
+        group = protocol.log.ledger.groups.of(plant) if terms.grouped else None
+        voter = plant if group is None else group.name
+        left = statistics_in(checkpoint.parameters, terms).without(voter)
         body = ClientRemoved(client=plant, since=0, model_of=rounds.last, model=left.digest)
         protocol.log.check(body, at=at)
         store.remove(plant, at=at)

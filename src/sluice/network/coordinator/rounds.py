@@ -70,6 +70,9 @@ class LoggedTransport:
         standing = self._standing(train)
         if not standing.closed:
             self._gather(train, members, standing)
+        revealing = self.protocol.revealing(train.round)
+        for plant, step in self.sharing.left_out().items():
+            self._exclude(revealing, plant, step)
         if self._too_few(train, self.protocol.log.ledger.rounds.pledged):
             return {}
         replies = self._reveal(train, members)
@@ -81,8 +84,7 @@ class LoggedTransport:
         With few members, an aggregate shows much of each plant's update.
         """
         now = instant(self.requests.clock())
-        staying = self.sharing.staying(train.parameters, at=now)
-        if len(staying | set(plants)) >= self.terms.members_min:
+        if self.sharing.enough(train.parameters, plants, at=now):
             return False
         revealing = self.protocol.revealing(train.round)
         for plant in plants:

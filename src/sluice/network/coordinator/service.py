@@ -7,7 +7,7 @@ model when it resumes.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ from sluice.errors import CheckpointError, RefusedError
 from sluice.federation import Checkpoint, admit, begin
 from sluice.network.coordinator.intake import Intake
 from sluice.network.coordinator.rounds import LoggedTransport
-from sluice.network.coordinator.sharing import SharedStatistics, Sharing, statistics_in
+from sluice.network.coordinator.sharing import Sharing
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.wire import AskModel, ModelTaken, Payload, model_hash, write_parameters
 
@@ -45,7 +45,7 @@ class CoordinatorService:
         """Run until the log counts `rounds` rounds, without those given up; report each one."""
         self._compare()
         checkpoint = self._resume() or self._first()
-        if isinstance(self._sharing, SharedStatistics):
+        if self.transport.terms.statistic is not None:
             current = self._prepared(checkpoint)
             if self._begun(current.round + 1) or self._due(current):
                 checkpoint = self._round(current)
@@ -133,13 +133,17 @@ class CoordinatorService:
         requests, terms = self.transport.requests, self.transport.terms
         now, admitted = requests.clock(), current.admitted
         until = now + timedelta(seconds=terms.round_deadline_s)
-        staying = self._sharing.staying(current.parameters, at=instant(now))
+
+        def can_begin(plants: Collection[str]) -> bool:
+            return self._sharing.can_begin(current.parameters, plants, at=instant(now))
+
         due = self._due(current)
-        while len(staying | due) < terms.members_min:
-            if len(staying.union(admitted)) < terms.members_min or requests.clock() > until:
+        why = f" for {terms.groups_in_words}" if terms.grouped else ""
+        while not can_begin(due):
+            if not can_begin(admitted) or requests.clock() > until:
                 raise RefusedError(
                     f"round {current.round + 1} has {len(admitted)} plants with an attestation, "
-                    f"{len(due)} of them online; the terms need {terms.members_min}: see "
+                    f"{len(due)} of them online; the terms need {terms.members_min}{why}: see "
                     "'sluice coordinator status' and run again when more plants are online"
                 )
             time.sleep(LOOK_S)
@@ -180,7 +184,7 @@ class CoordinatorService:
                 revealing.exclude(plant, after.unchanged, at=clock())
             kind = f"weights unchanged: step {after.unchanged}"
             self._store.note(kind, plant="", round_=after.round, at=clock())
-        settled = self._sharing.settled(after.parameters) - set(self._sharing.asked(after))
+        settled = self._sharing.accounted(after)
         revealing.finish(model_hash(after.parameters), at=clock(), settled=settled)
         self._note_shared(after)
         requests, terms = self.transport.requests, self.transport.terms
@@ -195,11 +199,10 @@ class CoordinatorService:
 
     def _note_shared(self, after: Checkpoint) -> None:
         """Note for operators whose statistic is in the model."""
-        if isinstance(self._sharing, SharedStatistics):
-            shared = statistics_in(after.parameters, self.transport.terms)
+        if self.transport.terms.statistic is not None:
+            held = self._sharing.in_model(after.parameters)
             for member in self._store.members():
-                own = shared.of(member.name)
-                self._store.shared(member.name, own.attestation if own else None)
+                self._store.shared(member.name, held.get(member.name))
 
     def _resume(self) -> Checkpoint | None:
         """Return the last checkpoint, after checking that log and store agree."""

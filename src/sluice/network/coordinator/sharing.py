@@ -2,7 +2,8 @@
 
 `WeightUpdates` trains the autoencoder: every plant sends an update in every round.
 `SharedStatistics` collects sums: every plant sends its statistic once for each attested batch, and
-a round asks only the plants whose statistic is not in the model yet.
+a round asks only the plants whose statistic is not in the model yet. `SharedGroups`, in
+`grouping.py`, collects sums of groups.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -80,12 +81,31 @@ class Sharing(Protocol):
         """Return the admitted plants that a round asks."""
         ...
 
-    def settled(self, parameters: Parameters) -> frozenset[str]:
-        """Return the plants that are part of a model without being asked again."""
+    def in_model(self, parameters: Parameters) -> Mapping[str, str]:
+        """Return the plants whose statistic a model holds, each with its attestation."""
         ...
 
-    def staying(self, parameters: Parameters, *, at: str) -> frozenset[str]:
-        """Return those of them that a round at this time leaves in the model."""
+    def settled(self, parameters: Parameters) -> frozenset[str]:
+        """Return the plants that need not be asked again for their part of a model."""
+        ...
+
+    def accounted(self, after: Checkpoint) -> frozenset[str]:
+        """Return the plants that did their part of a finished round without revealing anything."""
+        ...
+
+    def can_begin(self, parameters: Parameters, plants: Collection[str], *, at: str) -> bool:
+        """Whether a round that asks these plants has enough of them."""
+        ...
+
+    def enough(self, parameters: Parameters, plants: Collection[str], *, at: str) -> bool:
+        """Whether the contributions of these plants are enough for a model."""
+        ...
+
+    def left_out(self) -> Mapping[str, str]:
+        """Return the plants that pledged and cannot contribute, each with the step that says why.
+
+        It is known when pledges are closed.
+        """
         ...
 
     def handed(self, parameters: Parameters) -> bytes:
@@ -156,13 +176,29 @@ class WeightUpdates:
         """Return all admitted plants."""
         return before.admitted
 
+    def in_model(self, parameters: Parameters) -> Mapping[str, str]:  # noqa: ARG002
+        """Return no plant: the model holds no statistic."""
+        return {}
+
     def settled(self, parameters: Parameters) -> frozenset[str]:  # noqa: ARG002 - of the interface
         """Return no plant: every plant sends an update in every round."""
         return frozenset()
 
-    def staying(self, parameters: Parameters, *, at: str) -> frozenset[str]:  # noqa: ARG002
+    def accounted(self, after: Checkpoint) -> frozenset[str]:  # noqa: ARG002 - of the interface
         """Return no plant."""
         return frozenset()
+
+    def can_begin(self, parameters: Parameters, plants: Collection[str], *, at: str) -> bool:
+        """Whether these plants are enough for an aggregate."""
+        return self.enough(parameters, plants, at=at)
+
+    def enough(self, parameters: Parameters, plants: Collection[str], *, at: str) -> bool:  # noqa: ARG002
+        """Whether these plants are enough for an aggregate."""
+        return len(plants) >= self.terms.members_min
+
+    def left_out(self) -> Mapping[str, str]:
+        """Return no plant."""
+        return {}
 
     def handed(self, parameters: Parameters) -> bytes:
         """Return the weights to train from."""
@@ -222,13 +258,34 @@ class SharedStatistics:
         attested = {member.name: member.attestation for member in self.store.members()}
         return tuple(name for name in before.admitted if (name, attested[name]) not in present)
 
+    def in_model(self, parameters: Parameters) -> Mapping[str, str]:
+        """Return the members of the model."""
+        shared = statistics_in(parameters, self.terms)
+        return {member.name: member.attestation for member in shared.members}
+
     def settled(self, parameters: Parameters) -> frozenset[str]:
         """Return the members of the model."""
-        return frozenset(statistics_in(parameters, self.terms).names)
+        return frozenset(self.in_model(parameters))
 
-    def staying(self, parameters: Parameters, *, at: str) -> frozenset[str]:
-        """Return the members of the model without those whose exemption from a proof is over."""
-        return frozenset(self._still_exempt(statistics_in(parameters, self.terms), at=at).names)
+    def accounted(self, after: Checkpoint) -> frozenset[str]:
+        """Return the members of the model that have no later batch to share."""
+        return self.settled(after.parameters) - set(self.asked(after))
+
+    def can_begin(self, parameters: Parameters, plants: Collection[str], *, at: str) -> bool:
+        """Whether these plants and the members that stay in the model are enough."""
+        return self.enough(parameters, plants, at=at)
+
+    def enough(self, parameters: Parameters, plants: Collection[str], *, at: str) -> bool:
+        """Whether these plants and the members that stay in the model are enough.
+
+        Members stay unless they are exempt from a proof and the exemption is over.
+        """
+        staying = self._still_exempt(statistics_in(parameters, self.terms), at=at).names
+        return len({*staying, *plants}) >= self.terms.members_min
+
+    def left_out(self) -> Mapping[str, str]:
+        """Return no plant."""
+        return {}
 
     def handed(self, parameters: Parameters) -> bytes:  # noqa: ARG002 - of the interface
         """Return nothing: a statistic does not depend on the model."""

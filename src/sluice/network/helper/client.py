@@ -2,26 +2,28 @@
 
 import hashlib
 import http.client
+import os
 import ssl
 from http import HTTPStatus
+from pathlib import Path
 
-from sluice.attestation.hidden import (
+from sluice.attestation.hidden import HelperLedger, demand_group
+from sluice.attestation.messages import (
     EPOCHS,
     RELEASES,
     RETIREMENTS,
     SUBMISSIONS,
     EpochOrder,
     GroupReleased,
-    HelperLedger,
+    HelperCard,
     ReleaseOrder,
     RetireOrder,
     ShareTaken,
+    Signed,
     Submission,
-    demand_group,
 )
-from sluice.attestation.messages import Signed
 from sluice.errors import SettingError, VerificationError
-from sluice.network.helper.folder import HelperCard
+from sluice.files import public_file
 
 __all__ = ["HelperClient"]
 
@@ -30,16 +32,31 @@ LARGEST_ANSWER = 1 << 27
 
 
 class HelperClient:
-    """A connection to one helper, and its log as far as it was read and verified."""
+    """A connection to one helper, and its log as far as it was read and verified.
+
+    With `copy`, every verified line is kept in this file. So a helper that changes its log is found
+    after a restart too, and both versions carry its signature.
+    """
 
     def __init__(
-        self, card: HelperCard, *, coordinator: str, patience_s: float = PATIENCE_S
+        self,
+        card: HelperCard,
+        *,
+        coordinator: str,
+        copy: Path | None = None,
+        patience_s: float = PATIENCE_S,
     ) -> None:
-        self._card, self._patience_s = card, patience_s
-        self._coordinator = coordinator  # the coordinator's key, from the invitation
+        self._card, self._patience_s, self._copy = card, patience_s, copy
+        self._coordinator = coordinator  # the coordinator's key in force
         self._trust = ssl.create_default_context(cadata=card.authority)
         self._trust.minimum_version = ssl.TLSVersion.TLSv1_3
         self.ledger = HelperLedger()
+        if copy is not None and copy.exists():
+            content = copy.read_bytes()
+            whole = content[: content.rfind(b"\n") + 1]
+            if whole != content:  # a crash tore the last line; it is read again
+                os.truncate(copy, len(whole))
+            self._follow(whole)
 
     def catch_up(self) -> HelperLedger:
         """Read and verify the entries since the last call.
@@ -47,16 +64,26 @@ class HelperClient:
         A helper that takes back or changes an entry fails here: the next one does not follow.
         """
         raw = self._ask("GET", f"/log?from={self.ledger.size}", b"")
-        if raw and not raw.endswith(b"\n"):
-            raise VerificationError("hidden", "the helper's log ends in a torn line")
-        self.ledger.read(raw.split(b"\n")[:-1], self._card.key)
+        self._follow(raw)
+        if raw and self._copy is not None:
+            with public_file(self._copy).open("ab") as handle:
+                handle.write(raw)
         opened = self.ledger.opened
-        if opened is None or (opened.federation, opened.coordinator) != (
+        if opened is None or (opened.federation, self.ledger.coordinator) != (
             self._card.federation,
             self._coordinator,
         ):
-            raise VerificationError("hidden", "the helper serves another federation or coordinator")
+            raise VerificationError(
+                "hidden",
+                "the helper serves another federation or coordinator; after a new key, its "
+                "operator must accept the log again ('sluice helper accept')",
+            )
         return self.ledger
+
+    def _follow(self, raw: bytes) -> None:
+        if raw and not raw.endswith(b"\n"):
+            raise VerificationError("hidden", "the helper's log ends in a torn line")
+        self.ledger.read(raw.split(b"\n")[:-1], self._card.key)
 
     def open_epoch(self, order: Signed[EpochOrder]) -> None:
         """Open an epoch, as the coordinator."""

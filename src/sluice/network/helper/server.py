@@ -20,14 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sluice.attestation.hidden import (
-    EPOCHS,
-    RELEASES,
-    RETIREMENTS,
-    SUBMISSIONS,
-    Helper,
-)
-from sluice.attestation.messages import Form
+from sluice.attestation.hidden import Helper
+from sluice.attestation.messages import EPOCHS, RELEASES, RETIREMENTS, SUBMISSIONS, Form
 from sluice.errors import SluiceError
 from sluice.network.helper.folder import HelperFolder
 from sluice.network.ports import demand_free_port

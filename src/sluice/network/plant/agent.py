@@ -37,6 +37,7 @@ from sluice.files import atomically, private_folder
 from sluice.network.lending import plant_tail
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
 from sluice.network.plant.disclosure import bound_sharing
+from sluice.network.plant.grouping import GroupMember
 from sluice.network.plant.model import demand_logged, keep_model
 from sluice.network.statistics import MemberStatistics, encoded, plant_statistic
 from sluice.network.terms import FederationTerms
@@ -121,6 +122,9 @@ class Agent:
         self._registered = registered
         sharing = bound_sharing(self._folder, registered, self._terms)
         self._archive = BatchArchive(self._folder / "batches", registered, sharing=sharing)
+        self._group = (
+            GroupMember(self._folder, registered, self._terms) if self._terms.grouped else None
+        )
 
     @property
     def name(self) -> str:
@@ -339,6 +343,8 @@ class Agent:
                 )
             _log.info("%s: trained before; the same pledge is sent", self._round_name(ask.round))
             return Pledge(token=TOKENS.write(saved))
+        if self._group is not None:
+            self._group.demand_epoch(self._log.ledger, ask.round)
         archived = self._archive.named(ask.attestation)
         summed = self._terms.statistic is not None
         raw = self._statistic(archived) if summed else self._trained(ask, archived)
@@ -379,9 +385,13 @@ class Agent:
     def _statistic(self, archived: ArchivedBatch) -> bytes:
         """Sum the attested batch and return the statistic; of a bound one, its hash is enough.
 
+        In a group, return the coordinator's share of it.
+
         The sums are of the channels that the plant's rules tie. The coordinator has a bound
         statistic with its proof, and the log names its hash.
         """
+        if self._group is not None:
+            return self._group.share_of(archived)
         if self._terms.binds is not None:
             named = COMMITS.read(archived.commit).content.statistic
             assert named is not None  # of every commitment under these terms
@@ -468,13 +478,16 @@ class Agent:
                 f"{update} is not the pledged update; the file was changed: restore it from a "
                 "backup"
             )
+        archived = self._archive.named(pledged.attestation)
+        if self._group is not None:
+            self._group.hand_in(archived, self._log.ledger, ask.round)
         head = sign(self._log.ledger.head(self.name), self._registered.key)
         self._forget_before(ask.round)
         _log.info("%s: the update is sent", self._round_name(ask.round))
         return Revelation(
             update=raw,
             head=HEADS.write(head),
-            renews=self._archive.named(pledged.attestation).share != self._share(),
+            renews=archived.share != self._share(),
         )
 
     def _take_model(self, ask: AskModel) -> ModelTaken:

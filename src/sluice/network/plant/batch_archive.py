@@ -3,6 +3,7 @@
 commit.json, commit.opening    the commitment, and its opening (mode 0600)
 proof.json                     the proof, if there is one
 statistic.bin                  the statistic, if the proof binds one
+share-coordinator.bin, share-helper.bin    its shares, if its sums are hidden (mode 0600)
 share.json                     which rows the batch has
 
 Every document is on disk before it is sent. A plant therefore never proves two batches for one
@@ -12,6 +13,7 @@ commitment, and keeps using an earlier batch until the coordinator has accepted 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sluice.attestation.hidden import SharedSums
 from sluice.attestation.messages import COMMITS, PROOFS, Interval
 from sluice.attestation.protocol import (
     Committed,
@@ -41,6 +43,7 @@ class ArchivedBatch:
     state: Proven | Unproven
     commit: bytes = field(repr=False)
     statistic: bytes | None = field(default=None, repr=False)  # if the commitment names one
+    shares: SharedSums | None = field(default=None, repr=False)  # if its sums are hidden
 
     @property
     def attestation(self) -> str:
@@ -81,10 +84,10 @@ class BatchArchive:
             except RefusedError:
                 if not unproven:
                     raise
-                return self._remember(place, share, committed.unproven())
+                return self._remember(place, share, committed, committed.unproven())
             with atomically(place / "proof.json") as draft:
                 draft.write_bytes(PROOFS.write(proven.message))
-        return self._remember(place, share, self._proven(place, committed))
+        return self._remember(place, share, committed, self._proven(place, committed))
 
     def named(self, attestation: str) -> ArchivedBatch:
         """Return the batch with this attestation id; raise if there is none."""
@@ -136,12 +139,12 @@ class BatchArchive:
             return
         plant, share = self._plant, read_document(TrainingRows, place / "share.json")
         committed = Committed.load(place / "commit.json", plant.key, plant.system, plant.circuit)
-        self._remember(place, share, committed.unproven())
+        self._remember(place, share, committed, committed.unproven())
         if (place / "proof.json").exists():
-            self._remember(place, share, self._proven(place, committed))
+            self._remember(place, share, committed, self._proven(place, committed))
 
     def _remember(
-        self, place: Path, share: TrainingRows, state: Proven | Unproven
+        self, place: Path, share: TrainingRows, committed: Committed, state: Proven | Unproven
     ) -> ArchivedBatch:
         path = place / "commit.json"
         sums = statistic_beside(path)
@@ -150,6 +153,7 @@ class BatchArchive:
             state=state,
             commit=path.read_bytes(),
             statistic=sums.read_bytes() if sums.exists() else None,
+            shares=committed.shares,
         )
         self._by_attestation[archived.attestation] = archived
         return archived

@@ -1,11 +1,13 @@
 """The last model a plant received from the federation, and the detector that it makes of it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sluice.attestation.log import (
     ENTRIES,
     FederationRecovered,
+    GroupInForce,
     Ledger,
     ModelAggregated,
     UpdatePledged,
@@ -93,7 +95,12 @@ def demand_logged(shared: MemberStatistics, log: Path, ledger: Ledger) -> None:
 
     If statistics are bound, each must also be the one that the attested commitment names, and the
     model must hold every statistic that the log has as aggregated: none can be swapped or dropped.
+
+    If plants share in groups, the model must hold the sums of the groups in force, and no others.
     """
+    if ledger.grouped:
+        _demand_groups(shared, ledger)
+        return
     seen, removed = _shared_so_far(log), ledger.rounds.removed
     federation, bound = ledger.opened.federation, ledger.bound is not None
     for member in shared.members:
@@ -117,6 +124,23 @@ def demand_logged(shared: MemberStatistics, log: Path, ledger: Ledger) -> None:
             "7",
             f"the model holds statistics of {', '.join(shared.names) or 'no plant'}; by the log it "
             f"must hold the last ones of {', '.join(sorted(expected)) or 'no plant'}",
+        )
+
+
+def _demand_groups(shared: MemberStatistics, ledger: Ledger) -> None:
+    """Raise unless the model holds exactly the sums that the log has for the groups in force."""
+    held = [
+        (each.name, each.attestation, each.round, statistic_hash(each.statistic.canonical()))
+        for each in shared.members
+    ]
+    expected = [
+        (each.name, each.order, each.round, each.statistic) for each in ledger.groups.in_force
+    ]
+    if held != expected:
+        raise VerificationError(
+            "7",
+            f"the model holds sums of {', '.join(shared.names) or 'no group'}; by the log it must "
+            f"hold those of {', '.join(name for name, *_ in expected) or 'no group'}, as summed",
         )
 
 
@@ -194,6 +218,7 @@ def shared_vote(  # noqa: PLR0913 - a detector is these parts
     rules: RuleSet,
     false_alarms_per_week: float,
     borrowed: bool = False,
+    groups: Iterable[GroupInForce] = (),
 ) -> Detector:
     """Return the vote of all members beside a plant's own rules, with its own thresholds.
 
@@ -208,4 +233,5 @@ def shared_vote(  # noqa: PLR0913 - a detector is these parts
         rules=rules,
         false_alarms_per_week=false_alarms_per_week,
         borrowed=borrowed,
+        groups=groups,
     )

@@ -171,6 +171,15 @@ class Snapshot:
     statistic: str = ""  # whether statistics are bound, and how much they cover; empty without
 
 
+def _statistic(ledger: Ledger) -> str:
+    """Return how statistics are shared, and in which groups; empty without statistics."""
+    terms = ledger.opened.statistic
+    if terms is None:
+        return ""
+    groups = ledger.groups.sentences if ledger.grouped else ()
+    return f"{terms.sentence} {'; '.join(groups)}".strip()
+
+
 def take(
     folder: Path, evaluator: ModelEvaluator | None = None, log: FollowedLog | None = None
 ) -> Snapshot:
@@ -213,7 +222,7 @@ def take(
         federation=terms.federation,
         gate=_gate(terms.system, shadow=ledger.exemptions.shadow(at=ledger.time)),
         any_age=ledger.terms.history,
-        statistic=ledger.opened.statistic.sentence if ledger.opened.statistic else "",
+        statistic=_statistic(ledger),
         round=ledger.rounds.last,
         progress=round_progress(ledger),
         rounds=max(terms.rounds, round_progress(ledger)),

@@ -7,7 +7,7 @@ of the vote. Both hold for every draw. The draw is public, so that no plant choo
 
 from collections.abc import Sequence
 
-from sluice.attestation.hidden.documents import EpochOrder
+from sluice.attestation.messages.hidden_sums import EpochOrder
 from sluice.attestation.packing import digest, number, packed
 from sluice.errors import SettingError
 

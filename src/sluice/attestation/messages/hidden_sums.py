@@ -5,20 +5,21 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Discriminator, StringConstraints
 
-from sluice.attestation.messages import (
+from sluice.attestation.messages.context import Interval
+from sluice.attestation.messages.documents import (
     STRICT,
     Blob,
-    Commit,
     Count,
     Form,
     Hex32,
     Instant,
-    Interval,
     Name,
-    Signed,
 )
+from sluice.attestation.messages.messages import Commit
+from sluice.attestation.messages.signing import Signed
 
 __all__ = [
+    "CARDS",
     "EPOCHS",
     "HELPER_ENTRIES",
     "RELEASES",
@@ -29,10 +30,12 @@ __all__ = [
     "GroupReleased",
     "GroupRetired",
     "HelperBody",
+    "HelperCard",
     "HelperEntry",
     "HelperOpened",
     "MemberAnswer",
     "MemberKey",
+    "MembersAccepted",
     "ReleaseOrder",
     "RetireOrder",
     "ShareTaken",
@@ -43,6 +46,25 @@ MOST_MEMBERS = 1_024
 Values = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{48}$")]
 """Three elements of the field, little-endian."""
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelperCard:
+    """What plants and the coordinator need to reach a helper and to check what it says."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: Literal[1] = 1
+    federation: Name
+    host: Annotated[str, StringConstraints(min_length=1, max_length=253)]
+    port: Count
+    key: Hex32
+    authority: Annotated[str, StringConstraints(max_length=8_192)]  # PEM
+
+    @property
+    def url(self) -> str:
+        """Where the helper is."""
+        return f"https://{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +170,20 @@ class HelperOpened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MembersAccepted:
+    """From this entry on, the helper accepts these members, and orders of this coordinator's key.
+
+    Its operator took them from a later copy of the federation's log.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["members"] = "members"
+    coordinator: Hex32
+    members: tuple[MemberKey, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EpochOpened:
     """An epoch that the helper accepted; groups of earlier epochs are over."""
 
@@ -196,7 +232,8 @@ class GroupRetired:
 
 
 HelperBody = Annotated[
-    HelperOpened | EpochOpened | ShareTaken | GroupReleased | GroupRetired, Discriminator("kind")
+    HelperOpened | MembersAccepted | EpochOpened | ShareTaken | GroupReleased | GroupRetired,
+    Discriminator("kind"),
 ]
 
 
@@ -214,6 +251,7 @@ class HelperEntry:
     body: HelperBody
 
 
+CARDS: Form[HelperCard] = Form.of(HelperCard, "helper's card", largest=16_384)
 EPOCHS: Form[Signed[EpochOrder]] = Form.of(Signed[EpochOrder], "epoch order", largest=1 << 17)
 SUBMISSIONS: Form[Signed[Submission]] = Form.of(
     Signed[Submission], "share for the helper", largest=1 << 14
