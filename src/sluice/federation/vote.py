@@ -239,7 +239,7 @@ def certificate_of(
 
 
 def supported(certificate: VoteCertificate, detector: Detector) -> VoteCertificate:
-    """Return the certificate with what it rests on: points, groups, and whose thresholds they are."""
+    """Return the certificate with what it rests on: points, groups and thresholds."""
     return replace(
         certificate,
         points=point_support(detector),

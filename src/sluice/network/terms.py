@@ -257,8 +257,8 @@ class FederationTerms:
 
     @property
     def lends(self) -> bool:
-        """Whether members lend the tails of their scores."""
-        return self.statistic is not None and self.statistic.lends
+        """Whether members lend the tails of their scores; a plant in a group lends nothing."""
+        return self.statistic is not None and self.statistic.lends and not self.grouped
 
     @property
     def descent(self) -> Descent:

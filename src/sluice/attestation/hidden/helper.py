@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sluice.attestation.hidden.elements import Draw, Shape, added, element_bytes
 from sluice.attestation.hidden.ledger import STEP, HelperLedger
-from sluice.attestation.hidden.shares import HelperShare
+from sluice.attestation.hidden.shares import KEY_BYTES, HelperShare
 from sluice.attestation.messages import (
     HELPER_ENTRIES,
     EpochOpened,

@@ -188,7 +188,7 @@ class FederationPlan:
             )
         if self.lends and self.helper is not None:
             raise SettingError(
-                "a tail that a plant lends is of its own voter, and in groups no plant has one: use "
+                "a plant lends thresholds to its own voter, and in groups no plant has one: use "
                 "--lend-thresholds or --groups"
             )
         if self.helper is not None:
