@@ -1,8 +1,10 @@
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 def poseidon_hash(inputs: list[str]) -> str: ...
 def full_parameters() -> list[tuple[str, int]]: ...
+def full_chain(log_rows: int, records: list[bytes]) -> bytes: ...
 
 class RefusedBatchError(Exception): ...
 class InvalidProofError(Exception): ...
@@ -37,6 +39,20 @@ class FullCircuit:
         log_rows: int | None = None,
         frugal: bool = False,
     ) -> bytes: ...
+    def prove_segments(
+        self,
+        budgets: bytes,
+        batch: FullBatch,
+        salt: bytes,
+        context: bytes,
+        entropy: bytes,
+        log_rows: int,
+        frugal: bool,
+        done: list[bytes],
+        proven: Callable[[bytes], None],
+        statistic: bytes | None = None,
+    ) -> bytes: ...
+    def largest_chain(self, rows: int, log_rows: int) -> int: ...
     def verify(
         self,
         budgets: bytes,

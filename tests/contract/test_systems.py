@@ -93,7 +93,7 @@ def test_a_commitment_hides_and_binds(
 def test_a_proof_verifies(
     system: System, circuit: Circuit, commitment: bytes, proof: bytes
 ) -> None:
-    assert len(proof) <= system.largest_proof
+    assert len(proof) <= system.largest_proof(circuit)
     system.verify(circuit, commitment=commitment, rows=ROWS, context=CONTEXT, proof=proof)
 
 

@@ -2,9 +2,9 @@
 
 mod support;
 
-use attest_core::full::chain::{TracedChain, plan};
+use attest_core::full::chain::{Order, Record, TracedChain, joined as chained, plan};
 use attest_core::full::columns::F;
-use attest_core::full::counts::{Counted, MOST_ROWS};
+use attest_core::full::counts::{BASE, Counted, MOST_ROWS};
 use attest_core::full::seam::REPETITIONS;
 use attest_core::full::witness::{Fault, Manner};
 use attest_core::full::{Invalid, ORDER, Unproven};
@@ -48,7 +48,7 @@ fn committed(mut vector: Vector) -> Vector {
     vector
 }
 
-fn traced(of: &Vector, manner: Manner) -> Result<TracedChain, Unproven> {
+fn traced(of: &Vector, manner: Manner) -> Result<TracedChain<'_>, Unproven> {
     of.circuit
         .trace_chain(&of.budgets, &of.batch(), &of.salt, None, LOG, manner)
 }
@@ -66,7 +66,7 @@ fn lying(
     let traced = traced(of, Manner::default()).expect("the batch is admitted");
     let proof = of
         .circuit
-        .seal_chain(&traced, &CONTEXT, [entropy; 32], false, changed);
+        .seal_chain(&traced, &CONTEXT, [entropy; 32], Order::default(), changed);
     proof.expect("a prover that lies has an answer too")
 }
 
@@ -91,14 +91,7 @@ fn word(bytes: &[u8], at: usize) -> usize {
 /// A chain's head with its seams, and its segments.
 fn parts(proof: &[u8], segments: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
     let lengths = HEADER + (segments - 1) * REPETITIONS * WORD;
-    let mut at = lengths + segments * WORD;
-    let mut parts = Vec::new();
-    for segment in 0..segments {
-        let length = word(proof, lengths + segment * WORD);
-        parts.push(proof[at..at + length].to_vec());
-        at += length;
-    }
-    assert_eq!(at, proof.len());
+    let parts = support::segments(proof, segments);
     (proof[..lengths].to_vec(), parts)
 }
 
@@ -140,6 +133,7 @@ fn segments_share_a_row_and_end_with_padding() {
         (0, 8),
         (300, 7),
         (300, 18),
+        (MOST_ROWS, 18),
         (MOST_ROWS + 1, 12),
     ] {
         assert!(
@@ -172,14 +166,128 @@ fn a_prover_with_little_memory_makes_the_same_chain() {
     let long = long();
     let traced = traced(&long, Manner::default()).expect("the batch is admitted");
     let sealed = |frugal| {
-        let circuit = &long.circuit;
-        let proof = circuit.seal_chain(&traced, &CONTEXT, [1; 32], frugal, &mut |_, _| {});
+        let (circuit, order) = (&long.circuit, Order { frugal, done: &[] });
+        let proof = circuit.seal_chain(&traced, &CONTEXT, [1; 32], order, &mut |_, _| {});
         proof.expect("a proof")
     };
     let [frugal, other] = [true, false].map(sealed);
     long.verified(&frugal).expect("the chain holds");
     // The values of the seams depend on every mask; only the proofs of work may differ.
     assert_eq!(parts(&frugal, 3).0, parts(&other, 3).0);
+}
+
+#[test]
+fn the_parts_of_a_trace_are_the_trace() {
+    let long = long();
+    let whole = long.traced(Manner::default()).expect("admitted").trace;
+    for refilled in [false, true] {
+        let manner = Manner {
+            refilled,
+            ..Manner::default()
+        };
+        let traced = traced(&long, manner).expect("the batch is admitted");
+        for (index, rows) in traced.plan.iter().enumerate() {
+            let part = long.circuit.segment(&traced, index);
+            for row in rows.start..rows.end.min(long.rows) {
+                let own = part.row_slice(row - rows.start).expect("a row");
+                let same = whole.row_slice(row).expect("a row");
+                assert_eq!(own[..whole.width()], same[..], "row {row} of part {index}");
+            }
+        }
+    }
+}
+
+/// The records of the first segments of a chain.
+fn records(of: &Vector, entropy: u8, segments: usize, done: &[Record]) -> Vec<Record> {
+    let traced = traced(of, Manner::default()).expect("the batch is admitted");
+    let order = Order { frugal: true, done };
+    let mut records = done.to_vec();
+    let stopped = of.circuit.seal_segments(
+        &traced,
+        &CONTEXT,
+        [entropy; 32],
+        order,
+        &mut |_, _| {},
+        &mut |record| {
+            records.push(record);
+            let stop = Err(Unproven::Failed("stop".into()));
+            if records.len() < segments {
+                Ok(())
+            } else {
+                stop
+            }
+        },
+    );
+    assert!(stopped.is_err() || records.len() == done.len());
+    records
+}
+
+#[test]
+fn a_chain_goes_on_after_any_segment() {
+    let long = long();
+    let whole = proven(&long, 1);
+    for stopped in 1..=3 {
+        let done = records(&long, 1, stopped, &[]);
+        let read: Vec<Record> = done
+            .iter()
+            .map(|record| Record::read(&record.bytes()).expect("a record"))
+            .collect();
+        assert_eq!(read, done);
+        let all = if stopped == 3 {
+            done
+        } else {
+            records(&long, 1, 3, &read)
+        };
+        let proof = chained(LOG, &all);
+        long.verified(&proof).expect("the chain holds");
+        // The same masks: the values of the seams are those of a chain that was not stopped.
+        assert_eq!(parts(&proof, 3).0, parts(&whole, 3).0);
+    }
+}
+
+#[test]
+fn a_chain_does_not_go_on_after_another_one() {
+    let long = long();
+    let done = records(&long, 1, 1, &[]);
+    let mut other = self::long();
+    other.registers[40 * 4] += 1;
+    let other = committed(other);
+    for (of, entropy, what) in [(&long, 2, "other masks"), (&other, 1, "another batch")] {
+        let traced = traced(of, Manner::default()).expect("the batch is admitted");
+        let order = Order {
+            frugal: false,
+            done: &done,
+        };
+        let sealed = of
+            .circuit
+            .seal_chain(&traced, &CONTEXT, [entropy; 32], order, &mut |_, _| {});
+        assert!(matches!(sealed, Err(Unproven::Malformed(_))), "{what}");
+    }
+    let traced = traced(&long, Manner::default()).expect("the batch is admitted");
+    let many = vec![done[0].clone(); 4];
+    let order = Order {
+        frugal: false,
+        done: &many,
+    };
+    let sealed = long
+        .circuit
+        .seal_chain(&traced, &CONTEXT, [1; 32], order, &mut |_, _| {});
+    assert!(matches!(sealed, Err(Unproven::Malformed(_))));
+    let mut bytes = done[0].bytes();
+    assert!(Record::read(&bytes[..60]).is_err());
+    bytes[64..72].copy_from_slice(&ORDER.to_le_bytes());
+    assert!(
+        Record::read(&bytes).is_err(),
+        "a value that is not canonical"
+    );
+}
+
+#[test]
+fn no_chain_is_larger_than_its_bound() {
+    let long = long();
+    let most = long.circuit.largest_chain(long.rows, LOG).expect("a chain");
+    assert!(proven(&long, 1).len() <= most);
+    assert!(long.circuit.largest_chain(200, LOG).is_err());
 }
 
 #[test]
@@ -195,7 +303,8 @@ fn another_batchs_segment_does_not_pass_the_seam() {
     let long = long();
     let mut other = self::long();
     other.registers[40 * 4] += 1; // in the first segment
-    let other = traced(&committed(other), Manner::default()).expect("the batch is admitted");
+    let other = committed(other);
+    let other = traced(&other, Manner::default()).expect("the batch is admitted");
     for (index, what) in [(0, "the first"), (1, "the second")] {
         let proof = lying(&long, 1, &mut |at, trace| {
             if at == index {
@@ -213,6 +322,7 @@ fn a_count_cannot_begin_lower_after_a_seam() {
     let forced = |faults| Manner {
         faults,
         forced: true,
+        ..Manner::default()
     };
     let honest = traced(&long, forced([None, None])).expect("a prover that lies goes on");
     let layout = &long
@@ -239,7 +349,7 @@ fn a_count_cannot_begin_lower_after_a_seam() {
         .expect("it is there");
     let row = honest.plan[1].start;
     let before = long.circuit.segment(&honest, 1).values[count.so_far];
-    let unit = F::from_u64(1 << 20).exp_u64(at as u64);
+    let unit = F::from_u64(BASE).exp_u64(at as u64);
     // No slack is left, so one unit less after the seam brings the count to its budget.
     let fault = Fault {
         row,
@@ -248,13 +358,17 @@ fn a_count_cannot_begin_lower_after_a_seam() {
     };
     let lower = traced(&long, forced([Some(fault), None])).expect("a prover that lies goes on");
     for seam in [true, false] {
-        let proof = long
-            .circuit
-            .seal_chain(&honest, &CONTEXT, [1; 32], false, &mut |at, trace| {
+        let proof = long.circuit.seal_chain(
+            &honest,
+            &CONTEXT,
+            [1; 32],
+            Order::default(),
+            &mut |at, trace| {
                 if at > 0 && seam {
                     replace(trace, &long.circuit.segment(&lower, at));
                 }
-            });
+            },
+        );
         refused(
             &long,
             &proof.expect("an answer"),

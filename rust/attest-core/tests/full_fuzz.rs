@@ -17,12 +17,15 @@ use p3_uni_stark::Proof;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
-use support::{Vector, gauge};
+use support::{CHAIN, HEAD_WORDS, Vector, gauge, segments, with_segment};
 
 /// A verification that takes longer would be as good as one that hangs.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Peak memory may grow by so much while verifying what is no proof.
 const MOST_KILOBYTES: u64 = 64 << 10;
+
+const LOG_ROWS: usize = 8;
+const SEGMENTS: usize = 3;
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
@@ -39,16 +42,32 @@ struct Seeds {
 
 impl Seeds {
     fn new() -> Self {
+        let vector = gauge(3, 20);
+        let proofs = [1, 2].map(|entropy| vector.proven(entropy));
+        let read: Proof<Config> = postcard::from_bytes(&proofs[0]).expect("a proof of ours");
+        let tree = serde_json::to_value(&read).expect("a proof is a tree");
+        Self::of(vector, proofs, tree)
+    }
+
+    /// Chains of three segments; a segment of one is spoiled as a proof is.
+    fn chained() -> Self {
+        let vector = gauge(3, 600);
+        let chains = [1, 2].map(|entropy| vector.chained(entropy, LOG_ROWS));
+        let read: Proof<Config> =
+            postcard::from_bytes(&segments(&chains[0], SEGMENTS)[1]).expect("a segment of ours");
+        let tree = serde_json::to_value(&read).expect("a proof is a tree");
+        Self::of(vector, chains, tree)
+    }
+
+    fn of(vector: Vector, proofs: [Vec<u8>; 2], tree: Value) -> Self {
         panic::set_hook(Box::new(|panic| {
             PANICS.fetch_add(1, Ordering::Relaxed);
             eprintln!("{panic}");
         }));
-        let vector = gauge(3, 20);
-        let [proof, other] = [1, 2].map(|entropy| vector.proven(entropy));
+        let [proof, other] = proofs;
         assert_eq!(vector.verified(&proof), Ok(()));
-        let read: Proof<Config> = postcard::from_bytes(&proof).expect("a proof of ours");
         Self {
-            tree: serde_json::to_value(&read).expect("a proof is a tree"),
+            tree,
             vector,
             proof,
             other,
@@ -161,8 +180,26 @@ impl Seeds {
         let Ok(read) = serde_json::from_value::<Proof<Config>>(tree) else {
             return; // a tree that is no proof has no bytes
         };
-        let bytes = postcard::to_allocvec(&read).expect("a proof has bytes");
+        let mut bytes = postcard::to_allocvec(&read).expect("a proof has bytes");
+        if self.proof.starts_with(CHAIN) {
+            bytes = with_segment(&self.proof, SEGMENTS, 1, &bytes);
+        }
         self.show(&bytes, &format!("a proof with another {path}"));
+    }
+
+    /// A chain whose head says something else: k, values of seams, lengths of segments.
+    fn heads(&mut self) {
+        let words = (HEAD_WORDS + 4 * SEGMENTS - 3) as u64;
+        let at = 8 * self.rng.random_range(2..words) as usize;
+        let mut changed = self.proof.clone();
+        let word = match self.rng.random_range(0..4) {
+            0 => u64::MAX,
+            1 => 0,
+            2 => self.rng.random(),
+            _ => self.rng.random_range(0..1 << 20),
+        };
+        changed[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        self.show(&changed, &format!("another word at {at}"));
     }
 
     fn report(&self, what: &str, since: Instant) {
@@ -251,6 +288,29 @@ fn whatever_the_bytes_the_verifier_answers() {
         peak()
     );
     seeds.report("a sample", start);
+}
+
+#[test]
+fn whatever_the_bytes_of_a_chain_the_verifier_answers() {
+    let start = Instant::now();
+    let mut seeds = Seeds::chained();
+    let before = peak();
+    let first = seeds.rng.random_range(0..6_007);
+    for at in (first..seeds.proof.len()).step_by(6_007) {
+        seeds.flip(at);
+    }
+    for _ in 0..60 {
+        seeds.bytes();
+        seeds.shapes();
+        seeds.heads();
+    }
+    assert!(seeds.cases > 200, "{} cases", seeds.cases);
+    assert!(
+        peak() < before + MOST_KILOBYTES,
+        "{before} kB, then {}",
+        peak()
+    );
+    seeds.report("a sample of chains", start);
 }
 
 #[test]

@@ -199,6 +199,7 @@ fn sums_that_begin_elsewhere_break_one_constraint_each() {
             let manner = Manner {
                 faults: [Some(fault), None],
                 forced: true,
+                ..Manner::default()
             };
             let lied = vector.traced(&vector.sealed, manner).expect("it is forced");
             assert_ne!(canonical(&lied.totals), totals);
@@ -304,6 +305,7 @@ fn proofs_of_hidden_sums_are_bound_to_totals_and_shares() {
     let manner = Manner {
         faults: [Some(fault), None],
         forced: true,
+        ..Manner::default()
     };
     let lied = vector.traced(&vector.sealed, manner).expect("it is forced");
     let forged = vector.circuit.seal(lied, &vector.context, [6; 32]);

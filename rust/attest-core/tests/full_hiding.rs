@@ -14,10 +14,13 @@ use attest_core::full::witness::Manner;
 use p3_field::{BasedVectorSpace, PrimeField64};
 use p3_uni_stark::Proof;
 use rand::{CryptoRng, SeedableRng, TryCryptoRng, TryRng};
-use support::{Vector, gauge};
+use support::{Vector, gauge, segments};
 
 const PROOFS: u8 = 24;
 const ROWS: usize = 200;
+const CHAINED: usize = 600;
+const LOG_ROWS: usize = 8;
+const SEGMENTS: usize = 3;
 /// The gauge's only digit.
 const COLUMN: usize = 0;
 /// The trace's place among what is opened: masks, trace, quotient.
@@ -76,6 +79,22 @@ fn masked(vector: &Vector) -> Counts {
     counted((0..PROOFS).flat_map(open))
 }
 
+/// The same of chains of three segments, whose rows are shared at the seams.
+fn chained(vector: &Vector) -> Counts {
+    let open = |entropy| {
+        let chain = vector.chained(entropy, LOG_ROWS);
+        let parts = segments(&chain, SEGMENTS);
+        let read = |part: Vec<u8>| -> Proof<Config> {
+            postcard::from_bytes(&part).expect("a segment of ours")
+        };
+        parts
+            .into_iter()
+            .flat_map(move |part| opened(&read(part)))
+            .collect::<Vec<F>>()
+    };
+    counted((0..PROOFS / 3).flat_map(open))
+}
+
 /// A source of nothing but zeros: masks that mask nothing.
 struct Silent;
 
@@ -119,7 +138,16 @@ fn bare(vector: &Vector) -> Counts {
 #[test]
 fn openings_are_uniform_and_do_not_tell_batches_apart() {
     let (zeros, sevens) = (gauge(0, ROWS), gauge(7, ROWS));
-    let (of_zeros, of_sevens) = (masked(&zeros), masked(&sevens));
+    assert_alike(masked(&zeros), masked(&sevens));
+}
+
+#[test]
+fn openings_of_chains_are_uniform_and_do_not_tell_batches_apart() {
+    let (zeros, sevens) = (gauge(0, CHAINED), gauge(7, CHAINED));
+    assert_alike(chained(&zeros), chained(&sevens));
+}
+
+fn assert_alike(of_zeros: Counts, of_sevens: Counts) {
     let drawn: f64 = of_zeros.iter().sum();
     assert!(drawn > 60.0 * f64::from(PROOFS), "{drawn} values");
     for counts in [&of_zeros, &of_sevens] {

@@ -351,6 +351,7 @@ fn every_constraint_of_the_statistic_is_the_only_one_that_some_lie_breaks() {
         let manner = Manner {
             faults: [Some(Fault { row, column, value }), None],
             forced: true,
+            ..Manner::default()
         };
         let mut lied = vector
             .traced(&vector.statistic, manner)

@@ -174,6 +174,7 @@ impl Truth {
         let manner = Manner {
             faults,
             forced: true,
+            ..Manner::default()
         };
         let lied = self.vector.traced(manner).expect("it is forced");
         let after = &lied.trace.values[self.vector.rows * self.width()..];
@@ -459,6 +460,7 @@ fn a_reading_beyond_its_bound_makes_the_row_severe() {
             let manner = Manner {
                 faults: [Some(Fault { row, column, value }), None],
                 forced: true,
+                ..Manner::default()
             };
             let lied = vector.traced(manner).expect("it is forced");
             assert_ne!(lied.broken(), [], "row {row} is severe {value} times");

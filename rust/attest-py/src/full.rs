@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use attest_core::full::chain::{Order, Record, joined};
 use attest_core::full::witness::Manner;
 use attest_core::full::{
     self, Batch, Bound as Tied, Budgets, Circuit, Claim, Invalid, Malformed, Unproven,
@@ -231,6 +232,68 @@ impl FullCircuit {
             .map_err(unproven)
     }
 
+    /// Prove the same as a chain of segments of `2^log_rows` rows, one after the other. `proven` is
+    /// called with the record of each segment and may raise to stop. `done` are the records of the
+    /// segments that were proven before, with the same entropy and from the same batch. Return what
+    /// the proof begins with, before the chain of all records.
+    #[pyo3(signature = (budgets, batch, salt, context, entropy, log_rows, frugal, done, proven, statistic=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn prove_segments<'py>(
+        &self,
+        py: Python<'py>,
+        budgets: &[u8],
+        batch: &FullBatch,
+        salt: &[u8],
+        context: &[u8],
+        entropy: &[u8],
+        log_rows: usize,
+        frugal: bool,
+        done: Vec<PyBackedBytes>,
+        proven: Py<PyAny>,
+        statistic: Option<&[u8]>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let budgets = Budgets::read(budgets).map_err(malformed)?;
+        let (salt, context) = (exactly(salt, "salt")?, exactly(context, "context")?);
+        let entropy = exactly(entropy, "seed")?;
+        let done = records(&done)?;
+        let bound = tied(statistic, &context);
+        let mut stopped = None;
+        let head = guarded(py, || {
+            let (batch, manner) = (batch.batch(), Manner::default());
+            let traced =
+                self.0
+                    .trace_chain(&budgets, &batch, &salt, bound.as_ref(), log_rows, manner)?;
+            let order = Order {
+                frugal,
+                done: &done,
+            };
+            let mut report = |record: Record| {
+                let told = Python::attach(|py| {
+                    proven.call1(py, (PyBytes::new(py, &record.bytes()),))?;
+                    Ok(())
+                });
+                told.map_err(|error| {
+                    stopped = Some(error);
+                    Unproven::Failed("the proof was stopped".into())
+                })
+            };
+            let unchanged = &mut |_, _: &mut _| {};
+            self.0
+                .seal_segments(&traced, &context, entropy, order, unchanged, &mut report)?;
+            Ok(self.0.chain_head(&traced))
+        })?;
+        if let Some(error) = stopped {
+            return Err(error);
+        }
+        head.map(|bytes| PyBytes::new(py, &bytes)).map_err(unproven)
+    }
+
+    /// No proof of a batch of so many rows, as a chain of segments of `2^log_rows` rows, has more
+    /// bytes.
+    fn largest_chain(&self, rows: usize, log_rows: usize) -> PyResult<usize> {
+        self.0.largest_chain(rows, log_rows).map_err(malformed)
+    }
+
     /// Raise unless the proof shows that the committed batch satisfies the statement, and that the
     /// statistic is that of its rows, where the statement has one.
     #[pyo3(signature = (budgets, rows, commitment, context, proof, statistic=None))]
@@ -296,6 +359,20 @@ type Claimed = (
 
 /// The step that failed, and why.
 type Refusal = (&'static str, String);
+
+fn records(bytes: &[PyBackedBytes]) -> PyResult<Vec<Record>> {
+    let read = |bytes: &PyBackedBytes| Record::read(bytes).map_err(malformed);
+    bytes.iter().map(read).collect()
+}
+
+/// The chain that the records of all of its segments make.
+pub fn chain<'py>(
+    py: Python<'py>,
+    log_rows: usize,
+    segments: Vec<PyBackedBytes>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, &joined(log_rows, &records(&segments)?)))
+}
 
 /// A statistic with what else a proof is bound to.
 fn tied<'a>(statistic: Option<&'a [u8]>, context: &'a [u8; 32]) -> Option<Tied<'a>> {

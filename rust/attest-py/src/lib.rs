@@ -7,6 +7,8 @@ use ark_ff::PrimeField;
 use attest_core::poseidon;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 
 mod full;
 mod sampled;
@@ -19,7 +21,8 @@ mod _attest {
     #[pymodule_export]
     use super::sampled::{SampledBatch, SampledCircuit, SampledClaim, SampledVerifier};
     use super::{
-        Fr, PyResult, PyValueError, field_element, full, poseidon, pyfunction, to_decimal,
+        Bound, Fr, PyBackedBytes, PyBytes, PyResult, PyValueError, Python, field_element, full,
+        poseidon, pyfunction, to_decimal,
     };
 
     /// Hash 1 to 16 field elements of BN254, given and returned as canonical decimal strings.
@@ -38,6 +41,16 @@ mod _attest {
     #[pyfunction]
     fn full_parameters() -> Vec<(&'static str, u64)> {
         full::parameters()
+    }
+
+    /// The chain that the records of all of its segments make.
+    #[pyfunction]
+    fn full_chain<'py>(
+        py: Python<'py>,
+        log_rows: usize,
+        records: Vec<PyBackedBytes>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        full::chain(py, log_rows, records)
     }
 }
 

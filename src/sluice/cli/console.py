@@ -4,6 +4,7 @@ import difflib
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 
 from sluice.errors import SettingError
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Json",
+    "PartsBar",
     "Quiet",
     "counted",
     "emit",
@@ -100,6 +110,56 @@ def counted(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[], None
             yield lambda: bar.advance(task)
     else:
         yield print_step
+
+
+class PartsBar:
+    """A progress bar for work in parts. Call it with the parts that are done and all parts.
+
+    It shows an estimate as soon as a part was done while it was shown. Without a terminal it shows
+    nothing but the line of `working`.
+    """
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+        self._began: tuple[float, int] | None = None
+
+    @contextmanager
+    def shown(self, what: str, *, quiet: bool) -> Iterator[None]:
+        """Show the bar on a terminal; elsewhere one plain line."""
+        if quiet or not sys.stderr.isatty():
+            with working(what, quiet=quiet):
+                yield
+            return
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
+        with Progress(*columns, console=_progress, transient=True) as self._bar:
+            self._task = self._bar.add_task(what, total=None, left="")
+            yield
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how much is done; the rate is that since the first call."""
+        now = time.monotonic()
+        self._began = self._began or (now, done)
+        since, before = self._began
+        rate = (done - before) / max(now - since, 1e-9)
+        left = f"about {_duration((total - done) / rate)} left" if rate > 0 and done < total else ""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total, left=left)
+
+
+def _duration(seconds: float) -> str:
+    """Return a rough duration in words."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
 def known(option: str, name: str, names: Iterable[str]) -> None:

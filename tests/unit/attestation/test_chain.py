@@ -20,6 +20,7 @@ from sluice.attestation.systems.full.reference import circuit as laying_out
 from sluice.attestation.systems.full.reference.chain import chain_log_rows, chain_plan
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.verify import ReferenceClaim, verify_claim
+from sluice.attestation.systems.full.system import LARGEST_PROOF
 from sluice.attestation.systems.registry import find_system
 from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.cli.attest.proofs import within_memory
@@ -188,6 +189,24 @@ def test_the_values_of_a_seam_are_not_free() -> None:
     refused(replace(claim, proof=bytes(largest)), circuit)
 
 
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_segment_begins_with_one_root(first: int) -> None:
+    claim, circuit = chain(), circuit_of()
+    head, parts = segments_of(claim.proof)
+    for changed in (bytes([first]) + parts[1][1:], parts[1][:20]):
+        refused(replace(claim, proof=joined(head, [parts[0], changed])), circuit)
+
+
+def test_one_trace_has_not_more_rows_than_its_height() -> None:
+    system = Full()
+    circuit = system.circuit(rules_of(Wiring()), policy_of(Wiring()), rows_max=524_288)
+    claim = replace(chain(), rows=131_073, proof=b"\1" * 40)
+    with pytest.raises(VerificationError, match="too many for one trace"):
+        verified(circuit, claim)
+    with pytest.raises(VerificationError, match="too many for one trace"):
+        verify_again(circuit, claim)
+
+
 def test_the_second_verifier_states_the_seams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without them its constraints are others, so a true chain does not pass."""
     claim, circuit = chain(), circuit_of()
@@ -203,12 +222,38 @@ def test_up_to_4096_rows_are_one_proof() -> None:
     assert cut_of(4_734, 800).segments(4_734) == 2
 
 
-def test_no_chain_has_too_many_segments() -> None:
-    for rows in (10_000, 40_000, 49_000, 50_000, 100_000, 131_072):
+def test_segments_are_of_usual_length_however_many_there_are() -> None:
+    for rows in (10_000, 50_000, 100_000, 131_072, 524_288):
         cut = cut_of(rows, 800)
-        assert cut.log_rows is not None
-        assert cut.segments(rows) == len(chain_plan(rows, cut.log_rows))
-        assert cut.segments(rows) <= MOST_SEGMENTS
+        assert cut == Cut(log_rows=12)
+        assert cut.segments(rows) == len(chain_plan(rows, 12))
+        assert cut.rows_in(0, rows) == 0
+        assert cut.rows_in(1, rows) == 4_096
+        assert cut.rows_in(cut.segments(rows) - 1, rows) < rows
+        assert cut.rows_in(cut.segments(rows), rows) == rows
+    assert Cut().rows_in(1, 300) == 300
+
+
+def test_half_a_million_rows_fit_into_a_gigabyte() -> None:
+    cut = cut_of(524_288, 900, memory=10**9)
+    assert cut == Cut(log_rows=12, frugal=True)
+    assert cut.memory(524_288, 900) <= 10**9
+
+
+def test_no_segment_is_shorter_than_usual_if_there_are_many() -> None:
+    assert cut_of(45_000, 800, memory=600_000_000).segments(45_000) <= MOST_SEGMENTS
+    with pytest.raises(SettingError, match="need about"):
+        cut_of(524_288, 900, memory=500_000_000)
+
+
+def test_the_largest_proof_grows_with_the_largest_batch() -> None:
+    rules, policy = rules_of(Wiring()), policy_of(Wiring())
+    sizes = [
+        Full().largest_proof(Full().circuit(rules, policy, rows_max=rows))
+        for rows in (ROWS, 8_192, 524_288)
+    ]
+    assert sizes[0] == sizes[1] == LARGEST_PROOF
+    assert 32 * LARGEST_PROOF > sizes[2] > 4 * LARGEST_PROOF
 
 
 def test_memory_decides_how_a_batch_is_cut() -> None:
@@ -217,6 +262,9 @@ def test_memory_decides_how_a_batch_is_cut() -> None:
              (2_000_000_000, 900_000_000, 700_000_000, 500_000_000, 350_000_000)]  # fmt: skip
     assert needs[0] > needs[-1]
     assert needs[-1] <= 350_000_000
+    assert cut_of(rows, columns, memory=800_000_000) == Cut(log_rows=12)  # the second one is short
+    assert cut_of(9_000, columns, memory=800_000_000) == Cut(log_rows=12, frugal=True)
+    assert cut_of(rows, columns, memory=500_000_000) == Cut(log_rows=11, frugal=True)
     assert cut_of(300, columns, memory=10**9) == Cut()
     assert cut_of(300, columns, memory=10**8).log_rows == 8
     with pytest.raises(SettingError, match="need about"):

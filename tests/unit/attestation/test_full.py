@@ -83,7 +83,7 @@ def test_a_proof_holds_for_its_own_commitment_rows_and_context(
         FULL.verify(small, **{**arguments, **changes})  # type: ignore[arg-type]
 
     verify()
-    assert len(proof) < FULL.largest_proof
+    assert len(proof) < FULL.largest_proof(small)
     for step, changes in (
         ("5.8", {"context": b"d" * 32}),
         ("5.8", {"commitment": FULL.commit(batch, small, salt=b"t" * 32)}),
@@ -268,10 +268,10 @@ def test_it_states_the_hardened_policy_of_hardened_rules_only() -> None:
     rules = rules_of(Wiring())
     with pytest.raises(SettingError, match="states the hardened policy only"):
         FULL.circuit(rules, PaperPolicy(), rows_max=500)
-    for rows in (2, 131_072):
+    for rows in (2, 524_288):
         assert FULL.circuit(rules, HardenedPolicy(), rows_max=rows).rows_max == rows
-    for rows in (1, 131_073):
-        with pytest.raises(SettingError, match=f"proves 2 to 131,072 rows, not {rows:,}"):
+    for rows in (1, 524_289):
+        with pytest.raises(SettingError, match=f"proves 2 to 524,288 rows, not {rows:,}"):
             FULL.circuit(rules, HardenedPolicy(), rows_max=rows)
     with pytest.raises(SettingError, match="severe_multiple is 0.5"):
         FULL.circuit(rules, policy_of(Wiring(severe_multiple=0.5)), rows_max=500)

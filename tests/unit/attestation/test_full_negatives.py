@@ -226,7 +226,7 @@ def test_bit_flips_throughout_a_proof(pair_in_full: Pair) -> None:
 def test_oversized_messages(pair_in_full: Pair) -> None:
     north, _ = pair_in_full
     asked = verifier(north)
-    most = Full().largest_proof
+    most = Full().largest_proof(asked.circuit)
     with refused("5.1", "the limit is"):
         asked.verify(proof_of(north, proof=bytes(2 * most)), north.commit)
     with refused("5.1", "the limit is"):

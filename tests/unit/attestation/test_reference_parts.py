@@ -478,8 +478,8 @@ def test_a_name_that_stands_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     ("rows", "budgets", "why"),
     [
-        (1, {}, "1 rows are not 2 to 131072"),
-        (131_073, {}, "131073 rows are not"),
+        (1, {}, "1 rows are not 2 to 524288"),
+        (524_289, {}, "524289 rows are not"),
         (80, {"unsteady": [1]}, "one budget for each rule"),
         (80, {"windows": []}, "one budget for each rule"),
         (7, {"unsteady": [7, 7], "segments": 7}, "too few for"),
@@ -499,7 +499,7 @@ def test_rows_and_budgets_that_fit_no_trace_are_refused(
     assert caught.value.step == "5.7"
     just = BudgetList(violating=1, severe=0, segments=1, unsteady=[7, 7], windows=[1, 1, 1], **OWN)
     assert publics.public_of(circuit, 7, just).rows == 7  # one row for each bit of slack
-    assert publics.public_of(circuit, 131_072, just).height == 131_072
+    assert publics.public_of(circuit, 524_288, just).height == 524_288
 
 
 def test_a_budget_is_not_more_than_there_is_to_count() -> None:

@@ -59,9 +59,9 @@ def test_it_must_be_asked_for() -> None:
         find_system("best")
 
 
-def test_it_is_a_system() -> None:
+def test_it_is_a_system(circuit: Circuit) -> None:
     system: System = SYSTEM
-    assert system.largest_proof == 256 * 1024 * 1024
+    assert system.largest_proof(circuit) == 256 * 1024 * 1024
 
 
 def test_rebuilt_rows_are_judged_as_the_batch_is(rules: RuleSet, batch: Record) -> None:

@@ -62,8 +62,7 @@ def test_5_1_oversize(run: PlantRun) -> None:
     assert "bytes" in refused("5.1", verifier, run.proof, b" " * 10_000)
 
     class Small(type(SYSTEM)):  # type: ignore[misc]
-        @property
-        def largest_proof(self) -> int:
+        def largest_proof(self, _circuit: object) -> int:
             return 100
 
     small = replace(verifier, system=Small(reveal_rows=True))

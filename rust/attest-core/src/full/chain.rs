@@ -3,6 +3,8 @@
 //! Every segment but the last has `2^k` rows and no padding. Its last row is also the first row of the
 //! next one, and a [seam](super::seam) binds the two copies. The last segment is as short as it can be,
 //! and always has a row of padding.
+//!
+//! Prover and verifier hold one or two segments at a time, however many there are.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +12,6 @@ use std::sync::Arc;
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
 use p3_maybe_rayon::prelude::*;
-use p3_uni_stark::Proof;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -21,18 +22,18 @@ use super::digest::CHAIN;
 use super::held::{Held, HeldConfig};
 use super::identity;
 use super::moments::{Bound, Form};
-use super::parameters::{self, Config, LEAST_HEIGHT};
+use super::parameters::{self, LEAST_HEIGHT, MOST_HEIGHT};
 use super::public::{Budgets, Public};
 use super::seam::{self, REPETITIONS, Seam, Values, Weights};
 use super::stark::{Circuit, Unproven, salt_elements};
 use super::verify::Invalid;
-use super::witness::{self, Batch, Manner, Trace};
+use super::witness::{self, Batch, Manner, Parts};
 use super::{Malformed, ORDER};
 
 const MAGIC: &[u8; 16] = b"sluice-chain-1\0\0";
 const WORD: usize = 8;
 const HEADER: usize = MAGIC.len() + WORD;
-const LOGS: Range<usize> = LEAST_HEIGHT.ilog2() as usize..MOST_ROWS.ilog2() as usize + 1;
+const LOGS: Range<usize> = LEAST_HEIGHT.ilog2() as usize..MOST_HEIGHT.ilog2() as usize + 1;
 
 type Root = [u8; 32];
 
@@ -69,12 +70,6 @@ pub fn plan(rows: usize, log_rows: usize) -> Result<Vec<Range<usize>>, Malformed
     Ok(plan)
 }
 
-/// The rows of all segments together, padding included.
-#[must_use]
-pub fn height(plan: &[Range<usize>]) -> usize {
-    plan.last().map_or(0, |last| last.end)
-}
-
 /// The logarithm of the rows of a segment, where a proof is a chain.
 #[must_use]
 pub fn log_rows(proof: &[u8]) -> Option<usize> {
@@ -83,18 +78,28 @@ pub fn log_rows(proof: &[u8]) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(word)).ok()
 }
 
-/// The filled trace of a whole chain.
+/// A batch that is ready to be proven as a chain.
 #[derive(Debug)]
-pub struct TracedChain {
+pub struct TracedChain<'a> {
     /// The rows of each segment.
     pub plan: Vec<Range<usize>>,
     log_rows: usize,
     public: Arc<Public>,
     form: Option<Arc<Form>>,
-    cells: Vec<F>,
+    parts: Parts<'a>,
     commitment: [u8; 32],
     values: Vec<F>,
     statistic: Option<[u8; 32]>,
+}
+
+/// How a chain is proven.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Order<'a> {
+    /// One segment in memory at a time: every segment but the first is committed twice, with the same
+    /// masks. Otherwise two neighbours are in memory.
+    pub frugal: bool,
+    /// The records of the segments that were proven before, with the same entropy.
+    pub done: &'a [Record],
 }
 
 /// A chain as prover and verifier see it.
@@ -137,7 +142,7 @@ impl Chain<'_> {
         let [enters, leaves] = ends;
         FullAir {
             layout: self.circuit.layout.clone(),
-            public: Arc::new(self.public.part(rows)),
+            public: Arc::new(self.public.part(&self.circuit.layout, rows)),
             form: self.form.clone(),
             seam: Some(Arc::new(Seam {
                 carried: self.circuit.chained().carried.clone(),
@@ -151,39 +156,36 @@ impl Chain<'_> {
         [&self.values[..], ends[0], ends[1]].concat()
     }
 
-    /// Verify a chain; its segments are judged on as many threads as there are.
+    /// Verify a chain. As many segments are read at a time as there are threads, and none after one
+    /// that is refused.
     pub(super) fn verify(&self, proof: &[u8], log_rows: usize) -> Result<(), Invalid> {
         let plan = plan(self.public.rows, log_rows).map_err(|error| Invalid::Shape(error.0))?;
         let (values, parts) = parse(proof, plan.len())?;
-        let read =
-            |(rows, part): (&Range<usize>, &&[u8])| self.circuit.read(part, rows.len(), plan.len());
-        let proofs: Vec<Proof<Config>> = plan
+        let roots: Vec<Root> = parts
             .iter()
-            .zip(&parts)
-            .map(read)
+            .map(|part| root(part))
             .collect::<Result<_, _>>()?;
-        let roots: Vec<Root> = proofs
-            .iter()
-            .map(|proof| proof.commitments.trace[0])
-            .collect();
-        let seams = roots.windows(2).enumerate();
-        let weights: Vec<Weights> = seams
-            .map(|(index, sides)| self.weights(index, &sides[0], &sides[1]))
-            .collect();
+        let weights = |seam: Option<usize>| {
+            let seam = seam?;
+            let sides = roots.get(seam..seam + 2)?;
+            Some(self.weights(seam, &sides[0], &sides[1]))
+        };
         let judge = |index: usize| {
+            let proof = self
+                .circuit
+                .read(parts[index], plan[index].len(), plan.len())?;
             let before = index.checked_sub(1);
-            let weighed = |seam: Option<usize>| seam.and_then(|seam| weights.get(seam)).cloned();
             let valued = |seam: Option<usize>| seam.and_then(|seam| values.get(seam));
-            let air = self.air(plan[index].clone(), [weighed(before), weighed(Some(index))]);
+            let air = self.air(plan[index].clone(), [weights(before), weights(Some(index))]);
             let none = [F::ZERO; REPETITIONS];
             let ends = [valued(before), valued(Some(index))].map(|end| end.unwrap_or(&none));
             let seed = self.seed(index, neighbours(&roots, index));
             let config = parameters::chained(&seed, plan.len());
-            let values = self.public_values(ends);
-            self.circuit.judge(&air, &config, &proofs[index], &values)
+            self.circuit
+                .judge(&air, &config, &proof, &self.public_values(ends))
         };
-        let verdicts: Vec<_> = (0..plan.len()).into_par_iter().map(judge).collect();
-        verdicts.into_iter().collect()
+        let verdicts = (0..plan.len()).into_par_iter().map(judge);
+        verdicts.find_first(Result::is_err).unwrap_or(Ok(()))
     }
 }
 
@@ -197,6 +199,15 @@ fn neighbours(roots: &[Root], index: usize) -> [&Root; 3] {
         at(Some(index)),
         at(Some(index + 1)),
     ]
+}
+
+/// The root of a segment's trace, which its proof begins with: a list of one hash. The whole proof is
+/// read later, and what it has for its root is this.
+fn root(part: &[u8]) -> Result<Root, Invalid> {
+    let root = part.strip_prefix(&[1]).and_then(<[u8]>::first_chunk);
+    let root: Option<&Root> = root;
+    root.copied()
+        .ok_or_else(|| Invalid::Shape("a segment of the chain has no root".into()))
 }
 
 /// Take a chain apart: the values of its seams, and the proofs of its segments.
@@ -236,17 +247,75 @@ fn parse(proof: &[u8], segments: usize) -> Result<(Vec<Values>, Vec<&[u8]>), Inv
     Ok((values, parts))
 }
 
-fn joined(log_rows: usize, values: &[Values], parts: &[Vec<u8>]) -> Vec<u8> {
+/// The bytes of a chain of so many segments beside their proofs.
+pub(super) fn around(segments: usize) -> usize {
+    HEADER + WORD * (REPETITIONS * (segments - 1) + segments)
+}
+
+/// What is kept of a segment that is proven: enough to make the chain of, or to go on after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    root: Root,
+    /// The root of the next segment's trace; zeros after the last one.
+    next: Root,
+    /// The values of the seam after it; zeros after the last one.
+    values: [u64; REPETITIONS],
+    proof: Vec<u8>,
+}
+
+const RECORD_HEADER: usize = 2 * size_of::<Root>() + REPETITIONS * WORD;
+
+impl Record {
+    /// The bytes of a record.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let values = self.values.iter().flat_map(|value| value.to_le_bytes());
+        let mut bytes = [self.root, self.next].concat();
+        bytes.extend(values);
+        bytes.extend(&self.proof);
+        bytes
+    }
+
+    /// Read a record.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the bytes are not those of a record.
+    pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let refuse = || Malformed("the record of a segment has another form".into());
+        let (head, proof) = bytes.split_at_checked(RECORD_HEADER).ok_or_else(refuse)?;
+        let (roots, words) = head.as_chunks::<32>();
+        let (words, _) = words.as_chunks::<WORD>();
+        let values: [u64; REPETITIONS] = std::array::from_fn(|at| u64::from_le_bytes(words[at]));
+        if values.iter().any(|value| *value >= ORDER) {
+            return Err(refuse());
+        }
+        Ok(Self {
+            root: roots[0],
+            next: roots[1],
+            values,
+            proof: proof.to_vec(),
+        })
+    }
+
+    fn elements(&self) -> Values {
+        self.values.map(F::from_u64)
+    }
+}
+
+/// The chain that the records of all of its segments make.
+#[must_use]
+pub fn joined(log_rows: usize, records: &[Record]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend((log_rows as u64).to_le_bytes());
-    for value in values.iter().flatten() {
-        bytes.extend(value.as_canonical_u64().to_le_bytes());
+    let seams = records.len().saturating_sub(1);
+    for value in records[..seams].iter().flat_map(|record| record.values) {
+        bytes.extend(value.to_le_bytes());
     }
-    for part in parts {
-        bytes.extend((part.len() as u64).to_le_bytes());
+    for record in records {
+        bytes.extend((record.proof.len() as u64).to_le_bytes());
     }
-    for part in parts {
-        bytes.extend(part);
+    for record in records {
+        bytes.extend(&record.proof);
     }
     bytes
 }
@@ -257,6 +326,12 @@ struct Committed {
     root: Root,
     /// The last row of the trace.
     last: Vec<F>,
+}
+
+/// The next segment, as far as it is known.
+enum Coming {
+    Trace(RowMajorMatrix<F>),
+    Committed(Committed),
 }
 
 impl Circuit {
@@ -333,8 +408,7 @@ impl Circuit {
     }
 
     /// Prove a batch, and the statistic of its rows where the statement has one, as a chain of
-    /// segments of `2^log_rows` rows. Two neighbours are in memory at a time, or one if `frugal`: then
-    /// every segment but the first is committed twice, with the same masks.
+    /// segments of `2^log_rows` rows.
     ///
     /// # Errors
     /// [`Unproven`] where the batch does not satisfy the statement, or is not this circuit's.
@@ -353,74 +427,125 @@ impl Circuit {
         let bound = statistic.map(|statistic| Bound { statistic, context });
         let manner = Manner::default();
         let traced = self.trace_chain(budgets, batch, salt, bound.as_ref(), log_rows, manner)?;
-        self.seal_chain(&traced, context, entropy, frugal, &mut |_, _| {})
+        let order = Order { frugal, done: &[] };
+        self.seal_chain(&traced, context, entropy, order, &mut |_, _| {})
     }
 
-    /// Fill the trace of a whole chain.
+    /// Look at a whole batch, so that its trace can be filled segment by segment.
     ///
     /// # Errors
     /// [`Unproven`] where the batch does not satisfy the statement, or is not this circuit's.
-    pub fn trace_chain(
+    pub fn trace_chain<'a>(
         &self,
         budgets: &Budgets,
-        batch: &Batch,
+        batch: &Batch<'a>,
         salt: &[u8; 32],
         bound: Option<&Bound>,
         log_rows: usize,
         manner: Manner,
-    ) -> Result<TracedChain, Unproven> {
+    ) -> Result<TracedChain<'a>, Unproven> {
         batch.check(&self.layout)?;
         let plan = plan(batch.rows, log_rows)?;
         let salt = salt_elements(salt);
         let digest = witness::digest(&self.layout, batch, salt);
-        let public = Public::over(&self.layout, batch.rows, budgets, height(&plan))?;
+        let public = Arc::new(Public::whole(&self.layout, batch.rows, budgets)?);
         let commitment = self.commitment(&digest, batch.rows);
         let drawn = self.form(&commitment, bound, batch.rows)?;
         let (form, claimed) = drawn.map_or((None, None), |(form, totals)| (Some(form), totals));
-        let trace = Trace::fill(&self.layout, &public, batch, salt, manner)?;
-        let (trace, totals) = trace.bind(form.as_ref(), claimed)?;
-        let cells = trace.cells;
+        let (parts, totals) = Parts::survey(
+            &self.layout,
+            &public,
+            *batch,
+            salt,
+            manner,
+            &plan,
+            form.as_ref(),
+            claimed.as_deref(),
+        )?;
         Ok(TracedChain {
             plan,
             log_rows,
-            public: Arc::new(public),
+            public,
             form: form.map(Arc::new),
-            cells,
+            parts,
             commitment,
             values: [&digest[..], &totals].concat(),
             statistic: bound.map(|bound| blake3::hash(bound.statistic).into()),
         })
     }
 
-    /// Prove a filled chain. `changed` may change the trace of each segment before it is committed:
+    /// What a chain is bound to: the same for no other circuit, claim or cut.
+    #[must_use]
+    pub fn chain_base(&self, traced: &TracedChain, context: &[u8; 32]) -> [u8; 32] {
+        let statistic = traced.statistic.as_ref();
+        let log_rows = traced.log_rows;
+        self.base(
+            &traced.public,
+            &traced.commitment,
+            context,
+            statistic,
+            log_rows,
+        )
+    }
+
+    /// What the proof of a traced chain begins with, before the chain itself.
+    #[must_use]
+    pub fn chain_head(&self, traced: &TracedChain) -> Vec<u8> {
+        self.shown(&traced.values[CHAIN..])
+    }
+
+    /// Prove a traced chain. `changed` may change the trace of each segment before it is committed:
     /// whether the chain holds is for the verifier to find out.
     ///
     /// # Errors
-    /// [`Unproven::Failed`] where the proof system fails.
+    /// [`Unproven`] where the proof system fails.
     pub fn seal_chain(
         &self,
         traced: &TracedChain,
         context: &[u8; 32],
         entropy: [u8; 32],
-        frugal: bool,
+        order: Order,
         changed: &mut dyn FnMut(usize, &mut RowMajorMatrix<F>),
     ) -> Result<Vec<u8>, Unproven> {
+        let mut records = order.done.to_vec();
+        self.seal_segments(traced, context, entropy, order, changed, &mut |record| {
+            records.push(record);
+            Ok(())
+        })?;
+        let mut proof = self.chain_head(traced);
+        proof.extend(joined(traced.log_rows, &records));
+        Ok(proof)
+    }
+
+    /// Prove the segments of a traced chain that are not yet proven, one after the other; each is
+    /// given to `proven` and not kept.
+    ///
+    /// The masks come from `entropy` and what is proven. Segments that were proven before must have
+    /// been proven with the same: a record that does not fit is refused.
+    ///
+    /// # Errors
+    /// [`Unproven`] where the proof system fails, the records are not of this chain, or `proven` does.
+    pub fn seal_segments(
+        &self,
+        traced: &TracedChain,
+        context: &[u8; 32],
+        entropy: [u8; 32],
+        order: Order,
+        changed: &mut dyn FnMut(usize, &mut RowMajorMatrix<F>),
+        proven: &mut dyn FnMut(Record) -> Result<(), Unproven>,
+    ) -> Result<(), Unproven> {
+        let Order { frugal, done } = order;
         let TracedChain { plan, public, .. } = traced;
-        let statistic = traced.statistic.as_ref();
+        if done.len() > plan.len() {
+            return Err(Malformed("more segments were proven than there are".into()).into());
+        }
         let chain = Chain {
             circuit: self,
             public,
             form: traced.form.clone(),
             values: traced.values.clone(),
-            base: self.base(
-                public,
-                &traced.commitment,
-                context,
-                statistic,
-                traced.log_rows,
-            ),
+            base: self.chain_base(traced, context),
         };
-        let failed = |error: String| Unproven::Failed(error);
         let masks = |index: usize| {
             let mut hasher = blake3::Hasher::new_keyed(&entropy);
             hasher
@@ -429,9 +554,15 @@ impl Circuit {
                 .update(&(index as u64).to_le_bytes());
             seam::masks(hasher.finalize_xof())
         };
-        let mut commit = |index: usize| {
-            let mut trace = self.cut(traced, index, &masks);
+        let mut last = Vec::new();
+        let mut trace = |index: usize| {
+            let cells = traced.parts.fill(index, &last, traced.form.as_deref());
+            last = cells[cells.len() - self.layout.width..].to_vec();
+            let mut trace = self.masked_trace(&cells, index, plan.len(), &masks);
             changed(index, &mut trace);
+            trace
+        };
+        let commit = |index: usize, trace: RowMajorMatrix<F>| {
             let last = trace.values[trace.values.len() - trace.width..].to_vec();
             let mut hasher = blake3::Hasher::new_keyed(&entropy);
             hasher
@@ -442,82 +573,106 @@ impl Circuit {
                 hasher.update(&cell.as_canonical_u64().to_le_bytes());
             }
             let source = StdRng::from_seed(hasher.finalize().into());
-            let (commitment, held) = Held::commit(parameters::scheme(plan.len(), source), trace)
-                .map_err(|error| failed(error.to_string()))?;
+            let (commitment, held) =
+                Held::commit(parameters::scheme(plan.len(), source), trace).map_err(failed)?;
             let root = commitment[0];
             Ok::<_, Unproven>(Committed { held, root, last })
         };
         let carried = &self.chained().carried;
-        let (mut roots, mut values, mut parts) = (Vec::new(), Vec::<Values>::new(), Vec::new());
-        let mut before: Option<Weights> = None;
-        let mut coming: Option<Committed> = None;
-        for index in 0..plan.len() {
+        let (mut before, mut before_root) = (None, NO_ROOT);
+        let mut entered = [F::ZERO; REPETITIONS];
+        for (index, record) in done.iter().enumerate() {
+            let _ = trace(index);
+            before = Some(chain.weights(index, &record.root, &record.next));
+            (before_root, entered) = (record.root, record.elements());
+        }
+        let mut coming: Option<Coming> = None;
+        for index in done.len()..plan.len() {
             let more = index + 1 < plan.len();
-            let looked = if frugal && more {
-                Some(commit(index + 1)?.root)
-            } else {
-                None
+            let own = coming.take().unwrap_or_else(|| Coming::Trace(trace(index)));
+            let mut next_root = NO_ROOT;
+            if frugal && more {
+                let next = trace(index + 1);
+                next_root = commit(index + 1, next.clone())?.root;
+                coming = Some(Coming::Trace(next));
+            }
+            let Committed { held, root, last } = match own {
+                Coming::Trace(trace) => commit(index, trace)?,
+                Coming::Committed(committed) => committed,
             };
-            let Committed { held, root, last } = coming.take().map_or_else(|| commit(index), Ok)?;
-            if roots.is_empty() {
-                roots.push(root);
+            if !frugal && more {
+                let next = commit(index + 1, trace(index + 1))?;
+                next_root = next.root;
+                coming = Some(Coming::Committed(next));
             }
-            let mut after = None;
-            if more {
-                let next = match looked {
-                    Some(root) => root,
-                    None => coming.insert(commit(index + 1)?).root,
-                };
-                let weights = chain.weights(index, &root, &next);
-                values.push(seam::values(carried, &last, &masks(index), &weights));
-                roots.push(next);
-                after = Some(weights);
+            if done
+                .last()
+                .is_some_and(|record| index == done.len() && record.next != root)
+            {
+                return Err(Malformed("the segments were proven of another trace".into()).into());
             }
-            let none = [F::ZERO; REPETITIONS];
-            let entered = index.checked_sub(1).map_or(&none, |seam| &values[seam]);
-            let left = values.get(index).unwrap_or(&none);
-            let publics = chain.public_values([entered, left]);
+            let after = more.then(|| chain.weights(index, &root, &next_root));
+            let left = after.as_ref().map_or([F::ZERO; REPETITIONS], |weights| {
+                seam::values(carried, &last, &masks(index), weights)
+            });
+            let publics = chain.public_values([&entered, &left]);
             let air = chain.air(plan[index].clone(), [before.take(), after.clone()]);
-            before = after;
-            let seed = chain.seed(index, neighbours(&roots, index));
+            let seed = chain.seed(index, [&before_root, &root, &next_root]);
             let config = HeldConfig::new(held, parameters::transcript(&seed));
             // The trace is committed; only its shape is read again.
             let shape = RowMajorMatrix::new(F::zero_vec(plan[index].len()), 1);
-            let proof = p3_uni_stark::prove(&config, &air, shape, &publics)
-                .map_err(|error| failed(error.to_string()))?;
-            parts.push(postcard::to_allocvec(&proof).map_err(|error| failed(error.to_string()))?);
+            let proof = p3_uni_stark::prove(&config, &air, shape, &publics).map_err(failed)?;
+            proven(Record {
+                root,
+                next: next_root,
+                values: left.map(|value| value.as_canonical_u64()),
+                proof: postcard::to_allocvec(&proof).map_err(failed)?,
+            })?;
+            (before, before_root, entered) = (after, root, left);
         }
-        let mut proof = self.shown(&traced.values[CHAIN..]);
-        proof.extend(joined(traced.log_rows, &values, &parts));
-        Ok(proof)
+        Ok(())
     }
 
     /// The trace of a segment, without the masks of its seams.
     #[must_use]
     pub fn segment(&self, traced: &TracedChain, index: usize) -> RowMajorMatrix<F> {
-        self.cut(traced, index, &|_| [F::ZERO; REPETITIONS])
+        let mut last = Vec::new();
+        let mut cells = Vec::new();
+        for at in 0..=index {
+            cells = traced.parts.fill(at, &last, traced.form.as_deref());
+            last = cells[cells.len() - self.layout.width..].to_vec();
+        }
+        let none = |_| [F::ZERO; REPETITIONS];
+        self.masked_trace(&cells, index, traced.plan.len(), &none)
     }
 
     /// The trace of a segment, with the masks of the seams at its ends.
-    fn cut(
+    fn masked_trace(
         &self,
-        traced: &TracedChain,
+        cells: &[F],
         index: usize,
+        segments: usize,
         masks: &dyn Fn(usize) -> Values,
     ) -> RowMajorMatrix<F> {
-        let (rows, width) = (traced.plan[index].clone(), self.layout.width);
-        let mut cells = Vec::with_capacity(rows.len() * (width + REPETITIONS));
-        for row in rows.clone() {
-            cells.extend_from_slice(&traced.cells[row * width..(row + 1) * width]);
-            let mask = if row == rows.start && index > 0 {
+        let width = self.layout.width;
+        let height = cells.len() / width;
+        let mut masked = Vec::with_capacity(height * (width + REPETITIONS));
+        for (row, cells) in cells.chunks(width).enumerate() {
+            masked.extend_from_slice(cells);
+            let mask = if row == 0 && index > 0 {
                 masks(index - 1)
-            } else if row + 1 == rows.end && index + 1 < traced.plan.len() {
+            } else if row + 1 == height && index + 1 < segments {
                 masks(index)
             } else {
                 [F::ZERO; REPETITIONS]
             };
-            cells.extend(mask);
+            masked.extend(mask);
         }
-        RowMajorMatrix::new(cells, width + REPETITIONS)
+        RowMajorMatrix::new(masked, width + REPETITIONS)
     }
+}
+
+#[allow(clippy::needless_pass_by_value)] // as `map_err` gives it
+fn failed(error: impl ToString) -> Unproven {
+    Unproven::Failed(error.to_string())
 }

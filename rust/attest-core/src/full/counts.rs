@@ -13,10 +13,13 @@ use super::layout::Layout;
 use super::statement::Statement;
 
 /// The base in which counts share a column.
-pub const BASE: u64 = 1 << 20;
+pub const BASE: u64 = 1 << 21;
 
-/// The most rows of a trace: a count and its slack stay below [`BASE`].
-pub const MOST_ROWS: usize = 1 << 17;
+/// The most rows of a batch: a count and its slack, less than three times as many, stay below
+/// [`BASE`], and three counts below the field's order.
+pub const MOST_ROWS: usize = 1 << 19;
+
+const _: () = assert!(3 * MOST_ROWS as u64 <= BASE && SHARING as u32 * BASE.ilog2() < 64);
 
 const SHARING: usize = 3;
 

@@ -20,6 +20,8 @@
 //! first permutation of the digest, which the chain does not take up: the commitment fixes them, as
 //! it fixes row and salt, so they too are chosen before the draw.
 
+use std::ops::Range;
+
 use p3_field::{Dup, PrimeCharacteristicRing};
 
 use super::channels::Channels;
@@ -344,20 +346,24 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     words.map(|word| u64::from_le_bytes(*word))
 }
 
-/// The weights of the rows of a batch: nothing before a whole window, then a ramp, a plateau, a ramp.
-pub fn trapezoid(lags: usize, rows: usize) -> impl Iterator<Item = u64> {
+/// The weight of a row of a batch: nothing before a whole window, then a ramp, a plateau, a ramp.
+fn weight(lags: usize, rows: usize, row: usize) -> u64 {
     let windows = (rows + 1).saturating_sub(lags);
     let ramp = RAMP.min(windows.div_ceil(2));
-    let weight = move |at: usize| (at + 1).min(windows - at).min(ramp) as u64;
-    std::iter::repeat_n(0, rows - windows).chain((0..windows).map(weight))
+    let counted = (row + 1).checked_sub(lags).filter(|at| *at < windows);
+    counted.map_or(0, |at| (at + 1).min(windows - at).min(ramp) as u64)
 }
 
-/// The same as a public column; padding counts for nothing.
+/// The weights of all rows of a batch.
+pub fn trapezoid(lags: usize, rows: usize) -> impl Iterator<Item = u64> {
+    (0..rows).map(move |row| weight(lags, rows, row))
+}
+
+/// The weights of some rows, as a public column; padding counts for nothing.
 #[must_use]
-pub fn weights(lags: usize, rows: usize, height: usize) -> Vec<F> {
-    let mut column: Vec<F> = trapezoid(lags, rows).map(F::from_u64).collect();
-    column.resize(height, F::ZERO);
-    column
+pub fn weights(lags: usize, rows: usize, span: Range<usize>) -> Vec<F> {
+    let weights = span.map(|row| weight(lags, rows, row));
+    weights.map(F::from_u64).collect()
 }
 
 /// Bits of soundness of the statistic: what a prover must spend on hashing, over its chance to find

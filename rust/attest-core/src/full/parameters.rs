@@ -52,6 +52,9 @@ pub const COLLISION_BITS: usize = 128;
 /// The shortest trace whose masks cover all that is opened of it.
 pub const LEAST_HEIGHT: usize = 256;
 
+/// The tallest trace whose proof has the stated bits; more rows are a chain.
+pub const MOST_HEIGHT: usize = 1 << 17;
+
 const HASH_ELEMENTS: usize = 4;
 
 /// The field that challenges come from.

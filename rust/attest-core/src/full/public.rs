@@ -11,7 +11,7 @@ use super::counts::{BASE, Count, Counted, MOST_ROWS};
 use super::layout::Layout;
 use super::liveness::stride;
 use super::moments;
-use super::parameters::LEAST_HEIGHT;
+use super::parameters::{LEAST_HEIGHT, MOST_HEIGHT};
 
 /// How much of what a batch of so many rows may show.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -48,9 +48,11 @@ impl Budgets {
 pub struct Public {
     /// Rows of the batch.
     pub rows: usize,
+    /// The row of the batch on which the trace begins.
+    pub start: usize,
     /// Rows of the trace: a power of two.
     pub height: usize,
-    /// The public columns, in the layout's order.
+    /// The public columns on the rows of the trace, in the layout's order.
     pub schedules: Vec<Vec<F>>,
     /// What each shared count must come out at.
     pub totals: Vec<F>,
@@ -66,19 +68,19 @@ impl Public {
     /// # Errors
     /// [`Malformed`] where the rows or budgets fit no trace of this layout.
     pub fn new(layout: &Layout, rows: usize, budgets: &Budgets) -> Result<Self, Malformed> {
-        Self::over(layout, rows, budgets, height(rows))
+        if rows > MOST_HEIGHT {
+            return Err(Malformed(format!(
+                "{rows} rows are too many for one trace, which has {MOST_HEIGHT}"
+            )));
+        }
+        Ok(Self::whole(layout, rows, budgets)?.part(layout, 0..height(rows)))
     }
 
-    /// The same over so many rows, of which those beyond the batch are padding.
+    /// The same without the public columns: each part of the rows has its own.
     ///
     /// # Errors
     /// [`Malformed`] where the rows or budgets fit no trace of this layout.
-    pub fn over(
-        layout: &Layout,
-        rows: usize,
-        budgets: &Budgets,
-        height: usize,
-    ) -> Result<Self, Malformed> {
+    pub fn whole(layout: &Layout, rows: usize, budgets: &Budgets) -> Result<Self, Malformed> {
         if !(2..=MOST_ROWS).contains(&rows) {
             return Err(Malformed(format!("{rows} rows are not 2 to {MOST_ROWS}")));
         }
@@ -92,25 +94,17 @@ impl Public {
             let known = limits.iter().find(|(known, _)| known == counted);
             known.expect("every count has a budget").1
         };
-        let counts = &layout.counts.counts;
         let slack = slack(&limits, rows)?;
-        let schedules = layout.schedules.iter().map(|schedule| match schedule {
-            Schedule::Slack(index) => weights(&counts[*index], &slack, height),
-            Schedule::Weight(lags) => moments::weights(*lags, rows, height),
-            other => (0..height)
-                .map(|row| F::from_bool(on(*other, row, rows)))
-                .collect(),
-        });
-        let schedules = schedules.collect();
         let total = |count: &Count| {
             let digits = digits(count).map(|(counted, digit)| digit * F::from_u64(of(counted)));
             digits.sum()
         };
-        let totals = counts.iter().map(total).collect();
+        let totals = layout.counts.counts.iter().map(total).collect();
         Ok(Self {
             rows,
-            height,
-            schedules,
+            start: 0,
+            height: 0,
+            schedules: Vec::new(),
             totals,
             budgets: limits,
             slack,
@@ -122,6 +116,7 @@ impl Public {
     pub fn unbudgeted(layout: &Layout, height: usize) -> Self {
         Self {
             rows: height,
+            start: 0,
             height,
             schedules: vec![F::zero_vec(height); layout.schedules.len()],
             totals: F::zero_vec(layout.counts.counts.len()),
@@ -130,18 +125,37 @@ impl Public {
         }
     }
 
-    /// What is public of some of the rows: a segment.
+    /// What is public of some of the rows; those beyond the batch are padding.
     #[must_use]
-    pub fn part(&self, rows: Range<usize>) -> Self {
-        let cut = |schedule: &Vec<F>| schedule[rows.clone()].to_vec();
+    pub fn part(&self, layout: &Layout, span: Range<usize>) -> Self {
+        let column = |schedule: &Schedule| match *schedule {
+            Schedule::Slack(index) => weights(&layout.counts.counts[index], &self.slack, &span),
+            Schedule::Weight(lags) => moments::weights(lags, self.rows, span.clone()),
+            other => {
+                let marks = span.clone().map(|row| on(other, row, self.rows));
+                marks.map(F::from_bool).collect()
+            }
+        };
         Self {
-            height: rows.len(),
-            schedules: self.schedules.iter().map(cut).collect(),
             rows: self.rows,
+            start: span.start,
+            height: span.len(),
+            schedules: layout.schedules.iter().map(column).collect(),
             totals: self.totals.clone(),
             budgets: self.budgets.clone(),
             slack: self.slack.clone(),
         }
+    }
+
+    /// What a public column holds on a row of the batch, which is one of this part.
+    pub fn at(&self, schedule: usize, row: usize) -> F {
+        self.schedules[schedule][row - self.start]
+    }
+
+    /// Whether a public column marks a row of the batch.
+    #[must_use]
+    pub fn marks(&self, schedule: Schedule, row: usize) -> bool {
+        on(schedule, row, self.rows)
     }
 
     /// The budget of a count.
@@ -240,13 +254,15 @@ fn slack(
     Ok(made)
 }
 
-/// The powers of two that fill the counts of one shared column.
-fn weights(count: &Count, slack: &[(Counted, Range<usize>)], height: usize) -> Vec<F> {
-    let mut column = vec![F::ZERO; height];
+/// The powers of two that fill the counts of one shared column, on some of the rows.
+fn weights(count: &Count, slack: &[(Counted, Range<usize>)], span: &Range<usize>) -> Vec<F> {
+    let mut column = vec![F::ZERO; span.len()];
     for (counted, digit) in digits(count) {
         for (_, rows) in slack.iter().filter(|(known, _)| known == counted) {
             for (bit, row) in rows.clone().enumerate() {
-                column[row] = digit * F::from_u64(1 << bit);
+                if span.contains(&row) {
+                    column[row - span.start] = digit * F::from_u64(1 << bit);
+                }
             }
         }
     }

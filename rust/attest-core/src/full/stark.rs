@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use p3_air::check_all_constraints;
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
+use p3_maybe_rayon::prelude::*;
 
 use super::air::FullAir;
 use super::chain::Chained;
@@ -13,7 +14,7 @@ use super::digest::{CHAIN, MASKS};
 use super::identity;
 use super::layout::Layout;
 use super::moments::{self, Bound, Form};
-use super::parameters::{self, LEAST_HEIGHT};
+use super::parameters::{self, LEAST_HEIGHT, MOST_HEIGHT};
 use super::public::{Budgets, Public, height};
 use super::statement::Statement;
 use super::witness::{self, Batch, Manner, Trace};
@@ -127,10 +128,11 @@ impl Circuit {
         identity::degree(&self.unbudgeted(height(rows)))
     }
 
-    /// Bits of soundness that are proven for batches of so many rows.
+    /// Bits of soundness that are proven for batches of so many rows; a chain has no fewer.
     #[must_use]
     pub fn proven_bits(&self, rows: usize) -> usize {
-        let proof = identity::proven_bits(&self.unbudgeted(height(rows)));
+        let height = height(rows).min(MOST_HEIGHT);
+        let proof = identity::proven_bits(&self.unbudgeted(height));
         self.statistic_bits().map_or(proof, |bits| proof.min(bits))
     }
 
@@ -292,13 +294,17 @@ impl Circuit {
     ) -> Result<Traced, Unproven> {
         batch.check(&self.layout)?;
         let salt = salt_elements(salt);
-        let digest = witness::digest(&self.layout, batch, salt);
         let public = Arc::new(Public::new(&self.layout, batch.rows, budgets)?);
+        let (digest, filled) = join(
+            || witness::digest(&self.layout, batch, salt),
+            || Trace::fill(&self.layout, &public, batch, salt, manner),
+        );
         let commitment = self.commitment(&digest, batch.rows);
         let drawn = self.form(&commitment, bound, batch.rows)?;
         let (form, claimed) = drawn.map_or((None, None), |(form, totals)| (Some(form), totals));
-        let trace = Trace::fill(&self.layout, &public, batch, salt, manner)?;
-        let (trace, totals) = trace.bind(form.as_ref(), claimed)?;
+        let mut trace = filled?;
+        trace.bind(form.as_ref());
+        let totals = trace.totals(form.as_ref(), claimed.as_deref())?;
         let trace = trace.matrix();
         Ok(Traced {
             air: FullAir {

@@ -10,7 +10,6 @@ use p3_field::PrimeCharacteristicRing;
 use p3_maybe_rayon::prelude::*;
 use p3_uni_stark::{Proof, VerifierConstraintFolder};
 
-use super::ORDER;
 use super::air::FullAir;
 use super::chain::{self, Chain};
 use super::columns::F;
@@ -20,6 +19,7 @@ use super::parameters::{self, Config, LOG_CAP};
 use super::public::{Budgets, Public};
 use super::seam;
 use super::stark::Circuit;
+use super::{Malformed, ORDER};
 
 /// Why a proof was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,14 +86,7 @@ impl Circuit {
     fn public(&self, claim: &Claim) -> Result<Arc<Public>, Invalid> {
         let public = match chain::log_rows(self.body(claim.proof)) {
             None => Public::new(&self.layout, claim.rows, claim.budgets),
-            Some(log_rows) => chain::plan(claim.rows, log_rows).and_then(|plan| {
-                Public::over(
-                    &self.layout,
-                    claim.rows,
-                    claim.budgets,
-                    chain::height(&plan),
-                )
-            }),
+            Some(_) => Public::whole(&self.layout, claim.rows, claim.budgets),
         };
         public
             .map(Arc::new)
@@ -237,6 +230,16 @@ impl Circuit {
     #[must_use]
     pub fn largest_proof(&self, height: usize) -> usize {
         self.largest_segment(height, 1)
+    }
+
+    /// No chain about so many rows in segments of `2^log_rows` has more bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there is no such chain.
+    pub fn largest_chain(&self, rows: usize, log_rows: usize) -> Result<usize, Malformed> {
+        let plan = chain::plan(rows, log_rows)?;
+        let segments = plan.len() * self.largest_segment(1 << log_rows, plan.len());
+        Ok(chain::around(plan.len()) + 8 * MASKS + segments)
     }
 
     /// No proof about a segment of this height, in a chain of so many, has more bytes.

@@ -17,6 +17,47 @@ use serde::Deserialize;
 /// What the tests' proofs are bound to.
 pub const CONTEXT: [u8; 32] = [9; 32];
 
+/// What a chain begins with.
+pub const CHAIN: &[u8] = b"sluice-chain-1\0\0";
+
+/// Words of a chain before the values of its seams.
+pub const HEAD_WORDS: usize = 3;
+
+/// Words of the values of a seam.
+const SEAM_WORDS: usize = 3;
+
+/// Where the lengths of so many segments stand in a chain.
+fn lengths_at(segments: usize) -> usize {
+    8 * (HEAD_WORDS + SEAM_WORDS * (segments - 1))
+}
+
+/// The proofs of the segments of a chain.
+pub fn segments(chain: &[u8], segments: usize) -> Vec<Vec<u8>> {
+    let lengths = lengths_at(segments);
+    let mut at = lengths + 8 * segments;
+    let mut parts = Vec::new();
+    for segment in 0..segments {
+        let word = chain[lengths + 8 * segment..].first_chunk();
+        let length = u64::from_le_bytes(*word.expect("a length")) as usize;
+        parts.push(chain[at..at + length].to_vec());
+        at += length;
+    }
+    assert_eq!(at, chain.len());
+    parts
+}
+
+/// A chain with another proof for one of its segments.
+pub fn with_segment(chain: &[u8], count: usize, at: usize, proof: &[u8]) -> Vec<u8> {
+    let mut parts = segments(chain, count);
+    parts[at] = proof.to_vec();
+    let mut changed = chain[..lengths_at(count)].to_vec();
+    for part in &parts {
+        changed.extend((part.len() as u64).to_le_bytes());
+    }
+    changed.extend(parts.concat());
+    changed
+}
+
 /// A plant of one gauge that shows 0 to 7, and no rule: the smallest circuit there is.
 const GAUGE: &str = r#"{
     "version": 2,
@@ -96,6 +137,22 @@ impl Vector {
         let proof = self
             .circuit
             .prove(&self.budgets, &batch, &self.salt, &CONTEXT, entropy);
+        proof.expect("the batch is admitted")
+    }
+
+    /// A proof in segments of `2^log_rows` rows.
+    pub fn chained(&self, entropy: u8, log_rows: usize) -> Vec<u8> {
+        let (batch, entropy) = (self.batch(), [entropy; 32]);
+        let proof = self.circuit.prove_chain(
+            &self.budgets,
+            &batch,
+            &self.salt,
+            &CONTEXT,
+            None,
+            entropy,
+            log_rows,
+            false,
+        );
         proof.expect("the batch is admitted")
     }
 

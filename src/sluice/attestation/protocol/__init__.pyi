@@ -20,6 +20,7 @@ from .plant import (
     shares_beside,
     statistic_beside,
     statistic_hash,
+    under_way_beside,
 )
 from .step_words import step_in_words
 from .together import Brought, attest_together, verify_together
@@ -61,6 +62,7 @@ __all__ = [
     "statistic_hash",
     "step_in_words",
     "steps_before",
+    "under_way_beside",
     "verify",
     "verify_together",
     "write_proof",

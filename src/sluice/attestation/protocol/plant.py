@@ -85,6 +85,7 @@ __all__ = [
     "shares_beside",
     "statistic_beside",
     "statistic_hash",
+    "under_way_beside",
 ]
 
 
@@ -115,6 +116,15 @@ def beside(commit: Path) -> Path:
 def statistic_beside(commit: Path) -> Path:
     """Return the path of the statistic that a commitment names: statistic.bin in its folder."""
     return commit.with_name("statistic.bin")
+
+
+def under_way_beside(commit: Path) -> Path:
+    """Return the path of a proof under way: commit.proving for commit.json.
+
+    It contains the masks of the proof and is as secret as the batch. Remove it when the proof is
+    saved.
+    """
+    return commit.with_suffix(".proving")
 
 
 def shares_beside(commit: Path) -> tuple[Path, Path]:

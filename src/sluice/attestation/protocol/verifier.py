@@ -215,7 +215,7 @@ class Verifier:
         )
 
     def _read(self, proof: bytes, commit: bytes) -> tuple[Signed[Proof], Signed[Commit]]:
-        limit = largest_proof_document(self.system.largest_proof)
+        limit = largest_proof_document(self.system.largest_proof(self.circuit))
         try:
             return PROOFS.read(proof, largest=limit), COMMITS.read(commit)
         except DocumentError as error:

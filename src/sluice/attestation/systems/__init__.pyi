@@ -1,4 +1,4 @@
-from .registry import DEFAULT_ROWS, SystemName, circuit_for, find_system
+from .registry import DEFAULT_ROWS, SystemName, circuit_for, find_system, resumable
 from .system import SALT_BYTES, Circuit, ProofClaim, System
 
 __all__ = [
@@ -10,4 +10,5 @@ __all__ = [
     "SystemName",
     "circuit_for",
     "find_system",
+    "resumable",
 ]

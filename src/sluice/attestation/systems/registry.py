@@ -3,7 +3,10 @@
 `sampled` needs keys: sampled/keys.py opens it.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 
 from sluice.admission import Policy
 from sluice.attestation.systems.full import Full, StatisticName
@@ -12,7 +15,7 @@ from sluice.attestation.systems.unsafe import Unsafe
 from sluice.errors import EmptyRulesError, SettingError
 from sluice.invariants import RuleSet
 
-__all__ = ["DEFAULT_ROWS", "SystemName", "circuit_for", "find_system"]
+__all__ = ["DEFAULT_ROWS", "SystemName", "circuit_for", "find_system", "resumable"]
 
 DEFAULT_ROWS = 8_192
 """Default for the largest batch."""
@@ -43,6 +46,18 @@ def find_system(name: str, *, reveal_rows: bool = False, statistic: str | None =
     if name == SystemName.SAMPLED:
         raise SettingError("the system 'sampled' needs keys; open its key folder")
     raise SettingError(f"there is no proof system {name!r}; known are {', '.join(SystemName)}")
+
+
+def resumable(
+    system: System, under_way: Path, progress: Callable[[int, int], None] | None = None
+) -> System:
+    """Return the system with the file of a proof under way, and whom it tells about segments.
+
+    A system that does not prove in segments is returned as it is.
+    """
+    if not isinstance(system, Full):
+        return system
+    return replace(system, under_way=under_way, progress=progress)
 
 
 def circuit_for(system: System, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:

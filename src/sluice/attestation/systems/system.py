@@ -64,9 +64,8 @@ class System(Protocol):
         """Whether a nonce, drawn after the commitment, decides what is proven about the batch."""
         ...
 
-    @property
-    def largest_proof(self) -> int:
-        """The largest proof, in bytes; a longer one is refused unread."""
+    def largest_proof(self, circuit: Circuit) -> int:
+        """Return the largest proof under a circuit, in bytes; a longer one is refused unread."""
         ...
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:

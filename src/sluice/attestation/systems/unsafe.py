@@ -181,9 +181,9 @@ class Unsafe:
         """Every row is checked, so none is drawn."""
         return False
 
-    @property
-    def largest_proof(self) -> int:
-        """The largest proof, in bytes."""
+    def largest_proof(self, circuit: Circuit) -> int:
+        """Return the largest proof, in bytes, whatever the circuit is."""
+        del circuit
         return 1 << 28
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:

@@ -17,12 +17,20 @@ from sluice.attestation.protocol import (
     Verification,
     statistic_beside,
     steps_before,
+    under_way_beside,
     write_proof,
 )
 from sluice.attestation.protocol import commit as commit_batch
 from sluice.attestation.protocol import prove as prove_batch
 from sluice.attestation.protocol import verify as verify_proof
-from sluice.attestation.systems import DEFAULT_ROWS, Circuit, System, SystemName, find_system
+from sluice.attestation.systems import (
+    DEFAULT_ROWS,
+    Circuit,
+    System,
+    SystemName,
+    find_system,
+    resumable,
+)
 from sluice.attestation.systems.full import LARGEST_STATISTIC, StatisticName
 from sluice.attestation.systems.sampled import SAMPLED_ROWS, SINGLE_PARTY, make_sampled
 from sluice.cli.attest.guarantee import guarantee_of, sampling_of, show_guarantee
@@ -36,7 +44,7 @@ from sluice.cli.attest.proofs import (
     within_memory,
 )
 from sluice.cli.attest.sampled import ChallengePath, challenge, export_proof, read_challenge
-from sluice.cli.console import Json, Quiet, emit, out, working
+from sluice.cli.console import Json, PartsBar, Quiet, emit, out, working
 from sluice.cli.options import (
     Every,
     FillWith,
@@ -277,6 +285,9 @@ def prove(
 ) -> None:
     """Prove that the committed batch satisfies the rules; if it does not, print why and exit 3.
 
+    A long batch is proven in segments. If the command is stopped, run it again: it goes on after
+    the last segment, from a private file beside the commitment.
+
     Example:
     [bold]sluice attest prove april.csv --keys keys --commit commit.json --out proof.json[/bold]
     """
@@ -284,17 +295,19 @@ def prove(
     refuse_overwriting(out_path, batch, commit)
     demand_room(out_path)
     raw_challenge = read_challenge(folder, challenge)
-    system = within_memory(folder.system, memory)
+    under_way, bar = under_way_beside(commit), PartsBar()
+    system = resumable(within_memory(folder.system, memory), under_way, bar)
     committed = Committed.load(commit, folder.client_key(), system, folder.circuit)
     loaded = read_batch(
         batch, rows, plant=plant, format_=format_, fill=fill, skip=skip, every=every,
         quiet=quiet or json,
     )  # fmt: skip
-    with working(f"proving {len(loaded):,} rows", quiet=quiet or json):
+    with bar.shown(f"proving {len(loaded):,} rows", quiet=quiet or json):
         started = time.perf_counter()
         proven = prove_batch(loaded, committed, challenge=raw_challenge)
         seconds = time.perf_counter() - started
     write_proof(proven, out_path)
+    under_way.unlink(missing_ok=True)
     size = len(proven.message.content.proof)
     if json:
         emit({"seconds": seconds, "bytes": size, "peak_mb": peak_mb()})
@@ -346,7 +359,7 @@ def verify(
     """
     folder = KeyFolder.open(keys)
     warn_if_unsafe(folder.system.name)
-    most = largest_proof_document(folder.system.largest_proof)
+    most = largest_proof_document(folder.system.largest_proof(folder.circuit))
     raw_proof, raw_commit = read_bounded(proof, most), read_bounded(commit, COMMITS.largest)
     raw_challenge = read_challenge(folder, challenge)
     sums = _read_statistic(folder, commit, statistic_file)

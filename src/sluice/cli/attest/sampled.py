@@ -136,7 +136,7 @@ def export_proof(
     """
     folder = open_keys(keys)
     system = _sampled(folder)
-    raw = read_bounded(proof, largest_proof_document(system.largest_proof))
+    raw = read_bounded(proof, largest_proof_document(system.largest_proof(folder.circuit)))
     raw_commit = read_bounded(commit, COMMITS.largest)
     raw_challenge = read_bounded(challenge, CHALLENGES.largest)
     verifier = Verifier(system=system, circuit=folder.circuit, pinned=folder.pinned)

@@ -1,6 +1,7 @@
 """The archive of a plant's batches, each in a folder named after the time it covers.
 
 commit.json, commit.opening    the commitment, and its opening (mode 0600)
+commit.proving                 a proof under way, if it has several segments (mode 0600)
 proof.json                     the proof, if there is one
 statistic.bin                  the statistic, if the proof binds one
 share-coordinator.bin, share-helper.bin    its shares, if its sums are hidden (mode 0600)
@@ -21,7 +22,9 @@ from sluice.attestation.protocol import (
     Registered,
     Unproven,
     statistic_beside,
+    under_way_beside,
 )
+from sluice.attestation.systems import resumable
 from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically, private_folder
 from sluice.network.plant.disclosure import BoundSharing
@@ -79,14 +82,19 @@ class BatchArchive:
         place = self._folder / _name(batch)
         committed = self._committed(place, share, batch)
         if not (place / "proof.json").exists():
+            path = place / "commit.json"
+            under_way = under_way_beside(path)
+            system = resumable(self._plant.system, under_way)
+            resuming = Committed.load(path, self._plant.key, system, self._plant.circuit)
             try:
-                proven = committed.prove(batch)
+                proven = resuming.prove(batch)
             except RefusedError:
                 if not unproven:
                     raise
                 return self._remember(place, share, committed, committed.unproven())
             with atomically(place / "proof.json") as draft:
                 draft.write_bytes(PROOFS.write(proven.message))
+            under_way.unlink(missing_ok=True)
         return self._remember(place, share, committed, self._proven(place, committed))
 
     def named(self, attestation: str) -> ArchivedBatch:

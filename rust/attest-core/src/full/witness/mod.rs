@@ -1,5 +1,8 @@
 //! The trace: rows filled by the same gadgets that constrain them.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
 
@@ -15,10 +18,14 @@ use super::{ORDER, Refused};
 mod batch;
 mod bent;
 mod flags;
+mod marks;
+mod parts;
 mod rows;
-mod spending;
 
 pub use batch::Batch;
+use marks::Marks;
+use parts::Before;
+pub use parts::Parts;
 use rows::{Filling, Probe};
 
 /// A cell that is to be filled with something else, to see whether anyone notices.
@@ -40,16 +47,34 @@ pub struct Manner {
     /// Whether to go on, with flags and digits as good as they get, where a batch does not satisfy
     /// the statement: what a prover that lies would do.
     pub forced: bool,
+    /// Whether the parts of a short batch are filled twice too, as those of a long one are.
+    pub refilled: bool,
 }
 
-/// A trace as it is filled.
+impl Manner {
+    /// What a cell is to hold where it should hold a value.
+    fn of(&self, row: usize, column: Column, value: F) -> F {
+        let faults = self.faults.into_iter().flatten();
+        let mut here = faults.filter(|fault| (fault.row, fault.column) == (row, column));
+        here.next().map_or(value, |fault| fault.value)
+    }
+
+    /// Go on where a prover that lies would.
+    fn fatal(&self, refused: Result<(), Refused>) -> Result<(), Refused> {
+        if self.forced { Ok(()) } else { refused }
+    }
+}
+
+/// A trace as it is filled: of a whole batch, or of some of its rows. Rows are those of the batch.
 #[derive(Debug)]
 pub struct Trace<'a> {
     layout: &'a Layout,
-    public: &'a Public,
+    public: Arc<Public>,
     /// Row after row.
     pub cells: Vec<F>,
     manner: Manner,
+    /// The rows that are not known from the part before.
+    fresh: Range<usize>,
 }
 
 impl<'a> Trace<'a> {
@@ -59,57 +84,101 @@ impl<'a> Trace<'a> {
     /// [`Refused`] says what does not hold.
     pub fn fill(
         layout: &'a Layout,
-        public: &'a Public,
+        public: &Arc<Public>,
         batch: &Batch,
         salt: [F; CHAIN],
         manner: Manner,
     ) -> Result<Self, Refused> {
-        let cells = F::zero_vec(layout.width * public.height);
-        let mut trace = Self {
-            layout,
-            public,
-            cells,
-            manner,
-        };
-        let fatal = |refused: Result<(), Refused>| if manner.forced { Ok(()) } else { refused };
-        fatal(batch.fits(layout))?;
-        for row in 0..public.height {
-            trace.write_channels(row, row, batch);
-            trace.carry(row);
-        }
-        for row in 0..public.rows {
-            fatal(trace.flag(row, batch))?;
-            fatal(trace.check_blocks(row))?;
-        }
-        fatal(trace.claim(batch))?;
-        fatal(trace.balance())?;
-        for (column, value) in layout.digest.chain.into_iter().zip(salt) {
-            trace.write(0, column, value);
-        }
-        for row in 0..public.height {
-            trace.complete(row);
-        }
+        manner.fatal(batch.fits(layout))?;
+        let mut trace = Self::begin(layout, public.clone(), manner, Before::Salt(salt));
+        let mut marks = Marks::new(layout, public, manner);
+        trace.show(batch);
+        trace.survey(batch, &mut marks)?;
+        marks.settle(layout, public)?;
+        trace.complete(batch, &marks);
         Ok(trace)
     }
 
-    /// Fill the columns of a statistic, with the weights that were drawn for it. Return what the
-    /// form comes to: what is claimed, or where nothing is, what the rows and the masks give.
+    /// Begin with a part of the rows: with the first one of the batch, or after the last row of the
+    /// part before, which is also the first of this one.
+    fn begin(layout: &'a Layout, public: Arc<Public>, manner: Manner, before: Before) -> Self {
+        let end = public.start + public.height;
+        let mut trace = Self {
+            layout,
+            cells: F::zero_vec(layout.width * public.height),
+            fresh: public.start..end,
+            public,
+            manner,
+        };
+        match before {
+            Before::Salt(salt) => {
+                for (column, value) in layout.digest.chain.into_iter().zip(salt) {
+                    trace.write(0, column, value);
+                }
+            }
+            Before::Row(row) => trace.enter(row),
+        }
+        trace
+    }
+
+    /// Take over the last row of the part before.
+    fn enter(&mut self, row: &[F]) {
+        self.cells[..row.len()].copy_from_slice(row);
+        self.fresh.start = self.public.start + 1;
+    }
+
+    /// The last row.
+    fn last(&self) -> &[F] {
+        &self.cells[self.cells.len() - self.layout.width..]
+    }
+
+    /// Write what the rows show, and what each takes over from the one before.
+    fn show(&mut self, batch: &Batch) {
+        for row in self.fresh.clone() {
+            self.write_channels(row, row, batch);
+            self.carry(row);
+        }
+    }
+
+    /// Flag every row as far as it needs, and note the flags.
     ///
     /// # Errors
-    /// [`Refused`] where the statistic is not that of these rows.
-    pub fn bind(
-        mut self,
-        form: Option<&Form>,
-        claimed: Option<Vec<F>>,
-    ) -> Result<(Self, Vec<F>), Refused> {
+    /// [`Refused`] says what no flag makes up for.
+    fn survey(&mut self, batch: &Batch, marks: &mut Marks) -> Result<(), Refused> {
+        let manner = self.manner;
+        for row in self.fresh.start..self.fresh.end.min(self.public.rows) {
+            manner.fatal(self.flag(row, batch))?;
+            manner.fatal(self.check_blocks(row))?;
+            marks.note(self, row);
+        }
+        Ok(())
+    }
+
+    /// Write the flags that were settled, and fill what is left: digits, counts, digest.
+    fn complete(&mut self, batch: &Batch, marks: &Marks) {
+        for row in self.fresh.start..self.fresh.end.min(self.public.rows) {
+            for (column, value) in marks.on(row) {
+                self.write(row, column, value);
+            }
+            if self.layout.channels.severe.is_some() {
+                self.write_registers(row, row, batch);
+            }
+        }
+        for row in self.public.start..self.fresh.end {
+            self.complete_row(row);
+        }
+    }
+
+    /// Fill the columns of a statistic, with the weights that were drawn for it.
+    pub fn bind(&mut self, form: Option<&Form>) {
         let layout = self.layout;
         let Some((moments, form)) = layout.moments.as_ref().zip(form) else {
-            return Ok((self, vec![]));
+            return;
         };
         let unclaimed = F::zero_vec(form.0.len());
-        for row in 0..self.public.height {
+        for row in self.public.start..self.fresh.end {
             let mut filling = Filling {
-                trace: &mut self,
+                trace: self,
                 row,
                 stepping: false,
             };
@@ -120,19 +189,32 @@ impl<'a> Trace<'a> {
             }
             moments.judge(&layout.channels, &mut filling, form, &unclaimed);
         }
+    }
+
+    /// What the form of a statistic comes to on the last row of the batch, which is one of these:
+    /// what is claimed, or where nothing is, what the rows and the masks give.
+    ///
+    /// # Errors
+    /// [`Refused`] where the statistic is not that of these rows.
+    pub fn totals(&self, form: Option<&Form>, claimed: Option<&[F]>) -> Result<Vec<F>, Refused> {
+        let layout = self.layout;
+        let Some((moments, form)) = layout.moments.as_ref().zip(form) else {
+            return Ok(vec![]);
+        };
         let mut last = Probe {
-            trace: &self,
+            trace: self,
             row: self.public.rows - 1,
             stepping: false,
             holds: true,
         };
         let added = moments.added(&layout.channels, &last, form);
-        let totals = claimed.unwrap_or_else(|| added.into_iter().map(|(sum, _)| sum).collect());
+        let added = || added.iter().map(|(sum, _)| *sum).collect();
+        let totals = claimed.map_or_else(added, <[F]>::to_vec);
         moments.judge(&layout.channels, &mut last, form, &totals);
         if !last.holds && !self.manner.forced {
             return Err(Refused("the statistic is not that of this batch".into()));
         }
-        Ok((self, totals))
+        Ok(totals)
     }
 
     /// The trace as a matrix.
@@ -225,11 +307,11 @@ impl<'a> Trace<'a> {
         layout.local(&mut filling);
     }
 
-    /// Fill what is left: digits, counts, digest.
-    fn complete(&mut self, row: usize) {
+    /// Fill what is left of a row; what leads to the next row is filled there.
+    fn complete_row(&mut self, row: usize) {
         let layout = self.layout;
-        let totals = &self.public.totals;
-        if row > 0 {
+        let public = self.public.clone();
+        if row > public.start {
             layout.judge_step(&mut Filling {
                 trace: self,
                 row,
@@ -243,18 +325,16 @@ impl<'a> Trace<'a> {
         };
         layout.judge_row(&mut filling);
         layout.judge_blocks(&mut filling);
-        let _ = layout.judge_batch(&mut filling, totals, [F::ZERO; CHAIN]);
+        let _ = layout.judge_batch(&mut filling, &public.totals, [F::ZERO; CHAIN]);
     }
 
     fn cell(&self, row: usize, column: Column) -> F {
-        self.cells[row * self.layout.width + column]
+        self.cells[(row - self.public.start) * self.layout.width + column]
     }
 
     fn write(&mut self, row: usize, column: Column, value: F) {
-        let faults = self.manner.faults.into_iter().flatten();
-        let mut here = faults.filter(|fault| (fault.row, fault.column) == (row, column));
-        let value = here.next().map_or(value, |fault| fault.value);
-        self.cells[row * self.layout.width + column] = value;
+        let at = (row - self.public.start) * self.layout.width + column;
+        self.cells[at] = self.manner.of(row, column, value);
     }
 
     /// Write a value's digits; one that is out of range only comes up where the prover lies.
@@ -325,45 +405,42 @@ fn signed(value: F) -> i128 {
 /// The chaining value after every row of a batch: what the commitment is made of, where the batch
 /// fits.
 pub fn digest(layout: &Layout, batch: &Batch, salt: [F; CHAIN]) -> [F; CHAIN] {
-    let public = Public::unbudgeted(layout, 1);
-    let manner = Manner::default();
-    let mut trace = Trace {
-        layout,
-        public: &public,
-        cells: F::zero_vec(layout.width),
-        manner,
-    };
-    (0..batch.rows).fold(salt, |chain, row| {
-        trace.write_channels(0, row, batch);
-        for (column, value) in layout.digest.chain.into_iter().zip(chain) {
-            trace.write(0, column, value);
-        }
-        let mut filling = Filling {
-            trace: &mut trace,
-            row: 0,
-            stepping: false,
-        };
-        layout.digest.absorb(&layout.channels, &mut filling).0
-    })
+    let mut trace = alone(layout);
+    (0..batch.rows).fold(salt, |chain, row| absorb(&mut trace, batch, row, chain).0)
 }
 
 /// The masks of a batch's first row under a salt.
 pub fn masks(layout: &Layout, batch: &Batch, salt: [F; CHAIN]) -> [F; MASKS] {
-    let public = Public::unbudgeted(layout, 1);
-    let mut trace = Trace {
+    absorb(&mut alone(layout), batch, 0, salt).1
+}
+
+/// A trace of one row.
+fn alone(layout: &Layout) -> Trace<'_> {
+    Trace {
         layout,
-        public: &public,
+        public: Arc::new(Public::unbudgeted(layout, 1)),
         cells: F::zero_vec(layout.width),
         manner: Manner::default(),
-    };
-    trace.write_channels(0, 0, batch);
-    for (column, value) in layout.digest.chain.into_iter().zip(salt) {
+        fresh: 0..1,
+    }
+}
+
+/// Write a row of a batch into a trace of one row, and absorb it.
+fn absorb(
+    trace: &mut Trace,
+    batch: &Batch,
+    row: usize,
+    chain: [F; CHAIN],
+) -> ([F; CHAIN], [F; MASKS]) {
+    let layout = trace.layout;
+    trace.write_channels(0, row, batch);
+    for (column, value) in layout.digest.chain.into_iter().zip(chain) {
         trace.write(0, column, value);
     }
     let mut filling = Filling {
-        trace: &mut trace,
+        trace,
         row: 0,
         stepping: false,
     };
-    layout.digest.absorb(&layout.channels, &mut filling).1
+    layout.digest.absorb(&layout.channels, &mut filling)
 }

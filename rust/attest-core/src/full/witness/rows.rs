@@ -36,7 +36,8 @@ macro_rules! read_rows {
         }
 
         fn public(&self, schedule: usize) -> F {
-            self.trace.public.schedules[schedule][self.row - usize::from(self.stepping)]
+            let row = self.row - usize::from(self.stepping);
+            self.trace.public.at(schedule, row)
         }
     };
 }
@@ -55,7 +56,7 @@ impl Rows for Filling<'_, '_> {
     }
 
     fn lead(&mut self, column: Column, value: F) {
-        if self.row + 1 < self.trace.public.height {
+        if self.row + 1 < self.trace.fresh.end {
             self.trace.write(self.row + 1, column, value);
         }
     }

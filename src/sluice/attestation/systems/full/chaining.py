@@ -7,14 +7,16 @@ from sluice.errors import SettingError
 
 __all__ = ["Cut", "cut_of"]
 
-LEAST_LOG, MOST_LOG = 8, 17  # of the rows of a segment; the core's limits
+LEAST_LOG: Final = 8  # of the rows of a segment; the core's limit
 USUAL_LOG: Final = 12
 """Segments of 4,096 rows: longer ones need more memory, shorter ones larger proofs."""
 MOST_SEGMENTS: Final = 12
-"""A longer chain could exceed the largest proof."""
+"""With more segments than this, none is shorter than usual: the proof would be too large."""
 CELL_BYTES: Final = 160
 """Memory for each cell of a trace: 16 words of masked codeword, a quarter more for the rest."""
-WORD_BYTES: Final = 8
+PAIR: Final = 2  # segments that are in memory at a time
+ROW_BYTES: Final = 320
+"""Memory for each row of the batch: its readings, twice."""
 PROCESS_BYTES: Final = 48 << 20
 
 
@@ -31,34 +33,47 @@ class Cut:
             return 1
         return 1 + (rows - 1) // ((1 << self.log_rows) - 1)
 
+    def rows_in(self, segments: int, rows: int) -> int:
+        """Return how many rows of a batch the first segments cover."""
+        if self.log_rows is None or segments == 0:
+            return rows if segments else 0
+        return min(rows, 1 + segments * ((1 << self.log_rows) - 1))
+
     def memory(self, rows: int, columns: int) -> int:
         """Return about how many bytes the prover needs."""
         if self.log_rows is None:
             height = max(1 << LEAST_LOG, 1 << (rows - 1).bit_length())
             return PROCESS_BYTES + CELL_BYTES * columns * height
-        held = 1 if self.frugal else 2
-        segments = CELL_BYTES * columns * held << self.log_rows
-        return PROCESS_BYTES + segments + WORD_BYTES * columns * (rows + (1 << self.log_rows))
+        full = 1 << self.log_rows
+        beside = full if self.segments(rows) > PAIR else self._last_height(rows)
+        height = max(full, beside) if self.frugal else full + beside
+        return PROCESS_BYTES + CELL_BYTES * columns * height + ROW_BYTES * rows
+
+    def _last_height(self, rows: int) -> int:
+        """Return the height of the last segment: the rows that are left, and padding."""
+        assert self.log_rows is not None
+        left = rows - (self.segments(rows) - 1) * ((1 << self.log_rows) - 1)
+        return max(1 << LEAST_LOG, 1 << left.bit_length())
 
 
 def cut_of(rows: int, columns: int, *, memory: int | None = None) -> Cut:
     """Return how to prove a batch of so many rows.
 
-    Without a limit, up to 4,096 rows are one proof, and more rows a chain. With one, the fastest
-    way that fits into the memory is chosen; if none does, raise `SettingError`.
+    Without a limit, up to 4,096 rows are one proof, and more rows a chain. With one, the longest
+    segments that fit into the memory are chosen, because shorter ones make larger proofs; if none
+    fit, raise `SettingError`.
     """
+    most = max(MOST_SEGMENTS, Cut(log_rows=USUAL_LOG).segments(rows))
     chains = [
         Cut(log_rows=log_rows, frugal=frugal)
-        for frugal in (False, True)
         for log_rows in range(USUAL_LOG, LEAST_LOG - 1, -1)
+        for frugal in (False, True)
     ]
-    longer = [Cut(log_rows=log_rows) for log_rows in range(USUAL_LOG + 1, MOST_LOG + 1)]
     first = [Cut()] if rows <= 1 << USUAL_LOG else []
     ways = [
         cut
-        for cut in (*first, *chains, *longer)
-        if cut.log_rows is None
-        or (rows >= 1 << cut.log_rows and cut.segments(rows) <= MOST_SEGMENTS)
+        for cut in (*first, *chains)
+        if cut.log_rows is None or (rows >= 1 << cut.log_rows and cut.segments(rows) <= most)
     ] or [Cut()]
     if memory is None:
         return ways[0]

@@ -4,11 +4,10 @@ docs/protocol.md defines what it proves. Proving runs in a separate process with
 verifying runs in this process.
 """
 
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,12 +21,13 @@ from sluice.attestation.systems.full.bound import (
     settings_of,
     statistic_of,
 )
-from sluice.attestation.systems.full.chaining import cut_of
+from sluice.attestation.systems.full.chaining import USUAL_LOG, Cut, cut_of
+from sluice.attestation.systems.full.proving import open_state, run_worker
 from sluice.attestation.systems.full.statement import Statement, derive
 from sluice.attestation.systems.full.witness import Witness
 from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.detector import MomentSettings
-from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
+from sluice.errors import RefusedError, SettingError, VerificationError
 from sluice.invariants import RuleSet, rules_hash
 from sluice.telemetry import Record
 
@@ -40,8 +40,10 @@ __all__ = [
     "statistic_settings",
 ]
 
-MOST_ROWS = 1 << 17
+MOST_ROWS = 1 << 19
 LEAST_ROWS = 2
+LARGEST_PROOF = 1 << 23
+"""The largest proof, in bytes, unless the longest chain of a circuit has more."""
 ROWS_PER_SECOND = 50
 """A prover that is slower than this, after `patience_s`, is considered to hang."""
 
@@ -55,6 +57,9 @@ class Full:
     )
     binds: StatisticName | None = None  # the statistic that its circuits bind to the rows
     memory: int | None = None  # bytes that a prover may use, as far as they can be estimated
+    under_way: Path | None = None  # the file from which a proof in segments goes on after a crash
+    progress: Callable[[int, int], None] | None = field(default=None, compare=False)
+    """Called with the rows that are proven and all rows: at first, and after each segment."""
 
     @property
     def name(self) -> str:
@@ -66,10 +71,12 @@ class Full:
         """Every row is checked, so none is drawn."""
         return False
 
-    @property
-    def largest_proof(self) -> int:
-        """The largest proof, in bytes."""
-        return 1 << 23
+    def largest_proof(self, circuit: Circuit) -> int:
+        """Return the largest proof, in bytes: that of the largest batch, in usual segments."""
+        if circuit.rows_max < 1 << USUAL_LOG:
+            return LARGEST_PROOF
+        core = _core(_statement(circuit).content)
+        return max(LARGEST_PROOF, core.largest_chain(circuit.rows_max, USUAL_LOG))
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
         """Derive the circuit; raise `InputError` for rules or policies that it cannot state."""
@@ -127,16 +134,40 @@ class Full:
         context: bytes,
         statistic: bytes | None = None,
     ) -> bytes:
-        """Prove that the committed batch satisfies the circuit, in a separate process."""
-        request = self.request(batch, circuit, salt=salt, context=context, statistic=statistic)
-        answer = self._run_worker(request, self.patience_s + len(batch) / ROWS_PER_SECOND)
-        kind, content = answer[:1], answer[1:]
+        """Prove that the committed batch satisfies the circuit, in a separate process.
+
+        With a file for proofs `under_way`, a proof in segments goes on after the last segment that
+        was proven. The caller removes the file when it has saved the proof.
+        """
+        cut = self.cut(len(batch), circuit)
+        fields = self._fields(batch, circuit, salt=salt, context=context, statistic=statistic)
+        chained = cut.log_rows is not None
+        bound = _hash([*fields, number(cut.log_rows or 0), statistic or b""])
+        path = self.under_way if chained else None
+        largest = 2 * self.largest_proof(circuit)
+        patience_s = self.patience_s + len(batch) / ROWS_PER_SECOND
+        with open_state(path, bound, largest=largest) as state:
+            tail = _tail(cut, state.seed, statistic)
+
+            def told() -> None:
+                if self.progress is not None:
+                    self.progress(cut.rows_in(len(state.records), len(batch)), len(batch))
+
+            told()
+            answer = run_worker([*fields, *tail], state, patience_s=patience_s, told=told)
+            kind, content = answer[:1], answer[1:]
+            if kind == worker.PROVEN and cut.log_rows is not None:
+                return content + _attest.full_chain(cut.log_rows, state.records)
         if kind == worker.PROVEN:
             return content
         why = content.decode(errors="replace")
         if kind == worker.REFUSED:
             raise RefusedError(f"batch {batch.name!r} does not satisfy its circuit: {why}")
         raise SettingError(f"batch {batch.name!r} cannot be proven: {why}")
+
+    def cut(self, rows: int, circuit: Circuit) -> Cut:
+        """Return how a batch of so many rows is proven within the memory."""
+        return cut_of(rows, circuit.columns, memory=self.memory)
 
     def request(
         self,
@@ -148,6 +179,20 @@ class Full:
         statistic: bytes | None = None,
     ) -> bytes:
         """Return the request for a prover. It is as secret as the batch."""
+        cut = self.cut(len(batch), circuit)
+        fields = self._fields(batch, circuit, salt=salt, context=context, statistic=statistic)
+        return worker.joined([*fields, *_tail(cut, secrets.token_bytes(32), statistic)])
+
+    def _fields(
+        self,
+        batch: Record,
+        circuit: Circuit,
+        *,
+        salt: bytes,
+        context: bytes,
+        statistic: bytes | None,
+    ) -> tuple[bytes, ...]:
+        """Return what is proven: the first fields of a request."""
         statement = _statement(circuit)
         if not LEAST_ROWS <= len(batch) <= circuit.rows_max:
             raise RefusedError(
@@ -157,22 +202,16 @@ class Full:
         if (circuit.statistic is None) != (statistic is None):
             raise SettingError("a statistic is proven if the circuit binds one, and only then")
         witness = Witness.of(statement, batch)
-        cut = cut_of(witness.rows, circuit.columns, memory=self.memory)
-        return worker.joined(
-            (
-                statement.content,
-                statement.budget_content(witness.rows),
-                number(witness.rows),
-                witness.registers,
-                witness.codes,
-                witness.starts,
-                witness.flagged,
-                salt,
-                context,
-                number(cut.log_rows or 0),
-                number(int(cut.frugal)),
-                *(() if statistic is None else (statistic,)),
-            )
+        return (
+            statement.content,
+            statement.budget_content(witness.rows),
+            number(witness.rows),
+            witness.registers,
+            witness.codes,
+            witness.starts,
+            witness.flagged,
+            salt,
+            context,
         )
 
     def verify(  # noqa: PLR0913 - a claim and its parts
@@ -232,33 +271,25 @@ class Full:
         if not LEAST_ROWS <= claim.rows <= circuit.rows_max:
             return VerificationError("5.7", f"the circuit does not take {claim.rows:,} rows")
         lengths = (len(claim.commitment), len(claim.context))
-        if lengths != (32, 32) or len(claim.proof) > self.largest_proof:
+        if lengths != (32, 32) or len(claim.proof) > self.largest_proof(circuit):
             return VerificationError("5.7", "commitment, context or proof has the wrong length")
         if (circuit.statistic is None) != (claim.statistic is None):
             needs = "takes no" if circuit.statistic is None else "needs a"
             return VerificationError("5.7", f"the circuit {needs} statistic")
         return None
 
-    def _run_worker(self, request: bytes, patience_s: float) -> bytes:
-        """Run a worker; if it hangs, stop it and try once more with a single thread."""
-        for threads in (None, 1):
-            try:
-                done = subprocess.run(  # noqa: S603 - our own interpreter and script
-                    [sys.executable, "-I", str(Path(worker.__file__))],
-                    input=request,
-                    capture_output=True,
-                    timeout=patience_s,
-                    check=False,
-                    env=os.environ | ({"RAYON_NUM_THREADS": str(threads)} if threads else {}),
-                )
-            except subprocess.TimeoutExpired:
-                continue
-            if done.returncode == 0 and done.stdout:
-                return done.stdout
-            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            why = " ".join(last) or "no error output"
-            raise ProverError(f"the prover ended with code {done.returncode} ({why})")
-        raise ProverError(f"the prover gave no proof within {patience_s:.0f} s, twice")
+
+def _tail(cut: Cut, seed: bytes, statistic: bytes | None) -> tuple[bytes, ...]:
+    """Return how a batch is proven, and its statistic: the other fields of a request."""
+    return number(cut.log_rows or 0), number(int(cut.frugal)), seed, statistic or b""
+
+
+def _hash(fields: Sequence[bytes]) -> bytes:
+    hashed = hashlib.sha256()
+    for each in fields:
+        hashed.update(len(each).to_bytes(8, "big"))
+        hashed.update(each)
+    return hashed.digest()
 
 
 @lru_cache(maxsize=16)

@@ -6,7 +6,7 @@ from typing import Final
 
 from sluice.attestation.systems.full.reference.field import ORDER
 from sluice.attestation.systems.full.reference.hashes import blake3
-from sluice.attestation.systems.full.reference.parameters import LEAST_HEIGHT, MOST_ROWS
+from sluice.attestation.systems.full.reference.parameters import LEAST_HEIGHT, MOST_HEIGHT
 from sluice.attestation.systems.full.reference.seams import SEAM_REPETITIONS, draw_weights
 from sluice.errors import VerificationError
 
@@ -17,11 +17,13 @@ __all__ = [
     "chain_plan",
     "read_chain",
     "seam_weights",
+    "segment_root",
     "segment_seed",
 ]
 
 MAGIC: Final = b"sluice-chain-1\0\0"
 WORD: Final = 8
+ROOT: Final = 32
 NO_ROOT: Final = bytes(32)
 
 
@@ -42,7 +44,7 @@ def chain_log_rows(content: bytes) -> int | None:
 
 def chain_plan(rows: int, log_rows: int) -> list[range]:
     """Return the rows of each segment; neighbours share one, and the last one has padding."""
-    least, most = LEAST_HEIGHT.bit_length() - 1, MOST_ROWS.bit_length() - 1
+    least, most = LEAST_HEIGHT.bit_length() - 1, MOST_HEIGHT.bit_length() - 1
     if not least <= log_rows <= most or rows < 1 << log_rows:
         raise VerificationError("5.7", f"no chain has {rows} rows in segments of 2^{log_rows}")
     plan, start, full = [], 0, 1 << log_rows
@@ -73,6 +75,16 @@ def read_chain(content: bytes, segments: int) -> ChainParts:
         flat[place : place + SEAM_REPETITIONS] for place in range(0, len(flat), SEAM_REPETITIONS)
     ]
     return ChainParts(values=values, parts=parts)
+
+
+def segment_root(part: bytes) -> bytes:
+    """Return the root of a segment's trace: its proof begins with it, a list of one hash.
+
+    The whole proof is read later, and refused if its first list is another.
+    """
+    if len(part) <= ROOT or part[0] != 1:
+        raise VerificationError("5.7", "a segment of the chain has no root")
+    return part[1 : 1 + ROOT]
 
 
 def chain_base(identity: bytes, seed: bytes, log_rows: int) -> bytes:

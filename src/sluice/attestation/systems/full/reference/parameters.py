@@ -10,6 +10,7 @@ __all__ = [
     "LOG_ARITY",
     "LOG_BLOWUP",
     "LOG_FINAL",
+    "MOST_HEIGHT",
     "MOST_ROWS",
     "NAMED",
     "QUERIES",
@@ -21,7 +22,7 @@ __all__ = [
     "queries_of",
 ]
 
-BASE: Final = 1 << 20
+BASE: Final = 1 << 21
 """Counts share a column in digits of this base."""
 CODEWORDS: Final = 3
 """Random codewords beside each committed matrix."""
@@ -36,7 +37,10 @@ RADIX: Final = 8
 """Digits are below it; membership is a constraint of this degree."""
 SALT: Final = 2
 """Elements of salt in each leaf."""
-MOST_ROWS: Final = 1 << 17
+MOST_HEIGHT: Final = 1 << 17
+"""Of one trace; more rows are a chain."""
+MOST_ROWS: Final = 1 << 19
+"""Of a batch: a count with its slack is less than three times as much, and below the base."""
 QUOTIENTS: Final = 16
 """No constraint has a degree above 8, so the quotient has 8 parts, and twice as many masked."""
 

@@ -12,6 +12,7 @@ from sluice.attestation.systems.full.reference.chain import (
     chain_plan,
     read_chain,
     seam_weights,
+    segment_root,
     segment_seed,
 )
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
@@ -36,6 +37,7 @@ from sluice.attestation.systems.full.reference.hashes import blake3
 from sluice.attestation.systems.full.reference.parameters import (
     CODEWORDS,
     LOG_BLOWUP,
+    MOST_HEIGHT,
     QUOTIENTS,
     largest_proof,
     queries_of,
@@ -102,6 +104,8 @@ def verify_claim(circuit: ReferenceCircuit, claim: ReferenceClaim) -> None:
     seed = _seed(circuit, public, claim)
     log_rows = chain_log_rows(encoded)
     if log_rows is None:
+        if claim.rows > MOST_HEIGHT:
+            raise VerificationError("5.7", f"{claim.rows:,} rows are too many for one trace")
         _verify_trace(instance, encoded, seed)
     else:
         _verify_chain(instance, encoded, seed, log_rows)
@@ -113,22 +117,16 @@ def _verify_chain(instance: _Instance, content: bytes, seed: bytes, log_rows: in
     base = chain_base(circuit.chain_identity, seed, log_rows)
     plan = chain_plan(instance.public.rows, log_rows)
     chain = read_chain(content, len(plan))
-    width = circuit.columns.width + SEAM_REPETITIONS
-    roots = [b""] * len(plan)
-    for at, (span, part) in enumerate(zip(plan, chain.parts, strict=True)):
-        largest = largest_proof(width, len(span), segments=len(plan))
-        roots[at] = read_proof(part, largest=largest).trace
+    roots = [segment_root(part) for part in chain.parts]
     cells = len(circuit.carried)
-    weights = [seam_weights(cells, base, at, roots) for at in range(len(plan) - 1)]
+    after: list[list[int]] | None = None
     for at, (span, part) in enumerate(zip(plan, chain.parts, strict=True)):
-        seam = Seam(
-            carried=circuit.carried,
-            enters=weights[at - 1] if at else None,
-            leaves=weights[at] if at < len(weights) else None,
-        )
+        last = at + 1 == len(plan)
+        before, after = after, None if last else seam_weights(cells, base, at, roots)
+        seam = Seam(carried=circuit.carried, enters=before, leaves=after)
         none = [0] * SEAM_REPETITIONS
         entered = chain.values[at - 1] if at else none
-        left = chain.values[at] if at < len(weights) else none
+        left = none if last else chain.values[at]
         segment = replace(
             instance,
             public=replace(instance.public, start=span.start, height=len(span)),
