@@ -12,20 +12,10 @@ import pytest
 from sluice.attestation.hidden import (
     ORDER,
     CoordinatorShare,
-    EpochOpened,
-    EpochOrder,
-    GroupReleased,
-    GroupRetired,
     GroupSums,
     Helper,
-    HelperEntry,
     HelperLedger,
     HelperShare,
-    MemberKey,
-    ReleaseOrder,
-    RetireOrder,
-    ShareTaken,
-    Submission,
     added,
     demand_group,
     element_bytes,
@@ -35,7 +25,22 @@ from sluice.attestation.hidden import (
     share_taken,
 )
 from sluice.attestation.hidden.elements import read_elements
-from sluice.attestation.messages import Interval, Signed, instant, sign
+from sluice.attestation.messages import (
+    EpochOpened,
+    EpochOrder,
+    GroupReleased,
+    GroupRetired,
+    HelperEntry,
+    Interval,
+    MemberKey,
+    ReleaseOrder,
+    RetireOrder,
+    ShareTaken,
+    Signed,
+    Submission,
+    instant,
+    sign,
+)
 from sluice.errors import SettingError, VerificationError
 
 from .hidden_federation import (

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from sluice.attestation.hidden import (
+from sluice.attestation.hidden import GroupSums, Helper
+from sluice.attestation.messages import (
     EPOCHS,
     RELEASES,
     SUBMISSIONS,
-    GroupSums,
-    Helper,
     ReleaseOrder,
+    Signed,
+    SigningKey,
+    sign,
 )
-from sluice.attestation.messages import Signed, SigningKey, sign
 from sluice.errors import SettingError, VerificationError
 from sluice.network.helper import HelpedFederation, HelperClient, HelperFolder, serve_helper
 from sluice.network.helper import client as client_module
@@ -35,9 +36,10 @@ def folder(parties: Parties) -> HelperFolder:
     federation = HelpedFederation(
         name="north", coordinator=parties.coordinator.public, members=parties.opened.members
     )
-    return HelperFolder.found(
-        parties.folder, federation, host="127.0.0.1", port=0, at=datetime.now(UTC)
-    )
+    now = datetime.now(UTC)
+    folder = HelperFolder.create(parties.folder, "north", host="127.0.0.1", port=0, at=now)
+    folder.accept(federation, at=now)
+    return folder
 
 
 class Scripted(HelperClient):
@@ -177,9 +179,11 @@ def test_a_helper_whose_port_is_used_says_so(
         federation = HelpedFederation(
             name="north", coordinator=parties.coordinator.public, members=parties.opened.members
         )
-        second = HelperFolder.found(
-            tmp_path / "second", federation, host="127.0.0.1", port=port, at=datetime.now(UTC)
+        now = datetime.now(UTC)
+        second = HelperFolder.create(
+            tmp_path / "second", "north", host="127.0.0.1", port=port, at=now
         )
+        second.accept(federation, at=now)
         with (
             pytest.raises(SettingError, match="the helper cannot listen on port"),
             serve_helper(second),
