@@ -10,6 +10,7 @@ from sluice.attestation.log.heads import HEADS
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.messages.tokens import TOKENS
+from sluice.errors import VerificationError
 from sluice.network.plant.agent import Agent
 from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import (
@@ -64,6 +65,29 @@ def test_an_impostor_with_another_key_gets_no_answer(one: Pair) -> None:
     assert isinstance(driven.ask(agent, AskBatch(), key=SigningKey.generate()), Declined)
     assert isinstance(driven.ask(agent, AskBatch(), client="south"), Declined)
     assert isinstance(ANSWERS.read(agent.answer(b"{}")).answer, Declined)
+
+
+def test_a_page_that_begins_after_what_the_plant_has_seen_is_named(one: Pair) -> None:
+    driven, agent = one
+    driven.open()
+    with pytest.raises(VerificationError, match="has seen 0 log entries; the page begins at 1"):
+        agent._extend(driven.page(1))
+    agent._extend(driven.page(0))
+    with pytest.raises(VerificationError, match="the coordinator has gone back"):
+        agent._extend(replace(driven.page(0), lines=driven.page(0).lines[:-1]))
+
+
+def test_training_that_gives_no_update_is_answered_without_a_token(
+    opened: tuple[Driven, Agent, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driven, agent, attestation = opened
+
+    class Silent:
+        def exchange(self, requests: dict[str, object]) -> dict[str, None]:
+            return dict.fromkeys(requests)
+
+    monkeypatch.setattr(agent, "_trainer", lambda _: Silent())
+    assert isinstance(driven.ask(agent, driven.token(attestation)), Declined)
 
 
 def test_a_batch_is_proven_once_and_its_opening_is_private(one: Pair) -> None:

@@ -14,7 +14,7 @@ from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.folder import PlantFolder
 from sluice.network.terms import ExportedAttestation, FederationTerms, read_document, write_document
 from sluice.network.training_rows import TrainingRows
-from sluice.network.wire.questions import packed_update, read_update
+from sluice.network.wire.questions import packed_update, read_parameters, read_update
 from sluice.telemetry.reading import read_record
 from tests.unit.conftest import Outcome, Run
 
@@ -126,6 +126,17 @@ def test_the_terms_come_back_as_they_were(consortium: Consortium, tmp_path: Path
 def test_an_update_of_another_size_is_refused(size: int) -> None:
     with pytest.raises(DocumentError, match="'north' has .* bytes; this model needs 4"):
         read_update(b"\0" * size, client="north", count=1, largest=10)
+
+
+def test_weights_are_finite_and_as_many_as_the_model_has() -> None:
+    whole = packed_update(np.array([1.0, -10.0]))
+    assert read_parameters(whole, count=2).tolist() == [1.0, -10.0]
+    for count in (1, 3):
+        with pytest.raises(DocumentError, match=f"this model has {4 * count}"):
+            read_parameters(whole, count=count)
+    for number in (np.nan, np.inf):
+        with pytest.raises(DocumentError, match="NaN or infinite"):
+            read_parameters(whole[:4] + packed_update(np.array([number])), count=2)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 10.01, -3.4e38])

@@ -9,6 +9,7 @@ import pytest
 from sluice.errors import InputError, RecordError, SettingError, UnknownFormatError
 from sluice.telemetry.channel import Role
 from sluice.telemetry.filling import Fill
+from sluice.telemetry.formats.plain import _names
 from sluice.telemetry.plantfile import PlantFile
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.record import Label
@@ -218,3 +219,14 @@ def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_format_name_gets_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="did you mean 'batadal'"):
         read_record(file(tmp_path, HEADER + ROWS), format_name="batadel")
+
+
+def test_tags_are_named_without_the_plants_prefix_if_they_differ_without_it() -> None:
+    plant = PlantFile(prefix="A/")
+    assert _names(["A/L1", "A/", "B/L1"], plant, "x.csv") == {
+        "A/L1": "L1",
+        "A/": "A/",
+        "B/L1": "B/L1",
+    }
+    with pytest.raises(RecordError, match="the same name without the prefix 'A/'"):
+        _names(["A/L1", "L1"], plant, "x.csv")
