@@ -49,9 +49,17 @@ COLUMNS = (
 )
 
 
-def write(path: Path, found: Mapping[Subject, Sequence[Measured | Failed]]) -> None:
-    """Write the page of all measured plants."""
+def write(
+    path: Path,
+    found: Mapping[Subject, Sequence[Measured | Failed]],
+    *,
+    missing: Sequence[Subject] = (),
+) -> None:
+    """Write the page of all measured plants, and name those that are not."""
     sections = [HEAD]
+    if missing:
+        names = ", ".join(subject.name for subject in missing)
+        sections.append(f"**Not measured with the present code:** {names}.\n")
     for subject, lines in found.items():
         measured = [line for line in lines if isinstance(line, Measured)]
         failed = [line for line in lines if isinstance(line, Failed)]

@@ -40,7 +40,7 @@ def main() -> None:
         for subject in SUBJECTS
         if (given.store / f"{subject.name}.json").exists()
     }
-    write(given.out, found)
+    write(given.out, found, missing=[subject for subject in SUBJECTS if subject not in found])
 
 
 def _measure(subject: Subject, path: Path, *, case: int | None, kinds: Sequence[str]) -> None:
