@@ -4,7 +4,8 @@ Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled
 Cost of the rules:      attest-editions
 Where a prover's time goes: profile-prover
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
-                        sampling, parameters, many, verifiers, bound, bound-damage, worth
+                        sampling, parameters, many, verifiers, verify-many, bound,
+                        bound-damage, worth
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -44,6 +45,7 @@ MODULES = {
     "startup": "benchmarks.speed.startup",
     "sums": "benchmarks.exactness.sums",
     "verifiers": "benchmarks.verifiers.run",
+    "verify-many": "benchmarks.attest.verifying",
     "vote": "benchmarks.vote.run",
     "watch": "benchmarks.speed.watch",
     "worth": "benchmarks.worth.run",
