@@ -164,6 +164,19 @@ verifiers: setup ## whether the two verifiers of full proofs ever disagree, meas
 parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (20 minutes)
 	$(BIN)/python -m benchmarks parameters --out docs/results/parameters.md
 
+.PHONY: verifying
+verifying: setup ## what the proofs of 10 to 1,000 plants cost the coordinator, measured anew into docs/results (2 minutes)
+	$(BIN)/python -m benchmarks verify-many --out docs/results/verifying.md
+
+ARM := aarch64-unknown-linux-gnu
+
+.PHONY: check-arm
+check-arm: ## whether the core compiles for ARM64, and its tests pass without a vector unit of this machine
+	@rustup target list --installed | grep -qx $(ARM) || { echo "missing: rustup target add $(ARM)"; exit 2; }
+	@command -v aarch64-linux-gnu-gcc > /dev/null || echo "aarch64-linux-gnu-gcc is missing: BLAKE3 is checked without its C code"
+	cargo check --locked -p attest-core --target $(ARM) $(if $(shell command -v aarch64-linux-gnu-gcc),,--features blake3/no_neon)
+	RUSTFLAGS="" CARGO_TARGET_DIR=target/portable cargo test --release --locked -p attest-core --test full_vectors --test full_chain
+
 .PHONY: profile-prover
 profile-prover: setup ## where the prover's time goes, by phase and as flame graphs in build/profile (needs perf)
 	$(BIN)/python -m benchmarks profile-prover

@@ -6,6 +6,8 @@ Where a prover's time goes: profile-prover
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
                         sampling, parameters, many, verifiers, bound, bound-damage, worth,
                         cold-start, mapping
+                        sampling, parameters, many, verifiers, verify-many, bound,
+                        bound-damage, worth
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -46,6 +48,7 @@ MODULES = {
     "startup": "benchmarks.speed.startup",
     "sums": "benchmarks.exactness.sums",
     "verifiers": "benchmarks.verifiers.run",
+    "verify-many": "benchmarks.attest.verifying",
     "vote": "benchmarks.vote.run",
     "watch": "benchmarks.speed.watch",
     "worth": "benchmarks.worth.run",

@@ -222,6 +222,22 @@ def test_up_to_4096_rows_are_one_proof() -> None:
     assert cut_of(4_734, 800).segments(4_734) == 2
 
 
+def test_just_above_a_power_of_two_there_are_two_segments() -> None:
+    for rows in (300, 512, 769, 1_000, 1_024, 1_537, 2_048, 3_073):
+        assert cut_of(rows, 800) == Cut()
+    for rows, log_rows in ((513, 9), (766, 9), (1_025, 10), (1_534, 10), (2_049, 11), (3_070, 11)):
+        cut = cut_of(rows, 800)
+        assert cut == Cut(log_rows=log_rows)
+        assert cut.segments(rows) == 2
+        assert cut.height(rows) == sum(map(len, chain_plan(rows, log_rows)))
+        assert 4 * cut.height(rows) <= 3 * Cut().height(rows)
+
+
+def test_no_height_is_far_from_the_rows() -> None:
+    assert all(cut_of(rows, 800).height(rows) < 1.5 * rows for rows in range(700, 9_000))
+    assert all(cut_of(rows, 800).height(rows) < 1.1 * rows for rows in range(40_000, 50_000, 7))
+
+
 def test_segments_are_of_usual_length_however_many_there_are() -> None:
     for rows in (10_000, 50_000, 100_000, 131_072, 524_288):
         cut = cut_of(rows, 800)

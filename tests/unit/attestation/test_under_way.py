@@ -14,7 +14,7 @@ import pytest
 from sluice.attestation.systems.full import Full, worker
 from sluice.attestation.systems.full import system as full_system
 from sluice.attestation.systems.full.chaining import Cut
-from sluice.attestation.systems.full.proving import HEADER, ProvingState, open_state
+from sluice.attestation.systems.full.proving import HEADER, ProvingState, open_state, run_worker
 from sluice.attestation.systems.registry import find_system, resumable
 from sluice.attestation.systems.system import Circuit
 from sluice.errors import ProverError, SettingError
@@ -222,7 +222,7 @@ def test_a_prover_that_hangs_goes_on_with_one_thread(
     monkeypatch.setattr(worker, "__file__", str(script))
     monkeypatch.delenv("RAYON_NUM_THREADS", raising=False)
     state, told = ProvingState(seed=b""), []
-    answer = full_system.run_worker(
+    answer = run_worker(
         [b"fields"], state, patience_s=5.0, told=lambda: told.append(len(state.records))
     )
     assert (answer, state.records, told) == (b"p1", [b"record"], [1])
@@ -235,8 +235,7 @@ def test_a_worker_that_ends_early_is_reported(
     script.write_text("import sys; sys.stdout.buffer.write((9).to_bytes(8, 'big') + b'p')")
     monkeypatch.setattr(worker, "__file__", str(script))
     with pytest.raises(ProverError, match="ended with code 0"):
-        full_system.run_worker([b"x" * 1_000_000], ProvingState(seed=b""), patience_s=60,
-                               told=lambda: None)  # fmt: skip
+        run_worker([b"x" * 1_000_000], ProvingState(seed=b""), patience_s=60, told=lambda: None)
 
 
 def test_fields_are_read_one_by_one() -> None:

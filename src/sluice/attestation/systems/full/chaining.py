@@ -33,6 +33,12 @@ class Cut:
             return 1
         return 1 + (rows - 1) // ((1 << self.log_rows) - 1)
 
+    def height(self, rows: int) -> int:
+        """Return the rows of all traces, padding included: what the time to prove grows with."""
+        if self.log_rows is None:
+            return max(1 << LEAST_LOG, 1 << (rows - 1).bit_length())
+        return ((self.segments(rows) - 1) << self.log_rows) + self._last_height(rows)
+
     def rows_in(self, segments: int, rows: int) -> int:
         """Return how many rows of a batch the first segments cover."""
         if self.log_rows is None or segments == 0:
@@ -42,8 +48,7 @@ class Cut:
     def memory(self, rows: int, columns: int) -> int:
         """Return about how many bytes the prover needs."""
         if self.log_rows is None:
-            height = max(1 << LEAST_LOG, 1 << (rows - 1).bit_length())
-            return PROCESS_BYTES + CELL_BYTES * columns * height
+            return PROCESS_BYTES + CELL_BYTES * columns * self.height(rows)
         full = 1 << self.log_rows
         beside = full if self.segments(rows) > PAIR else self._last_height(rows)
         height = max(full, beside) if self.frugal else full + beside
@@ -59,7 +64,9 @@ class Cut:
 def cut_of(rows: int, columns: int, *, memory: int | None = None) -> Cut:
     """Return how to prove a batch of so many rows.
 
-    Without a limit, up to 4,096 rows are one proof, and more rows a chain. With one, the longest
+    Without a limit, more than 4,096 rows are a chain. Fewer rows are one proof, unless most of its
+    padding can be left out: if they are just above a power of two, two segments have at most three
+    quarters of its height, and make a proof of twice the size in less time. With one, the longest
     segments that fit into the memory are chosen, because shorter ones make larger proofs; if none
     fit, raise `SettingError`.
     """
@@ -69,7 +76,7 @@ def cut_of(rows: int, columns: int, *, memory: int | None = None) -> Cut:
         for log_rows in range(USUAL_LOG, LEAST_LOG - 1, -1)
         for frugal in (False, True)
     ]
-    first = [Cut()] if rows <= 1 << USUAL_LOG else []
+    first = [Cut()] if rows <= 1 << USUAL_LOG and not _padded(rows) else []
     ways = [
         cut
         for cut in (*first, *chains)
@@ -85,3 +92,10 @@ def cut_of(rows: int, columns: int, *, memory: int | None = None) -> Cut:
             f"{memory / 1e6:,.0f} MB; allow more memory or commit to fewer rows"
         )
     return fitting[0]
+
+
+def _padded(rows: int) -> bool:
+    """Return whether one proof would be mostly padding beside two segments."""
+    log_rows = rows.bit_length() - 1
+    two = Cut(log_rows=log_rows)
+    return log_rows >= LEAST_LOG and 4 * two.height(rows) <= 3 * Cut().height(rows)
