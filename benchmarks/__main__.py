@@ -4,10 +4,8 @@ Speed beside a rival:   gate, train, moments, watch, attest-full, attest-sampled
 Cost of the rules:      attest-editions
 Where a prover's time goes: profile-prover
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
-                        sampling, parameters, many, verifiers, bound, bound-damage, worth,
-                        cold-start, mapping
                         sampling, parameters, many, verifiers, verify-many, bound,
-                        bound-damage, worth
+                        bound-damage, worth, cold-start, mapping
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
