@@ -95,8 +95,11 @@ def test_keys_that_one_party_made_are_not_overwritten(tmp_path: Path) -> None:
 
 
 def stated() -> StatedStatistic:
-    channels = [SummedRegister(register=at) for at in range(3)]
-    return StatedStatistic(settings=SETTINGS.digest, lags=LAGS, channels=channels)
+    return StatedStatistic(
+        settings=SETTINGS.digest,
+        lags=LAGS,
+        channels=[SummedRegister(register=at) for at in range(3)],
+    )
 
 
 def sealed(rows: int = ROWS) -> SealedStatistic:
