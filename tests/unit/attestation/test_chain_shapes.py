@@ -12,11 +12,7 @@ from sluice.attestation.systems.full.reference.encoding import _opened, _Reader
 from sluice.attestation.systems.full.reference.field import ORDER
 from sluice.attestation.systems.full.reference.gadgets.moments import demand_sealed, split_totals
 from sluice.attestation.systems.full.reference.seams import SEAM_REPETITIONS
-from sluice.attestation.systems.full.reference.statement import (
-    StatedStatistic,
-    SummedActuator,
-    SummedRegister,
-)
+from sluice.attestation.systems.full.reference.statement import StatedStatistic, SummedRegister
 from sluice.attestation.systems.sampled import Sampling
 from sluice.attestation.systems.sampled.keys import VERIFYING, make_sampled
 from sluice.errors import SettingError, VerificationError
@@ -99,10 +95,11 @@ def test_keys_that_one_party_made_are_not_overwritten(tmp_path: Path) -> None:
 
 
 def stated() -> StatedStatistic:
-    channels: list[SummedRegister | SummedActuator] = [
-        SummedRegister(register=at) for at in range(3)
-    ]
-    return StatedStatistic(settings=SETTINGS.digest, lags=LAGS, channels=channels)
+    return StatedStatistic(
+        settings=SETTINGS.digest,
+        lags=LAGS,
+        channels=[SummedRegister(register=at) for at in range(3)],
+    )
 
 
 def sealed(rows: int = ROWS) -> SealedStatistic:
