@@ -10,12 +10,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from sluice.arrays import Bools, Floats
-from sluice.invariants.relations import ActuatorState, Balance, Coupling, Evidence, Term, Transition
+from sluice.invariants.relations import (
+    ActuatorState,
+    Balance,
+    Coupling,
+    Evidence,
+    Invariant,
+    Relation,
+    Term,
+    Transition,
+)
+from sluice.invariants.residuals import residuals
 from sluice.telemetry import Record
 
 __all__ = [
     "MinedBalance",
     "MinedCoupling",
+    "calibrate_as_paper",
     "mine_balances",
     "mine_couplings",
     "mine_expert_couplings",
@@ -27,6 +38,11 @@ LARGEST_VARIATION = 0.35
 CLEAR_OF_OFF = 3.0
 SMALLEST_COEFFICIENT = 1e-3
 LASSO_ITERATIONS = 20_000
+SAFETY = 1.5
+QUANTILE = 0.999
+NEVER_APPLIED = 1e-6
+SMALLEST_TOLERANCE = 1e-9
+ROWS_FOR_PERCENTILE = 1_000  # with fewer, the 99.9th percentile is hardly more than the maximum
 
 LEVEL_NAME = re.compile(r"^L|LIT|LEVEL|TANK|PIT|PRESSURE|TIT|TEMP|_L_|_LT_|_L$")
 FLOW_NAME = re.compile(r"^F|FT|FIT|FLOW|PUMP|VALVE|_F_|_F$")
@@ -204,3 +220,20 @@ def mine_balances(record: Record, *, alpha: float, most_terms: int) -> tuple[Min
             MinedBalance(relation=relation, r2=r2, tightness=tightness, evidence=Evidence(r2=r2))
         )
     return tuple(balances)
+
+
+def calibrate_as_paper(relation: Relation, evidence: Evidence, clean: Record) -> Invariant:
+    """Return the invariant with 1.5 times the 99.9th percentile of its clean residuals (eq. 3)."""
+    on_clean = residuals(relation, clean)
+    size = np.abs(on_clean.values[on_clean.applies])
+    tolerance = SAFETY * float(np.quantile(size, QUANTILE)) if size.size else NEVER_APPLIED
+    known = Evidence(
+        r2=evidence.r2,
+        support=evidence.support,
+        variation=evidence.variation,
+        judged_rows=int(size.size),
+        few_rows=size.size < ROWS_FOR_PERCENTILE,
+    )
+    return Invariant(
+        relation=relation, tolerance=max(tolerance, SMALLEST_TOLERANCE), evidence=known
+    )

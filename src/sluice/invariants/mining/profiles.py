@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from sluice.errors import SettingError
 from sluice.invariants.mining import paper
-from sluice.invariants.mining.calibration import calibrate_as_paper
 from sluice.invariants.mining.hardened import mine_hardened
-from sluice.invariants.mining.paper import MinedBalance, MinedCoupling
+from sluice.invariants.mining.paper import MinedBalance, MinedCoupling, calibrate_as_paper
 from sluice.invariants.ruleset import Dropped, Profile, RuleSet
 from sluice.telemetry import Record
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sluice.invariants.mining.calibration import calibrate_as_paper
+from sluice.invariants.mining.paper import calibrate_as_paper
 from sluice.invariants.mining.spans import operating_range, resolution, span_of, with_spans
 from sluice.invariants.mining.windows import sliding_residuals, window_lengths, window_of
 from sluice.invariants.relations import Evidence, Term, Window
