@@ -71,7 +71,7 @@ def show(file: RulesPath, json: Json = False) -> None:
 
     Example: [bold]sluice rules show rules.json[/bold]
     """
-    rules = load_rules(file)
+    rules = load_rules(file, provisional=True)
     if json:
         emit(
             {

@@ -103,6 +103,7 @@ class RuleSet:
     calibration_rows: int = 0
     clean: CleanFacts | None = None  # hardened profiles only
     untied: tuple[str, ...] | None = None  # `untied_channels`; None where the file does not say
+    provisional: bool = False  # limits of other plants, to watch by and never for the gate
 
     @property
     def empty(self) -> bool:

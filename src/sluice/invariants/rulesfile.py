@@ -51,14 +51,17 @@ def dump_rules(rules: RuleSet) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def load_rules(path: str | Path, *, sealed: bool = True) -> RuleSet:
-    """Read a rules file; with `sealed`, one that was edited after it was sealed is refused."""
+def load_rules(path: str | Path, *, sealed: bool = True, provisional: bool = False) -> RuleSet:
+    """Read a rules file; with `sealed`, one that was edited after it was sealed is refused.
+
+    Provisional rules are refused, except where only a watch or a reader gets them.
+    """
     path = Path(path)
     text = read_text(path, "rules file", largest=LARGEST_RULES, error=RulesFileError)
-    return parse_rules(text, name=str(path), sealed=sealed)
+    return parse_rules(text, name=str(path), sealed=sealed, provisional=provisional)
 
 
-def parse_rules(text: str, *, name: str, sealed: bool = True) -> RuleSet:
+def parse_rules(text: str, *, name: str, sealed: bool = True, provisional: bool = False) -> RuleSet:
     """Read rules from JSON text; errors refer to it by `name`."""
     document = _parsed(text, name)
     stated = document.pop("hash", None)
@@ -68,7 +71,13 @@ def parse_rules(text: str, *, name: str, sealed: bool = True) -> RuleSet:
             f"content {_hash(document)[:12]}...); check the change with 'sluice rules diff' and "
             "run 'sluice rules seal'"
         )
-    return _rules(document, name)
+    rules = _rules(document, name)
+    if rules.provisional and not provisional:
+        raise RulesFileError(
+            f"rules file {name} is provisional: its limits are those of other plants, so it serves "
+            "'sluice watch' only, and neither the gate nor a proof; mine this plant's own rules"
+        )
+    return rules
 
 
 def seal_rules(path: str | Path) -> str:
@@ -85,6 +94,8 @@ def _document(rules: RuleSet) -> dict[str, object]:
     document = {"schema": SCHEMA, **_ADAPTER.dump_python(rules, mode="json")}
     if rules.untied is None:
         del document["untied"]
+    if not rules.provisional:
+        del document["provisional"]
     facts = document["clean"]
     for part in ("switches", "blocks"):
         if facts and not facts[part]:

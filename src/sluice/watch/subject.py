@@ -38,7 +38,8 @@ class Subject:
     def borrowed(self) -> tuple[str, ...]:
         """What other plants lend, until this plant has enough clean rows of its own."""
         lent = self.detector is not None and borrows_thresholds(self.detector)
-        return ("thresholds",) if lent else ()
+        provisional = self.rules is not None and self.rules.provisional
+        return (*(("thresholds",) if lent else ()), *(("rules",) if provisional else ()))
 
 
 def subject_of(rules: RuleSet | None, detector: Detector | None, *, plant: str = "") -> Subject:

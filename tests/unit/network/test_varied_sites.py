@@ -1,5 +1,7 @@
 """Five varied sites of one kind in a federation, and a sixth plant of another kind."""
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,16 +13,20 @@ from sluice.attestation.log.chain import read_log
 from sluice.attestation.log.entries import LogTerms
 from sluice.attestation.messages.orders import APPROVALS, approve
 from sluice.attestation.messages.signing import SigningKey
-from sluice.errors import RefusedError
+from sluice.errors import RefusedError, RulesFileError
 from sluice.evaluation import certify
 from sluice.federation.vote import ballots_of, supported
-from sluice.invariants.rulesfile import rules_hash
+from sluice.invariants.relations import Bound, Invariant, Rate
+from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.invariants.rulesfile import load_rules, parse_rules, rules_hash, save_rules
 from sluice.lab.plants import simulate
+from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import (
     FederationPlan,
     coordinator_service,
     found_federation,
 )
+from sluice.network.coordinator.provisional import provisional_rules
 from sluice.network.coordinator.sharing import statistics_in
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.folder import PlantFolder
@@ -30,14 +36,18 @@ from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.wire import Direct
 from sluice.telemetry import FileLayout, Label, write
 from sluice.template import derive_template
+from tests.unit.conftest import Outcome
 from tests.varied_plants import VariedPlant, policy_for
 
 from .conftest import START
 
+Run = Callable[..., Outcome]
 MISSING = "F_PU2"
 
 
-def test_five_varied_sites_take_part_and_an_unlike_plant_is_refused(tmp_path: Path) -> None:
+def test_five_varied_sites_take_part_and_an_unlike_plant_is_refused(
+    tmp_path: Path, sluice: Run
+) -> None:
     reference = simulate("line", seed=50, days=4)
     write(reference, tmp_path / "reference.parquet", FileLayout.PARQUET)
     template = derive_template(reference)
@@ -123,3 +133,79 @@ def test_five_varied_sites_take_part_and_an_unlike_plant_is_refused(tmp_path: Pa
         assert any("borrowed" in each for each in certificate.sentences)
         assert certificate.actual.time_in_alarm is not None
         assert certificate.actual.time_in_alarm < 0.05
+    _watch_by_provisional_rules(tmp_path, sluice)
+
+
+def _watch_by_provisional_rules(folder: Path, sluice: Run) -> None:
+    """A plant that joins later watches by the members' limits; gate and proofs refuse them."""
+    site, rules = folder / "coordinator", folder / "provisional.json"
+    made = json.loads(
+        sluice("coordinator", "provisional", str(site), "--out", str(rules), "--json").out
+    )
+    assert made["members"] == 5
+    limits = load_rules(rules, provisional=True)
+    assert limits.provisional
+    newcomer = VariedPlant.make(
+        folder,
+        "line",
+        6,
+        CoordinatorFolder(site).terms.template,  # type: ignore[arg-type]
+        days=1,
+        every=1,
+        cuts=(500, 1_000),
+        share=(1_000, 1_400),
+    )
+    record, plant = newcomer.share.record, str(newcomer.share.plant)
+    for words in (
+        ("check", record, "--rules", str(rules), "--plant", plant),
+        ("attest", "setup", "--rules", str(rules), "--out", str(folder / "keys")),
+    ):
+        refused = sluice(*words)
+        assert refused.code == 2
+        assert "is provisional" in refused.err
+    text = rules.read_text(encoding="utf-8")
+    with pytest.raises(RulesFileError, match="serves 'sluice watch' only"):
+        parse_rules(text, name="of 'late'")
+    names = set(newcomer.share.whole().names)
+    known = [each for each in limits.invariants if set(each.relation.channels) <= names]
+    save_rules(replace(limits, invariants=tuple(known)), rules)
+    watched = sluice(
+        "watch", record, "--replay", "--rules", str(rules), "--plant", plant, "--json"
+    ).out
+    summary = json.loads(watched.splitlines()[-1])["summary"]
+    assert summary["borrowed"] == ["rules"]
+    assert summary["alarms"] <= 3  # of a clean day
+
+
+def test_provisional_limits_lie_between_those_of_honest_members() -> None:
+    template = derive_template(simulate("line", seed=50, days=2))
+    point = next(each for each in template.points if each.span is not None)
+    assert point.span is not None
+    low, high = point.usual[0], point.usual[2]
+
+    def member(widening: float) -> RuleSet:
+        bound = Bound(name="in range", channel=point.name, low=low - widening, high=high + widening)
+        return RuleSet(
+            plant="p",
+            profile=Profile.HARDENED,
+            stride_s=60.0,
+            channels=(),
+            invariants=(
+                Invariant(relation=bound, tolerance=widening),
+                Invariant(relation=Rate(name="rate", channel=point.name), tolerance=widening),
+            ),
+        )
+
+    for lies in ((1e9, 1e9), (0.0, 0.0), (1e9, 0.0)):
+        members = {str(at): member(each) for at, each in enumerate((0.01, 0.02, 0.03, *lies))}
+        made = provisional_rules(members, template, malicious=2)
+        for rule in made.invariants:
+            assert 0.01 <= rule.tolerance <= 0.03
+            if isinstance(rule.relation, Bound):
+                assert low - 0.03 <= rule.relation.low <= low
+                assert high <= rule.relation.high <= high + 0.03
+    with pytest.raises(RefusedError, match="need at least 5 members"):
+        provisional_rules(dict.fromkeys("abcd", member(0.01)), template, malicious=2)
+    empty = replace(member(0.01), invariants=())
+    with pytest.raises(RefusedError, match="would be empty"):
+        provisional_rules(dict.fromkeys("abcde", empty), template, malicious=2)

@@ -1,4 +1,4 @@
-"""`sluice coordinator template`: derive the template of a kind of plant from a reference record."""
+"""`sluice coordinator template` and `provisional`: what plants of one kind have in common."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +7,10 @@ import typer
 
 from sluice.cli.console import Json, emit, out
 from sluice.cli.options import Every, PlantPath, RecordPath, SkipSeconds, open_record
-from sluice.cli.paths import reads_file, writes_file
+from sluice.cli.paths import coordinators_folder, reads_file, writes_file
+from sluice.errors import SettingError
 
-__all__ = ["template"]
+__all__ = ["provisional", "template"]
 
 
 def template(
@@ -64,5 +65,60 @@ def template(
         out.print(
             f"{len(still)} points never change in this record, so nothing tells them apart: "
             f"{', '.join(still)}",
+            markup=False,
+        )
+
+
+def provisional(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="The coordinator's folder.", click_type=coordinators_folder()
+        ),
+    ],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The rules file to write.", click_type=writes_file())
+    ],
+    json: Json = False,
+) -> None:
+    """Write provisional rules for a plant with few rows: ranges and rates of the members.
+
+    They are in points of the federation's template. Each limit is the widest that the malicious
+    members which the vote withstands cannot set alone. They serve 'sluice watch' until the plant
+    has mined its own rules; gate and proofs refuse them.
+
+    Example: [bold]sluice coordinator provisional water --out provisional.json[/bold]
+    """
+    from sluice.invariants import save_rules
+    from sluice.network.coordinator import CoordinatorFolder, CoordinatorStore, provisional_rules
+
+    site = CoordinatorFolder(folder)
+    terms = site.terms
+    if terms.template is None or terms.statistic is None:
+        raise SettingError(
+            f"federation {terms.federation!r} has no template or no vote, so there are no points "
+            "to give limits for; found one with --detector moments --template"
+        )
+    store = CoordinatorStore(site.base, read_only=True)
+    try:
+        members = site.rules(store)
+    finally:
+        store.close()
+    rules = provisional_rules(members, terms.template, malicious=terms.statistic.malicious)
+    digest = save_rules(rules, out_path)
+    if json:
+        emit(
+            {
+                "rules": str(out_path),
+                "hash": digest,
+                "members": len(members),
+                "limits": len(rules.invariants),
+                "provisional": True,
+            }
+        )
+    else:
+        out.print(
+            f"{out_path}: {len(rules.invariants)} ranges and rates from the rules of "
+            f"{len(members)} plants; provisional, for 'sluice watch' only",
             markup=False,
         )

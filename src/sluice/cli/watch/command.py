@@ -234,7 +234,7 @@ def _subject(rules_path: Path | None, model: Path | None) -> "Subject":
     from sluice.invariants import load_rules
     from sluice.watch import subject_of
 
-    rules = load_rules(rules_path) if rules_path else None
+    rules = load_rules(rules_path, provisional=True) if rules_path else None
     return subject_of(rules, load_detector(model) if model else None)
 
 

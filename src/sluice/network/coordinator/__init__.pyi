@@ -11,6 +11,7 @@ from .operations import (
     take_out,
     waiver_for,
 )
+from .provisional import provisional_rules
 from .recovery import complete_recovery, prepare_recovery
 from .rotation import (
     ending_certificates,
@@ -43,6 +44,7 @@ __all__ = [
     "hosted",
     "plant_state",
     "prepare_recovery",
+    "provisional_rules",
     "refused_calls",
     "reissue_authority",
     "reissue_plant",

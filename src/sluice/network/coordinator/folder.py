@@ -407,6 +407,10 @@ class CoordinatorFolder:
         """Return the agreement with each plant."""
         return {m.name: self.agreement(_rules(m)) for m in store.members()}
 
+    def rules(self, store: CoordinatorStore) -> dict[str, RuleSet]:
+        """Return the accepted rules of each plant."""
+        return {m.name: _rules(m) for m in store.members()}
+
     def policy(self) -> Policy:
         """Return the federation's policy."""
         return parse_policy(self.terms.policy, name="of the federation's terms")
