@@ -110,6 +110,7 @@ LIMITS: dict[str, object] = {
     f"{STATED}.StatedWindow.rows": "Ge(ge=2), Le(le=65536)",
     "attestation.systems.full.bound.LARGEST_STATISTIC": 1 << 26,
     "attestation.systems.full.bound.MOST_CHANNELS": 256,
+    "attestation.systems.full.chaining.LEAST_LOG": 8,
     "attestation.systems.full.chaining.MOST_SEGMENTS": 12,
     "attestation.systems.full.chaining.USUAL_LOG": 12,
     "attestation.systems.full.reference.chain.ROOT": 32,

@@ -223,7 +223,7 @@ def test_a_prover_that_hangs_goes_on_with_one_thread(
     monkeypatch.delenv("RAYON_NUM_THREADS", raising=False)
     state, told = ProvingState(seed=b""), []
     answer = run_worker(
-        [b"fields"], state, patience_s=5.0, told=lambda: told.append(len(state.records))
+        [b"fields"], state, patience_s=5.0, segment_done=lambda: told.append(len(state.records))
     )
     assert (answer, state.records, told) == (b"p1", [b"record"], [1])
 
@@ -235,7 +235,9 @@ def test_a_worker_that_ends_early_is_reported(
     script.write_text("import sys; sys.stdout.buffer.write((9).to_bytes(8, 'big') + b'p')")
     monkeypatch.setattr(worker, "__file__", str(script))
     with pytest.raises(ProverError, match="ended with code 0"):
-        run_worker([b"x" * 1_000_000], ProvingState(seed=b""), patience_s=60, told=lambda: None)
+        run_worker(
+            [b"x" * 1_000_000], ProvingState(seed=b""), patience_s=60, segment_done=lambda: None
+        )
 
 
 def test_fields_are_read_one_by_one() -> None:

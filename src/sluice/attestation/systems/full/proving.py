@@ -92,7 +92,7 @@ def _read_state(path: Path, opened: IO[bytes], bound: bytes, largest: int) -> Pr
     if content[: HEADER - SEED] != MAGIC + bound:
         raise SettingError(
             f"{path} was begun for another batch, commitment, statistic or --memory; give the same "
-            "ones, or remove it to begin anew"
+            "ones, or remove it to start again"
         )
     records, at = [], HEADER
     while (record := _record_at(content, at)) is not None:
@@ -120,15 +120,15 @@ def run_worker(
     state: ProvingState,
     *,
     patience_s: float,
-    told: Callable[[], None],
+    segment_done: Callable[[], None],
 ) -> bytes:
-    """Run a worker and return the last field of its answer; call `told` after each segment.
+    """Run a worker and return the last field of its answer; call `segment_done` after each segment.
 
     One that hangs is stopped, and tried once more with a single thread, after the last segment that
     it proved.
     """
     for threads in (None, 1):
-        answer = _run_once((*fields, *state.records), state, patience_s, told, threads)
+        answer = _run_once((*fields, *state.records), state, patience_s, segment_done, threads)
         if answer is not None:
             return answer
     raise ProverError(f"the prover gave no proof within {patience_s:.0f} s, twice")
@@ -138,7 +138,7 @@ def _run_once(
     fields: Sequence[bytes],
     state: ProvingState,
     patience_s: float,
-    told: Callable[[], None],
+    segment_done: Callable[[], None],
     threads: int | None,
 ) -> bytes | None:
     """Return the last field of the answer, or None if the worker was stopped."""
@@ -161,7 +161,7 @@ def _run_once(
         clock = threading.Timer(patience_s, stop)
         clock.start()
         try:
-            last = _converse(process, fields, state, told)
+            last = _converse(process, fields, state, segment_done)
             code = process.wait()
         except BaseException:
             process.kill()
@@ -182,7 +182,7 @@ def _converse(
     process: subprocess.Popen[bytes],
     fields: Sequence[bytes],
     state: ProvingState,
-    told: Callable[[], None],
+    segment_done: Callable[[], None],
 ) -> bytes | None:
     assert process.stdin is not None
     assert process.stdout is not None
@@ -194,7 +194,7 @@ def _converse(
     for answer in worker.split(process.stdout):
         if answer[:1] == worker.SEGMENT:
             state.add(answer[1:])
-            told()
+            segment_done()
         else:
             last = answer
     return last

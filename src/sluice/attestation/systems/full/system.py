@@ -149,12 +149,14 @@ class Full:
         with open_state(path, bound, largest=largest) as state:
             tail = _tail(cut, state.seed, statistic)
 
-            def told() -> None:
+            def segment_done() -> None:
                 if self.progress is not None:
                     self.progress(cut.rows_in(len(state.records), len(batch)), len(batch))
 
-            told()
-            answer = run_worker([*fields, *tail], state, patience_s=patience_s, told=told)
+            segment_done()
+            answer = run_worker(
+                [*fields, *tail], state, patience_s=patience_s, segment_done=segment_done
+            )
             kind, content = answer[:1], answer[1:]
             if kind == worker.PROVEN and cut.log_rows is not None:
                 return content + _attest.full_chain(cut.log_rows, state.records)
