@@ -1,4 +1,4 @@
-"""`attest-full --statistic moments`: what binding a statistic adds to a proof.
+"""`attest-full --statistic moments | hidden`: what binding a statistic adds to a proof.
 
 Proofs of the same batch with and without the statistic are made in turn, so that a change of the
 machine's load falls on both.
@@ -12,9 +12,17 @@ from dataclasses import dataclass
 
 from benchmarks.attest.full import CONTEXT, SALT, Subject, Usage, measure_usage
 from sluice.admission import HardenedPolicy
+from sluice.attestation.hidden import SHARING_BYTES, share_sums
 from sluice.attestation.systems import Circuit
-from sluice.attestation.systems.full import Full, StatisticName, batch_statistic, statistic_settings
+from sluice.attestation.systems.full import (
+    Full,
+    StatisticName,
+    batch_masks,
+    batch_statistic,
+    statistic_settings,
+)
 from sluice.cli import out, table
+from sluice.detector import MomentStatistic
 from sluice.telemetry import Record
 
 __all__ = ["BoundBench", "bench_bound", "payload", "show"]
@@ -82,11 +90,16 @@ class BoundBench:
 
 
 def bench_bound(
-    of: Subject, *, rows: tuple[int, ...], runs: int, advance: Callable[[], None]
+    of: Subject,
+    statistic: StatisticName,
+    *,
+    rows: tuple[int, ...],
+    runs: int,
+    advance: Callable[[], None],
 ) -> BoundBench:
     """Prove and verify a batch of each size with and without a statistic, `runs` times each."""
     policy = HardenedPolicy()
-    plain, bound = Full(), Full(binds=StatisticName.MOMENTS)
+    plain, bound = Full(), Full(binds=statistic)
     circuits = [each.circuit(of.rules, policy, rows_max=max(rows)) for each in (plain, bound)]
     load = os.getloadavg()[0]
     pairs = tuple(
@@ -109,9 +122,8 @@ def _pair(
     batch: Record, system: Full, circuits: list[Circuit], *, runs: int, advance: Callable[[], None]
 ) -> BothWays:
     began = time.perf_counter()
-    statistic = batch_statistic(batch, circuits[1])
+    statistic = _named_statistic(batch, circuits[1])
     took = time.perf_counter() - began
-    assert statistic is not None
     found: list[list[tuple[float, Usage, bytes]]] = [[], []]
     for _ in range(runs):
         for at, sums in enumerate((None, statistic)):
@@ -156,6 +168,22 @@ def _pair(
         statistic_bytes=len(statistic),
         statistic_s=took,
     )
+
+
+def _named_statistic(batch: Record, circuit: Circuit) -> bytes:
+    """Return what the commitment names: the sums, or the sealed statistic of hidden sums."""
+    sums, settings = batch_statistic(batch, circuit), statistic_settings(circuit)
+    assert sums is not None
+    assert settings is not None
+    if circuit.statistic != StatisticName.HIDDEN:
+        return sums
+    shared = share_sums(
+        MomentStatistic.from_canonical(sums, settings),
+        batch_masks(batch, circuit, salt=SALT),
+        rows=len(batch),
+        entropy=bytes(range(SHARING_BYTES)),
+    )
+    return shared.sealed.canonical()
 
 
 def payload(measured: BoundBench) -> dict[str, object]:

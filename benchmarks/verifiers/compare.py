@@ -26,6 +26,7 @@ __all__ = [
     "Proven",
     "changed_bound",
     "changed_claim",
+    "changed_hidden",
     "compare",
     "drawn_circuit",
     "drawn_proof",
@@ -60,6 +61,19 @@ class Answer:
     def agree(self) -> bool:
         """Whether both accept or both refuse."""
         return (self.core == ACCEPTED) == (self.reference == ACCEPTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """Where the vectors of a kind of statistic are, and how their proofs begin."""
+
+    file: str
+    field: str
+    totals: int  # bytes of the totals in front of a proof
+
+
+OPEN = _Kind(file="moments.json", field="statistic", totals=0)
+SEALED = _Kind(file="hidden.json", field="sealed", totals=24)
 
 
 def vectors() -> list[str]:
@@ -150,47 +164,61 @@ def changed_claim(seed: int, index: int) -> Answer:
 
 def changed_bound(seed: int, index: int) -> Answer:
     """Change a valid proof with a statistic, or what it is to show, and ask both verifiers."""
-    rng = stream(seed, "two verifiers: bound", index)
-    vector = _bound_vectors()[index % len(_bound_vectors())]
-    proven = proven_bound(vector["name"])
+    return _changed_with_statistic(seed, index, "bound", OPEN)
+
+
+def changed_hidden(seed: int, index: int) -> Answer:
+    """Change a valid proof of hidden sums, its totals, or what it is to show; ask both."""
+    return _changed_with_statistic(seed, index, "hidden", SEALED)
+
+
+def _changed_with_statistic(seed: int, index: int, named: str, kind: "_Kind") -> Answer:
+    rng = stream(seed, f"two verifiers: {named}", index)
+    vectors = _bound_vectors(kind)
+    vector = vectors[index % len(vectors)]
+    proven = proven_bound(vector["name"], kind)
     claim, statement = proven.claim, proven.statement
     assert claim.statistic is not None
-    match ("statistic", "other", "bytes", "parts", "claim")[index % 5]:
+    totals, rest = claim.proof[: kind.totals], claim.proof[kind.totals :]
+    ways = ("statistic", "other", "bytes", "parts", "claim", *(("totals",) if totals else ()))
+    match ways[index % len(ways)]:
+        case "totals":
+            what, changed = "totals: bit", replace(claim, proof=_flipped(rng, totals) + rest)
         case "statistic":
-            changed = replace(claim, statistic=_flipped(rng, claim.statistic))
-            return compare("statistic: bit", statement, changed)
+            flipped = _flipped(rng, claim.statistic)
+            what, changed = "statistic: bit", replace(claim, statistic=flipped)
         case "other":
-            other = _bound_vectors()[int(rng.integers(len(_bound_vectors())))]
-            if other["statistic"] == vector["statistic"]:  # also of one batch, under other rules
+            other = vectors[int(rng.integers(len(vectors)))]
+            if other[kind.field] == vector[kind.field]:  # also of one batch, under other rules
                 return compare("valid", statement, claim)
-            changed = replace(claim, statistic=bytes.fromhex(other["statistic"]))
-            return compare("statistic: of another batch", statement, changed)
+            what = "statistic: of another batch"
+            changed = replace(claim, statistic=bytes.fromhex(other[kind.field]))
         case "bytes":
-            what, proof = changed_bytes(rng, claim.proof, proven.other)
-            return compare(f"bytes: {what}", statement, replace(claim, proof=proof))
+            done, proof = changed_bytes(rng, claim.proof, proven.other)
+            what, changed = f"bytes: {done}", replace(claim, proof=proof)
         case "parts":
-            parts = read_proof(claim.proof, largest=len(claim.proof))
-            what, proof = changed_part(rng, parts)
-            return compare(f"part: {what}", statement, replace(claim, proof=proof))
+            part, proof = changed_part(rng, read_proof(rest, largest=len(rest)))
+            what, changed = f"part: {part}", replace(claim, proof=totals + proof)
         case _:
             return _changed_terms(rng, statement, claim)
+    return compare(what, statement, changed)
 
 
 @cache
-def _bound_vectors() -> list[dict[str, str]]:
-    path = VECTORS.with_name("moments.json")
+def _bound_vectors(kind: "_Kind") -> list[dict[str, str]]:
+    path = VECTORS.with_name(kind.file)
     found: list[dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))["vectors"]
     return found
 
 
 @cache
-def proven_bound(name: str) -> Proven:
+def proven_bound(name: str, kind: "_Kind" = OPEN) -> Proven:
     """Prove a batch of the vectors with a statistic, twice."""
-    vector = next(each for each in _bound_vectors() if each["name"] == name)
+    vector = next(each for each in _bound_vectors(kind) if each["name"] == name)
     statement, budgets = vector["statement"].encode(), vector["budgets"].encode()
     rows, salt, context, statistic, commitment = (
         int(vector["rows"]),
-        *(bytes.fromhex(vector[part]) for part in ("salt", "context", "statistic", "commitment")),
+        *(bytes.fromhex(vector[part]) for part in ("salt", "context", kind.field, "commitment")),
     )
     planes = _attest.FullBatch(
         rows, *(bytes.fromhex(vector[part]) for part in ("registers", "codes", "starts", "flagged"))

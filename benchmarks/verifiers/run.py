@@ -23,6 +23,7 @@ from benchmarks.verifiers.compare import (
     Answer,
     changed_bound,
     changed_claim,
+    changed_hidden,
     drawn_circuit,
     drawn_proof,
 )
@@ -57,7 +58,9 @@ batch. *Part*: one value of a proof is changed, or one list is dropped, doubled,
 reversed; the proof stays well formed. *Claim*: the proof stays as it is, and one number of the
 statement or the budgets, the rows, or a bit of the commitment or of the context is changed. *With a
 statistic*: the proof binds a statistic to the rows. A bit of it is changed, or it is that of
-another batch; where that batch has the same statistic, the proof is shown as it is (*valid*).
+another batch; where that batch has the same statistic, the proof is shown as it is (*valid*). *Of
+hidden sums*: the same with a sealed statistic; *totals* are the masked forms that the proof begins
+with.
 
 The run took {minutes:.0f} minutes.
 """
@@ -138,6 +141,7 @@ def main() -> None:
     parser.add_argument("--proofs", type=int, default=50)
     parser.add_argument("--changed", type=int, default=1_000)
     parser.add_argument("--bound", type=int, default=200, help="changed proofs with a statistic")
+    parser.add_argument("--hidden", type=int, default=200, help="changed proofs of hidden sums")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="also print the counts as JSON")
@@ -150,11 +154,13 @@ def main() -> None:
         (drawn_proof, arguments.proofs),
         (changed_claim, arguments.changed),
         (changed_bound, arguments.bound),
+        (changed_hidden, arguments.hidden),
     ):
         found.append(answers(ask, seed=arguments.seed, count=count, workers=arguments.workers))
         console.print(f"{ask.__name__}: {count:,} done")
-    circuits, proofs, changed, bound = found
+    circuits, proofs, changed, bound, hidden = found
     changed += [replace(each, kind=f"with a statistic, {each.kind}") for each in bound]
+    changed += [replace(each, kind=f"of hidden sums, {each.kind}") for each in hidden]
     outcome = Outcome(
         circuits=circuits,
         proofs=proofs,

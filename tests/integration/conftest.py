@@ -8,6 +8,8 @@ import pytest
 from sluice.admission.acceptance import ObjectionKind
 from sluice.admission.policy import HardenedPolicy, accept
 from sluice.attestation.log.entries import LogTerms
+from sluice.attestation.messages.groups import members_needed
+from sluice.attestation.messages.hidden_sums import HelperCard
 from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.detector.autoencoder import Descent
 from sluice.invariants.mining.profiles import mine
@@ -78,10 +80,12 @@ class Ground:
         grace_s: float = GRACE_S,
         detector: str = "autoencoder",
         limits: StatisticLimits | None = None,  # with them, statistics are bound
+        helper: HelperCard | None = None,  # with it, plants share in groups
     ) -> Draft:
         moments = detector == "moments"
         plan = FederationPlan(
-            members_min=3 if moments else 1,  # tests leave out plants on purpose
+            # tests leave out plants on purpose
+            members_min=members_needed(1) if helper else 3 if moments else 1,
             detector=detector,
             rule="vote" if moments else "fedavg",
             federation="water",
@@ -103,6 +107,7 @@ class Ground:
             grace_s=grace_s,
             bound=limits is not None,
             limits=limits,
+            helper=helper,
         )
         return Draft.make(folder, plan, self.rules, self.rules_file, shares)
 

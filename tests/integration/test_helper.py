@@ -2,8 +2,6 @@
 
 import http.client
 import json
-import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -35,53 +33,20 @@ from sluice.errors import SettingError, VerificationError
 from sluice.network.helper import HelpedFederation, HelperClient, HelperFolder
 from tests.unit.attestation.hidden_federation import NAMES, SETTINGS, Member, Parties
 
-from .sites import SLUICE
-
-PATIENCE_S = 60.0
-
-
-class Running:
-    """A helper's process, which can be killed and started again."""
-
-    def __init__(self, folder: HelperFolder) -> None:
-        self.folder = folder
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            [*SLUICE, "helper", "run", str(self.folder.path), "--quiet"]
-        )
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if not probe.connect_ex(("127.0.0.1", self.folder.card.port)):
-                    return
-            time.sleep(0.05)
-        raise AssertionError("the helper does not listen")
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self) -> int:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=PATIENCE_S)
+from .helper_process import PATIENCE_S, HelperProcess
+from .sites import SLUICE, free_port
 
 
 @contextmanager
-def helper_of(parties: Parties) -> Iterator[Running]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def helper_of(parties: Parties) -> Iterator[HelperProcess]:
+    port = free_port()
     federation = HelpedFederation(
         name="north", coordinator=parties.coordinator.public, members=parties.opened.members
     )
     now = datetime.now(UTC)
     folder = HelperFolder.create(parties.folder, "north", host="127.0.0.1", port=port, at=now)
     folder.accept(federation, at=now)
-    running = Running(folder)
+    running = HelperProcess(folder)
     running.start()
     try:
         yield running
@@ -89,7 +54,7 @@ def helper_of(parties: Parties) -> Iterator[Running]:
         running.kill()
 
 
-def client_of(running: Running, parties: Parties) -> HelperClient:
+def client_of(running: HelperProcess, parties: Parties) -> HelperClient:
     return HelperClient(running.folder.card, coordinator=parties.coordinator.public)
 
 
@@ -99,7 +64,10 @@ def order_until(parties: Parties, seconds: float, epoch: int = 1) -> Signed[Epoc
 
 
 def totals(
-    parties: Parties, client: HelperClient, members: dict[str, Member], kill: Running | None = None
+    parties: Parties,
+    client: HelperClient,
+    members: dict[str, Member],
+    kill: HelperProcess | None = None,
 ) -> None:
     """Release every group, and compare with the exact sums."""
     order = client.catch_up().epoch
@@ -234,7 +202,7 @@ def _kinds(client: HelperClient) -> list[str]:
     return [HELPER_ENTRIES.read(line).content.body.kind for line in raw.splitlines()]
 
 
-def _refuses_bad_requests(running: Running) -> None:
+def _refuses_bad_requests(running: HelperProcess) -> None:
     card = running.folder.card
     trust = ssl.create_default_context(cadata=card.authority)
     huge = str(SUBMISSIONS.largest + 1)

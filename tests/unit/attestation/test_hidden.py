@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.verifiers.compare import changed_hidden
 from sluice.attestation.hidden import (
     ORDER,
     CoordinatorShare,
@@ -673,3 +674,10 @@ def test_hidden_sums_of_a_proven_batch_match(
 
     other = Draw(identity=draw.identity, commitment=bytes(32), context=context, sealed=draw.sealed)
     assert committed.shares.coordinator.expected(shape, other, proof_totals(proof)) != answer
+
+
+def test_both_verifiers_agree_on_changed_proofs_of_hidden_sums() -> None:
+    found = [changed_hidden(100, index) for index in range(12)]
+    assert [each for each in found if not each.agree] == []
+    assert {each.core for each in found} >= {"5.7", "5.8"}
+    assert {"totals: bit", "statistic: bit"} <= {each.kind for each in found}

@@ -112,7 +112,10 @@ class Consortium:
         return take_in(self.site.folder, path, approvals=approvals, at=self.clock())
 
     def join(self, name: str, index: int, *, rows: int = ROWS) -> Agent:
+        """Let a plant join; it signs off a statistic at once, if no proof binds it."""
         self.enrol(self.request(name, index, rows=rows))
+        if self.site.terms.statistic is not None and self.site.terms.binds is None:
+            sign_off(self, name)
         agent = PlantFolder(self.folder / name).agent(reveal_rows=True)
         self.plants[name] = agent
         return agent
@@ -145,7 +148,7 @@ def line_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def sign_off(consortium: Consortium, name: str, operator: str = "A. Reader") -> None:
     plant = PlantFolder(consortium.folder / name)
-    sharing = plant.bound_sharing()
+    sharing = plant.statistic_sharing()
     assert sharing is not None
     sharing.sign_off(plant.share.read(), operator, at=consortium.clock())
 

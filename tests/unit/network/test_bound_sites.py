@@ -358,7 +358,7 @@ def test_a_revelation_of_another_statistic_excludes_its_plant(bound: Consortium)
 
 def test_a_short_batch_is_refused_by_the_plant_and_by_the_log(bound: Consortium) -> None:
     plant, driven = PlantFolder(bound.folder / "south"), Driven.of(bound)
-    rows, sharing = plant.share.read(), plant.bound_sharing()
+    rows, sharing = plant.share.read(), plant.statistic_sharing()
     assert sharing is not None
     longer = replace(sharing, limits=StatisticLimits(rows_min=300))
     for asked, batch, limit in (
@@ -466,7 +466,7 @@ def test_plant_check_says_what_the_statistic_tells_and_keeps_the_sign_off(
 
 def test_a_sign_off_is_for_one_statistic(bound: Consortium) -> None:
     plant = PlantFolder(bound.folder / "south")
-    sharing = plant.bound_sharing()
+    sharing = plant.statistic_sharing()
     assert sharing is not None
     rows = plant.share.read()
     assert sharing.signed_off(rows) == "A. Reader"
@@ -478,7 +478,7 @@ def test_a_sign_off_is_for_one_statistic(bound: Consortium) -> None:
     with pytest.raises(RefusedError, match="no operator has signed off"):
         sharing.signed_off(rows.rows(0, 400))
     (path,) = (plant.folder / "sign-offs").iterdir()
-    shorter = statistic_hash(sharing._statistic(rows.rows(0, 400)))
+    shorter = sharing._statistic(rows.rows(0, 400)).digest
     path.rename(path.with_name(f"{shorter}.json"))  # it names the other statistic
     with pytest.raises(RefusedError, match="no operator has signed off"):
         sharing.signed_off(rows.rows(0, 400))
@@ -781,8 +781,8 @@ def test_members_with_other_settings_are_not_added_up(done: Consortium) -> None:
         vote_of(mixed, subsets, clean, **ask)  # type: ignore[arg-type]
 
 
-def test_there_is_nothing_to_sign_off_where_nothing_is_bound(founder: Founder, sluice: Run) -> None:
-    made = founder("vote", detector="moments", members_min=3)
+def test_there_is_nothing_to_sign_off_where_plants_train(founder: Founder, sluice: Run) -> None:
+    made = founder()
     made.join("north", 0)
     seen = sluice("plant", "check", made.folder / "north", "--sign-off", "A. Reader")
     assert (seen.code, seen.out) == (2, "")
@@ -791,10 +791,14 @@ def test_there_is_nothing_to_sign_off_where_nothing_is_bound(founder: Founder, s
 
 def test_limits_hold_without_proofs_that_bind_too(founder: Founder) -> None:
     made = founder("vote", detector="moments", members_min=3, limits=StatisticLimits())
-    made.join("north", 0)
-    driven = Driven.of(made)
+    made.enrol(made.request("north", 0))
+    plant, driven = PlantFolder(made.folder / "north"), Driven.of(made)
+    batch = plant.share.read()
+    with pytest.raises(RefusedError, match="at least 4,096 rows"):
+        plant.agent(reveal_rows=True).attest()
+    commit = plant.registered().commit(batch, signed_off="A. Reader").message
     with pytest.raises(VerificationError, match="at least 4,096 rows") as refused:
-        driven.attest(agent_of(made, "north"))
+        driven.log.append(BatchCommitted(commit=commit), at=driven.now())
     assert refused.value.step == "2"
 
 

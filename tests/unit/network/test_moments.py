@@ -60,7 +60,7 @@ from sluice.template import derive_template
 from tests.unit.conftest import Outcome
 
 from .asking import Driven
-from .conftest import IDLE, POLICY, START, Consortium, Founder
+from .conftest import IDLE, POLICY, START, Consortium, Founder, sign_off
 from .malicious_plant import Falsified
 from .timed_wire import TimedWire
 
@@ -445,6 +445,7 @@ def half_exempt(made: Consortium, monkeypatch: pytest.MonkeyPatch) -> None:
     plant = PlantFolder(made.folder / "west")
     start = plant.share.stop
     plant.renew(TrainingRows(record=str(made.record), start=start, stop=start + 300))
+    sign_off(made, "west")
 
 
 def test_members_whose_exemption_has_ended_do_not_count_for_a_round(
@@ -563,6 +564,7 @@ def test_a_renewed_batch_replaces_the_members_statistic(summed: Consortium) -> N
     plant = PlantFolder(summed.folder / "west")
     start = plant.share.stop
     plant.renew(TrainingRows(record=str(summed.record), start=start, stop=start + 300))
+    sign_off(summed, "west")
     after = statistics_in(summed.run().parameters, summed.site.terms)
     assert after.without("west") == before.without("west")
     renewed = after.of("west")
@@ -584,6 +586,7 @@ def test_a_plant_that_lost_its_batches_says_how_far_it_follows_the_log(
     if renewed:
         start = plant.share.stop
         plant.renew(TrainingRows(record=str(summed.record), start=start, stop=start + 300))
+        sign_off(summed, "west")
     shutil.rmtree(summed.folder / "west" / "batches")
     summed.plants["west"] = PlantFolder(summed.folder / "west").agent(reveal_rows=True)
     done = summed.run()
@@ -862,6 +865,7 @@ def test_a_channel_that_a_plants_rules_do_not_tie_is_no_feature_of_its_voter(
     declared = [IDLE, ("S_PU3", "has no flow meter")]
     approval = APPROVALS.write(approve(rules, made.approver, declared=declared))
     made.site.enrol(request, approvals=[approval], at=made.clock())
+    sign_off(made, "south")
     made.plants["south"] = PlantFolder(made.folder / "south").agent(reveal_rows=True)
     done = made.run()
     kept, terms = statistics_in(done.parameters, made.site.terms), made.site.terms
@@ -887,3 +891,29 @@ def test_a_channel_that_a_plants_rules_do_not_tie_is_no_feature_of_its_voter(
     assert refused.value.step == "6.7"
     service.transport.sharing.read(train, token, own.without(["S_PU3"]).canonical())
     store.close()
+
+
+def test_a_statistic_leaves_only_after_an_operator_has_signed_it_off(
+    founder: Founder, sluice: Callable[..., Outcome]
+) -> None:
+    """Without a proof that binds it, a statistic tells as much; the log keeps the name here too."""
+    made = founder("vote", detector="moments", members_min=3)
+    for index, name in enumerate(("north", "south", "west")):
+        made.join(name, index)
+    shutil.rmtree(made.folder / "west" / "sign-offs")
+    with pytest.raises(RefusedError, match="the terms need 3"):
+        made.run()
+    west = made.folder / "west"
+    seen = sluice("plant", "check", west)
+    assert seen.code == 3
+    assert "it is not signed off, so it is not sent" in " ".join(seen.out.split())
+    assert "goes to the coordinator and to every member" in " ".join(seen.out.split())
+    assert sluice("plant", "check", west, "--sign-off", "W. Writer").code == 0
+    assert statistics_in(made.run().parameters, made.site.terms).names == NAMES[:3]
+    audited = sluice("audit-log", "verify", made.site.log, "--json").json["signed_off"]
+    assert isinstance(audited, list)
+    assert {(each["plant"], each["operator"]) for each in audited} == {
+        ("north", "A. Reader"),
+        ("south", "A. Reader"),
+        ("west", "W. Writer"),
+    }

@@ -180,8 +180,8 @@ def check(
     the federation with a model trained on this plant's rows only, on rows that the plant does not
     train on. Nothing is sent.
 
-    If the federation binds statistics, it shows what the statistic of these rows tells. The plant
-    sends the statistic only after an operator has signed it off with --sign-off NAME.
+    If plants share statistics, it shows what the statistic of these rows tells. The plant sends the
+    statistic only after an operator has signed it off with --sign-off NAME.
 
     Exit 0 if the plant would be admitted, 3 if not.
 
@@ -198,7 +198,8 @@ def check(
         read_bounded(path, "approval", largest=APPROVALS.largest) for path in approval or ()
     ]
     verdict = judge(batch, keys.circuit.rules, keys.circuit.policy)
-    disclosure = disclosure_of(plant, batch, sign_off=sign_off) if verdict.admitted else None
+    proven = verdict.admitted or plant.invitation.terms.binds is None
+    disclosure = disclosure_of(plant, batch, sign_off=sign_off) if proven else None
     lending = lending_of(plant, batch) if verdict.admitted else None
     preview = preview_import(plant, batch, approvals=approvals, at=datetime.now(UTC))
     rules = folder / "keys" / "rules.json"

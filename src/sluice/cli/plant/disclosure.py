@@ -14,12 +14,13 @@ __all__ = ["Lending", "disclosure_of", "lending_of", "show_disclosure", "show_le
 
 
 def disclosure_of(plant: PlantFolder, batch: Record, *, sign_off: str | None) -> Disclosure | None:
-    """Return what a bound statistic tells, after signing it off if asked; None without one."""
-    sharing = plant.bound_sharing()
+    """Return what a plant's statistic tells, after signing it off if asked; None without one."""
+    sharing = plant.statistic_sharing()
     if sharing is None:
         if sign_off is not None:
             raise SettingError(
-                "the federation binds no statistic, so there is none to sign off; omit --sign-off"
+                "plants of this federation share no statistic, so there is none to sign off; omit "
+                "--sign-off"
             )
         return None
     if sign_off is not None:
@@ -29,10 +30,11 @@ def disclosure_of(plant: PlantFolder, batch: Record, *, sign_off: str | None) ->
 
 def show_disclosure(disclosure: Disclosure) -> None:
     """Print what every member of the federation learns from the statistic."""
-    out.print(
-        f"the statistic of {disclosure.rows:,} rows and {disclosure.channels} channels goes to the "
-        "coordinator and to every member; it tells them:"
-    )
+    of = f"of {disclosure.rows:,} rows and {disclosure.channels} channels"
+    if disclosure.hidden:
+        out.print(f"the statistic {of} is hidden in the sum of a group; alone it would tell:")
+    else:
+        out.print(f"the statistic {of} goes to the coordinator and to every member; it tells them:")
     for title, sentences in (
         ("running time", disclosure.running),
         ("means", disclosure.means),

@@ -36,7 +36,7 @@ from sluice.federation import InProcess, Train, Trained
 from sluice.files import atomically, private_folder
 from sluice.network.lending import plant_tail
 from sluice.network.plant.batch_archive import ArchivedBatch, BatchArchive
-from sluice.network.plant.disclosure import bound_sharing
+from sluice.network.plant.disclosure import statistic_sharing
 from sluice.network.plant.grouping import GroupMember
 from sluice.network.plant.model import demand_logged, keep_model
 from sluice.network.statistics import MemberStatistics, encoded, plant_statistic
@@ -120,7 +120,7 @@ class Agent:
 
     def _use(self, registered: Registered) -> None:
         self._registered = registered
-        sharing = bound_sharing(self._folder, registered, self._terms)
+        sharing = statistic_sharing(self._folder, registered, self._terms)
         self._archive = BatchArchive(self._folder / "batches", registered, sharing=sharing)
         self._group = (
             GroupMember(self._folder, registered, self._terms) if self._terms.grouped else None

@@ -27,7 +27,7 @@ from sluice.attestation.protocol import (
 from sluice.attestation.systems import resumable
 from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically, private_folder
-from sluice.network.plant.disclosure import BoundSharing
+from sluice.network.plant.disclosure import StatisticSharing
 from sluice.network.terms import read_document, write_document
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import Batch, CommitOnly
@@ -66,7 +66,7 @@ class BatchArchive:
     """The batches of one plant."""
 
     def __init__(
-        self, folder: Path, plant: Registered, *, sharing: BoundSharing | None = None
+        self, folder: Path, plant: Registered, *, sharing: StatisticSharing | None = None
     ) -> None:
         self._folder = folder
         self._plant = plant

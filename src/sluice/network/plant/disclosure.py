@@ -1,4 +1,4 @@
-"""What a bound statistic tells about a plant, in plain words, and the sign-off to share it.
+"""What a statistic tells about a plant, in plain words, and the sign-off to share it.
 
 A statistic leaves the plant only if an operator has signed it off: `sluice plant check` shows what
 it tells, and `--sign-off NAME` writes who agreed. The commitment names this operator, so the log
@@ -6,7 +6,7 @@ keeps the name.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -24,15 +24,16 @@ from sluice.attestation.messages import (
     StatisticLimits,
     instant,
 )
-from sluice.attestation.protocol import Registered, statistic_hash
+from sluice.attestation.protocol import Registered
 from sluice.attestation.systems.full import batch_statistic, statistic_settings
 from sluice.detector import MomentStatistic
 from sluice.errors import RefusedError, SettingError
 from sluice.files import public_folder
+from sluice.network.statistics import plant_statistic, untied_in
 from sluice.network.terms import FederationTerms, read_document, write_document
 from sluice.telemetry import Channel, Record
 
-__all__ = ["BoundSharing", "Disclosure", "SignOff", "bound_sharing", "disclosed"]
+__all__ = ["Disclosure", "SignOff", "StatisticSharing", "disclosed", "statistic_sharing"]
 
 FOLDER = "sign-offs"
 STRONGEST = 5
@@ -65,20 +66,22 @@ class Disclosure:
     means: tuple[str, ...]
     correlations: tuple[str, ...]
     signed_off: str | None
+    hidden: bool = False  # only the sum of a group is learnt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundSharing:
+class StatisticSharing:
     """Says whether a plant may share the statistic of a batch."""
 
     folder: Path
     plant: Registered
+    terms: FederationTerms
     limits: StatisticLimits | None
 
     def signed_off(self, batch: Record) -> str:
         """Return who signed off the statistic of this batch; raise if it must not be shared."""
         self._demand_long_enough(batch)
-        found = self._sign_off(statistic_hash(self._statistic(batch)))
+        found = self._sign_off(self._statistic(batch).digest)
         if found is None:
             raise RefusedError(
                 f"no operator has signed off the statistic of batch {batch.name!r}, so nothing is "
@@ -96,32 +99,33 @@ class BoundSharing:
                 f"a sign-off needs a name of 2 to {LONGEST_NAME} printable ASCII characters, "
                 f"because every reader of the log sees it; got {operator[:40]!a}"
             )
-        statistic = statistic_hash(self._statistic(batch))
+        statistic = self._statistic(batch).digest
         public_folder(self.folder)
         signed = SignOff(statistic=statistic, operator=operator, time=instant(at))
         write_document(signed, self._path(statistic))
 
     def disclosure(self, batch: Record) -> Disclosure:
         """Return what the statistic of a batch tells."""
-        settings = statistic_settings(self.plant.circuit)
-        assert settings is not None
-        raw = self._statistic(batch)
-        found = self._sign_off(statistic_hash(raw))
-        channels = {each.name: each for each in self.plant.circuit.rules.channels}
-        statistic = MomentStatistic.from_canonical(raw, settings)
+        statistic, rules = self._statistic(batch), self.plant.circuit.rules
+        found = self._sign_off(statistic.digest)
+        untied = untied_in(statistic.settings, rules)  # their sums are zeros
+        channels = {each.name: each for each in rules.channels if each.name not in untied}
         hours = len(batch) * batch.stride_s / HOUR_S
-        return disclosed(
+        words = disclosed(
             statistic,
             channels,
             rows=len(batch),
             hours=hours,
             signed_off=None if found is None else found.operator,
         )
+        return replace(words, hidden=self.terms.grouped)
 
-    def _statistic(self, batch: Record) -> bytes:
+    def _statistic(self, batch: Record) -> MomentStatistic:
         raw = batch_statistic(batch, self.plant.circuit)
-        assert raw is not None
-        return raw
+        settings = statistic_settings(self.plant.circuit) if raw is not None else None
+        if raw is None or settings is None:
+            return plant_statistic(batch, self.terms, self.plant.circuit)
+        return MomentStatistic.from_canonical(raw, settings)
 
     def _demand_long_enough(self, batch: Record) -> None:
         objection = self.limits.objection(len(batch), Interval.of(batch)) if self.limits else ""
@@ -142,12 +146,15 @@ class BoundSharing:
         return found if found.statistic == statistic else None
 
 
-def bound_sharing(folder: Path, plant: Registered, terms: FederationTerms) -> BoundSharing | None:
-    """Return the sign-offs of a plant's folder; None if its statistics are not bound."""
-    statistic = terms.statistic
-    if statistic is None or not statistic.bound:
+def statistic_sharing(
+    folder: Path, plant: Registered, terms: FederationTerms
+) -> StatisticSharing | None:
+    """Return the sign-offs of a plant's folder; None if it shares no statistic."""
+    if terms.statistic is None:
         return None
-    return BoundSharing(folder=folder / FOLDER, plant=plant, limits=statistic.limits)
+    return StatisticSharing(
+        folder=folder / FOLDER, plant=plant, terms=terms, limits=terms.statistic.limits
+    )
 
 
 def disclosed(
@@ -158,7 +165,7 @@ def disclosed(
     hours: float,
     signed_off: str | None,
 ) -> Disclosure:
-    """Return in words what anyone can compute from a statistic."""
+    """Return in words what anyone can compute from a statistic about these channels."""
     settings = statistic.settings
     step = np.array([register.step for register in settings.registers])
     low = np.array([register.low for register in settings.registers])
@@ -166,16 +173,17 @@ def disclosed(
     covariance = statistic.lagged[0] / statistic.weight - np.outer(registers, registers)
     means = low + step * registers
     running, others = [], []
-    for at, name in enumerate(settings.channels):
-        known = channels.get(name)
-        if known is not None and known.role.discrete:
+    summed = [at for at, name in enumerate(settings.channels) if name in channels]
+    for at in summed:
+        name, known = settings.channels[at], channels[settings.channels[at]]
+        if known.role.discrete:
             running.append(_running(known, float(means[at]), hours))
         else:
             others.append(f"{name} averages {means[at]:.4g}")
     return Disclosure(
-        statistic=statistic_hash(statistic.canonical()),
+        statistic=statistic.digest,
         rows=rows,
-        channels=len(settings.channels),
+        channels=len(summed),
         running=tuple(running),
         means=tuple(others),
         correlations=_correlated(settings.channels, covariance),

@@ -46,7 +46,7 @@ from sluice.errors import RefusedError, SettingError
 from sluice.files import atomically, private_folder
 from sluice.invariants import RuleSet
 from sluice.network.plant.agent import Agent, pledged_rounds
-from sluice.network.plant.disclosure import BoundSharing, bound_sharing
+from sluice.network.plant.disclosure import StatisticSharing, statistic_sharing
 from sluice.network.statistics import demand_fitting
 from sluice.network.terms import (
     Invitation,
@@ -210,9 +210,9 @@ class PlantFolder:
             circuit=keys.circuit,
         )
 
-    def bound_sharing(self) -> BoundSharing | None:
-        """Return what says whether a statistic may be shared; None if none is bound."""
-        return bound_sharing(self.folder, self.registered(), self.invitation.terms)
+    def statistic_sharing(self) -> StatisticSharing | None:
+        """Return what says whether a statistic may be shared; None if none is shared."""
+        return statistic_sharing(self.folder, self.registered(), self.invitation.terms)
 
     @property
     def log(self) -> Path:

@@ -52,7 +52,7 @@ def preview_import(
     """Return what the coordinator would object to, with these approvals."""
     registered, invitation = plant.registered(), plant.invitation
     registration, ledger = registered.registration(), plant.ledger()
-    sharing = plant.bound_sharing()
+    sharing = plant.statistic_sharing()
     try:
         signed_off = None if sharing is None else sharing.signed_off(batch)
         commit = registered.commit(batch, signed_off=signed_off).message
