@@ -1,4 +1,4 @@
-"""Ties, constants, switch bands and spectra on a few rows: at each limit and one unit beyond."""
+"""Ties, constants, switch bands, spectra and means: at each limit and one unit beyond."""
 
 from dataclasses import replace
 
@@ -35,6 +35,7 @@ from tests.unit.invariants.small_plant import (
     COUPLED,
     FLAT,
     IDLE,
+    MEAN,
     METER,
     PUMP,
     RATED,
@@ -522,3 +523,50 @@ def test_an_operator_reads_tags_and_readings(invariant: Invariant, sentence: str
     told = operator_sentence(invariant, record, broken)
     assert told.startswith(sentence)
     assert f"on {int(broken.sum())} of 4 rows, first at" in told
+
+
+# -- means --------------------------------------------------------------------------------------
+
+AVERAGED = rule(MEAN, 12.0)
+
+
+def at_mean(last: float, *, jumps: tuple[int, ...] = ()) -> Record:
+    """One row before a window of four rows, of which the last one shows something else."""
+    levels = [1_500.0, 912.0, 912.0, 912.0, last]
+    return record_of({"P1": [0.0] * 5, "F1": [0.0] * 5, "L1": levels}, jumps=jumps)
+
+
+def test_a_mean_judges_whole_windows_to_the_last_register() -> None:
+    assert rows(judged(AVERAGED, at_mean(912.0)).violating) == []
+    assert judged(AVERAGED, at_mean(912.0)).size.max() == TOLERANCE
+    assert rows(judged(AVERAGED, at_mean(915.0)).violating) == [4]
+    found = residuals(MEAN, at_mean(915.0))
+    assert (rows(found.applies), found.values[4]) == ([4], 12.75)
+
+
+def test_a_window_of_a_mean_with_a_time_jump_inside_violates() -> None:
+    assert rows(judged(AVERAGED, at_mean(912.0, jumps=(3,))).violating) == [4]
+    assert rows(residuals(MEAN, at_mean(912.0, jumps=(3,))).applies) == []
+
+
+def test_a_mean_without_rows_is_refused_and_another_is_put_into_words() -> None:
+    with pytest.raises(RulesFileError, match="is a window of 1 rows, fewer than 2"):
+        encode(rules_of(rule(replace(MEAN, rows=1), 12.0)))
+    rules = rules_of(AVERAGED)
+    assert rule_in_words(AVERAGED, rules) == (
+        "over 4 rows (40 s), the mean of L1 is 900 mm, ± 12 mm"
+    )
+    sentence = operator_sentence(
+        AVERAGED, at_mean(915.0), judged(AVERAGED, at_mean(915.0)).violating
+    )
+    assert sentence.startswith("the mean of L1 over 4 rows is not that of clean rows on 1 of 5")
+
+
+def test_a_mean_alone_ties_no_channel_and_needs_a_fact() -> None:
+    rules = rules_of(AVERAGED)
+    assert "L1" in untied_channels(rules)
+    assert rules.rows_needed >= 5
+    assert rules.clean is not None
+    assert fact_faults(rules, rules.clean) == ()
+    (fault,) = fact_faults(rules, replace(rules.clean, anchors=()))
+    assert fault.subject == MEAN.name
