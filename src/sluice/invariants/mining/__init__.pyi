@@ -1,6 +1,6 @@
-from .calibration import calibrate_as_paper
 from .hardened import MINED_KINDS, TYING_KINDS, mine_hardened
 from .joint import Calibrated
+from .paper import calibrate_as_paper
 from .profiles import mine
 from .record import Mined, clean_parts, mine_record
 from .renewal import KeptRule, keep_tolerances
