@@ -17,10 +17,10 @@ from sluice.attestation.systems.full.chaining import Cut
 from sluice.attestation.systems.full.proving import HEADER, ProvingState, open_state, run_worker
 from sluice.attestation.systems.registry import find_system, resumable
 from sluice.attestation.systems.system import Circuit
-from sluice.errors import ProverError, SettingError
+from sluice.errors import ProverError, RefusedError, SettingError
 from sluice.telemetry.record import Record
 
-from .full_plant import Wiring, clean_batch, policy_of, rules_of
+from .full_plant import Wiring, clean_batch, policy_of, rules_of, with_cell
 
 SALT, CONTEXT = b"s" * 32, b"c" * 32
 ROWS, LOG_ROWS = 300, 8
@@ -126,7 +126,7 @@ def test_segments_of_other_masks_are_refused(stopped: Path) -> None:
     content = bytearray(stopped.read_bytes())
     content[HEADER - 1] ^= 1
     stopped.write_bytes(content)
-    with pytest.raises(SettingError, match="proven of another trace"):
+    with pytest.raises(SettingError, match="proven of another trace; remove .*commit.proving"):
         prove(stopped)
 
 
@@ -173,6 +173,14 @@ def test_a_seed_is_kept_before_it_is_used(tmp_path: Path) -> None:
         again.add(b"record")
     with open_state(path, BOUND, largest=LARGEST) as third:
         assert third.records == [b"record"]
+
+
+def test_a_refused_batch_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "commit.proving"
+    lying = with_cell(batch(), 40, "L", 9.0)
+    with pytest.raises(RefusedError, match="does not satisfy its circuit"):
+        Full(under_way=path).prove(lying, circuit(), salt=SALT, context=CONTEXT)
+    assert not path.exists()
 
 
 def test_without_a_file_nothing_is_kept() -> None:

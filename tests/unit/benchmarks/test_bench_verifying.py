@@ -10,6 +10,7 @@ import pytest
 from benchmarks.attest import verifying
 from benchmarks.attest.verifying import Verified
 from sluice.attestation.systems.full import Full
+from sluice.attestation.systems.system import ProofClaim
 from sluice.errors import ProverError
 from tests.unit.attestation.full_plant import Wiring, clean_batch, policy_of, rules_of
 
@@ -39,9 +40,7 @@ def test_a_line_for_each_number_of_plants(
 
 def test_a_proof_that_is_refused_ends_the_measurement() -> None:
     circuit = Full().circuit(rules_of(Wiring()), policy_of(Wiring()), rows_max=ROWS)
-    (claim, *_) = [
-        verifying.ProofClaim(commitment=bytes(32), rows=ROWS, context=bytes(32), proof=b"none")
-    ]
+    claim = ProofClaim(commitment=bytes(32), rows=ROWS, context=bytes(32), proof=b"none")
     with pytest.raises(ProverError, match="was refused"):
         verifying.measure(circuit, [claim], 2)
 

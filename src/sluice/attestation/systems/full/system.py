@@ -162,10 +162,13 @@ class Full:
                 return content + _attest.full_chain(cut.log_rows, state.records)
         if kind == worker.PROVEN:
             return content
+        if path is not None and not state.records:  # nothing to go on with
+            path.unlink(missing_ok=True)
         why = content.decode(errors="replace")
         if kind == worker.REFUSED:
             raise RefusedError(f"batch {batch.name!r} does not satisfy its circuit: {why}")
-        raise SettingError(f"batch {batch.name!r} cannot be proven: {why}")
+        remedy = f"; remove {path} to start again" if path and state.records else ""
+        raise SettingError(f"batch {batch.name!r} cannot be proven: {why}{remedy}")
 
     def cut(self, rows: int, circuit: Circuit) -> Cut:
         """Return how a batch of so many rows is proven within the memory."""
