@@ -117,6 +117,12 @@ def test_a_row_far_from_its_tie_is_severe() -> None:
 # -- constants ----------------------------------------------------------------------------------
 
 
+def test_a_constant_may_have_one_register_left() -> None:
+    (encoded,) = encode(rules_of(rule(FLAT, 1.0))).rules  # a third of a register
+    assert isinstance(encoded, IntegerConstant)
+    assert encoded.allowed.low == encoded.allowed.high
+
+
 def test_a_constant_meter_may_move_by_its_tolerance_alone() -> None:
     (encoded,) = encode(rules_of(FLATTENED)).rules
     assert isinstance(encoded, IntegerConstant)

@@ -727,6 +727,11 @@ def test_terms_that_scale_otherwise_than_the_log_says_are_refused(
         replace(terms, **changes[part])  # type: ignore[arg-type]
 
 
+def test_a_federation_that_trains_in_rounds_sums_nothing(founder: Founder) -> None:
+    with pytest.raises(SettingError, match="train in rounds and share no statistic"):
+        _ = founder().site.terms.moments
+
+
 def test_a_federation_of_moments_needs_members_for_its_vote(founder: Founder) -> None:
     with pytest.raises(SettingError, match="cannot withstand 2 malicious"):
         founder("vote", detector="moments", members_min=3, malicious=2)
