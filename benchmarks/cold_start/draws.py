@@ -42,7 +42,8 @@ class Cell:
     @property
     def says(self) -> str:
         """The cell in words."""
-        return f"{self.days:g} days, spread {self.spread:g}, {self.members} members"
+        spread = f", spread {self.spread:g}" if self.spread else ""
+        return f"{self.days:g} days{spread}, {self.members} members"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,10 @@ def _section(subject: Subject, lines: Sequence[Line]) -> Iterator[str]:
     yield f"{subject.says}. Draws {seeds[0]} to {seeds[-1]}.\n"
     if subject is SUBJECTS[0]:
         yield f"{_targets(lines)}\n"
+    measured = len({(line.cell, line.seed) for line in lines})
+    planned = sum(cell.draws for cell in subject.cells)
+    if measured < planned:
+        yield f"**Not complete:** {measured} of {planned} draws are measured.\n"
     yield f"| plant | way | {' | '.join(column.name for column in COLUMNS)} |"
     yield f"|---|---|{'---|' * len(COLUMNS)}"
     for cell in subject.cells:

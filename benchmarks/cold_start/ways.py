@@ -11,20 +11,20 @@ from benchmarks.worth.draws import Draw
 from benchmarks.worth.ways import Scoring, alone, robust_framing
 from sluice.arrays import Floats
 from sluice.detector import (
-    Detector,
     Framing,
     LentTail,
     MomentSettings,
     MomentStatistic,
     ReceiverMoments,
     TrainingSummary,
+    VotedModel,
+    borrow_thresholds,
     cross_fitted_tail,
     moment_settings,
     moment_statistic,
     recalibrated,
     voted_model,
 )
-from sluice.detector.calibration import sealed
 from sluice.errors import SettingError
 from sluice.federation import VoteSettings, hold_vote
 from sluice.telemetry import Record, Scaler, Windows
@@ -42,17 +42,13 @@ OFTEN = LentTail(peaks=1_000, weeks=5_200.0, level=0.0, scale=1e-9, shape=-0.5)
 class Voted:
     """A vote, as `measured` reads it."""
 
-    detector: Detector
+    framing: Framing
+    model: VotedModel
     extrapolated: bool = True
-
-    @property
-    def framing(self) -> Framing:
-        """How it cuts windows."""
-        return self.detector.framing
 
     def ratios(self, windows: Windows) -> Floats:
         """Return scores over thresholds."""
-        return self.detector.model.scores(windows)
+        return self.model.scores(windows)
 
 
 def ways(draw: Draw, *, asked: float) -> dict[str, Scoring | None]:
@@ -79,26 +75,34 @@ def ways(draw: Draw, *, asked: float) -> dict[str, Scoring | None]:
         training=TrainingSummary(records=(), windows=0, seed=0),
         tails=tails,
     )
-    lied = recalibrated(_lied(lent, lying), draw.own, time=LATER, borrowed=True)
+    model = voted_model(lent)
+    voters = [
+        replace(voter, tail=OFTEN) if at < lying else voter for at, voter in enumerate(model.voters)
+    ]
+    lied = borrow_thresholds(
+        voters,
+        framing.windows(draw.own),
+        stride_s=framing.stride_s,
+        false_alarms_per_week=asked,
+        record=draw.own.name,
+    ).calibration(model.needed, time=LATER, act="lied")
+    own_thresholds: Scoring | None
     try:
-        own_thresholds = Voted(detector=recalibrated(lent, draw.own, time=LATER))
+        own_model = voted_model(recalibrated(lent, draw.own, time=LATER))
+        own_thresholds = Voted(framing=framing, model=own_model)
     except SettingError:
         own_thresholds = None
-    made = (alone(draw.own, asked), own_thresholds, Voted(detector=lent), Voted(detector=lied))
-    return dict(zip(WAYS, made, strict=True))
-
-
-def _lied(detector: Detector, count: int) -> Detector:
-    """Return the vote with the tail that votes most often, lent by the first members."""
-    model = voted_model(detector)
-    voters = tuple(
-        replace(voter, tail=OFTEN) if at < count else voter for at, voter in enumerate(model.voters)
-    )
-    return sealed(
-        replace(model, voters=voters),
-        detector.framing,
-        threshold=detector.threshold,
-        training=detector.training,
+    return dict(
+        zip(
+            WAYS,
+            (
+                alone(draw.own, asked),
+                own_thresholds,
+                Voted(framing=framing, model=model),
+                Voted(framing=framing, model=model.with_calibration(lied)),
+            ),
+            strict=True,
+        )
     )
 
 

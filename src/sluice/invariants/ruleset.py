@@ -4,6 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from sluice.invariants.relations import (
     Balance,
@@ -103,7 +106,8 @@ class RuleSet:
     calibration_rows: int = 0
     clean: CleanFacts | None = None  # hardened profiles only
     untied: tuple[str, ...] | None = None  # `untied_channels`; None where the file does not say
-    provisional: bool = False  # limits of other plants, to watch by and never for the gate
+    provisional: Annotated[bool, Field(exclude_if=lambda provisional: not provisional)] = False
+    """Whether these are limits of other plants, to watch by and never for the gate."""
 
     @property
     def empty(self) -> bool:

@@ -94,8 +94,6 @@ def _document(rules: RuleSet) -> dict[str, object]:
     document = {"schema": SCHEMA, **_ADAPTER.dump_python(rules, mode="json")}
     if rules.untied is None:
         del document["untied"]
-    if not rules.provisional:
-        del document["provisional"]
     facts = document["clean"]
     for part in ("switches", "blocks"):
         if facts and not facts[part]:

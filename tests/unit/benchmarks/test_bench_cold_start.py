@@ -55,6 +55,7 @@ def test_the_page_names_targets_and_what_is_missing(lines: list[Line]) -> None:
         for line in lines
     ]
     text = page(draws)
+    assert "**Not complete:** 2 of 36 draws are measured." in text
     assert "**Not run yet:** varied treatment sites." in text
     assert "| vote, borrowed (n = 2) |" in text
     assert "too few clean rows in all 2 draws" in text
