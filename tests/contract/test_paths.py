@@ -47,6 +47,7 @@ EXAMPLES = {
     "a proof": "proof.json",
     "a challenge": "challenge.json",
     "a coordinator's folder": "water",
+    "a helper's card": "helper/card.json",
     "a helper's folder": "helper",
     "an invitation": "north.invitation",
     "a plant's folder": "north",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from sluice.attestation.messages import (
     HELPER_ENTRIES,
+    MOST_MEMBERS,
     EpochOpened,
     EpochOrder,
     GroupReleased,
@@ -21,7 +22,6 @@ from sluice.attestation.messages import (
     Signed,
     groups_of,
 )
-from sluice.attestation.messages.hidden_sums import MOST_MEMBERS
 from sluice.attestation.packing import digest
 from sluice.errors import DocumentError, SettingError, VerificationError
 

@@ -22,6 +22,7 @@ __all__ = [
     "CARDS",
     "EPOCHS",
     "HELPER_ENTRIES",
+    "MOST_MEMBERS",
     "RELEASES",
     "RETIREMENTS",
     "SUBMISSIONS",
