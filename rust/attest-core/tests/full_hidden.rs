@@ -1,136 +1,25 @@
 //! Sums that stay hidden: the form begins at masks that the commitment fixes, and every lie about it.
 
+mod support;
+
 use std::collections::BTreeSet;
 
 use attest_core::full::columns::F;
 use attest_core::full::moments::REPETITIONS;
 use attest_core::full::witness::{Fault, Manner};
-use attest_core::full::{Batch, Bound, Budgets, Circuit, Claim, Invalid, ORDER, Traced, Unproven};
+use attest_core::full::{Bound, Circuit, Claim, Invalid, ORDER, Traced, Unproven};
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::Matrix;
-use serde::Deserialize;
+use support::bound::{BoundVector as Vector, bound_vectors};
 
 const SEALED: usize = 16 + 32 + 24 + 64;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    provenance: String,
-    vectors: Vec<Written>,
-}
-
-#[derive(Deserialize, Clone)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    name: String,
-    statement: String,
-    budgets: String,
-    rows: usize,
-    registers: String,
-    codes: String,
-    starts: String,
-    flagged: String,
-    salt: String,
-    context: String,
-    identity: String,
-    commitment: String,
-    sealed: String,
-    masks: Vec<String>,
-    totals: Vec<String>,
-}
-
-struct Vector {
-    written: Written,
-    circuit: Circuit,
-    budgets: Budgets,
-    registers: Vec<u16>,
-    planes: [Vec<u8>; 3],
-    salt: [u8; 32],
-    context: [u8; 32],
-    commitment: [u8; 32],
-    sealed: Vec<u8>,
-}
-
-impl Vector {
-    fn batch(&self) -> Batch<'_> {
-        Batch {
-            rows: self.written.rows,
-            registers: &self.registers,
-            codes: &self.planes[0],
-            starts: &self.planes[1],
-            flagged: &self.planes[2],
-        }
-    }
-
-    fn traced(&self, sealed: &[u8], manner: Manner) -> Result<Traced, Unproven> {
-        let bound = Bound {
-            statistic: sealed,
-            context: &self.context,
-        };
-        let batch = self.batch();
-        self.circuit
-            .trace_bound(&self.budgets, &batch, &self.salt, Some(&bound), manner)
-    }
-
-    fn honest(&self) -> Traced {
-        self.traced(&self.sealed, Manner::default())
-            .expect("a batch that holds")
-    }
-
-    fn claim<'a>(&'a self, proof: &'a [u8]) -> Claim<'a> {
-        Claim {
-            budgets: &self.budgets,
-            rows: self.written.rows,
-            commitment: &self.commitment,
-            context: &self.context,
-            statistic: Some(&self.sealed),
-            proof,
-        }
-    }
-
-    fn words(&self) -> [Vec<u64>; 2] {
-        [&self.written.masks, &self.written.totals].map(|list| {
-            list.iter()
-                .map(|word| word.parse().expect("a number"))
-                .collect()
-        })
-    }
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let pair = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
-    (0..hex.len()).step_by(2).map(pair).collect()
-}
-
-fn exactly(hex: &str) -> [u8; 32] {
-    bytes(hex).try_into().expect("32 bytes")
-}
-
 fn vectors() -> Vec<Vector> {
-    let text = include_str!("../../../tests/vectors/hidden.json");
-    let file: File = serde_json::from_str(text).expect("the vector file is well formed");
-    assert!(!file.provenance.is_empty() && !file.vectors.is_empty());
-    let read = |written: Written| Vector {
-        circuit: Circuit::new(written.statement.as_bytes()).expect("a statement of ours"),
-        budgets: Budgets::read(written.budgets.as_bytes()).expect("budgets of ours"),
-        registers: bytes(&written.registers)
-            .chunks(2)
-            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-            .collect(),
-        planes: [&written.codes, &written.starts, &written.flagged].map(|hex| bytes(hex)),
-        salt: exactly(&written.salt),
-        context: exactly(&written.context),
-        commitment: exactly(&written.commitment),
-        sealed: bytes(&written.sealed),
-        written,
-    };
-    file.vectors.into_iter().map(read).collect()
+    bound_vectors(include_str!("../../../tests/vectors/hidden.json"))
 }
 
 fn clean() -> Vector {
-    let found = vectors()
-        .into_iter()
-        .find(|one| one.written.name == "clean");
+    let found = vectors().into_iter().find(|one| one.name == "clean");
     found.expect("a vector of that name")
 }
 
@@ -146,9 +35,9 @@ fn canonical(totals: &[F]) -> Vec<u64> {
 #[test]
 fn masked_totals_are_masks_and_the_form_of_the_sums() {
     for vector in vectors() {
-        let name = &vector.written.name;
-        assert_eq!(vector.circuit.identity(), exactly(&vector.written.identity));
-        let [masks, totals] = vector.words();
+        let name = &vector.name;
+        assert_eq!(vector.circuit.identity(), vector.identity);
+        let (masks, totals) = (vector.masks.clone(), vector.totals.clone());
         let found = vector.circuit.masks(&vector.batch(), &vector.salt);
         assert_eq!(found.expect("masks").to_vec(), masks, "{name}");
         let traced = vector.honest();
@@ -161,7 +50,7 @@ fn masked_totals_are_masks_and_the_form_of_the_sums() {
 #[test]
 fn masks_follow_from_salt_and_first_row_alone() {
     let mut vector = clean();
-    let [held, _] = vector.words();
+    let held = vector.masks.clone();
     let masks = |vector: &Vector, salt: &[u8; 32]| {
         let masks = vector.circuit.masks(&vector.batch(), salt);
         masks.expect("masks").to_vec()
@@ -185,7 +74,7 @@ fn sums_that_begin_elsewhere_break_one_constraint_each() {
     let vector = clean();
     let honest = vector.honest();
     let moments = honest.air.layout.moments.as_ref().expect("a statistic");
-    let [masks, totals] = vector.words();
+    let (masks, totals) = (vector.masks.clone(), vector.totals.clone());
     let mut alone = BTreeSet::new();
     // A mask that is chosen after the weights, zero, or that of another repetition, with the totals
     // that follow from it.
@@ -201,7 +90,9 @@ fn sums_that_begin_elsewhere_break_one_constraint_each() {
                 forced: true,
                 ..Manner::default()
             };
-            let lied = vector.traced(&vector.sealed, manner).expect("it is forced");
+            let lied = vector
+                .traced(&vector.statistic, manner)
+                .expect("it is forced");
             assert_ne!(canonical(&lied.totals), totals);
             let found = broken(&lied);
             assert_eq!(found.len(), 1, "{at}: {found:?}");
@@ -227,14 +118,14 @@ fn sums_that_begin_elsewhere_break_one_constraint_each() {
 #[test]
 fn sealed_statistics_have_one_form() {
     let vector = clean();
-    assert_eq!(vector.sealed.len(), SEALED);
+    assert_eq!(vector.statistic.len(), SEALED);
     let mut lies = vec![
         vec![],
-        vector.sealed[1..].to_vec(),
-        [&vector.sealed[..], &[0]].concat(),
+        vector.statistic[1..].to_vec(),
+        [&vector.statistic[..], &[0]].concat(),
     ];
     for at in 0..SEALED - 64 {
-        let mut lie = vector.sealed.clone();
+        let mut lie = vector.statistic.clone();
         lie[at] ^= 1;
         lies.push(lie);
     }
@@ -251,7 +142,7 @@ fn sealed_statistics_have_one_form() {
 fn proofs_of_hidden_sums_are_bound_to_totals_and_shares() {
     let vector = clean();
     let bound = Bound {
-        statistic: &vector.sealed,
+        statistic: &vector.statistic,
         context: &vector.context,
     };
     let batch = vector.batch();
@@ -261,7 +152,7 @@ fn proofs_of_hidden_sums_are_bound_to_totals_and_shares() {
         .expect("a batch that holds");
     let claim = vector.claim(&proof);
     assert_eq!(vector.circuit.verify(&claim), Ok(()));
-    let [_, totals] = vector.words();
+    let totals = vector.totals.clone();
     let shown: Vec<u64> = proof[..8 * REPETITIONS]
         .chunks(8)
         .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
@@ -286,7 +177,7 @@ fn proofs_of_hidden_sums_are_bound_to_totals_and_shares() {
     }
     // Other shares, which were committed to after the draw.
     for at in [SEALED - 64, SEALED - 1] {
-        let mut sealed = vector.sealed.clone();
+        let mut sealed = vector.statistic.clone();
         sealed[at] ^= 1;
         let refused = vector.circuit.verify(&Claim {
             statistic: Some(&sealed),
@@ -307,7 +198,9 @@ fn proofs_of_hidden_sums_are_bound_to_totals_and_shares() {
         forced: true,
         ..Manner::default()
     };
-    let lied = vector.traced(&vector.sealed, manner).expect("it is forced");
+    let lied = vector
+        .traced(&vector.statistic, manner)
+        .expect("it is forced");
     let forged = vector.circuit.seal(lied, &vector.context, [6; 32]);
     let refused = vector
         .circuit
@@ -318,8 +211,8 @@ fn proofs_of_hidden_sums_are_bound_to_totals_and_shares() {
 #[test]
 fn sums_in_the_open_have_no_masks() {
     let vector = clean();
-    let open = vector.written.statement.replace("\"masked\":true,", "");
-    assert_ne!(open, vector.written.statement);
+    let open = vector.statement.replace("\"masked\":true,", "");
+    assert_ne!(open, vector.statement);
     let open = Circuit::new(open.as_bytes()).expect("a statement");
     assert_ne!(open.identity(), vector.circuit.identity());
     assert_eq!(open.width(), vector.circuit.width());

@@ -8,84 +8,21 @@ use std::sync::Arc;
 use attest_core::full::columns::{F, Schedule};
 use attest_core::full::moments::{REPETITIONS, bits, trapezoid};
 use attest_core::full::witness::{Fault, Manner};
-use attest_core::full::{Batch, Bound, Budgets, Circuit, Claim, Invalid, ORDER, Traced, Unproven};
+use attest_core::full::{Bound, Circuit, Claim, Invalid, ORDER, Traced, Unproven};
 use p3_field::PrimeCharacteristicRing;
 use p3_matrix::Matrix;
-use serde::Deserialize;
+use support::bound::{BoundVector as Vector, bound_vectors};
 use support::broken_on;
 
 const HEADER: usize = 16 + 32 + 24;
 const LAGS: usize = 10;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    provenance: String,
-    vectors: Vec<Written>,
+trait Own {
+    fn proven(&self) -> Vec<u8>;
+    fn roomy(self) -> Self;
 }
 
-#[derive(Deserialize, Clone)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    name: String,
-    statement: String,
-    budgets: String,
-    rows: usize,
-    registers: String,
-    codes: String,
-    starts: String,
-    flagged: String,
-    salt: String,
-    context: String,
-    identity: String,
-    commitment: String,
-    statistic: String,
-}
-
-#[derive(Clone)]
-struct Vector {
-    name: String,
-    statement: String,
-    circuit: Circuit,
-    budgets: Budgets,
-    rows: usize,
-    registers: Vec<u16>,
-    codes: Vec<u8>,
-    starts: Vec<u8>,
-    flagged: Vec<u8>,
-    salt: [u8; 32],
-    context: [u8; 32],
-    identity: [u8; 32],
-    commitment: [u8; 32],
-    statistic: Vec<u8>,
-}
-
-impl Vector {
-    fn batch(&self) -> Batch<'_> {
-        Batch {
-            rows: self.rows,
-            registers: &self.registers,
-            codes: &self.codes,
-            starts: &self.starts,
-            flagged: &self.flagged,
-        }
-    }
-
-    fn traced(&self, statistic: &[u8], manner: Manner) -> Result<Traced, Unproven> {
-        let bound = Bound {
-            statistic,
-            context: &self.context,
-        };
-        let batch = self.batch();
-        self.circuit
-            .trace_bound(&self.budgets, &batch, &self.salt, Some(&bound), manner)
-    }
-
-    fn honest(&self) -> Traced {
-        self.traced(&self.statistic, Manner::default())
-            .expect("the statistic of the batch")
-    }
-
+impl Own for Vector {
     fn proven(&self) -> Vec<u8> {
         let bound = Bound {
             statistic: &self.statistic,
@@ -95,17 +32,6 @@ impl Vector {
         self.circuit
             .prove_bound(&self.budgets, &batch, &self.salt, &bound, [5; 32])
             .expect("a batch that holds")
-    }
-
-    fn claim<'a>(&'a self, proof: &'a [u8]) -> Claim<'a> {
-        Claim {
-            budgets: &self.budgets,
-            rows: self.rows,
-            commitment: &self.commitment,
-            context: &self.context,
-            statistic: Some(&self.statistic),
-            proof,
-        }
     }
 
     fn roomy(mut self) -> Self {
@@ -119,40 +45,12 @@ impl Vector {
 }
 
 fn vectors() -> Vec<Vector> {
-    let text = include_str!("../../../tests/vectors/moments.json");
-    let file: File = serde_json::from_str(text).expect("the vector file is well formed");
-    assert!(!file.provenance.is_empty() && !file.vectors.is_empty());
-    let exactly = |hex: &str| -> [u8; 32] { bytes(hex).try_into().expect("32 bytes") };
-    let read = |written: Written| Vector {
-        circuit: Circuit::new(written.statement.as_bytes()).expect("a statement of ours"),
-        statement: written.statement,
-        budgets: Budgets::read(written.budgets.as_bytes()).expect("budgets of ours"),
-        rows: written.rows,
-        registers: bytes(&written.registers)
-            .chunks(2)
-            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-            .collect(),
-        codes: bytes(&written.codes),
-        starts: bytes(&written.starts),
-        flagged: bytes(&written.flagged),
-        salt: exactly(&written.salt),
-        context: exactly(&written.context),
-        identity: exactly(&written.identity),
-        commitment: exactly(&written.commitment),
-        statistic: bytes(&written.statistic),
-        name: written.name,
-    };
-    file.vectors.into_iter().map(read).collect()
+    bound_vectors(include_str!("../../../tests/vectors/moments.json"))
 }
 
 fn vector(name: &str) -> Vector {
     let found = vectors().into_iter().find(|vector| vector.name == name);
     found.expect("a vector of that name")
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let pair = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
-    (0..hex.len()).step_by(2).map(pair).collect()
 }
 
 fn word(statistic: &[u8], at: usize) -> u64 {

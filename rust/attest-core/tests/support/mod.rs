@@ -1,6 +1,8 @@
 //! What several tests of the `full` system share: the vectors, and constraints asked row by row.
 #![allow(dead_code)]
 
+pub mod bound;
+
 use std::collections::BTreeMap;
 
 use attest_core::full::air::FullAir;
