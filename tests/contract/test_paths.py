@@ -99,8 +99,8 @@ NAME_OR_FILE = {
 NO_PATHS = {
     # Text that is never a path, by the name of its parameter.
     "allow_host", "attack", "calibrate", "clean", "client", "decide", "declare", "detector", "end",
-    "federation", "fit", "format_", "host", "memory", "mode", "name", "only", "page", "plant",
-    "reason", "reinstate", "rows", "rule", "sign_off", "sink", "start",
+    "federation", "fit", "format_", "helper", "host", "memory", "mode", "name", "only", "page",
+    "plant", "reason", "reinstate", "rows", "rule", "sign_off", "sink", "start",
 }  # fmt: skip
 
 Parameter = tuple[str, click.Parameter]

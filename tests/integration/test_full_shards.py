@@ -28,7 +28,7 @@ from sluice.lab.attacks.fabrications import (
 )
 from sluice.lab.plants.catalogue import simulate
 from sluice.telemetry.reading import read_record
-from sluice.telemetry.record import Record
+from sluice.telemetry.record import Record, Role
 
 PlantData = Callable[..., Path]
 
@@ -124,8 +124,13 @@ def toggling(batch: Record, *, rules: RuleSet) -> Record:
 
 
 def out_of_range(batch: Record, *, rules: RuleSet) -> Record:
-    """The batch with one reading beyond what its instrument can show."""
-    bound = next(rule.relation for rule in rules.invariants if isinstance(rule.relation, Bound))
+    """The batch with one reading of a level beyond what its instrument can show."""
+    bound = next(
+        rule.relation
+        for rule in rules.invariants
+        if isinstance(rule.relation, Bound)
+        and rules.channel(rule.relation.channel).role is Role.LEVEL
+    )
     span = rules.channel(bound.channel).span
     assert span is not None
     values = batch.values.copy()

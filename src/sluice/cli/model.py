@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli.console import Json, emit, out, table
+from sluice.cli.console import Json, emit, out, table, warn
 from sluice.cli.options import Every, FormatName, PlantPath, open_record, refuse_overwriting
 from sluice.cli.paths import reads_file, reads_record, writes_file
 from sluice.detector import Detector, load_detector, save_detector
@@ -120,6 +120,8 @@ def recalibrate(
     now = datetime.now(UTC)
     changed = recalibrated(detector, record, time=now, false_alarms_per_week=false_alarms)
     save_detector(changed, out_path)
+    if changed.shortfall:
+        warn(changed.shortfall)
     _show_changes(changed, out_path, json=json)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.console import Json, Quiet, emit, known, out, working
+from sluice.cli.console import Json, Quiet, emit, known, out, warn, working
 from sluice.cli.options import (
     Every,
     FillWith,
@@ -86,6 +86,8 @@ def train(
             loaded, kind=detector, rules=own, seed=seed, false_alarms_per_week=false_alarms
         )
     save_detector(trained, out_path)
+    if trained.shortfall:
+        warn(trained.shortfall)
     if json:
         emit(_payload(trained, out_path))
     else:

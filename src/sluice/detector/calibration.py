@@ -1,5 +1,6 @@
 """A calibrated detector: a model, how it reads records, and a threshold from clean windows."""
 
+import math
 from dataclasses import InitVar, dataclass
 from typing import Annotated
 
@@ -12,8 +13,8 @@ from sluice.detector.blame import MOST_NAMES, Blame, tags_to_blame
 from sluice.detector.fusion import Fusion, OrRules
 from sluice.detector.model import Model
 from sluice.detector.physics import STANDS_OUT, Physics
-from sluice.detector.tails import ScoreTail, threshold_for
-from sluice.detector.threshold import QUANTILE, AlarmThreshold, Threshold
+from sluice.detector.tails import ScoreTail, rarest_rate, threshold_for
+from sluice.detector.threshold import QUANTILE, AlarmThreshold, RateThreshold, Threshold
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import WINDOW_ROWS, Label, Record, Scaler, Windows, windows
 
@@ -146,6 +147,23 @@ class Detector:
     def kind(self) -> str:
         """The name by which it is trained: the model's, with `physics+` if it reads rules."""
         return f"{PHYSICS}{self.model.kind}" if self.fusion else str(self.model.kind)
+
+    @property
+    def shortfall(self) -> str | None:
+        """What is missing for the rate of false alarms that was asked for; None if nothing is."""
+        threshold, stride_s = self.threshold, self.framing.stride_s
+        if not isinstance(threshold, RateThreshold):
+            return None
+        asked = threshold.false_alarms_per_week
+        rarest = rarest_rate(threshold.clean_windows, stride_s=stride_s)
+        if asked >= rarest:
+            return None
+        needed = math.ceil(threshold.clean_windows * rarest / asked)
+        return (
+            f"{threshold.clean_windows:,} clean windows are too few for {asked:g} false alarms a "
+            f"week, so the threshold is that of {rarest:.3g} a week; give {needed:,} clean windows "
+            f"or more, or ask for {rarest:.3g} a week"
+        )
 
     def score(self, record: Record) -> Scored:
         """Score every window of a record and mark the alarms."""

@@ -8,6 +8,10 @@ threshold"), fitted by probability-weighted moments (Hosking and Wallis, Technom
 A threshold that gives the asked number of events on these clean rows would give more on every
 second set of other clean rows. So it is set for fewer events, by the sampling error of their number
 at 90 % confidence.
+
+No threshold is set for an event that is rarer than one in `FURTHEST` times the length of the clean
+rows: minutes of rows do not say what a week reaches, and a tail that is carried so far gives a
+threshold that no attack passes.
 """
 
 import math
@@ -30,12 +34,14 @@ __all__ = [
     "fit_pareto",
     "fit_tail",
     "peaks_of",
+    "rarest_rate",
     "threshold_for",
 ]
 
 MERGE_ROWS = 10
 WEEK_S = 604_800.0
 ENOUGH_EVENTS = 10  # with as many, the clean scores alone set the threshold
+FURTHEST = 20.0  # times the length of the clean rows
 CONFIDENCE = 1.2816  # standard errors: nine of ten
 PEAKS = 40  # events whose peaks the tail is fitted to
 FEWEST_PEAKS = 8
@@ -150,6 +156,11 @@ def fit_tail(scores: Floats, last_rows: Ints) -> ScoreTail:
     return ScoreTail(points=tuple(np.minimum(points, level).tolist()), share=share, pareto=pareto)
 
 
+def rarest_rate(clean_windows: int, *, stride_s: float) -> float:
+    """Return the fewest false alarms a week for which so many clean windows set a threshold."""
+    return WEEK_S / (FURTHEST * clean_windows * stride_s)
+
+
 def threshold_for(
     scores: Floats,
     last_rows: Ints,
@@ -159,7 +170,8 @@ def threshold_for(
 ) -> RateThreshold:
     """Return the threshold that clean operation passes in so many events a week.
 
-    `scores` are those of clean windows that no model was fitted to, in the order of their rows.
+    `scores` are those of clean windows that no model was fitted to, in the order of their rows. If
+    they are too few for such rare events, it is the threshold of their `rarest_rate`.
     """
     if not (len(scores) and np.isfinite(scores).all()):
         raise SettingError("a threshold needs finite scores of at least one clean window")
@@ -168,6 +180,7 @@ def threshold_for(
         raise SettingError(
             f"the number of false alarms a week must be above 0, got {false_alarms_per_week}"
         )
+    wanted = max(wanted, 1 / FURTHEST)
     if wanted >= ENOUGH_EVENTS:
         cautious = wanted * math.exp(-CONFIDENCE / math.sqrt(wanted))
         score = _level_with(scores, last_rows, int(cautious))

@@ -35,8 +35,9 @@ def water(sluice: Run, line: Path, tmp_path: Path) -> Path:
     assert (seen.code, seen.err) == (0, "")
     assert set(seen.json) == {
         "federation", "folder", "coordinator", "approvers", "approver_key", "history",
-        "detector", "rule", "bound", "statistic_rows_min", "statistic_span_min",
+        "detector", "rule", "bound", "groups", "helper", "statistic_rows_min", "statistic_span_min",
     }  # fmt: skip
+    assert (seen.json["groups"], seen.json["helper"]) == (False, None)
     key = folder.with_name("water.approver.key")
     assert seen.json["approver_key"] == str(key)
     assert key.stat().st_mode & 0o777 == 0o600

@@ -52,6 +52,20 @@ def test_a_detector_of_an_older_kind(sluice: Run, folder: Path, tmp_path: Path) 
     assert "set for 3 false alarms a week" in shown.out
 
 
+def test_too_few_clean_rows_for_the_asked_rate_are_said(
+    sluice: Run, folder: Path, tmp_path: Path
+) -> None:
+    clean, path, other = folder / "clean.parquet", tmp_path / "m.safetensors", tmp_path / "o"
+    options, rare = ("--json", "--out"), ("--false-alarms-per-week", "0.05")
+    usual = sluice("train", clean, "--detector", "subspace", *options, path)
+    assert (usual.code, usual.err) == (0, "")
+    again = sluice("model", "recalibrate", path, "--clean", clean, *rare, *options, other)
+    trained = sluice("train", clean, "--detector", "subspace", *rare, *options, path)
+    for seen in (trained, again):
+        assert seen.code == 0
+        assert "too few for 0.05 false alarms a week, so the threshold is that of" in seen.err
+
+
 @pytest.mark.parametrize(
     ("record", "options", "message"),
     [

@@ -11,6 +11,7 @@ from sluice.detector.tails import (
     alarm_events,
     fit_pareto,
     fit_tail,
+    rarest_rate,
     threshold_for,
 )
 from sluice.detector.threshold import RateThreshold
@@ -46,6 +47,19 @@ def test_the_asked_rate_is_kept_on_other_clean_rows(rate: float) -> None:
         found.append(len(alarm_events(np.flatnonzero(threshold.alarms(long)))) / (20 * weeks))
     assert np.mean(np.array(found) > rate) <= 0.2
     assert 0.3 * rate < np.mean(found) < rate
+
+
+def test_minutes_of_clean_rows_set_no_threshold_of_a_week() -> None:
+    """A tail that is carried on 600 times gave a threshold that no attack passed."""
+    scores, rows = clean(1_000, seed=3), np.arange(1_000)
+
+    def threshold(rate: float) -> float:
+        return threshold_for(scores, rows, stride_s=1.0, false_alarms_per_week=rate).score
+
+    rarest = rarest_rate(1_000, stride_s=1.0)
+    assert rarest == pytest.approx(WEEK_S / 20_000)
+    assert threshold(1.0) == threshold(rarest) == pytest.approx(threshold(rarest / 1.01))
+    assert threshold(1.01 * rarest) < threshold(rarest)
 
 
 def test_with_many_events_the_clean_scores_set_it_exactly() -> None:

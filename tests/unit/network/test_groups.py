@@ -4,6 +4,7 @@ Twelve plants in this process share in four groups with a real helper over TLS; 
 malicious, so three groups are enough.
 """
 
+import json
 import shutil
 import socket
 import time
@@ -21,7 +22,7 @@ import pytest
 from sluice.attestation.hidden import GroupSums, HelperLedger, expand, shares
 from sluice.attestation.hidden import helper as helper_module
 from sluice.attestation.hidden.elements import Elements
-from sluice.attestation.log.chain import read_log
+from sluice.attestation.log.chain import Log, read_log
 from sluice.attestation.log.entries import (
     ENTRIES,
     Entry,
@@ -34,6 +35,7 @@ from sluice.attestation.log.entries import (
     entry_digest,
 )
 from sluice.attestation.log.ledger import Ledger
+from sluice.attestation.log.snapshots import load_snapshot
 from sluice.attestation.messages.hidden_sums import GroupReleased
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.messages.statistic_limits import StatisticLimits
@@ -66,6 +68,7 @@ from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.questions import AskModel, Declined
 from sluice.network.wire.wire import Direct
 from sluice.telemetry.reading import read_record
+from tests.unit.attestation.eventful import GROUPED
 from tests.unit.conftest import Outcome
 
 from .asking import Driven
@@ -334,6 +337,20 @@ def test_a_member_that_drops_out_costs_its_group_and_no_other(
     absent = {each.name for each in store.members() if each.absences}
     store.close()
     assert absent <= {NAMES[0]}
+    snapshot_is_the_ledger_of_the_whole_log(fresh)
+
+
+def snapshot_is_the_ledger_of_the_whole_log(made: Consortium) -> None:
+    """Of a log that has every kind of entry about groups."""
+    lines, key = made.site.log.read_bytes().splitlines(), made.site.signing_key()
+    assert {json.loads(line)["body"]["kind"] for line in lines[:-1]} >= GROUPED
+    whole = read_log(made.site.log)
+    Log.open(made.site.log, key, replay=True).snapshot()
+    snapshot = load_snapshot(made.site.log, key.public)
+    assert snapshot is not None
+    assert snapshot.state == whole.state
+    assert snapshot.state.groups.summed
+    assert Log.open(made.site.log, key).ledger.groups.in_force == whole.groups.in_force
 
 
 def test_sums_of_other_rows_do_not_match_the_proof(

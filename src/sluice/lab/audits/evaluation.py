@@ -111,6 +111,7 @@ CAUSES = {
     ReasonKind.WINDOWS: "windows that do not balance",
     ReasonKind.SWITCHES: "switches out of band",
     ReasonKind.BLOCKS: "noise out of its limits",
+    ReasonKind.MEANS: "means out of their limits",
     ReasonKind.TRANSITION: "rows in transition",
     ReasonKind.SEVERE_ROWS: "severe rows",
     ReasonKind.STILL_LEVEL: "a level that stands still",
