@@ -138,6 +138,7 @@ def test_a_new_federation_has_no_plants_and_no_rounds(sluice: Run, water: Path) 
         "gate": "enforced",
         "history": False,
         "bound": False,
+        "groups": None,
         "statistic": None,
         "approvals": 1,
         "waivers": [],
@@ -158,7 +159,7 @@ def test_an_exported_log_verifies_and_one_cut_short_does_not(
     assert (verified.code, verified.err) == (0, "")
     assert list(verified.json) == [
         "verified", "federation", "entries", "rounds", "rounds_counted", "clients", "gate",
-        "history", "bound", "signed_off", "unproven", "waivers", "removed", "head",
+        "history", "bound", "groups", "signed_off", "unproven", "waivers", "removed", "head",
     ]  # fmt: skip
     assert (verified.json["verified"], verified.json["federation"]) == (True, "rivers")
     assert (verified.json["entries"], verified.json["clients"]) == (1, [])
