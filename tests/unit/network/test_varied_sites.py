@@ -99,6 +99,9 @@ def test_five_varied_sites_take_part_and_an_unlike_plant_is_refused(
         request = read_document(JoinRequest, plant.folder / "request.json", private=True)
         approval = APPROVALS.write(approve(rules_hash(own.rules), key))
         site.enrol(request, approvals=[approval], at=START)
+        sharing = plant.statistic_sharing()
+        assert sharing is not None
+        sharing.sign_off(plant.share.read(), "A. Reader", at=START)
         agents[name] = plant.agent(reveal_rows=True)
     unlike = site.invite("unlike", at=START).terms
     other = simulate("treatment", seed=1, days=0.01)
