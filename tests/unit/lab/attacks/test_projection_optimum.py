@@ -129,7 +129,8 @@ def test_another_solver_finds_the_same_moves(seed: int, rows: int, found: list[R
     else:
         assert theirs is not None
         moves = (mine.record.values - record.values) / spread
-        assert np.abs(moves - theirs).max() < 1e-4
-        assert mine.frobenius == pytest.approx(np.linalg.norm(theirs), abs=1e-4)
-        assert mine.max_shift == pytest.approx(np.abs(theirs).max(), abs=1e-4)
-        assert mine.mean_shift * len(record) <= np.abs(theirs).sum() + 1e-4
+        near = 1e-5 * max(10.0, np.linalg.norm(theirs))  # solvers end at a relative gap
+        assert np.abs(moves - theirs).max() < near
+        assert mine.frobenius == pytest.approx(np.linalg.norm(theirs), abs=near)
+        assert mine.max_shift == pytest.approx(np.abs(theirs).max(), abs=near)
+        assert mine.mean_shift * len(record) <= np.abs(theirs).sum() + near
