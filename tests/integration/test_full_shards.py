@@ -27,8 +27,9 @@ from sluice.lab.attacks.fabrications import (
     RollLasting,
 )
 from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.channel import Role
 from sluice.telemetry.reading import read_record
-from sluice.telemetry.record import Record, Role
+from sluice.telemetry.record import Record
 
 PlantData = Callable[..., Path]
 

@@ -129,7 +129,7 @@ def test_another_solver_finds_the_same_moves(seed: int, rows: int, found: list[R
     else:
         assert theirs is not None
         moves = (mine.record.values - record.values) / spread
-        near = 1e-5 * max(10.0, np.linalg.norm(theirs))  # solvers end at a relative gap
+        near = 1e-5 * max(10.0, float(np.linalg.norm(theirs)))  # solvers end at a relative gap
         assert np.abs(moves - theirs).max() < near
         assert mine.frobenius == pytest.approx(np.linalg.norm(theirs), abs=near)
         assert mine.max_shift == pytest.approx(np.abs(theirs).max(), abs=near)
