@@ -145,7 +145,7 @@ def test_a_bound_vote_comes_home_and_is_that_of_one_process(
 def test_nine_plants_and_a_helper_share_in_groups(tmp_path: Path, jax_cache: Path) -> None:
     now, folder = datetime.now(UTC), tmp_path / "helper"
     helper = HelperFolder.create(folder, "water", host="127.0.0.1", port=free_port(), at=now)
-    ground = Ground.make(tmp_path, simulate("line", seed=0, days=8), (4_320, 8_640))
+    ground = Ground.make(tmp_path, simulate("line", seed=0, days=10), (4_320, 8_640))
     shares = {f"plant-{at}": ground.share(8_640 + 300 * at, 8_940 + 300 * at) for at in range(9)}
     draft = ground.draft(
         tmp_path / "draft",
