@@ -338,7 +338,7 @@ def vote_of(  # noqa: PLR0913 - a detector is these parts
     if plants share in groups.
 
     With `borrowed`, the tails that members lend set the thresholds of their voters. The rules are
-    left out if the clean rows are too few to set their threshold: nobody lends one.
+    left out if the clean rows are too few to set their threshold: members do not lend it.
     """
     statistic, framing = terms.statistic, terms.framing_on(clean.names)
     assert statistic is not None

@@ -100,8 +100,7 @@ def demand_group_terms(*, malicious: int, members_min: int, bound: bool) -> None
     """Raise unless statistics can be summed in groups under these terms."""
     if not bound:
         raise SettingError(
-            "only bound statistics are summed in groups: sums that nobody sees need a proof; add "
-            "--bound"
+            "only bound statistics are summed in groups: hidden sums need a proof; add --bound"
         )
     needed = members_needed(malicious)
     if members_min < needed:

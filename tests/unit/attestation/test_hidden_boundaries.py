@@ -163,9 +163,9 @@ def test_no_sum_is_asked_for_unless_all_contributed_and_match(
     )
     lied = taken | {group[0]: replace(taken[group[0]], values="0" * 48)}
     assert "do not match" in refused(lambda: sums.release_order(0, HelperLedger(shares=lied)))
-    nobody = GroupSums(parties.order().content, SETTINGS)
+    empty = GroupSums(parties.order().content, SETTINGS)
     assert "group 0 is incomplete" in refused(
-        lambda: nobody.release_order(0, HelperLedger(shares=taken))
+        lambda: empty.release_order(0, HelperLedger(shares=taken))
     )
 
 
