@@ -1,8 +1,9 @@
 """A federation between sites in one process: a coordinator's folder, plants' folders, no wire."""
 
 import secrets
+import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -154,7 +155,35 @@ def sign_off(consortium: Consortium, name: str, operator: str = "A. Reader") -> 
 
 
 POLICY = 'kind = "hardened"\n[acceptance.reasons]\nS_PU4 = "runs only if S_PU3 fails"\n'
+LIMITS = StatisticLimits(rows_min=300, span_min_s=3_600)
 Founder = Callable[..., Consortium]
+
+
+def bound_plan(record: Path, key: SigningKey, **changes: object) -> FederationPlan:
+    """Return the plan of a vote of bound statistics, with changes."""
+    plan = FederationPlan(
+        federation="water",
+        host="127.0.0.1",
+        port=18_443,
+        link_port=18_000,
+        reference=TrainingRows(record=str(record), start=4_320, stop=8_640),
+        policy=POLICY,
+        rows_max=1_024,
+        detector="moments",
+        rule="vote",
+        members_min=3,
+        bound=True,
+        limits=LIMITS,
+        log=LogTerms(history=True),
+        approvers=(key.public,),
+    )
+    return replace(plan, **changes)  # type: ignore[arg-type]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

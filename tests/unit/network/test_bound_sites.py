@@ -17,7 +17,6 @@ from sluice.attestation.log.entries import (
     ClientRegistered,
     ClientRemoved,
     GateSet,
-    LogTerms,
 )
 from sluice.attestation.messages.context import Interval
 from sluice.attestation.messages.documents import instant
@@ -43,7 +42,6 @@ from sluice.network import statistics
 from sluice.network.coordinator import founding
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import (
-    FederationPlan,
     coordinator_service,
     found_federation,
 )
@@ -73,31 +71,10 @@ from sluice.telemetry.reading import read_record
 from tests.unit.conftest import Outcome
 
 from .asking import Driven, Falsifying
-from .conftest import POLICY, START, Clock, Consortium, Founder, sign_off
+from .conftest import LIMITS, POLICY, START, Clock, Consortium, Founder, bound_plan, sign_off
 
 Run = Callable[..., Outcome]
 NAMES = ("north", "south", "west")
-LIMITS = StatisticLimits(rows_min=300, span_min_s=3_600)
-
-
-def plan_of(record: Path, key: SigningKey, **changes: object) -> FederationPlan:
-    plan = FederationPlan(
-        federation="water",
-        host="127.0.0.1",
-        port=18_443,
-        link_port=18_000,
-        reference=TrainingRows(record=str(record), start=4_320, stop=8_640),
-        policy=POLICY,
-        rows_max=1_024,
-        detector="moments",
-        rule="vote",
-        members_min=3,
-        bound=True,
-        limits=LIMITS,
-        log=LogTerms(history=True),
-        approvers=(key.public,),
-    )
-    return replace(plan, **changes)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +82,7 @@ def joined(line_files: tuple[Path, Path], tmp_path_factory: pytest.TempPathFacto
     """Three plants that have joined and signed off, and a fourth that has not signed off."""
     record, rules = line_files
     folder, key = tmp_path_factory.mktemp("bound"), SigningKey.generate()
-    site = found_federation(folder / "coordinator", plan_of(record, key), at=START)
+    site = found_federation(folder / "coordinator", bound_plan(record, key), at=START)
     made = Consortium(folder, record, rules, site, (key,))
     for index, name in enumerate((*NAMES, "east")):
         made.join(name, index)
@@ -682,13 +659,13 @@ def test_bound_statistics_need_the_system_and_the_detector_that_bind(
         ),
     ):
         with pytest.raises(SettingError, match=match):
-            plan_of(record, key, **changes)
+            bound_plan(record, key, **changes)
 
 
 def test_a_bound_statistic_leaves_room_for_its_proof(
     line_files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan, channels = plan_of(line_files[0], SigningKey.generate()), 0
+    plan, channels = bound_plan(line_files[0], SigningKey.generate()), 0
     with monkeypatch.context() as patched:
         patched.setattr(founding, "PROOF_ROOM", LARGEST_ANSWER - founding.ANSWER_EXTRA)
         with pytest.raises(SettingError, match="leave channels out of --reference") as refused:

@@ -28,6 +28,8 @@ from sluice.network.wire.exposure import (
 )
 from sluice.network.wire.proxy import FILTER_HEADER, Proxy, fleet_paths
 
+from .conftest import free_port
+
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 
 
@@ -49,12 +51,6 @@ class Filter(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass

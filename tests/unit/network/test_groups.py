@@ -6,7 +6,6 @@ malicious, so three groups are enough.
 
 import json
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +28,6 @@ from sluice.attestation.log.entries import (
     EpochDrawn,
     GroupGivenUp,
     GroupSummed,
-    LogTerms,
     ModelAggregated,
     RoundOpened,
     entry_digest,
@@ -38,7 +36,6 @@ from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.log.snapshots import load_snapshot
 from sluice.attestation.messages.hidden_sums import GroupReleased
 from sluice.attestation.messages.signing import SigningKey, sign
-from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.attestation.protocol import plant as plant_protocol
 from sluice.attestation.systems.full import statistic_settings
 from sluice.detector.moments.statistic import MomentStatistic, moment_statistic
@@ -72,45 +69,21 @@ from tests.unit.attestation.eventful import GROUPED
 from tests.unit.conftest import Outcome
 
 from .asking import Driven
-from .conftest import POLICY, Clock, Consortium, sign_off
+from .conftest import Clock, Consortium, bound_plan, free_port, sign_off
 
 Run = Callable[..., Outcome]
 NAMES = tuple(f"plant-{at:02}" for at in range(12))
 VOTERS = ("group-1-0", "group-1-1", "group-1-2", "group-1-3")
-LIMITS = StatisticLimits(rows_min=300, span_min_s=3_600)
 ROWS = 300
 LATER = 4 * ROWS
 END = "2999-01-01T00:00:00.000000Z"
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
 def plan_of(
     record: Path, key: SigningKey, helper: HelperFolder, **changes: object
 ) -> FederationPlan:
-    plan = FederationPlan(
-        federation="water",
-        host="127.0.0.1",
-        port=18_443,
-        link_port=18_000,
-        reference=TrainingRows(record=str(record), start=4_320, stop=8_640),
-        policy=POLICY,
-        rows_max=512,
-        detector="moments",
-        rule="vote",
-        members_min=9,
-        bound=True,
-        limits=LIMITS,
-        log=LogTerms(history=True),
-        approvers=(key.public,),
-        helper=helper.card,
-    )
-    return replace(plan, **changes)  # type: ignore[arg-type]
+    grouped: dict[str, object] = {"rows_max": 512, "members_min": 9, "helper": helper.card}
+    return bound_plan(record, key, **(grouped | changes))
 
 
 def rows_of(made: Consortium, name: str, *, later: int = 0) -> TrainingRows:
