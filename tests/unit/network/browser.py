@@ -82,6 +82,12 @@ class Browser:
         self.call("Page.navigate", url=address)
         self.wait("document.readyState === 'complete'")
 
+    def reload(self) -> None:
+        """Load the page again in the same process, which sees at once what the page stored."""
+        self.value("window.beforeReload = true")
+        self.call("Page.reload")
+        self.wait("!window.beforeReload && document.readyState === 'complete'")
+
     def value(self, expression: str) -> Any:
         told = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in told, told

@@ -87,7 +87,7 @@ def plan_of(
 
 
 def rows_of(made: Consortium, name: str, *, later: int = 0) -> TrainingRows:
-    start = 8_640 + ROWS * (int(name[-2:]) % 4) + later
+    start = 8_640 + ROWS // 4 * int(name[-2:]) + later  # of no two plants, so sums differ
     return TrainingRows(record=str(made.record), start=start, stop=start + ROWS)
 
 

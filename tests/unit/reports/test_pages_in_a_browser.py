@@ -103,8 +103,8 @@ def test_the_theme_follows_the_system_until_the_reader_chooses_one(
     browser.value("document.getElementById('theme').click()")
     assert browser.value(ground) == "rgb(255, 255, 255)"
     browser.wait(f"{ink} !== {dark_ink!r}")  # the drawing follows
-    browser.open((folder / "score.html").as_uri())  # remembered, although the system is dark
-    browser.wait(f"{ground} === 'rgb(255, 255, 255)'")
+    browser.reload()
+    assert browser.value(ground) == "rgb(255, 255, 255)"  # remembered; the system is still dark
     browser.value("localStorage.clear()")
 
 
