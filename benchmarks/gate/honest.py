@@ -22,9 +22,9 @@ WORTH = 200  # batches: with fewer, only the interval is reported
 MOST_REFUSED, MOST_UPPER = 0.01, 0.025
 CHOSEN = (
     "Of BATADAL, the minings of rows 730:5110, 2190:6570 and 3650:8030 were not used to choose "
-    "settings, the other four were. Smaller seeds of Ridge were looked at in earlier measurements, "
-    "so Ridge is mined with the seeds 120 and 121 here. Each row names the commit of the code that "
-    "was measured."
+    "settings, the other four were. Smaller seeds of Ridge and ky4 were looked at in earlier "
+    "measurements, so these two are mined with the seeds 120 and 121 here. Each row names the "
+    "commit of the code that was measured."
 )
 
 

@@ -15,7 +15,7 @@ from sluice.telemetry import Record, read_record
 __all__ = ["PLANTS", "Mining", "minings"]
 
 FIRST = 100  # smaller seeds were used to choose settings
-UNSEEN = {"Ridge": FIRST + 20}  # its smaller seeds were looked at
+UNSEEN = {"Ridge": FIRST + 20, "ky4": FIRST + 20}  # their smaller seeds were looked at
 START_UP_S = 6 * 3_600.0
 NETWORK_START_UP_S = 100 * 3_600.0
 NETWORKS = ("Net1", "Ridge", "Terraces", "Wells", "Net3", "ky4")

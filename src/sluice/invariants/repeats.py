@@ -17,7 +17,12 @@ from sluice.invariants.encoding import held
 
 __all__ = ["known_repeats", "repeated_rows"]
 
-REPEAT_ROWS = 12
+EQUAL_ROWS = (12, 24, 48)
+"""Lengths of stretches that are compared digit by digit."""
+CERTAIN_BITS = 10
+"""Bits of a stretch beyond those at which one pair of equal stretches is expected by chance."""
+STEP = 1e-9
+"""Steps that differ by less than this share of the largest reading are the same step."""
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -36,6 +41,8 @@ SCALES = (
 )
 """Chosen on clean rows of the line plant and of BATADAL: shorter stretches of live tanks look alike
 more often, so they must agree more closely."""
+APART = 4
+"""Stretches that are compared in shape begin this part of their length apart."""
 LOOK_BACK = 10_000
 """Rows before a stretch in which a copy of it is looked for."""
 STRETCHES_AT_ONCE = 256
@@ -46,7 +53,7 @@ LIVELY = 0.5
 def repeated_rows(readings: Floats) -> Bools:
     """Mark rows of a stretch that repeats an earlier one, digit by digit or with jitter."""
     marked = np.zeros(len(readings), bool)
-    for start, rows in _stretches(readings):
+    for start, rows, _ in _stretches(readings):
         marked[start : start + rows] = True
     return marked
 
@@ -57,48 +64,68 @@ def known_repeats(readings: Floats) -> Bools:
     A stretch is visible at its last row. The mark stays until the next stretch could end.
     """
     marked = np.zeros(len(readings), bool)
-    for start, rows in _stretches(readings):
+    for start, rows, apart in _stretches(readings):
         last = start + rows - 1
-        marked[last : last + (1 if rows == REPEAT_ROWS else rows // 4)] = True
+        marked[last : last + apart] = True
     return marked
 
 
-def _stretches(readings: Floats) -> Iterator[tuple[int, int]]:
-    """Yield the first row and the length of every stretch that repeats an earlier one."""
-    for start in _equal(readings):
-        yield int(start), REPEAT_ROWS
+def _stretches(readings: Floats) -> Iterator[tuple[int, int, int]]:
+    """Yield the first row and the length of every stretch that repeats an earlier one.
+
+    The third number says how far apart stretches of this kind begin.
+    """
+    for rows in EQUAL_ROWS:
+        for start in _equal(readings, rows):
+            yield int(start), rows, 1
     known = held(readings, empty=0.0)
     for scale in SCALES:
         for start in _similar(known, scale):
-            yield int(start), scale.rows
+            yield int(start), scale.rows, scale.rows // APART
 
 
-def _equal(readings: Floats) -> Ints:
-    """Return where a dozen readings begin that repeat an earlier dozen, digit by digit.
+def _equal(readings: Floats, length: int) -> Ints:
+    """Return where stretches begin that repeat an earlier one, digit by digit.
 
-    Stretches in which the reading hardly changes are skipped, because they repeat by chance.
+    A slow tank repeats stretches of few different steps by chance, so these are skipped.
     """
     rows = len(readings)
-    if rows < 2 * REPEAT_ROWS:
+    if rows < 2 * length:
         return np.empty(0, np.int64)
-    hashed = np.zeros(rows - REPEAT_ROWS + 1, np.uint64)
+    hashed = np.zeros(rows - length + 1, np.uint64)
     bits = np.ascontiguousarray(readings).view(np.uint64)
-    for offset in range(REPEAT_ROWS):
+    for offset in range(length):
         hashed = hashed * HASH_FACTOR + bits[offset : offset + len(hashed)]
         hashed ^= hashed >> np.uint64(31)
-    changes = np.concatenate(([0], np.cumsum(np.diff(readings, prepend=np.nan) != 0)))
-    lively = changes[REPEAT_ROWS:] - changes[:-REPEAT_ROWS] >= REPEAT_ROWS * 3 // 4
-    at = np.flatnonzero(lively)
-    order = at[np.argsort(hashed[at], kind="stable")]
+    order = np.argsort(hashed, kind="stable")
     same = hashed[order[1:]] == hashed[order[:-1]]
     later: Ints = order[1:][same]  # only the later copy: the first may be the original
-    return later
+    copies = held(readings, empty=0.0)[later[:, None] + np.arange(length)]
+    steps = np.rint(np.diff(copies, axis=1) / (STEP * (np.abs(copies).max(initial=0.0) or 1.0)))
+    pairs_bits = 2 * np.log2(rows)  # so many pairs of rows may show equal stretches
+    found: Ints = later[_bits(steps) >= pairs_bits + CERTAIN_BITS]
+    return found
+
+
+def _bits(steps: Floats) -> Floats:
+    """Return how many bits each stretch of steps holds, by how often it shows each step.
+
+    A stretch with a steady slope holds few: the changes of its steps are counted too, and the
+    smaller number is taken.
+    """
+    held_bits = []
+    for symbols in (steps, np.diff(steps, axis=1)):
+        count = symbols.shape[1]
+        shown = ((symbols == symbols[:, [at]]).sum(axis=1) for at in range(count))
+        held_bits.append(sum(np.log2(count / times) for times in shown))
+    smaller: Floats = np.minimum(*held_bits)
+    return smaller
 
 
 def _similar(readings: Floats, scale: _Scale) -> Iterator[int]:
-    """Yield where stretches begin that an earlier one resembles; they begin a quarter apart."""
+    """Yield where stretches begin that an earlier one resembles."""
     length = scale.rows
-    starts = np.arange(length, len(readings) - length + 1, length // 4)
+    starts = np.arange(length, len(readings) - length + 1, length // APART)
     if not starts.size:
         return
     usual = float(np.median(np.abs(np.diff(readings))))

@@ -51,7 +51,7 @@ def spoiled() -> Record:
 
 def repeating() -> Record:
     """Twice the same dozen levels, with a row of its own between."""
-    levels = [600.0 + 30.0 * (at * at % 13) for at in range(12)]
+    levels = [600.0 + 30.0 * (at * at % 37) for at in range(1, 13)]
     return record_of({"P1": [0.0] * 25, "F1": [0.0] * 25, "L1": [*levels, 1_500.0, *levels]})
 
 

@@ -88,14 +88,6 @@ def test_a_copy_that_differs_in_its_last_bit_is_not_a_repeat() -> None:
     assert rows(repeated_rows(np.array([*DOZEN, *copy]))) == []
 
 
-@pytest.mark.parametrize(("changes", "marked"), [(9, True), (8, False)])
-def test_a_stretch_must_change_on_three_rows_in_four(changes: int, marked: bool) -> None:  # noqa: FBT001
-    """The first reading of each copy differs from the row before it, and so counts as a change."""
-    calm = [float(at) for at in range(changes)] + [float(changes - 1)] * (12 - changes)
-    found = rows(repeated_rows(np.array([*calm, 50.0, *calm])))
-    assert found == (list(range(13, 25)) if marked else [])
-
-
 @pytest.mark.parametrize("length", [0, 1, 23])
 def test_fewer_than_two_dozen_rows_cannot_repeat(length: int) -> None:
     assert not repeated_rows(np.array((DOZEN * 2)[:length])).any()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sluice.arrays import Floats
-from sluice.invariants.repeats import LOOK_BACK, repeated_rows
+from sluice.invariants.repeats import LOOK_BACK, known_repeats, repeated_rows
 
 ROWS = 600
 MILLIMETRES = 0.001
@@ -65,6 +65,43 @@ def test_a_missing_reading_does_not_hide_a_copy() -> None:
 )
 def test_straight_lines_are_no_copies(readings: Floats) -> None:
     assert not repeated_rows(readings).any()
+
+
+def slow_tank(rows: int, seed: int = 0) -> Floats:
+    """A level in whole millimetres that moves by a few of them from row to row."""
+    return np.cumsum(np.random.default_rng(seed).integers(-2, 3, rows)) * MILLIMETRES
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_slow_tank_repeats_a_dozen_readings_by_chance(seed: int) -> None:
+    readings = np.round(slow_tank(40_000, seed) % 0.006, 3)
+    dozens = np.lib.stride_tricks.sliding_window_view(readings, 12)
+    assert len(np.unique(dozens, axis=0)) < len(dozens)  # it does repeat itself
+    assert not repeated_rows(readings).any()
+
+
+@pytest.mark.parametrize(("rows", "marked"), [(12, 0), (24, 24), (60, 60)])
+def test_a_longer_copy_of_a_slow_tank_is_no_chance(rows: int, marked: int) -> None:
+    forged = np.concatenate([slow_tank(400), slow_tank(400, seed=1)])
+    forged[-rows:] = forged[100 : 100 + rows]
+    assert repeated_rows(forged).sum() == marked
+    assert repeated_rows(forged)[-marked or None :].all() == (marked > 0)
+
+
+@pytest.mark.parametrize("steps", [[0.3], [0.3, 0.1], [0.1, 0.1, 0.1, 0.4]])
+def test_a_pattern_of_few_steps_is_no_copy(steps: list[float]) -> None:
+    dozen = np.cumsum(np.resize(steps, 12))
+    assert not repeated_rows(np.concatenate([dozen, [9.0, 8.0], dozen])).any()
+
+
+def test_readings_that_are_missing_are_no_copy() -> None:
+    gap = np.full(30, np.nan)
+    assert not repeated_rows(np.concatenate([tank(0, 100), gap, tank(1, 100), gap])).any()
+
+
+def test_a_repetition_is_visible_at_its_last_row() -> None:
+    forged = copied(tank(1), rows=14, jitter=0.0)
+    assert list(np.flatnonzero(known_repeats(forged))) == [ROWS - 3, ROWS - 2, ROWS - 1]
 
 
 def test_noise_around_a_line_is_no_copy() -> None:
