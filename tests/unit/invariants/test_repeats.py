@@ -69,7 +69,8 @@ def test_straight_lines_are_no_copies(readings: Floats) -> None:
 
 def slow_tank(rows: int, seed: int = 0) -> Floats:
     """A level in whole millimetres that moves by a few of them from row to row."""
-    return np.cumsum(np.random.default_rng(seed).integers(-2, 3, rows)) * MILLIMETRES
+    steps = np.random.default_rng(seed).integers(-2, 3, rows)
+    return np.asarray(np.cumsum(steps) * MILLIMETRES, float)
 
 
 @pytest.mark.parametrize("seed", range(5))
