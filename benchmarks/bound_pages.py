@@ -85,6 +85,7 @@ def trials(
         shards = shards or shared.shards
         shared = replace(shared, shards=shards)  # the same objects: each batch is proven once
         gate = gate or _hardened(shared)
+        shared = shared.tied(gate.gate.rules)
         contributions = Contributions(shared)
         yield Trial(contributions=contributions, gate=gate, limits=limits, binding=binding), shared
         console.print(f"{study.name} seed {seed}: {time.monotonic() - begun:.1f} s")

@@ -142,7 +142,9 @@ def cells(study: Study, seed: int) -> Iterator[Cell]:
     """Yield the cells of every mode, attack and gate of one seed."""
     shared = scenario(study.clean, study.test, setup=study.setup, seed=seed)
     known = gates(shared)
-    contributions = Contributions(shared, own=known["hardened"].gate)
+    hardened = known["hardened"].gate
+    shared = shared.tied(hardened.rules)
+    contributions = Contributions(shared, own=hardened)
     non_adaptive = Trial(contributions=contributions)
     for mode in REFERENCES:
         yield Cell(gate="", trial=non_adaptive, plan=non_adaptive.plan(MODES[mode]))

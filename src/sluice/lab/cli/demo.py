@@ -136,6 +136,7 @@ def _run(size: Size, *, seed: int, quiet: bool) -> Story:
     with working("mining its physics", quiet=quiet):
         rules = mine(shared.parts.fit, shared.parts.calibration, profile=Profile.HARDENED)
         gate = Gate.of(rules, HardenedPolicy())
+        shared = shared.tied(rules)
     contributions = Contributions(shared, own=gate)
     trial = Trial(contributions=contributions, gate=NamedGate(name="hardened", gate=gate))
     with counted("plants judged", len(shared.shards), quiet=quiet) as tick:
@@ -148,7 +149,8 @@ def _run(size: Size, *, seed: int, quiet: bool) -> Story:
             tick()
     with working("letting the plants vote", quiet=quiet):
         voted = replace(setup, detector=VOTED, false_alarms_per_week=FALSE_ALARMS_PER_WEEK)
-        certificate = _certificate(scenario(clean, test.every(EVERY), setup=voted, seed=seed))
+        voters = scenario(clean, test.every(EVERY), setup=voted, seed=seed).tied(rules)
+        certificate = _certificate(voters)
     return Story(
         shared=shared, rules=rules, attempts=attempts, modes=modes, certificate=certificate
     )

@@ -79,8 +79,11 @@ class Workbench:
         if self._loaded is None or self._loaded.layout.id != layout.id:
             self._loaded = None  # frees the memory first: two layouts may not fit
             shared = self.shared(layout)
-            own = self.gate(layout, shared, Profile.HARDENED.value) if layout.screened else None
-            contributions = Contributions(shared, own=own.gate if own else None, cache=self._cache)
+            own = None
+            if layout.screened:
+                own = self.gate(layout, shared, Profile.HARDENED.value).gate
+                shared = shared.tied(own.rules)
+            contributions = Contributions(shared, own=own, cache=self._cache)
             self._loaded = _LoadedLayout(
                 layout=layout,
                 scenario=shared,

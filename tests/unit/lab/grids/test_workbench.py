@@ -20,7 +20,7 @@ from sluice.lab.trials.contributions import Contributions
 from sluice.lab.trials.modes import MODES
 from sluice.lab.trials.scenario import scenario
 from sluice.lab.trials.trial import Trial
-from sluice.telemetry import Shares
+from sluice.telemetry import Shares, feature_names
 
 GRID = """
 name = "benched"
@@ -168,6 +168,21 @@ def test_screened_plants_drop_windows_that_violate_the_hardened_rules(bench: Wor
         violating = int(whole.touching(gate.judge(shard).violating).sum())
         assert violating > 0
         assert len(kept) == len(whole) - violating
+
+
+def test_the_detector_of_screened_plants_reads_no_untied_channel(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = replace(work("clean").layout, screened=True)
+    hardened = bench.gate(layout, bench.shared(layout), "hardened")
+    untied = replace(hardened.gate.rules, untied=("L_T2", "F_PU1"))
+    loose = replace(hardened, gate=replace(hardened.gate, rules=untied))
+    monkeypatch.setattr(Workbench, "gate", lambda *_: loose)
+    framing = Workbench()._load(layout).scenario.framing
+    assert set(feature_names(bench.shared(layout).parts.fit)) - set(framing.scaler.names) == {
+        "L_T2",
+        "F_PU1",
+    }
 
 
 def test_a_workers_bench_does_the_work_of_its_task(tmp_path: Path, clean: Made) -> None:
