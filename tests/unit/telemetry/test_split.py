@@ -58,6 +58,12 @@ def test_shares_must_leave_rows_to_the_clients() -> None:
         Shares(invariants=0.8, validation=0.15, root=0.05)
 
 
+@pytest.mark.parametrize("name", ["invariants", "validation", "root"])
+def test_no_share_is_zero(name: str) -> None:
+    with pytest.raises(SettingError, match="shares must be positive"):
+        Shares(**{name: 0.0})
+
+
 def test_a_record_too_short_to_split_is_refused() -> None:
     with pytest.raises(SettingError, match="too few to split"):
         split(counting(8), clients=2)
