@@ -317,6 +317,31 @@ def test_a_million_empty_lists_are_refused_before_they_are_parsed() -> None:
         parse_json("[" + "[]," * 1_000_000 + "1]", "rules x")
 
 
+def test_json_may_hold_as_many_lists_and_objects_as_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sluice.files.MOST_CONTAINERS", 4)
+    assert parse_json('[[], {}, {"a": 1}]', "rules x") == [[], {}, {"a": 1}]
+    with pytest.raises(SettingError, match="too many objects and arrays: expected at most 4, got"):
+        parse_json('[[], {}, {"a": []}]', "rules x")
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        lambda levels: "a = " + "[" * levels + "]" * levels,
+        lambda levels: "a = " + "{a = " * levels + "1" + "}" * levels,
+        lambda levels: "a." * levels + "a = 1",
+        lambda levels: "a = {" + "a." * levels + "a = 1}",
+    ],
+    ids=["arrays", "tables", "key", "key in a table"],
+)
+def test_toml_may_be_as_deep_as_the_limit(nested: Callable[[int], str]) -> None:
+    assert parse_toml(nested(MOST_TOML_LEVELS), "policy x")
+    with pytest.raises(SettingError, match=f"nested too deeply: .* {MOST_TOML_LEVELS}"):
+        parse_toml(nested(MOST_TOML_LEVELS + 1), "policy x")
+
+
 @pytest.mark.parametrize("number", ["9" * 5_000, "0x" + "F" * 5_000, "1" + "0" * 30])
 def test_a_number_of_a_thousand_digits_is_refused(number: str) -> None:
     with pytest.raises(SettingError, match="policy x"):

@@ -30,6 +30,7 @@ from sluice.attestation.systems.full import (
     statistic_settings,
     verify_again,
 )
+from sluice.attestation.systems.full.bound import demand_sums
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.field import ORDER
 from sluice.attestation.systems.full.reference.gadgets.moments import (
@@ -117,7 +118,12 @@ def test_rules_that_tie_nothing_or_too_much_have_no_statistic(
     )
     with pytest.raises(SettingError, match="tie 0 channels"):
         settings_of(loose, statement.encoding, statement.actuators)
-    monkeypatch.setattr("sluice.attestation.systems.full.bound.MOST_CHANNELS", 4)
+    limit = "sluice.attestation.systems.full.bound.MOST_CHANNELS"
+    monkeypatch.setattr(limit, 5)
+    assert len(settings_of(rules, statement.encoding, statement.actuators).channels) == 5
+    flow = replace(statement.encoding, registers=(statement.encoding.register("F"),))
+    assert settings_of(rules, flow, ()).channels == ("F",)
+    monkeypatch.setattr(limit, 4)
     with pytest.raises(SettingError, match="tie 5 channels"):
         settings_of(rules, statement.encoding, statement.actuators)
 
@@ -253,6 +259,29 @@ def test_batches_without_a_statistic_are_refused(changed: Record, says: str) -> 
     circuit = bound_circuit(Wiring(jumps=True))
     with pytest.raises(RefusedError, match=says):
         batch_statistic(changed, circuit)
+
+
+def test_the_fewest_rows_with_a_statistic_are_one_window() -> None:
+    found = batch_statistic(clean_batch(10, 3), bound_circuit())
+    assert found is not None
+    demand_sums(derive_bound(), found, rows=10)
+    for rows in (9, 11):
+        with pytest.raises(SettingError, match=f"the statistic is not that of {rows} rows"):
+            demand_sums(derive_bound(), found, rows=rows)
+
+
+def test_the_second_verifier_takes_the_largest_sums_and_no_larger_ones() -> None:
+    settings, content = hand_made(1, 2)
+    stated = read_statement(content).statistic
+    assert stated is not None
+    weights = np.array([0, *trapezoid(19)])
+    largest = sum_windows(np.full((20, 1), 65_535), weights, settings).canonical()
+    weight = int(weights.sum())
+    found = read_sums(stated, largest, 20)
+    assert (found.sums, found.lagged) == ([65_535 * weight], [[[65_535**2 * weight]]] * 2)
+    for at in range(3):  # a sum, a square and a product with the row before
+        with pytest.raises(VerificationError, match="an integer that no rows give"):
+            read_sums(stated, with_word(largest, at, 1), 20)
 
 
 def test_the_core_commits_to_one_segment_only() -> None:

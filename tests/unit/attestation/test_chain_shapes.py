@@ -7,7 +7,12 @@ import pytest
 from sluice.attestation.log.heads import Head, refuse_fork
 from sluice.attestation.systems.full import SealedStatistic
 from sluice.attestation.systems.full.chaining import Cut, cut_of
-from sluice.attestation.systems.full.reference.chain import MAGIC, chain_plan, read_chain
+from sluice.attestation.systems.full.reference.chain import (
+    MAGIC,
+    chain_plan,
+    read_chain,
+    segment_root,
+)
 from sluice.attestation.systems.full.reference.encoding import _opened, _Reader
 from sluice.attestation.systems.full.reference.field import ORDER
 from sluice.attestation.systems.full.reference.gadgets.moments import demand_sealed, split_totals
@@ -52,6 +57,15 @@ def test_a_chain_is_read_only_in_its_one_shape() -> None:
     ):
         with refused("the shape of this batch"):
             read_chain(lie, 2)
+
+
+def test_a_segment_holds_a_whole_root() -> None:
+    root = bytes(range(32))
+    for rest in (b"", b"rest"):
+        assert segment_root(b"\1" + root + rest) == root
+    for lie in (b"", b"\1", b"\1" + root[:-1], b"\0" + root, b"\2" + root):
+        with refused("has no root"):
+            segment_root(lie)
 
 
 def test_a_batch_may_need_exactly_the_memory_that_is_allowed() -> None:

@@ -1,5 +1,6 @@
 """Refusals that no honest party meets: documents of others, and rules that cannot be stated."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from sluice.attestation.messages.orders import WAIVERS, Waiver
 from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.protocol.approving import approve_file, read_approver
 from sluice.attestation.protocol.key_folder import KeyFolder
+from sluice.attestation.systems.full import derive
 from sluice.attestation.systems.full.system import Full
 from sluice.attestation.systems.registry import circuit_for, find_system
 from sluice.attestation.systems.sampled.snarkjs import _Points
@@ -174,6 +176,19 @@ def test_bounds_that_no_reading_keeps_are_not_stated(rules: RuleSet, severe_shar
     apart = replace(rules, invariants=(*others, replace(bound, relation=beyond)))
     with pytest.raises(RulesFileError, match="no reading of .* is within its bounds"):
         circuit_for(Full(), apart, policy, rows_max=1_024)
+
+
+@pytest.mark.parametrize("severe_share", [0.0, 0.001])
+def test_bounds_that_one_register_keeps_are_stated(rules: RuleSet, severe_share: float) -> None:
+    policy = replace(POLICY, margins=replace(POLICY.margins, severe_share=severe_share))
+    bound = next(rule for rule in rules.invariants if isinstance(rule.relation, Bound))
+    assert isinstance(bound.relation, Bound)
+    point = replace(bound.relation, low=bound.relation.high)
+    others = tuple(rule for rule in rules.invariants if rule is not bound)
+    still = replace(rules, invariants=(*others, replace(bound, relation=point)))
+    stated = json.loads(derive(still, policy).content)
+    limits = stated["bounds" if severe_share else "registers"]
+    assert any(each["low"] == each["high"] for each in limits)
 
 
 def test_a_rule_without_an_instrument_span_is_not_revealed(rules: RuleSet) -> None:

@@ -15,6 +15,9 @@ from sluice.attestation.systems.full.reference.again import verify_again
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.columns import (
     ColumnPlan,
+    Coming,
+    Real,
+    Schedule,
     spread_digits,
     spread_weights,
 )
@@ -30,6 +33,9 @@ from sluice.attestation.systems.full.reference.field import (
 from sluice.attestation.systems.full.reference.fri import fold_schedule
 from sluice.attestation.systems.full.reference.gadgets.channels import own_bound
 from sluice.attestation.systems.full.reference.gadgets.digest import BEGINNING, ENDING, PARTIAL
+from sluice.attestation.systems.full.reference.gadgets.liveness import BlockEnd
+from sluice.attestation.systems.full.reference.gadgets.spectra import SpectrumEnd
+from sluice.attestation.systems.full.reference.gadgets.windows import Anchor
 from sluice.attestation.systems.full.reference.hashes import blake3, blake3_stream, keccak256
 from sluice.attestation.systems.full.reference.merkle import leaf_hash, verify_openings
 from sluice.attestation.systems.full.reference.parameters import BASE, NAMED
@@ -121,6 +127,29 @@ def test_spread_digits_reach_exactly_as_far_as_each_width() -> None:
     assert spread_digits(65_541) == 6
 
 
+@pytest.mark.parametrize(
+    ("schedule", "marked"),
+    [
+        (Real(), [*range(16)]),
+        (Coming(), [*range(15)]),
+        (Anchor(4), [4, 6, 8, 10, 12, 14]),  # not 2, before a whole window, and not 16
+        (Anchor(5), [5, 7, 10, 12, 15]),
+        (Anchor(16), []),
+        (BlockEnd(8), [7, 9, 11, 13, 15]),  # the first block ends on its eighth row
+        (BlockEnd(9), [8, 10, 12, 14]),  # not 16, the first row of padding
+        (BlockEnd(16), [15]),
+        (BlockEnd(17), []),
+        (SpectrumEnd(8, 0), [7, 15]),
+        (SpectrumEnd(8, 1), [0, 8]),  # not 16
+    ],
+    ids=repr,
+)
+def test_public_columns_mark_these_of_sixteen_rows_and_no_padding(
+    schedule: Schedule, marked: list[int]
+) -> None:
+    assert [row for row in range(32) if schedule.on(row, 16)] == marked
+
+
 def test_words_are_folded_down_to_the_last_polynomial() -> None:
     assert fold_schedule(12) == [3, 3]
     assert fold_schedule(13) == [3, 3, 1]
@@ -183,6 +212,8 @@ def test_what_is_encoded_is_read() -> None:
     assert reader.items(reader.number) == (5,)
     assert (reader.option(reader.number), reader.option(reader.number)) == (None, 128)
     reader.end()
+    whole = _Reader(b"\x02\x05\x06")
+    assert whole.items(whole.number) == (5, 6)  # as many as there are bytes left
     assert _Reader((ORDER - 1).to_bytes(8, "little")).element() == ORDER - 1
     assert _Reader(b"\xff" * 9 + b"\x01").number() == (1 << 64) - 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sluice.attestation.systems.sampled.budgets import silent_budgets
+from sluice.attestation.systems.sampled.budgets import MOST_SILENT, silent_budgets
 from sluice.attestation.systems.sampled.rows import SampledRows
 from sluice.attestation.systems.sampled.statement import SampledStatement, derive_sampled
 from sluice.errors import RefusedError, SettingError
@@ -192,14 +192,33 @@ def test_a_file_that_says_a_coupling_was_hardly_ever_judged_gets_no_budget_of_ev
     rules: RuleSet,
 ) -> None:
     """Its silent rows once became the budget: a coupling could be silent on all drawn rows."""
-
-    def silent(judged: int) -> tuple[int, ...]:
-        unjudged = replace(rules.invariants[0], evidence=Evidence(judged_rows=judged))
-        stated = replace(rules, invariants=(unjudged, *rules.invariants[1:]))
-        return silent_budgets(derive_sampled(stated, samples=32, rows_max=1_024))
-
     with pytest.raises(SettingError, match="was silent on 100% of the calibration rows, more than"):
-        silent(1)
+        silent(rules, 1)
     with pytest.raises(SettingError, match="was silent on 31% of the calibration rows"):
-        silent(9_800)
-    assert silent(10_000)[0] < 32
+        silent(rules, 9_800)
+    assert silent(rules, 10_000) < 32
+
+
+def silent(rules: RuleSet, judged: int | None, *, calibrated: int = 14_202) -> int:
+    """The budget of silent rows of one coupling, judged on so many of the calibration rows."""
+    alone = replace(rules.invariants[0], evidence=Evidence(judged_rows=judged))
+    stated = replace(rules, invariants=(alone,), calibration_rows=calibrated)
+    (budget,) = silent_budgets(derive_sampled(stated, samples=32, rows_max=1_024))
+    return budget
+
+
+def test_a_coupling_was_judged_on_one_calibration_row_at_least_and_on_all_at_most(
+    rules: RuleSet,
+) -> None:
+    assert silent(rules, 14_202) < silent(rules, 10_000)
+    assert silent(rules, 1, calibrated=1) == 32
+    for judged, calibrated in ((None, 14_202), (0, 14_202), (14_203, 14_202), (0, 0)):
+        with pytest.raises(SettingError, match="does not say on how many calibration rows"):
+            silent(rules, judged, calibrated=calibrated)
+
+
+def test_a_coupling_may_be_silent_on_exactly_the_largest_share(rules: RuleSet) -> None:
+    assert MOST_SILENT == 300 / 1_000
+    assert silent(rules, 700, calibrated=1_000) < 32
+    with pytest.raises(SettingError, match="was silent on 30% of the calibration rows, more than"):
+        silent(rules, 699, calibrated=1_000)

@@ -171,9 +171,21 @@ def test_impossible_shares_and_runs_are_refused(share: float, rounds: int) -> No
 
 @pytest.mark.parametrize(("samples", "violations"), [(1, 0), (1, 1), (1_023, 0), (1_023, 1_023)])
 def test_draws_at_the_edge_are_made(samples: int, violations: int) -> None:
-    made = guarantee(1_024, samples, violations, clean_share=0.0, rounds=1)
+    made = guarantee(1_024, samples, violations, clean_share=0.0, rounds=1, tries=1)
     assert made.excluded_per_run == made.excluded_per_round == 0.0
     assert len(draw_rows(COMMITMENT, CONTEXT, rows=1_024, samples=samples)) == samples
+
+
+@pytest.mark.parametrize("samples", [0, 32, 33])
+def test_samples_that_the_rows_do_not_hold_are_refused_before_one_is_drawn(
+    samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawing(counter: int) -> bytes:
+        raise AssertionError(f"draw {counter}")  # the row that is missing would never be drawn
+
+    monkeypatch.setattr("sluice.attestation.systems.sampled.system.number", drawing)
+    with pytest.raises(SettingError, match=f"{samples} samples cannot be drawn from rows 1 to 31"):
+        draw_rows(COMMITMENT, CONTEXT, rows=32, samples=samples)
 
 
 @pytest.mark.parametrize(("samples", "violations"), [(32, 32), (32, -1), (0, 0)])

@@ -175,6 +175,20 @@ def test_a_seed_is_kept_before_it_is_used(tmp_path: Path) -> None:
         assert third.records == [b"record"]
 
 
+def test_a_file_may_be_as_large_as_a_proof_under_way(tmp_path: Path) -> None:
+    path = tmp_path / "commit.proving"
+    with open_state(path, BOUND, largest=LARGEST) as begun:
+        begun.add(b"record")
+    size = path.stat().st_size
+    with open_state(path, BOUND, largest=size) as again:
+        assert again.records == [b"record"]
+    with (
+        pytest.raises(SettingError, match="larger than any proof under way"),
+        open_state(path, BOUND, largest=size - 1),
+    ):
+        pass
+
+
 def test_a_refused_batch_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "commit.proving"
     lying = with_cell(batch(), 40, "L", 9.0)

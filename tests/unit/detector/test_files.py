@@ -9,6 +9,7 @@ import onnxruntime  # type: ignore[import-untyped]
 import pytest
 from safetensors.numpy import load, save
 
+from sluice.detector import modelfile
 from sluice.detector.calibration import Detector
 from sluice.detector.export import export_onnx
 from sluice.detector.modelfile import load_detector, save_detector
@@ -155,6 +156,22 @@ def test_numbers_of_another_make_are_refused(model: Path, dtype: str) -> None:
     text = json.dumps({"__metadata__": card, "parameters": tensor}).encode()
     model.write_bytes(len(text).to_bytes(8, "little") + text + bytes(2 * bits))
     with pytest.raises(ModelFileError, match="cannot be used"):
+        load_detector(model)
+
+
+def test_a_model_file_may_be_as_large_as_the_limits(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = model.read_bytes()
+    header = int.from_bytes(content[:8], "little")
+    monkeypatch.setattr(modelfile, "LARGEST", len(content))
+    monkeypatch.setattr(modelfile, "LARGEST_HEADER", header)
+    load_detector(model)
+    monkeypatch.setattr(modelfile, "LARGEST_HEADER", header - 1)
+    with pytest.raises(ModelFileError, match=f"header would have {header:,} bytes"):
+        load_detector(model)
+    monkeypatch.setattr(modelfile, "LARGEST", len(content) - 1)
+    with pytest.raises(ModelFileError, match="it has more than"):
         load_detector(model)
 
 

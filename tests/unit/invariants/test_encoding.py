@@ -298,6 +298,27 @@ def test_a_channel_without_a_span_has_no_register() -> None:
         register_of(replace(METER, span=None))
 
 
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (-1e308, 1e308),  # the width overflows
+        (0.0, 1.7e308),  # the width and its headroom do
+        (0.0, 5e-324),  # a step rounds to zero
+    ],
+)
+def test_a_span_without_a_step_that_is_a_number_above_zero_is_refused(
+    low: float, high: float
+) -> None:
+    with pytest.raises(RulesFileError, match="'F1' has a span .*cannot be divided into 65,535"):
+        register_of(replace(METER, span=Span(low=low, high=high)))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.5e308), (0.0, 1e-318), (-1.0, -1 + 2**-53)])
+def test_the_widest_and_the_narrowest_spans_have_a_register(low: float, high: float) -> None:
+    register = register_of(replace(METER, span=Span(low=low, high=high)))
+    assert register.low < register.low + register.step * REGISTER_TOP < float("inf")
+
+
 def test_channels_that_no_rule_reads_may_lack_a_span_and_actuators_are_left_out() -> None:
     encoding = encode(rules_of(rule(RATE, 3.0), channels=(PUMP, replace(METER, span=None), TANK)))
     assert [register.channel for register in encoding.registers] == ["L1"]

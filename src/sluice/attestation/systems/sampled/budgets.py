@@ -100,7 +100,7 @@ def _silent_rate(coupling: Invariant, calibrated: int) -> float:
             f"rule {coupling.name!r} does not say on how many calibration rows it was judged, so "
             "it has no budget for silent rows; mine it again"
         )
-    silent = 1 - judged / calibrated
+    silent = (calibrated - judged) / calibrated
     if silent > MOST_SILENT:
         raise SettingError(
             f"rule {coupling.name!r} was silent on {silent:.0%} of the calibration rows, more than "

@@ -40,10 +40,7 @@ class Anchor:
 
     def on(self, row: int, rows: int) -> bool:
         """Whether a whole window lies behind the row."""
-        at = row % self.window
-        return self.window <= row < rows and (
-            at == 0 or (at == self.window // 2 and row > self.window)
-        )
+        return self.window <= row < rows and row % self.window in (0, self.window // 2)
 
 
 @dataclass(frozen=True, slots=True)
