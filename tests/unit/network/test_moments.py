@@ -20,6 +20,7 @@ from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.protocol.plant import Committed
 from sluice.detector.fusion import OrRules
 from sluice.detector.modelfile import load_detector
+from sluice.detector.moments.lending import LENT_BYTES
 from sluice.detector.moments.settings import MomentSettings
 from sluice.detector.moments.statistic import MomentStatistic, moment_statistic, statistic_bytes
 from sluice.detector.vote import VotedModel
@@ -819,7 +820,7 @@ def test_more_plants_than_one_message_holds_are_not_asked(
     summed: Consortium, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = statistic_bytes(summed.site.terms.moments.settings)
-    member = statistics.MEMBER.size + size + statistics.LENT_BYTES
+    member = statistics.MEMBER.size + size + LENT_BYTES
     least = statistics.HEADER.size + 3 * member
     monkeypatch.setattr(statistics, "LARGEST_MODEL", least - 1)
     with pytest.raises(RefusedError, match="3 plants would share .* holds those of 2"):
