@@ -201,11 +201,11 @@ def _refuse_ragged(source: Source, body: bytes, header_line: int, columns: int, 
     below = -1
     for _ in range(header_line + 1):
         below = body.find(LINE_FEED, below + 1)
-    if body.find(b'"', below) >= 0:
+    if body.count(b'"', below):
         return  # quoted cells may contain delimiters; the parser checks such files
     delimiter = mark.encode()
     rows = body.count(LINE_FEED, below + 1) + (not body.endswith(LINE_FEED))
-    if below >= 0 and body.count(delimiter, below + 1) == rows * (columns - 1):
+    if body.count(delimiter, below + 1) == rows * (columns - 1):
         return  # the total fits; the parser checks whether a long and a short row cancel out
     for number, line in enumerate(io.BytesIO(body)):
         cells = line.count(delimiter) + 1

@@ -14,8 +14,10 @@ from datetime import UTC, datetime
 from functools import reduce
 from operator import add
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sluice.attestation.hidden import GroupSums, HelperLedger, expand, shares
@@ -372,6 +374,13 @@ def test_too_few_plants_are_refused_before_any_group_is_drawn(fresh: Consortium)
         fresh.run()
     assert read_log(fresh.site.log).groups.epoch is None
     assert helper_ledger(fresh).epoch is None
+
+
+def test_groups_are_drawn_from_as_many_plants_as_the_terms_need() -> None:
+    groups: Any = SimpleNamespace(terms=SimpleNamespace(members_min=9))
+    none = np.zeros(0, np.float32)
+    assert SharedGroups.can_begin(groups, none, NAMES[:9], at=END)
+    assert not SharedGroups.can_begin(groups, none, NAMES[:8], at=END)
 
 
 # -- the coordinator is killed, lies, or is lied to --------------------------------------------

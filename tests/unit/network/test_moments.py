@@ -20,11 +20,20 @@ from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.protocol.plant import Committed
 from sluice.detector.fusion import OrRules
 from sluice.detector.modelfile import load_detector
+from sluice.detector.moments.lending import LENT_BYTES
+from sluice.detector.moments.settings import MomentSettings
 from sluice.detector.moments.statistic import MomentStatistic, moment_statistic, statistic_bytes
 from sluice.detector.vote import VotedModel
-from sluice.errors import CheckpointError, RefusedError, SettingError, VerificationError
+from sluice.errors import (
+    CheckpointError,
+    DocumentError,
+    RefusedError,
+    SettingError,
+    VerificationError,
+)
 from sluice.federation.federate import FederationSettings, federate
 from sluice.federation.messages import Contributed, Train
+from sluice.invariants.encoding import Register
 from sluice.invariants.ruleset import CleanFacts, untied_channels
 from sluice.invariants.rulesfile import load_rules, save_rules
 from sluice.network import statistics
@@ -811,9 +820,26 @@ def test_more_plants_than_one_message_holds_are_not_asked(
     summed: Consortium, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = statistic_bytes(summed.site.terms.moments.settings)
-    monkeypatch.setattr(statistics, "LARGEST_MODEL", 3 * size)
+    member = statistics.MEMBER.size + size + LENT_BYTES
+    least = statistics.HEADER.size + 3 * member
+    monkeypatch.setattr(statistics, "LARGEST_MODEL", least - 1)
     with pytest.raises(RefusedError, match="3 plants would share .* holds those of 2"):
         summed.run()
+    monkeypatch.setattr(statistics, "LARGEST_MODEL", least)
+    assert statistics_in(summed.run().parameters, summed.site.terms).names == NAMES
+
+
+def test_the_statistics_of_members_are_as_long_as_a_message_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = MomentSettings(registers=(Register(channel="A", low=0.0, step=1.0),), lags=2)
+    nobody = MemberStatistics(settings=settings)
+    raw = nobody.canonical()
+    monkeypatch.setattr(statistics, "LARGEST_MODEL", len(raw))
+    assert MemberStatistics.from_canonical(raw, settings) == nobody
+    for wrong in (raw[:-1], raw + b"\0"):
+        with pytest.raises(DocumentError, match=f"have {len(wrong)} bytes; expected at least"):
+            MemberStatistics.from_canonical(wrong, settings)
 
 
 def test_a_batch_with_gaps_is_not_summed(summed: Consortium) -> None:

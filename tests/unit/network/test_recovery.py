@@ -125,6 +125,7 @@ def test_a_plant_does_not_consent_to_what_its_log_contradicts(restored: Consorti
         (replace(recovery, last="0" * 64), "another log"),
         (replace(recovery, model="0" * 64), "another model after round 4"),
         (replace(recovery, model_of=3), "another model after round 3"),
+        (replace(recovery, model_of=8), "another model after round 8"),  # the last that it has seen
     ):
         with pytest.raises(RefusedError, match=why):
             north.consent(wrong)

@@ -202,6 +202,7 @@ def test_provisional_limits_lie_between_those_of_honest_members() -> None:
     for lies in ((1e9, 1e9), (0.0, 0.0), (1e9, 0.0)):
         members = {str(at): member(each) for at, each in enumerate((0.01, 0.02, 0.03, *lies))}
         made = provisional_rules(members, template, malicious=2)
+        assert [type(rule.relation) for rule in made.invariants] == [Bound, Rate]
         for rule in made.invariants:
             assert 0.01 <= rule.tolerance <= 0.03
             if isinstance(rule.relation, Bound):
@@ -209,6 +210,11 @@ def test_provisional_limits_lie_between_those_of_honest_members() -> None:
                 assert high <= rule.relation.high <= high + 0.03
     with pytest.raises(RefusedError, match="need at least 5 members"):
         provisional_rules(dict.fromkeys("abcd", member(0.01)), template, malicious=2)
+    for left in (0, 1):  # four members have the other limit, and five are needed
+        short = replace(member(0.01), invariants=member(0.01).invariants[left : left + 1])
+        some = {**dict.fromkeys("abcd", member(0.01)), "e": short}
+        made = provisional_rules(some, template, malicious=2)
+        assert [type(rule.relation) for rule in made.invariants] == [(Bound, Rate)[left]]
     empty = replace(member(0.01), invariants=())
     with pytest.raises(RefusedError, match="would be empty"):
         provisional_rules(dict.fromkeys("abcde", empty), template, malicious=2)

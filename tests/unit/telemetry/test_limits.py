@@ -198,6 +198,36 @@ def test_a_workbook_has_a_limited_number_of_parts(
         read_record(path)
 
 
+def test_an_archive_is_as_long_as_its_directory_at_least(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    zipfile.ZipFile(out, "w").close()
+    with workbook.open_book(source(tmp_path, out.getvalue())) as book:
+        assert book.namelist() == []
+    with pytest.raises(workbook.DamagedBookError, match="does not end with a directory"):
+        workbook.open_book(source(tmp_path, out.getvalue()[1:]))
+
+
+def test_a_small_part_has_exactly_as_many_bytes_as_the_limit(tmp_path: Path) -> None:
+    with workbook.open_book(source(tmp_path, bombs.archive({"a.xml": "<x/>"}))) as book:
+        assert workbook.read_part(book, "a.xml", most=4) == b"<x/>"
+        with pytest.raises(workbook.DamagedBookError, match="more than 3 bytes"):
+            workbook.read_part(book, "a.xml", most=3)
+
+
+def test_a_sheet_has_exactly_as_many_cells_as_the_limit() -> None:
+    limits = ReadLimits(name="march.xlsx", size=1_000)
+    workbook._demand(limits, 7, "cells", 7)
+    with pytest.raises(RecordError, match="a sheet with 8 cells; expected at most 7"):
+        workbook._demand(limits, 8, "cells", 7)
+
+
+def test_the_opening_of_a_part_ends_at_its_limit() -> None:
+    opening = spreadsheet._Opening(io.BytesIO(b"abcd"), 3)
+    assert (opening.read(2), opening.read(2)) == (b"ab", b"c")
+    with pytest.raises(workbook.DamagedBookError, match="what should stand at the start"):
+        opening.read(1)
+
+
 def test_delimited_text_has_two_columns_or_more(tmp_path: Path) -> None:
     two = source(tmp_path, b"time,LIT101\n1,2\n", "two.csv")
     assert delimited(two, header_line=0, text=()).columns == ["time", "LIT101"]

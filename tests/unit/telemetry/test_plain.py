@@ -7,12 +7,14 @@ import polars as pl
 import pytest
 
 from sluice.errors import InputError, RecordError, SettingError, UnknownFormatError
+from sluice.telemetry import source
 from sluice.telemetry.channel import Role
 from sluice.telemetry.filling import Fill
 from sluice.telemetry.formats.plain import _names
 from sluice.telemetry.plantfile import PlantFile
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.record import Label
+from sluice.telemetry.source import Source, find_record_file
 
 HEADER = "time,LIT101,FIT101,MV101\n"
 ROWS = (
@@ -203,6 +205,58 @@ def test_a_folder_is_read_when_it_holds_one_record(tmp_path: Path) -> None:
     file(tmp_path, HEADER + ROWS, "other.csv")
     with pytest.raises(RecordError, match=r"holds 2 records \(other.csv, plant.csv\); name one"):
         read_record(tmp_path)
+
+
+def test_the_only_record_of_a_folder_is_found(tmp_path: Path) -> None:
+    first = file(tmp_path, HEADER + ROWS)
+    assert find_record_file(tmp_path) == find_record_file(first) == first
+    file(tmp_path, HEADER + ROWS, "other.csv")
+    with pytest.raises(RecordError, match="holds 2 records"):
+        find_record_file(tmp_path)
+
+
+def test_a_folder_has_as_many_files_as_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file(tmp_path, HEADER + ROWS.splitlines(keepends=True)[0], "a.csv")
+    file(tmp_path, HEADER + "".join(ROWS.splitlines(keepends=True)[1:]), "b.csv")
+    monkeypatch.setattr(source, "MOST_FILES", 2)
+    assert len(read_record(tmp_path)) == 3
+    monkeypatch.setattr(source, "MOST_FILES", 1)
+    with pytest.raises(RecordError, match="holds 2 files; expected at most 1"):
+        read_record(tmp_path)
+
+
+def test_a_record_is_as_large_as_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = file(tmp_path, HEADER + ROWS)
+    size = path.stat().st_size
+    monkeypatch.setattr(source, "LARGEST_RECORD", size)
+    assert Source(path).limits.size == size
+    monkeypatch.setattr(source, "LARGEST_RECORD", size - 1)
+    with pytest.raises(RecordError, match=f"has {size} bytes; expected at most {size - 1}"):
+        _ = Source(path).limits
+
+
+def test_a_single_file_is_not_called_one_of_several(tmp_path: Path) -> None:
+    path = file(tmp_path, "time,tag,value\n1950-01-01 00:00,A,1\n2050-01-01 00:00,A,2\n")
+    with pytest.raises(RecordError, match="cells in a file of this size") as refused:
+        read_record(path, plant=PlantFile(resample="last", stride_s=1e-6))
+    assert "name one of them" not in str(refused.value)
+
+
+@pytest.mark.parametrize("last", ["10:00:05", "10:00:00"], ids=["repeats", "goes backward"])
+def test_a_file_with_the_tags_of_a_known_plant_and_no_rising_clock_is_refused_as_that_plant(
+    tmp_path: Path, last: str
+) -> None:
+    rows = "".join(f"01.03.2024 {time};0,5;900;0,25\n" for time in ("10:00:00", "10:00:05", last))
+    path = file(tmp_path, f"Timestamp;FIT101;LIT301;FIT601\n{rows}")
+    with pytest.raises(RecordError, match="'FIT101' holds '0,5' at row 0"):
+        read_record(path)
+
+
+def test_a_delimiter_in_a_quoted_name_does_not_make_a_file_ragged(tmp_path: Path) -> None:
+    path = file(tmp_path, '"time","LIT101, tank 1"\n1709287200,5\n\n1709287205,6\n')
+    assert read_record(path).values[:, 0].tolist() == [5.0, 6.0]
 
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Plant files: what they correct, and what they are refused for."""
 
+import math
 from pathlib import Path
 
 import pytest
 
 from sluice.errors import PlantFileError
+from sluice.telemetry import plantfile
 from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.plantfile import (
     Declaration,
@@ -192,6 +194,7 @@ def test_points_survive_a_written_plant_file(tmp_path: Path) -> None:
         ('[channels.A.point]\nname = "p"\nfactr = 1\n', "did you mean 'factor'"),
         ("[channels.A.point]\nfactor = 1\n", "a point needs a name"),
         ('[channels.A.point]\nname = "p"\nfactor = 0\n', "a factor above 0"),
+        ('[channels.A.point]\nname = "p"\nfactor = inf\n', "a factor above 0"),
         ('[channels.A.point]\nname = "p"\nfactor = "2"\n', "factor must be a number"),
         ('[channels.A.point]\nname = "p"\noffset = inf\n', "a finite offset"),
         ('[channels.A.point]\nname = "p"\n[channels.B.point]\nname = "p"\n', "both point 'p'"),
@@ -207,3 +210,21 @@ def test_a_point_keeps_codes_whole() -> None:
     channel = Channel(name="XS-1", role=Role.ACTUATOR, codes=Codes(off=0, on=(1,)))
     with pytest.raises(PlantFileError, match="no whole number"):
         Placement(name="pump", factor=0.5).place(channel)
+
+
+def test_a_code_may_miss_a_whole_number_by_rounding_and_by_no_more() -> None:
+    channel = Channel(name="XS-1", role=Role.ACTUATOR, codes=Codes(off=0, on=(1,)))
+    assert Placement(name="pump", offset=1e-9)._code(channel, 0) == 0
+    with pytest.raises(PlantFileError, match="no whole number"):
+        Placement(name="pump", offset=math.nextafter(1e-9, 1))._code(channel, 0)
+
+
+def test_a_plant_file_has_as_many_words_as_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plantfile, "MOST_WORDS", 2)
+    words = "Ein = 1, Aus = 0"
+    read = read_plant_file(plant(tmp_path, f"[record]\nwords = {{ {words} }}"))
+    assert read.words == {"Ein": 1.0, "Aus": 0.0}
+    with pytest.raises(PlantFileError, match="words must be a table"):
+        read_plant_file(plant(tmp_path, f"[record]\nwords = {{ {words}, Auto = 2 }}"))

@@ -75,6 +75,24 @@ def test_an_impossible_reading_is_refused(reading: float) -> None:
         altered(filling_tank(), values=values)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_reading_at_the_limit_is_taken(sign: int) -> None:
+    values = filling_tank().values.copy()
+    values[4, 1] = sign * 1e15
+    assert altered(filling_tank(), values=values).values[4, 1] == sign * 1e15
+    values[4, 1] = sign * np.nextafter(1e15, np.inf)
+    with pytest.raises(RecordError, match="'FIT101' reads .* at row 4"):
+        altered(filling_tank(), values=values)
+
+
+def test_a_stride_is_above_zero() -> None:
+    least = np.nextafter(0.0, 1.0)
+    assert altered(filling_tank(), stride_s=least).stride_s == least
+    for stride in (0.0, -5.0, np.nan):
+        with pytest.raises(RecordError, match="has a stride of"):
+            altered(filling_tank(), stride_s=stride)
+
+
 def test_readings_cannot_be_changed_in_place() -> None:
     with pytest.raises(ValueError, match="read-only"):
         filling_tank().values[0, 0] = 1.0

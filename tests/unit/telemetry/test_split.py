@@ -53,6 +53,13 @@ def test_more_clients_than_rows_are_refused(clients: int) -> None:
         shards(counting(10), clients=clients)
 
 
+@pytest.mark.parametrize("clients", [1, 10])
+def test_rows_are_shared_by_one_client_and_by_as_many_as_there_are_rows(clients: int) -> None:
+    assert [len(shard) for shard in shards(counting(10), clients=clients)] == [
+        10 // clients
+    ] * clients
+
+
 def test_shares_must_leave_rows_to_the_clients() -> None:
     with pytest.raises(SettingError, match="leave rows to the clients"):
         Shares(invariants=0.8, validation=0.15, root=0.05)
@@ -67,3 +74,11 @@ def test_no_share_is_zero(name: str) -> None:
 def test_a_record_too_short_to_split_is_refused() -> None:
     with pytest.raises(SettingError, match="too few to split"):
         split(counting(8), clients=2)
+
+
+def test_two_rows_are_enough_to_mine_and_one_is_not() -> None:
+    shares = Shares(invariants=0.2, validation=0.2, root=0.2)
+    parts = split(counting(10), clients=2, shares=shares)
+    assert (len(parts.fit), len(parts.calibration)) == (1, 1)
+    with pytest.raises(SettingError, match="has 9 rows, too few to split"):
+        split(counting(9), clients=2, shares=shares)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sluice.errors import MissingChannelError, RecordError
+from sluice.errors import MissingChannelError, RecordError, SettingError
 from sluice.telemetry.channel import Channel, Codes, Role
 from sluice.telemetry.record import Label, Record
 from sluice.telemetry.windows import Scaler, feature_names, windows
@@ -86,6 +86,13 @@ def test_a_windows_label_is_the_worst_of_its_rows() -> None:
 
 def test_a_record_shorter_than_a_window_has_none() -> None:
     assert len(windows(plant(9), scaler_of(plant()))) == 0
+
+
+def test_a_window_holds_one_row_at_least() -> None:
+    assert windows(plant(), scaler_of(plant()), length=1).starts.tolist() == [*range(30)]
+    for length in (0, -1):
+        with pytest.raises(SettingError, match=f"at least one row, got {length}"):
+            windows(plant(), scaler_of(plant()), length=length)
 
 
 def test_the_scaler_names_a_channel_that_a_plant_lacks() -> None:

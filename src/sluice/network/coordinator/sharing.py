@@ -316,7 +316,7 @@ class SharedStatistics:
         self._refuse_untied(client, statistic)
         commit = self._ledger.attested_commit(client, token.attestation, step=OTHER_ROWS)
         windows = commit.rows - settings.lags + 1
-        weight = int(trapezoid(windows).sum()) if windows > 0 else 0
+        weight = int(trapezoid(windows).sum())
         if (statistic.count, statistic.weight) != (windows, weight):
             raise VerificationError(
                 OTHER_ROWS,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import RecordError
+from sluice.telemetry.formats import ipal
 from sluice.telemetry.formats.ipal import IPAL
 from sluice.telemetry.record import Label
 
@@ -92,6 +93,18 @@ def test_the_published_attack_list_of_swat_is_understood(
 def test_a_damaged_file_is_refused(put: Put, content: bytes, complaint: str) -> None:
     with pytest.raises(RecordError, match=complaint):
         IPAL.load(put("damaged.state", content))
+
+
+def test_a_line_is_as_long_as_the_limit_and_no_longer(
+    put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = put("plant.state", LINES)
+    longest = max(map(len, LINES.splitlines(keepends=True)))
+    monkeypatch.setattr(ipal, "LONGEST_LINE", longest)
+    assert IPAL.load(source).frame.height == 5
+    monkeypatch.setattr(ipal, "LONGEST_LINE", longest - 1)
+    with pytest.raises(RecordError, match=f"line 3 has more than {longest - 1} bytes"):
+        IPAL.load(source)
 
 
 @pytest.mark.parametrize(
