@@ -1041,7 +1041,7 @@ def _looser(
         )
         return
     shift = prediction_shift(old.relation, new.relation, rules)
-    if shift > 0 and new.tolerance + shift > most:
+    if new.tolerance + shift > most:
         yield Objection(
             kind=ObjectionKind.OTHER_PREDICTION,
             subject=new.name,

@@ -7,6 +7,8 @@ import pytest
 
 from sluice.admission.acceptance import Acceptance, Objection, ObjectionKind, objections, unsound
 from sluice.admission.policy import HardenedPolicy, PaperPolicy, accept
+from sluice.invariants.budgets import Margins
+from sluice.invariants.encoding import TOLERANCE
 from sluice.invariants.relations import ActuatorState, Bound, Relation, Term, Tie, Transition
 from sluice.invariants.ruleset import Dropped, Liveness, RuleSet
 from sluice.telemetry.channel import Codes, Span
@@ -117,6 +119,12 @@ def test_sentences_say_what_was_found_and_what_to_do(kind: Kind, sentence: str) 
     assert CASES[kind].objection.sentence == sentence
 
 
+def test_an_infinite_tolerance_is_unsound_with_and_without_clean_facts() -> None:
+    rules = ruled(replace(COUPLED, tolerance=math.inf), BALANCED, WINDOWED)
+    for each in (rules, replace(rules, clean=None)):
+        assert [one.kind for one in unsound(each)] == [Kind.BAD_TOLERANCE]
+
+
 def test_the_paper_requires_nothing_and_the_hardened_policy_its_acceptance() -> None:
     bad = CASES[Kind.NO_PHYSICS].rules
     assert accept(bad, PaperPolicy()) == ()
@@ -135,6 +143,25 @@ def test_a_coupling_must_be_tighter_than_half_of_its_smallest_flow(
     coupled = rule(replace(COUPLING, states=speeds), tolerance)
     rules = replace(ruled(coupled, BALANCED, WINDOWED), channels=(geared, METER, TANK))
     assert (Kind.LOOSE_TOLERANCE in kinds(rules)) is loose
+
+
+@pytest.mark.parametrize(("nominal", "wide"), [(185_682.5, False), (185_682.6, True)])
+def test_a_nominal_flow_may_reach_the_end_of_the_meters_span(
+    nominal: float,
+    wide: bool,  # noqa: FBT001
+) -> None:
+    coupled = rule(replace(COUPLING, states=(ActuatorState(code=1, nominal=nominal),)), 6.0)
+    assert (Kind.WIDE_LIMITS in kinds(ruled(coupled, BALANCED, WINDOWED))) is wide
+
+
+@pytest.mark.parametrize(("rows_max", "longer"), [(8, False), (7, True)])
+def test_rules_may_need_as_many_rows_as_the_longest_batch_has(
+    rows_max: int,
+    longer: bool,  # noqa: FBT001
+) -> None:
+    """The tank moves within 8 rows, and a window needs 5."""
+    found = {one.kind for one in objections(EVERY_RULE, REQUIRED, rows_max=rows_max)}
+    assert found == ({Kind.LONGER_THAN_BATCHES} if longer else set())
 
 
 @pytest.mark.parametrize(("tolerance", "loose"), [(43_690.0, False), (43_690.1, True)])
@@ -290,6 +317,51 @@ def test_a_level_that_may_move_by_nothing_may_stand_still() -> None:
     assert kinds(rules, last=EVERY_RULE) == {Kind.MAY_STAND_STILL, Kind.LESS_MOVEMENT}
 
 
+@pytest.mark.parametrize(
+    ("rows", "smallest_range", "share", "still"),
+    [
+        (1_024, 60.0, REQUIRED.liveness_min, False),
+        (1_025, 60.0, REQUIRED.liveness_min, True),
+        (8, 43_690.0, 0.25, False),
+        (8, 43_689.9, 0.25, True),
+        (8, 0.0, 0.0, True),  # no policy lets a level stand still
+        (8, 0.1, 0.0, False),
+    ],
+)
+def test_a_level_moves_by_the_least_share_of_its_span_within_the_longest_block(
+    rows: int,
+    smallest_range: float,
+    share: float,
+    still: bool,  # noqa: FBT001
+) -> None:
+    moves = (Liveness(level="L1", rows=rows, smallest_range=smallest_range),)
+    rules = claiming(lambda clean: replace(clean, liveness=moves))
+    found = kinds(rules, replace(REQUIRED, liveness_min=share))
+    assert found == ({Kind.MAY_STAND_STILL} if still else set())
+
+
+@pytest.mark.parametrize(("smallest_range", "less"), [(60.0, False), (59.9, True), (54.0, True)])
+def test_a_level_that_may_move_by_one_register_less_than_in_the_last_file_is_noticed(
+    smallest_range: float,
+    less: bool,  # noqa: FBT001
+) -> None:
+    """The last file asks for 10 registers of 3 mm, half of its 60 mm; each other range gives 9."""
+    moves = (Liveness(level="L1", rows=8, smallest_range=smallest_range),)
+    rules = claiming(lambda clean: replace(clean, liveness=moves))
+    assert kinds(rules, last=EVERY_RULE) == ({Kind.LESS_MOVEMENT} if less else set())
+
+
+@pytest.mark.parametrize(("units", "larger"), [(2, False), (3, True)])
+def test_a_clean_residual_may_grow_by_two_units_of_rounding(
+    units: int,
+    larger: bool,  # noqa: FBT001
+) -> None:
+    """The severe size is once the tolerance in both files; margins of 1.0 keep the sum exact."""
+    rules = claiming(lambda clean: replace(clean, severe=severe("P1~F1", 1.0 + units / TOLERANCE)))
+    found = objections(rules, REQUIRED, last=EVERY_RULE, margins=Margins(severe_factor=1.0))
+    assert [one.kind for one in found] == ([Kind.LARGER_RESIDUAL] if larger else [])
+
+
 def test_an_objection_without_details_is_a_whole_sentence() -> None:
     bare = Objection(kind=Kind.NO_PHYSICS, remedy="mine other rows")
     assert (bare.subject, bare.found, bare.allowed) == ("", "", "")
@@ -375,6 +447,14 @@ def test_a_renewed_rule_accepts_no_reading_that_the_last_one_refused(
     if shift < math.inf:
         assert judged(wide - 0.99 * shift) == {Kind.OTHER_PREDICTION}
         assert judged(wide - 1.01 * shift) == set()
+
+
+def test_a_prediction_may_move_by_all_that_the_tolerance_shrank() -> None:
+    """The last tolerance is 12."""
+    last = ruled(COUPLED, BALANCED, WINDOWED)
+    for constant, found in ((1.0, set()), (1.01, {Kind.OTHER_PREDICTION})):
+        moved = rule(replace(BALANCE, constant=constant), 11.0)
+        assert kinds(ruled(COUPLED, moved, WINDOWED), last=last) == found
 
 
 def test_a_coupling_may_not_leave_out_a_state_at_renewal() -> None:

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from sluice.attestation.messages.context import Context, Interval
 from sluice.attestation.messages.messages import RegistrationTerms
+from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.attestation.packing import digest, packed
+from sluice.errors import SettingError
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "context.json").read_text(encoding="utf-8")
@@ -145,3 +147,20 @@ def test_more_rows_than_fit_into_their_interval_are_refused() -> None:
     assert terms.objection(11, lasting(20)) == ""
     assert "it has 9 rows; the policy takes 10 to 11" in terms.objection(9, lasting(100))
     assert "it has 12 rows; the policy takes 10 to 11" in terms.objection(12, lasting(100))
+
+
+def test_a_statistic_covers_exactly_its_least_rows_and_time() -> None:
+    limits = StatisticLimits(rows_min=10, span_min_s=60)
+    minute = Interval(start="2026-04-01T00:00:00.000000", end="2026-04-01T00:01:00.000000")
+    assert limits.objection(10, minute) == ""
+    assert limits.objection(9, minute) == "a statistic covers at least 10 rows; the batch has 9"
+    shorter = replace(minute, end="2026-04-01T00:00:59.999999")
+    assert "a statistic covers at least 60 s" in limits.objection(10, shorter)
+
+
+def test_the_least_limits_of_a_statistic_are_one_row_and_no_time() -> None:
+    moment = Interval(start="2026-04-01T00:00:00.000000", end="2026-04-01T00:00:00.000000")
+    assert StatisticLimits(rows_min=1, span_min_s=0).objection(1, moment) == ""
+    for rows, seconds in ((0, 0), (1, -1)):
+        with pytest.raises(SettingError, match="at least 1 row and 0 s"):
+            StatisticLimits(rows_min=rows, span_min_s=seconds)

@@ -25,6 +25,9 @@ from sluice.attestation.hidden import (
     share_taken,
 )
 from sluice.attestation.hidden.elements import read_elements
+from sluice.attestation.log.entries import GroupGivenUp, ModelAggregated, StatisticTerms
+from sluice.attestation.log.groups import GroupInForce, Groups, GroupsState
+from sluice.attestation.log.rounds import Rounds, RoundsState
 from sluice.attestation.messages import (
     EpochOpened,
     EpochOrder,
@@ -459,3 +462,59 @@ def test_a_plant_shares_in_the_epoch_and_group_it_agreed_to_only(
     small = with_epoch(parties)
     small.groups = ((NAMES[0], NAMES[1]),)
     assert "a group of 2 members shows too much" in why(small)
+
+
+# What the coordinator's log says about groups.
+
+
+TERMS = StatisticTerms(
+    lags=SHAPE.lags, stride_s=60.0, channels=(), rule="vote", malicious=1, bound=True
+)
+
+
+def groups_with(**state: object) -> Groups:
+    return Groups(GroupsState(**state), Rounds(RoundsState()))  # type: ignore[arg-type]
+
+
+def test_a_later_epoch_is_drawn_before_its_deadline(parties: Parties) -> None:
+    groups = groups_with(epoch=parties.order(epoch=5).content)
+    order = parties.order(epoch=6).content
+
+    def draw(order: EpochOrder) -> None:
+        groups.check_drawn(order, TERMS, head=order.head, at=NOW)
+
+    draw(order)
+    draw(replace(order, deadline="2026-01-01T00:00:00.000001Z"))
+    assert "does not follow epoch 5" in refused(draw, replace(order, epoch=5))
+    assert f"and it is {NOW}" in refused(draw, replace(order, deadline=NOW))
+
+
+def test_only_a_group_that_was_drawn_is_given_up(parties: Parties) -> None:
+    groups = groups_with(epoch=parties.order().content, round=1)
+    assert len(groups.drawn) == 3
+    for group in (0, 2):
+        groups.check_given_up(GroupGivenUp(epoch=1, group=group, step="6.9.2"))
+    beyond = GroupGivenUp(epoch=1, group=3, step="6.9.2")
+    assert "group 3 of epoch 1 is not open" in refused(groups.check_given_up, beyond)
+
+
+@pytest.mark.parametrize(("summed", "enough"), [(3, True), (2, False)])
+def test_a_model_needs_one_group_more_than_twice_the_malicious(
+    parties: Parties,
+    summed: int,
+    enough: bool,  # noqa: FBT001
+) -> None:
+    epoch = parties.order().content
+    pending = [
+        GroupInForce(
+            epoch=1, group=at, round=1, members=members, commits=(), order="", statistic=""
+        )
+        for at, members in enumerate(groups_with(epoch=epoch).drawn[:summed])
+    ]
+    groups = groups_with(epoch=epoch, round=1, pending=pending)
+    clients = tuple(sorted(client for each in pending for client in each.members))
+    body = ModelAggregated(round=1, model="0" * 64, clients=clients)
+    if enough:
+        groups.check_aggregated(body, TERMS)
+    else:
+        assert "needs 3" in refused(groups.check_aggregated, body, TERMS)

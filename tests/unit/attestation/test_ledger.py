@@ -1,11 +1,12 @@
 """Steps 1 and 2: registration, and commitments that are refused."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from sluice.attestation.log.chain import read_log
-from sluice.attestation.log.entries import BatchAttested
+from sluice.attestation.log.entries import BatchAttested, UpdatePledged
 from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.documents import instant
 from sluice.attestation.messages.messages import (
@@ -23,7 +24,7 @@ from sluice.attestation.systems.registry import circuit_for
 from sluice.errors import SettingError, VerificationError
 from sluice.invariants.ruleset import RuleSet
 
-from .conftest import NOW, POLICY, SYSTEM, PlantRun, World
+from .conftest import HISTORY, NOW, POLICY, SYSTEM, PlantRun, World
 
 
 def refused(step: str, words: str = "") -> "pytest.RaisesExc[VerificationError]":
@@ -153,6 +154,23 @@ def test_new_rules_end_old_attestations_but_not_their_proofs(run: PlantRun, rule
         run.enrolled.receive(COMMITS.write(run.plant.commit(world.batch(1)).message), at=NOW)
     with refused("1", "another circuit"):
         world.protocol.enrolled("north", run.enrolled.agreement)
+
+
+def test_an_attestation_that_new_rules_ended_has_not_expired_before_its_term(
+    run: PlantRun, rules: RuleSet
+) -> None:
+    world = run.world
+    run.received.attest(run.proof, at=NOW)
+    world.circuit = circuit_for(SYSTEM, rules, POLICY, rows_max=2_048)
+    signed = replace(run.plant, circuit=world.circuit).registration()
+    register(world, signed, approve(signed.content.rules, world.approvers[0]), last=rules)
+    until, tick = NOW + timedelta(days=HISTORY.attestation_days), timedelta(microseconds=1)
+    world.protocol.open_round("a" * 64, until + 2 * tick, at=until)
+    body = UpdatePledged(token=run.proven.pledge(1, "a" * 64, b"an update").message)
+    with refused("6", "has no attestation .* under the rules that are in force"):
+        world.log.append(body, at=until)
+    with refused("5.4", "expired on 2026-05-31T12:00:00"):
+        world.log.append(body, at=until + tick)
 
 
 # -- step 2 ---------------------------------------------------------------------------------------

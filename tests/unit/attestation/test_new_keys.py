@@ -208,6 +208,16 @@ def test_a_recovery_without_the_consent_of_most_plants_is_refused(recovering: Re
     recovering.world.protocol.open_round(NEXT, later(60), at=NOW)
 
 
+def test_the_consent_of_half_of_the_plants_is_not_enough(recovering: Recovering) -> None:
+    recovering.plants["far"] = recovering.world.plant("far")
+    recovering.world.enrol(recovering.plants["far"])
+    recovery = recovering.recovery()
+    consents = [recovering.consent(recovery, each) for each in ("north", "south", "far")]
+    with refused("7", "2 of 4 plants consent"):
+        recovering.append(recovery, *consents[:2])
+    recovering.append(recovery, *consents)
+
+
 Changed = Callable[[Recovering, Recovery], Signed[Consent]]
 
 

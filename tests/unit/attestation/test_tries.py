@@ -77,6 +77,14 @@ def test_the_same_forged_batch_under_invented_intervals_gets_no_fresh_challenges
     assert len(read_log(tmp_path / "log.jsonl").unanswered("north")) == 1
 
 
+def test_a_challenge_is_open_to_the_moment_at_which_it_must_be_answered(cheat: Cheat) -> None:
+    cheat.receive().challenge(at=NOW)
+    received = cheat.receive()
+    with refused("3", "has a challenge that it must answer by 2026-05-02T12:00:00"):
+        received.challenge(at=NOW + ANSWER)
+    received.challenge(at=NOW + ANSWER + TICK)
+
+
 def test_a_plant_that_answers_none_of_its_challenges_gets_only_so_many(cheat: Cheat) -> None:
     """This is the number of tries that `sluice attest guarantee` computes with."""
     received = [cheat.receive() for _ in range(10)]
