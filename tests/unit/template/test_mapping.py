@@ -183,6 +183,24 @@ def test_an_actuator_is_no_measured_point(line_reference: Record, line_template:
     with pytest.raises(SettingError, match="an actuator is no measured point"):
         placements(line_reference, line_template, {"S_PU1": "L_T1"})
 
+    with pytest.raises(SettingError, match="an actuator is no measured point"):
+        placements(line_reference, line_template, {"L_T1": "S_PU1"})
+
+
+def test_codes_in_the_other_order_are_refused(
+    line_reference: Record, line_template: Template
+) -> None:
+    """Each code becomes one of the template's, but on would become off."""
+    codes = line_template.point("S_PU1").codes
+    assert codes is not None
+    turned = Codes(off=codes.on[0], on=(codes.off,))
+    channels = [
+        replace(c, codes=turned) if c.name == "S_PU1" else c for c in line_reference.channels
+    ]
+    record = replace(line_reference, channels=tuple(channels))
+    with pytest.raises(SettingError, match="do not become each other in order"):
+        placements(record, line_template, {"S_PU1": "S_PU1"})
+
 
 def test_two_tags_cannot_be_one_point(line_reference: Record, line_template: Template) -> None:
     with pytest.raises(SettingError, match="both mapped to point 'L_T1'"):
