@@ -148,6 +148,10 @@ mapping: setup ## how often `plant map` is right on 20 varied sites, into docs/r
 cold-start: setup ## borrowed thresholds of a plant in its first days, into docs/results (30 minutes; continues where it was stopped)
 	$(BIN)/python -m benchmarks cold-start --out docs/results/cold-start.md
 
+.PHONY: unlike-plants
+unlike-plants: setup ## what plants of other kinds give a plant, into docs/results (5 minutes)
+	$(BIN)/python -m benchmarks unlike-plants --out docs/results/unlike-plants.md
+
 .PHONY: vote
 vote: setup ## attacks on the members of a vote beside its certificate, into docs/results (hours; continues)
 	$(BIN)/python -m benchmarks vote --out docs/results/vote.md

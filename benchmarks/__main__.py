@@ -5,7 +5,7 @@ Cost of the rules:      attest-editions
 Where a prover's time goes: profile-prover
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
                         sampling, parameters, many, verifiers, verify-many, bound,
-                        bound-damage, worth, cold-start, mapping
+                        bound-damage, worth, cold-start, mapping, unlike-plants
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -45,6 +45,7 @@ MODULES = {
     "sampling": "benchmarks.sampling",
     "startup": "benchmarks.speed.startup",
     "sums": "benchmarks.exactness.sums",
+    "unlike-plants": "benchmarks.unlike_plants",
     "verifiers": "benchmarks.verifiers.run",
     "verify-many": "benchmarks.attest.verifying",
     "vote": "benchmarks.vote.run",

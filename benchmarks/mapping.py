@@ -27,6 +27,8 @@ another plant. Proposals with a confidence below 0.9 are shown to an operator an
 *Right* counts points that move in the reference. *Right or twin* also counts a tag that is proposed
 for the point of its twin: both tags have the same reading in every row of the site, and both points
 in every row of the reference. Exchanged twins give the same statistic. No data tells them apart.
+They are proposed in the order of their tags. Here tags are drawn, so that is right in half of the
+sites by chance.
 """
 
 
@@ -101,7 +103,7 @@ def main() -> None:
     """Count the sites and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks mapping", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/results/mapping.md"))
-    parser.add_argument("--first-seed", type=int, default=120, help="settings: below 100")
+    parser.add_argument("--first-seed", type=int, default=140, help="settings: below 100")
     parser.add_argument("--sites", type=int, default=20)
     given = parser.parse_args()
     reference = simulate("treatment", seed=REFERENCE_SEED, days=DAYS)

@@ -29,10 +29,11 @@ from sluice.errors import SettingError
 from sluice.federation import VoteSettings, hold_vote
 from sluice.telemetry import Record, Scaler, Windows
 
-__all__ = ["FALSE_TAILS", "WAYS", "ways"]
+__all__ = ["BORROWED", "FALSE_TAILS", "WAYS", "ways"]
 
 FALSE_TAILS = 2
-WAYS = ("alone", "vote, own thresholds", "vote, borrowed", f"vote, borrowed, {FALSE_TAILS} lie")
+BORROWED = ("vote, borrowed", f"vote, borrowed, {FALSE_TAILS} lie")
+WAYS = ("alone", "vote, own thresholds", *BORROWED, "alone, threshold of fitted rows")
 LATER = datetime(2026, 1, 1, tzinfo=UTC)
 OFTEN = LentTail(peaks=1_000, weeks=5_200.0, level=0.0, scale=1e-9, shape=-0.5)
 """The lie that votes most often: an alarm at the median score."""
@@ -100,6 +101,7 @@ def ways(draw: Draw, *, asked: float) -> dict[str, Scoring | None]:
                 own_thresholds,
                 Voted(framing=framing, model=model),
                 Voted(framing=framing, model=model.with_calibration(lied)),
+                alone(draw.own, asked, parted=False),
             ),
             strict=True,
         )

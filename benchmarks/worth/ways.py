@@ -128,9 +128,12 @@ def measured(  # noqa: PLR0913 - a line of the table is these parts
     )
 
 
-def alone(own: Record, asked: float) -> Voters:
-    """Fit the first 70 % of the plant's rows; the others choose shrinkage and threshold."""
-    first, last = _parted(own)
+def alone(own: Record, asked: float, *, parted: bool = True) -> Voters:
+    """Fit the first 70 % of the plant's rows; the others choose shrinkage and threshold.
+
+    Unless they are parted, all rows are fitted, and the same rows choose shrinkage and threshold.
+    """
+    first, last = _parted(own) if parted else (own, own)
     framing = robust_framing(first)
     settings = moment_settings(first, lags=framing.window_rows)
     windows = framing.windows(last)

@@ -11,11 +11,14 @@ would undo it. Below `CONFIDENT` an operator must decide. Points that never chan
 look alike; their confidence is that of a guess. So do *twins*: tags with the same reading in every
 row, proposed for points with the same reading in every row of the reference. Whichever of them is
 which, the plant's statistic is the same, and only a person who knows the plant can tell. The
-proposal names them.
+proposal names them, and takes them in the order of their tags: plants number instruments along the
+process. So a proposal does not depend on the order of columns.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -96,7 +99,7 @@ def propose(record: Record, template: Template, *, ties: Iterable[Iterable[str]]
         np.concatenate((own, _ties(record.names, ties)[np.newaxis])),
         np.concatenate((other, _ties_of(template)[np.newaxis])),
     )
-    return _proposal(record, template, _assigned(single, pairs))
+    return _proposal(record, template, _in_order(record, template, _assigned(single, pairs)))
 
 
 def _single_costs(record: Record, template: Template) -> Floats:
@@ -311,6 +314,31 @@ def _matching(costs: Floats) -> Floats:
     both = (rows < tags) & (columns < points)
     matrix[rows[both], columns[both]] = 1.0
     return matrix
+
+
+def _in_order(record: Record, template: Template, found: "_Assignment") -> "_Assignment":
+    """Return the assignment with twins in order: the first tag by its number is the first point.
+
+    Only twins are exchanged that nothing else, such as their spans, tells apart.
+    """
+    for group in twins_in(record):
+        tags = sorted(
+            (record.index(name) for name in group), key=lambda at: _by_number(record.names[at])
+        )
+        for first, second in combinations(tags, 2):
+            points = found.points.copy()
+            one, two = int(points[first]), int(points[second])
+            twins = template.points[one].twins if min(one, two) >= 0 else ()
+            if one > two and template.names[two] in twins:
+                points[first], points[second] = two, one
+                if found.gaps(first)[two] <= LEAST_GAIN:
+                    found = _Assignment(found.single, found.pairs, points)
+    return found
+
+
+def _by_number(tag: str) -> list[tuple[int, str]]:
+    """Return a key by which P-9 comes before P-10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", tag)]
 
 
 def _proposal(record: Record, template: Template, found: "_Assignment") -> Proposal:

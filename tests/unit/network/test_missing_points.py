@@ -143,6 +143,9 @@ def test_a_reference_of_another_kind_founds_no_federation_and_invitations_hold_t
     with pytest.raises(SettingError, match=f"not a record of template .*{LACKING!r}"):
         found_federation(tmp_path / "other", plan, at=START)
     assert not (tmp_path / "other").exists()
+    slower = replace(plan, template=derive_template(record.every(2)))
+    with pytest.raises(SettingError, match="it has a row every 60 s, not 120 s"):
+        found_federation(tmp_path / "other", slower, at=START)
     fits = replace(plan, template=derive_template(record))
     site = found_federation(tmp_path / "same", fits, at=START)
     assert site.terms.template == fits.template
@@ -157,6 +160,11 @@ def test_a_reference_of_another_kind_founds_no_federation_and_invitations_hold_t
     refused = sluice(*words)
     assert refused.code == 2
     assert "has no template: its plants use the same tags" in refused.err
+    limits = tmp_path / "provisional.json"
+    refused = sluice("coordinator", "provisional", str(tmp_path / "plain"), "--out", str(limits))
+    assert refused.code == 2
+    assert "no points to give limits for" in refused.err
+    assert not limits.exists()
 
 
 def test_a_plant_that_hides_a_point_is_excluded(founder: Founder) -> None:

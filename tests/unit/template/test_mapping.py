@@ -75,6 +75,34 @@ def test_twins_here_and_in_the_reference_are_named(line_reference: Record) -> No
     ].twins
 
 
+@pytest.mark.parametrize("tags", [("FT-9", "FT-10"), ("FT-10", "FT-9")])
+def test_twins_are_taken_in_the_order_of_their_tags(
+    line_reference: Record, tags: tuple[str, str]
+) -> None:
+    """No span tells them apart; their tags have one digit and two, in both orders of columns."""
+    pumps = dict(zip(("F_PU1", "F_PU2"), tags, strict=True))
+    span = line_reference.channel("F_PU1").span
+    values = np.array(line_reference.values)
+    values[:, line_reference.index("F_PU2")] = values[:, line_reference.index("F_PU1")]
+    twins = replace(
+        line_reference.with_values(values),
+        channels=tuple(
+            replace(each, span=span) if each.name in pumps else each
+            for each in line_reference.channels
+        ),
+    )
+    site = replace(
+        twins,
+        channels=tuple(
+            replace(each, name=pumps.get(each.name, each.name)) for each in twins.channels
+        ),
+    )
+    for order in (site.names, tuple(reversed(site.names))):
+        matches = propose(site.select(order), derive_template(twins)).matches
+        named = {match.tag: match.point for match in matches}
+        assert (named["FT-9"], named["FT-10"]) == ("F_PU1", "F_PU2")
+
+
 def test_twins_name_each_other(line_template: Template) -> None:
     first, *others = line_template.points
     for twins, refused in (
@@ -154,6 +182,24 @@ def test_codes_that_do_not_become_the_templates_are_refused(
 def test_an_actuator_is_no_measured_point(line_reference: Record, line_template: Template) -> None:
     with pytest.raises(SettingError, match="an actuator is no measured point"):
         placements(line_reference, line_template, {"S_PU1": "L_T1"})
+
+    with pytest.raises(SettingError, match="an actuator is no measured point"):
+        placements(line_reference, line_template, {"L_T1": "S_PU1"})
+
+
+def test_codes_in_the_other_order_are_refused(
+    line_reference: Record, line_template: Template
+) -> None:
+    """Each code becomes one of the template's, but on would become off."""
+    codes = line_template.point("S_PU1").codes
+    assert codes is not None
+    turned = Codes(off=codes.on[0], on=(codes.off,))
+    channels = [
+        replace(c, codes=turned) if c.name == "S_PU1" else c for c in line_reference.channels
+    ]
+    record = replace(line_reference, channels=tuple(channels))
+    with pytest.raises(SettingError, match="do not become each other in order"):
+        placements(record, line_template, {"S_PU1": "S_PU1"})
 
 
 def test_two_tags_cannot_be_one_point(line_reference: Record, line_template: Template) -> None:

@@ -4,11 +4,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sluice.errors import DocumentError, RecordError, SettingError
 from sluice.telemetry import Record
-from sluice.template import Template, derive_template, read_template, write_template
+from sluice.template import (
+    Template,
+    derive_template,
+    parse_template,
+    read_template,
+    write_template,
+)
 
 
 def test_a_template_survives_its_file(line_template: Template, tmp_path: Path) -> None:
@@ -40,6 +47,7 @@ def test_rules_give_the_topology(line_reference: Record) -> None:
         ({"stride_s": 0.0}, "a stride above 0 s"),
         ({"graphs": []}, "matrices of"),
         ({"points": []}, "1 to 1,000 points"),
+        ({"schema": 2}, "schema"),
     ],
 )
 def test_a_damaged_file_is_refused(
@@ -75,6 +83,43 @@ def test_a_connection_to_no_point_is_refused(line_template: Template) -> None:
 def test_a_point_with_readings_out_of_order_is_refused(line_template: Template) -> None:
     with pytest.raises(SettingError, match="ascending order"):
         replace(line_template.points[0], usual=(2.0, 1.0, 3.0))
+
+
+def test_a_point_with_a_damaged_course_is_refused(line_template: Template) -> None:
+    point = line_template.points[0]
+    with pytest.raises(SettingError, match="a resolution of at least 0"):
+        replace(point, resolution=-0.1)
+    with pytest.raises(SettingError, match="numbers of shape"):
+        replace(point, shape=point.shape[1:])
+
+
+def test_too_many_points_are_refused_before_they_are_compared(line_template: Template) -> None:
+    with pytest.raises(SettingError, match="1 to 1,000 points"):
+        replace(line_template, points=line_template.points * 91)
+
+
+def test_a_stride_without_end_is_refused(line_template: Template) -> None:
+    with pytest.raises(SettingError, match="a stride above 0 s"):
+        replace(line_template, stride_s=float("inf"))
+
+
+def test_matrices_of_another_size_are_refused(line_template: Template) -> None:
+    first, *others = line_template.graphs
+    for damaged in (first[1:], (first[0][1:], *first[1:])):
+        with pytest.raises(SettingError, match="matrices of 11 x 11"):
+            replace(line_template, graphs=(damaged, *others))
+
+
+def test_a_channel_without_a_reading_is_refused(line_reference: Record) -> None:
+    values = np.array(line_reference.values)
+    values[:, 0] = np.nan
+    with pytest.raises(RecordError, match="no reading of 'L_T1'; leave the channel out"):
+        derive_template(line_reference.with_values(values))
+
+
+def test_text_that_nests_too_deeply_is_refused() -> None:
+    with pytest.raises(DocumentError, match="deep"):
+        parse_template("[" * 100_000, where="template.json")
 
 
 def test_codes_belong_to_actuators_only(line_template: Template) -> None:
