@@ -171,7 +171,6 @@ LIMITS: dict[str, object] = {
     "network.coordinator.operations.LONGEST_REASON": 200,
     "network.coordinator.pages.PAGE_BYTES": 1 << 22,
     "network.coordinator.store.BATCH_ASKS": 3,
-    "network.plant.batch_archive.LARGEST_PROOF_FILE": 1 << 26,
     "network.plant.disclosure.LEAST_CORRELATION": 0.3,
     "network.plant.disclosure.LONGEST_NAME": 64,
     "network.plant.gain.LEAST_WINDOWS": 200,
