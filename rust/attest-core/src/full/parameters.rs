@@ -29,10 +29,10 @@ pub const EXTENSION: usize = 3;
 pub const LOG_BLOWUP: usize = 3;
 
 /// How many places of every codeword are opened.
-pub const QUERIES: usize = 57;
+pub const QUERIES: usize = 55;
 
 /// Bits of work before the queries are drawn.
-pub const QUERY_WORK: usize = 16;
+pub const QUERY_WORK: usize = 19;
 
 /// Bits of work before openings are combined.
 pub const BATCH_WORK: usize = 0;
