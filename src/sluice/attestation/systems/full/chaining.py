@@ -26,7 +26,7 @@ class Cut:
 
     log_rows: int | None = None  # of a segment; none: one proof about the whole batch
     frugal: bool = False
-    """Commit to each segment again when its turn comes. It saves no memory, so `cut_of` does not."""
+    """Commit to each segment again when its turn comes. `cut_of` does not: it saves no memory."""
 
     def segments(self, rows: int) -> int:
         """Return how many segments a batch has."""
