@@ -87,7 +87,7 @@ LIMITS: dict[str, object] = {
     "attestation.systems.full.reference.parameters.LOG_FINAL": 3,
     "attestation.systems.full.reference.parameters.MOST_HEIGHT": 1 << 17,
     "attestation.systems.full.reference.parameters.MOST_ROWS": 1 << 19,
-    "attestation.systems.full.reference.parameters.QUERIES": 57,
+    "attestation.systems.full.reference.parameters.QUERIES": 55,
     "attestation.systems.full.reference.parameters.QUOTIENTS": 16,
     "attestation.systems.full.reference.parameters.SALT": 2,
     "attestation.systems.full.reference.soundness.MOST_FULL": 40,
