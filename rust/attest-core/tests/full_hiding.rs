@@ -10,6 +10,7 @@ use std::convert::Infallible;
 
 use attest_core::full::columns::F;
 use attest_core::full::parameters::{self, Config};
+use attest_core::full::prover::Held;
 use attest_core::full::witness::Manner;
 use p3_field::{BasedVectorSpace, PrimeField64};
 use p3_uni_stark::Proof;
@@ -128,8 +129,10 @@ impl SeedableRng for Silent {
 fn bare(vector: &Vector) -> Counts {
     let open = |seed: u8| {
         let traced = vector.traced(Manner::default()).expect("it is admitted");
-        let config = parameters::masked(&[seed; 32], Silent);
-        let proof = p3_uni_stark::prove(&config, &traced.air, traced.trace, &traced.digest);
+        let held = Held::commit(&traced.trace, 1, Silent).expect("as many masks as always");
+        let degree = vector.circuit.degree(ROWS);
+        let transcript = parameters::transcript(&[seed; 32]);
+        let proof = held.prove(&traced.air, degree, &traced.digest, transcript);
         opened(&proof.expect("masks are not missed by the prover"))
     };
     counted((0..2).flat_map(open))

@@ -254,12 +254,12 @@ def test_segments_are_of_usual_length_however_many_there_are() -> None:
 
 def test_half_a_million_rows_fit_into_a_gigabyte() -> None:
     cut = cut_of(524_288, 900, memory=10**9)
-    assert cut == Cut(log_rows=12, frugal=True)
-    assert cut.memory(524_288, 900) <= 10**9
+    assert cut == Cut(log_rows=12)
+    assert cut.memory(524_288, 900) <= 600_000_000
 
 
 def test_no_segment_is_shorter_than_usual_if_there_are_many() -> None:
-    assert cut_of(45_000, 800, memory=600_000_000).segments(45_000) <= MOST_SEGMENTS
+    assert cut_of(45_000, 800, memory=350_000_000).segments(45_000) <= MOST_SEGMENTS
     with pytest.raises(SettingError, match="need about"):
         cut_of(524_288, 900, memory=500_000_000)
 
@@ -277,16 +277,17 @@ def test_the_largest_proof_grows_with_the_largest_batch() -> None:
 def test_memory_decides_how_a_batch_is_cut() -> None:
     rows, columns = 4_734, 850
     needs = [cut_of(rows, columns, memory=limit).memory(rows, columns) for limit in
-             (2_000_000_000, 900_000_000, 700_000_000, 500_000_000, 350_000_000)]  # fmt: skip
+             (2_000_000_000, 250_000_000, 200_000_000, 150_000_000, 125_000_000)]  # fmt: skip
     assert needs[0] > needs[-1]
-    assert needs[-1] <= 350_000_000
-    assert cut_of(rows, columns, memory=800_000_000) == Cut(log_rows=12)  # the second one is short
-    assert cut_of(9_000, columns, memory=800_000_000) == Cut(log_rows=12, frugal=True)
-    assert cut_of(rows, columns, memory=500_000_000) == Cut(log_rows=11, frugal=True)
+    assert needs[-1] <= 125_000_000
+    assert cut_of(rows, columns, memory=250_000_000) == Cut(log_rows=12)  # the second one is short
+    assert cut_of(9_000, columns, memory=350_000_000) == Cut(log_rows=12)
+    assert cut_of(9_000, columns, memory=300_000_000) == Cut(log_rows=11)
+    assert cut_of(rows, columns, memory=200_000_000) == Cut(log_rows=11)
     assert cut_of(300, columns, memory=10**9) == Cut()
-    assert cut_of(300, columns, memory=10**8).log_rows == 8
+    assert cut_of(300, columns, memory=10**8) == Cut()
     with pytest.raises(SettingError, match="need about"):
-        cut_of(rows, columns, memory=100_000_000)
+        cut_of(rows, columns, memory=60_000_000)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_a_segment_holds_a_whole_root() -> None:
 
 
 def test_a_batch_may_need_exactly_the_memory_that_is_allowed() -> None:
-    least = min(Cut(log_rows=log_rows, frugal=True).memory(5_000, 10) for log_rows in range(9, 13))
+    least = min(Cut(log_rows=log_rows).memory(5_000, 10) for log_rows in range(9, 13))
     assert cut_of(5_000, 10, memory=least).memory(5_000, 10) == least
     with pytest.raises(SettingError, match="allow more memory"):
         cut_of(5_000, 10, memory=least - 1)

@@ -25,7 +25,6 @@ from sluice.attestation.messages.signing import sign
 from sluice.attestation.messages.tokens import TOKENS, update_digest
 from sluice.attestation.protocol.plant import Registered
 from sluice.network.plant.agent import Agent
-from sluice.network.plant.batch_archive import LARGEST_PROOF_FILE
 from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import (
     ANSWERS,
@@ -38,6 +37,7 @@ from sluice.network.wire.questions import (
 )
 from sluice.network.wire.wire import Answerer
 
+LARGEST_PROOF_DOCUMENT = 1 << 26
 WAIT_S = 300.0
 
 
@@ -112,7 +112,7 @@ class Silent:
 
 def with_proof(plant: PlantFolder, batch: Batch, change: Callable[[bytes], bytes]) -> Batch:
     """Replace the plant's proof with another one, signed by the plant."""
-    content = PROOFS.read(batch.proof, largest=LARGEST_PROOF_FILE).content
+    content = PROOFS.read(batch.proof, largest=LARGEST_PROOF_DOCUMENT).content
     other = sign(replace(content, proof=change(content.proof)), plant.keys.ensure_client_key())
     return replace(batch, proof=PROOFS.write(other))
 
@@ -133,7 +133,7 @@ def copied(plant: PlantFolder, other: Path) -> Malicious:
             if time.monotonic() > until:
                 raise TimeoutError(f"{other} has proven nothing to copy")
             time.sleep(0.5)
-        return PROOFS.read(proofs[0].read_bytes(), largest=LARGEST_PROOF_FILE).content.proof
+        return PROOFS.read(proofs[0].read_bytes(), largest=LARGEST_PROOF_DOCUMENT).content.proof
 
     return Malicious(plant, lambda batch: with_proof(plant, batch, theirs))
 

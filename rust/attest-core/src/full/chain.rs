@@ -19,10 +19,10 @@ use super::air::FullAir;
 use super::columns::{Column, F};
 use super::counts::MOST_ROWS;
 use super::digest::CHAIN;
-use super::held::{Held, HeldConfig};
 use super::identity;
 use super::moments::{Bound, Form};
 use super::parameters::{self, LEAST_HEIGHT, MOST_HEIGHT};
+use super::prover::Held;
 use super::public::{Budgets, Public};
 use super::seam::{self, REPETITIONS, Seam, Values, Weights};
 use super::stark::{Circuit, Unproven, salt_elements};
@@ -331,7 +331,7 @@ struct Committed {
 /// The next segment, as far as it is known.
 enum Coming {
     Trace(RowMajorMatrix<F>),
-    Committed(Committed),
+    Committed(Box<Committed>),
 }
 
 impl Circuit {
@@ -573,9 +573,8 @@ impl Circuit {
                 hasher.update(&cell.as_canonical_u64().to_le_bytes());
             }
             let source = StdRng::from_seed(hasher.finalize().into());
-            let (commitment, held) =
-                Held::commit(parameters::scheme(plan.len(), source), trace).map_err(failed)?;
-            let root = commitment[0];
+            let held = Held::commit(&trace, plan.len(), source).map_err(failed)?;
+            let root = held.commitment()[0];
             Ok::<_, Unproven>(Committed { held, root, last })
         };
         let carried = &self.chained().carried;
@@ -598,12 +597,12 @@ impl Circuit {
             }
             let Committed { held, root, last } = match own {
                 Coming::Trace(trace) => commit(index, trace)?,
-                Coming::Committed(committed) => committed,
+                Coming::Committed(committed) => *committed,
             };
             if !frugal && more {
                 let next = commit(index + 1, trace(index + 1))?;
                 next_root = next.root;
-                coming = Some(Coming::Committed(next));
+                coming = Some(Coming::Committed(Box::new(next)));
             }
             if done
                 .last()
@@ -618,10 +617,9 @@ impl Circuit {
             let publics = chain.public_values([&entered, &left]);
             let air = chain.air(plan[index].clone(), [before.take(), after.clone()]);
             let seed = chain.seed(index, [&before_root, &root, &next_root]);
-            let config = HeldConfig::new(held, parameters::transcript(&seed));
-            // The trace is committed; only its shape is read again.
-            let shape = RowMajorMatrix::new(F::zero_vec(plan[index].len()), 1);
-            let proof = p3_uni_stark::prove(&config, &air, shape, &publics).map_err(failed)?;
+            let transcript = parameters::transcript(&seed);
+            let proof = held.prove(&air, self.degree, &publics, transcript);
+            let proof = proof.map_err(failed)?;
             proven(Record {
                 root,
                 next: next_root,

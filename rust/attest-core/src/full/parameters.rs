@@ -1,19 +1,25 @@
 //! The parameters of the proof system. They live here and nowhere else: no proof carries any.
 
+use blake3::CHUNK_LEN;
 use p3_blake3::Blake3;
 use p3_challenger::{HashChallenger, SerializingChallenger64};
 use p3_commit::ExtensionMmcs;
 use p3_dft::Radix2DitParallel;
+use p3_field::PrimeField64;
 use p3_field::extension::CubicTrinomialExtensionField;
 use p3_fri::{FriParameters, HidingFriPcs};
 use p3_merkle_tree::MerkleTreeHidingMmcs;
-use p3_symmetric::{CompressionFunctionFromHasher, SerializingHasher};
+use p3_symmetric::{
+    CompressionFunctionFromHasher, CryptographicHasher, PseudoCompressionFunction,
+    SerializingHasher,
+};
 use p3_uni_stark::StarkConfig;
 use rand::rngs::StdRng;
 use rand::{CryptoRng, SeedableRng};
 
 use super::columns::F;
 use super::counts::BASE;
+use super::hashing;
 use super::ladder::RADIX;
 
 /// The degree of the field that challenges come from: 192 bits.
@@ -23,10 +29,10 @@ pub const EXTENSION: usize = 3;
 pub const LOG_BLOWUP: usize = 3;
 
 /// How many places of every codeword are opened.
-pub const QUERIES: usize = 57;
+pub const QUERIES: usize = 55;
 
 /// Bits of work before the queries are drawn.
-pub const QUERY_WORK: usize = 16;
+pub const QUERY_WORK: usize = 19;
 
 /// Bits of work before openings are combined.
 pub const BATCH_WORK: usize = 0;
@@ -59,11 +65,16 @@ const HASH_ELEMENTS: usize = 4;
 
 /// The field that challenges come from.
 pub type Challenge = CubicTrinomialExtensionField<F>;
+/// What a tree consists of.
+pub type Digest = [u8; 32];
 type Hash = SerializingHasher<Blake3>;
 type Compress = CompressionFunctionFromHasher<Blake3, 2, 32>;
-type Leaves<R> = MerkleTreeHidingMmcs<F, u8, Hash, Compress, R, 2, 32, SALT>;
-type Layers<R> = ExtensionMmcs<F, Challenge, Leaves<R>>;
-type Dft = Radix2DitParallel<F>;
+/// The trees over rows.
+pub type Leaves<R> = MerkleTreeHidingMmcs<F, u8, Hash, Compress, R, 2, 32, SALT>;
+/// The trees over foldings.
+pub type Layers<R> = ExtensionMmcs<F, Challenge, Leaves<R>>;
+/// The transform.
+pub type Dft = Radix2DitParallel<F>;
 /// The commitment scheme.
 pub type Pcs<R = StdRng> = HidingFriPcs<F, Dft, Leaves<R>, Layers<R>, R>;
 /// The transcript.
@@ -126,12 +137,7 @@ pub fn masked<R: CryptoRng + SeedableRng + Send>(seed: &[u8], source: R) -> Conf
 
 /// The commitment scheme of a chain of so many segments, with masks from a source.
 pub fn scheme<R: CryptoRng + SeedableRng + Send>(segments: usize, mut source: R) -> Pcs<R> {
-    let leaves = Leaves::new(
-        Hash::new(Blake3 {}),
-        Compress::new(Blake3 {}),
-        LOG_CAP,
-        R::from_rng(&mut source),
-    );
+    let leaves = leaves(R::from_rng(&mut source));
     let layers = Layers::new(leaves.clone());
     Pcs::new(
         Dft::default(),
@@ -140,6 +146,47 @@ pub fn scheme<R: CryptoRng + SeedableRng + Send>(segments: usize, mut source: R)
         CODEWORDS,
         R::from_rng(&mut source),
     )
+}
+
+/// The foldings of a chain of so many segments, with salts from a source.
+pub fn foldings<R: CryptoRng + SeedableRng + Send>(
+    segments: usize,
+    source: R,
+) -> FriParameters<Layers<R>> {
+    fri_of(segments, Layers::new(leaves(source)))
+}
+
+/// A scheme that masks polynomials and does not extend them.
+pub fn unextended<R: CryptoRng + SeedableRng + Send>(segments: usize, mut source: R) -> Pcs<R> {
+    let mut foldings = foldings(segments, R::from_rng(&mut source));
+    foldings.log_blowup = 0;
+    let leaves = leaves(R::from_rng(&mut source));
+    Pcs::new(Dft::default(), leaves, foldings, CODEWORDS, source)
+}
+
+fn leaves<R: CryptoRng + SeedableRng + Send>(source: R) -> Leaves<R> {
+    let hash = Hash::new(Blake3 {});
+    Leaves::new(hash, Compress::new(Blake3 {}), LOG_CAP, source)
+}
+
+/// The bytes of an element, as they are hashed.
+#[must_use]
+pub fn bytes(element: F) -> [u8; 8] {
+    element.as_canonical_u64().to_le_bytes()
+}
+
+/// Hash messages of equal lengths, one after the other.
+pub fn hash_many(messages: &[u8], hashes: &mut [Digest]) {
+    if messages.len() > CHUNK_LEN * hashes.len() {
+        return hashing::hash_long(messages, hashes);
+    }
+    Blake3 {}.hash_many(messages, hashes);
+}
+
+/// The node above two nodes of a tree.
+#[must_use]
+pub fn compress(nodes: [Digest; 2]) -> Digest {
+    Compress::new(Blake3 {}).compress(nodes)
 }
 
 /// No proof about a trace of this shape has more bytes: every query with paths of its own, and an

@@ -6,6 +6,8 @@ use p3_air::check_all_constraints;
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
 use p3_maybe_rayon::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 
 use super::air::FullAir;
 use super::chain::Chained;
@@ -15,6 +17,7 @@ use super::identity;
 use super::layout::Layout;
 use super::moments::{self, Bound, Form};
 use super::parameters::{self, LEAST_HEIGHT, MOST_HEIGHT};
+use super::prover::Held;
 use super::public::{Budgets, Public, height};
 use super::statement::Statement;
 use super::witness::{self, Batch, Manner, Trace};
@@ -225,10 +228,13 @@ impl Circuit {
         for cell in trace.values.iter().take(air.layout.width) {
             masks.update(&cell.as_canonical_u64().to_le_bytes());
         }
-        let config = parameters::config(&seed, masks.finalize().into());
+        let source = StdRng::from_seed(masks.finalize().into());
         let failed = |error: String| Unproven::Failed(error);
-        let proof = p3_uni_stark::prove(&config, &air, trace, &values)
-            .map_err(|error| failed(error.to_string()))?;
+        let held = Held::commit(&trace, 1, source).map_err(failed)?;
+        drop(trace);
+        let transcript = parameters::transcript(&seed);
+        let proof = held.prove(&air, self.degree, &values, transcript);
+        let proof = proof.map_err(failed)?;
         let proof = postcard::to_allocvec(&proof).map_err(|error| failed(error.to_string()))?;
         shown.extend(proof);
         Ok(shown)

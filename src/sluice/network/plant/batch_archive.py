@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sluice.attestation.hidden import SharedSums
-from sluice.attestation.messages import COMMITS, PROOFS, Interval
+from sluice.attestation.messages import COMMITS, PROOFS, Interval, largest_proof_document
 from sluice.attestation.protocol import (
     Committed,
     Proven,
@@ -33,9 +33,7 @@ from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import Batch, CommitOnly
 from sluice.telemetry import Record
 
-__all__ = ["LARGEST_PROOF_FILE", "ArchivedBatch", "BatchArchive"]
-
-LARGEST_PROOF_FILE = 64 * 1024 * 1024
+__all__ = ["ArchivedBatch", "BatchArchive"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +136,9 @@ class BatchArchive:
         return committed
 
     def _proven(self, place: Path, committed: Committed) -> Proven:
-        message = PROOFS.read((place / "proof.json").read_bytes(), largest=LARGEST_PROOF_FILE)
+        plant = self._plant
+        largest = largest_proof_document(plant.system.largest_proof(plant.circuit))
+        message = PROOFS.read((place / "proof.json").read_bytes(), largest=largest)
         return committed.proven(message)
 
     def _load(self, place: Path) -> None:

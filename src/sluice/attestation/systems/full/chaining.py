@@ -12,8 +12,8 @@ USUAL_LOG: Final = 12
 """Segments of 4,096 rows: longer ones need more memory, shorter ones larger proofs."""
 MOST_SEGMENTS: Final = 12
 """With more segments than this, none is shorter than usual: the proof would be too large."""
-CELL_BYTES: Final = 160
-"""Memory for each cell of a trace: 16 words of masked codeword, a quarter more for the rest."""
+CELL_BYTES: Final = 40
+"""Memory for each cell of a trace: the cell, two coefficients, two values on one coset."""
 PAIR: Final = 2  # segments that are in memory at a time
 ROW_BYTES: Final = 320
 """Memory for each row of the batch: its readings, twice."""
@@ -25,7 +25,8 @@ class Cut:
     """How a batch is proven."""
 
     log_rows: int | None = None  # of a segment; none: one proof about the whole batch
-    frugal: bool = False  # one segment in memory at a time, for more time
+    frugal: bool = False
+    """Commit to each segment again when its turn comes. `cut_of` does not: it saves no memory."""
 
     def segments(self, rows: int) -> int:
         """Return how many segments a batch has."""
@@ -51,7 +52,7 @@ class Cut:
             return PROCESS_BYTES + CELL_BYTES * columns * self.height(rows)
         full = 1 << self.log_rows
         beside = full if self.segments(rows) > PAIR else self._last_height(rows)
-        height = max(full, beside) if self.frugal else full + beside
+        height = full + beside
         return PROCESS_BYTES + CELL_BYTES * columns * height + ROW_BYTES * rows
 
     def _last_height(self, rows: int) -> int:
@@ -71,11 +72,7 @@ def cut_of(rows: int, columns: int, *, memory: int | None = None) -> Cut:
     fit, raise `SettingError`.
     """
     most = max(MOST_SEGMENTS, Cut(log_rows=USUAL_LOG).segments(rows))
-    chains = [
-        Cut(log_rows=log_rows, frugal=frugal)
-        for log_rows in range(USUAL_LOG, LEAST_LOG - 1, -1)
-        for frugal in (False, True)
-    ]
+    chains = [Cut(log_rows=log_rows) for log_rows in range(USUAL_LOG, LEAST_LOG - 1, -1)]
     first = [Cut()] if rows <= 1 << USUAL_LOG and not _padded(rows) else []
     ways = [
         cut

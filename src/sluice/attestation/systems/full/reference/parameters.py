@@ -31,8 +31,8 @@ LEAST_HEIGHT: Final = 256
 LOG_ARITY: Final = 3
 LOG_BLOWUP: Final = 3
 LOG_FINAL: Final = 3
-QUERIES: Final = 57
-QUERY_WORK: Final = 16
+QUERIES: Final = 55
+QUERY_WORK: Final = 19
 RADIX: Final = 8
 """Digits are below it; membership is a constraint of this degree."""
 SALT: Final = 2
