@@ -10,11 +10,14 @@ import pytest
 from safetensors.numpy import load, save
 
 from sluice.detector import modelfile
-from sluice.detector.calibration import Detector
+from sluice.detector.calibration import Detector, sealed
 from sluice.detector.export import export_onnx
+from sluice.detector.fusion import OrRules
 from sluice.detector.modelfile import load_detector, save_detector
+from sluice.detector.physics import Physics
 from sluice.errors import ModelFileError
 from sluice.telemetry.record import Record
+from tests.unit.invariants.small_plant import EVERY_RULE
 
 Card = dict[str, object]
 
@@ -173,6 +176,24 @@ def test_a_model_file_may_be_as_large_as_the_limits(
     monkeypatch.setattr(modelfile, "LARGEST", len(content) - 1)
     with pytest.raises(ModelFileError, match="it has more than"):
         load_detector(model)
+
+
+def test_rules_beside_a_vote_that_has_no_threshold_for_them_are_refused(
+    detector: Detector, tmp_path: Path
+) -> None:
+    beside = OrRules(physics=Physics(rules=EVERY_RULE), threshold=1.0)
+    path = tmp_path / "beside.safetensors"
+    fused = sealed(
+        detector.model,
+        detector.framing,
+        threshold=detector.threshold,
+        training=detector.training,
+        fusion=beside,
+        calibrations=(),
+    )
+    save_detector(fused, path)
+    with pytest.raises(ModelFileError, match="no threshold beside the vote"):
+        load_detector(path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
