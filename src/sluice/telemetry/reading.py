@@ -205,7 +205,7 @@ def _loaded(source: Source, *, plant: PlantFile, format_name: str | None) -> _Lo
             raise (unclear if table_found else refused) from None
         except RecordError:
             raise refused from None
-        if not (np.diff(table.times.astype(np.int64)) > 0).all() and not _reorders(plant):
+        if not (table.times[1:] > table.times[:-1]).all() and not _reorders(plant):
             raise refused from None  # not read well in this way either
         note = Note(what=f"not {known.title} although its tags are: {refused}")
         table = replace(table, notes=(note, *table.notes))

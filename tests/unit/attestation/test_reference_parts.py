@@ -38,7 +38,8 @@ from sluice.attestation.systems.full.reference.gadgets.spectra import SpectrumEn
 from sluice.attestation.systems.full.reference.gadgets.windows import Anchor
 from sluice.attestation.systems.full.reference.hashes import blake3, blake3_stream, keccak256
 from sluice.attestation.systems.full.reference.merkle import leaf_hash, verify_openings
-from sluice.attestation.systems.full.reference.parameters import BASE, NAMED
+from sluice.attestation.systems.full.reference.parameters import BASE, NAMED, largest_proof
+from sluice.attestation.systems.full.reference.seams import SEAM_REPETITIONS
 from sluice.attestation.systems.full.reference.statement import BudgetList
 from sluice.attestation.systems.full.system import Full
 from sluice.attestation.systems.system import ProofClaim
@@ -154,6 +155,15 @@ def test_words_are_folded_down_to_the_last_polynomial() -> None:
     assert fold_schedule(12) == [3, 3]
     assert fold_schedule(13) == [3, 3, 1]
     assert sum(fold_schedule(21)) == 15
+
+
+@pytest.mark.parametrize(("rows", "segments"), [(4_096, 2), (4_734, 2), (10_000, 3)])
+def test_the_largest_proof_is_that_of_the_core(rows: int, segments: int) -> None:
+    content = STATEMENT.encode()
+    circuit, core = ReferenceCircuit(content), _attest.FullCircuit(content)
+    one = largest_proof(circuit.columns.width + SEAM_REPETITIONS, 4_096, segments=segments)
+    around = core.largest_chain(rows, 12) - segments * one
+    assert 0 < around < 200  # header, lengths and the values of the seams
 
 
 def tree_of(leaves: list[bytes]) -> list[list[bytes]]:

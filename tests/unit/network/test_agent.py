@@ -109,6 +109,17 @@ def test_a_round_is_pledged_once(opened: tuple[Driven, Agent, str]) -> None:
     assert isinstance(driven.ask(agent, driven.token(attestation, seed=1)), Declined)
 
 
+def test_a_round_that_was_pledged_on_another_model_is_not_pledged_again(
+    opened: tuple[Driven, Agent, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a recovery the log may open a round again, on another model."""
+    driven, agent, attestation = opened
+    assert isinstance(driven.ask(agent, driven.token(attestation)), Pledge)
+    monkeypatch.setattr(agent, "_demand_opened", lambda *_: None)
+    assert isinstance(driven.ask(agent, driven.token(attestation)), Pledge)
+    assert isinstance(driven.ask(agent, driven.token(attestation, seed=1)), Declined)
+
+
 def test_a_wrong_number_of_weights_is_declined(opened: tuple[Driven, Agent, str]) -> None:
     driven, agent, attestation = opened
     ask = replace(driven.token(attestation), parameters=b"\0" * 8)
