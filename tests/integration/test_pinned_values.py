@@ -3,8 +3,7 @@
 The values of paper rules, sampled statements and the paper policy are those of release 0.1.0.
 Hardened rules changed when limits were set by cross-validation, when ties, constants, switch bands
 and spectra were mined by default, when bands, spectra, ties and rare pumps were mined more closely,
-when means were mined and ties and windows got more room, and when noise limits kept to the fastest
-change and flows settled by the rows after a switch. The hardened policy has a share of
+and when means were mined and ties and windows got more room. The hardened policy has a share of
 severe rows, margins for switches and blocks, and a ceiling of 35 % on untied channels. The
 statement of `full` has version 2, which states the new kinds of rules; its circuits got other
 columns when digits had two sets of weights, and other parameters when two queries were replaced by
@@ -29,7 +28,7 @@ RULES = {
         "44d0ffc44bd52a1be949d8b793af9ba6572986eead8688b145cc659361cd9c6a"
     ),
     ("treatment", Profile.HARDENED): (
-        "5fe41a8eb588c8d3607eb9dbca40ace380fdc6cca9c22a9ff010203f3b220f6e"
+        "d73a40bd9d1e9f71b512c30b3bd16d0f0f5ae4a389d5d65ab4e15e767baf6e32"
     ),
     ("treatment", Profile.PAPER_WIDE): (
         "41dfe4429142ccf96be6c6381be461a04b0755055354af1cac26df137d418c7e"
@@ -38,8 +37,8 @@ RULES = {
 CIRCUITS = {
     ("line", 1_024): "3757da475c62da02d7053d728c4452ae5fe871bb691800ab57dcbe88bcdbf23f",
     ("line", 4_096): "5d7e25406476317c1b6c24574571251854804b385805e47cae1cbb4f04d0ef07",
-    ("treatment", 8_192): "383b1e62eed99748a6d4bd343a5e8f6f598209b74c9ad669b065fe4bc72ddc02",
-    ("treatment", 16_384): "316e899a9ebe5a26c6a0a9e42f6a527192048006f919bbf8aade0fef351ba626",
+    ("treatment", 8_192): "343bf022bf7c00c6782b5a75c43ad5ae7cd003fcc96843394dae2e41799e80c9",
+    ("treatment", 16_384): "b136c3abfe30dc6c5f55ae1a472151e87b425ead1270386e0593224e7f5d1300",
 }
 SAMPLED = {
     "line": "e8a5c95b8a3f4c0b337667773e05de177d2097829d6a36e82903e1f4999019de",

@@ -294,11 +294,11 @@ def test_the_default_system_proves_in_zero_knowledge(
     under_way = tmp_path / "commit.proving"
     under_way.write_bytes(bytes(200))
     under_way.chmod(0o600)
-    seen = prove(sluice, tmp_path, "clean", "--memory", "100MB")  # in segments
+    seen = prove(sluice, tmp_path, "clean", "--memory", "62MB")  # in segments
     assert seen.code == 2
     assert "was begun for another batch" in seen.err
     under_way.unlink()
-    assert prove(sluice, tmp_path, "clean", "--memory", "100MB").code == 0
+    assert prove(sluice, tmp_path, "clean", "--memory", "62MB").code == 0
     assert not under_way.exists()
     assert (tmp_path / "proof.json").read_bytes() != first  # fresh masks each time
     assert verify(sluice, tmp_path).code == 0

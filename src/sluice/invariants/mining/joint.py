@@ -21,13 +21,7 @@ from sluice.invariants.mining.means import mean_of
 from sluice.invariants.mining.slack import Slack, slackened
 from sluice.invariants.mining.spans import operating_range, resolution
 from sluice.invariants.mining.spectra import spectrum_of
-from sluice.invariants.mining.trial import (
-    TARGET,
-    Blamed,
-    HonestRefusal,
-    RepeatedBatches,
-    tried,
-)
+from sluice.invariants.mining.trial import TARGET, HonestRefusal, RepeatedBatches, tried
 from sluice.invariants.relations import (
     Balance,
     Bound,
@@ -69,7 +63,6 @@ REFERENCE_ROWS = 1_000  # of a batch in which the target is shared among the rul
 WINDOW_ROOM = 1.5  # a short batch may have no window out of balance
 WIDEN = 1.5
 MOST_ROUNDS = 3
-ALL_OF_A_FLOW = 1e6  # beyond any residual: a coupling's largest one is then its nominal flow
 LEAST_TOLERANCE = 1e-12
 
 
@@ -171,11 +164,10 @@ def calibrate_jointly(
     repeated: RepeatedBatches = {}
     pairs = list(zip(bases, held_out, strict=True))
     honest = tried(pairs, margins, target, repeated=repeated)
-    for factor in (*[WIDEN] * MOST_ROUNDS, ALL_OF_A_FLOW):
-        blamed = _widenable(honest, rules, factor)
-        if honest.kept or not blamed:
+    for _ in range(MOST_ROUNDS):
+        if honest.kept or not any(each.rule for each in honest.blamed):
             break
-        slack = slack.widened(blamed, factor)
+        slack = slack.widened(honest.blamed, WIDEN)
         pairs = [
             (slackened(base, slack), record) for base, record in zip(bases, held_out, strict=True)
         ]
@@ -184,19 +176,6 @@ def calibrate_jointly(
     assert rules.clean is not None
     rules = replace(rules, clean=with_rate(rules.clean, honest), untied=untied_channels(rules))
     return Calibrated(rules=rules, honest=honest)
-
-
-def _widenable(honest: HonestRefusal, rules: RuleSet, factor: float) -> tuple[Blamed, ...]:
-    """Return the limits to widen: in the last round, only the largest residuals of couplings.
-
-    A pump that ran between two rows shows part of its flow on one row while it is off. No tail of
-    the other rows reaches as far, but no such row misses more than all of the flow.
-    """
-    named = tuple(each for each in honest.blamed if each.rule)
-    if factor < ALL_OF_A_FLOW:
-        return named
-    flows = {rule.name for rule in rules.invariants if isinstance(rule.relation, Coupling)}
-    return tuple(each for each in named if each.check == "severe rows" and each.rule in flows)
 
 
 def with_rate(facts: CleanFacts, honest: HonestRefusal) -> CleanFacts:
@@ -221,7 +200,7 @@ def _rules(structure: Structure, clean: Record, without: int | None) -> RuleSet:
     )
     severe = tuple(
         CleanShare(
-            rule=rule.name, share=_farthest(each, structure.severe, without) / rule.tolerance
+            rule=rule.name, share=each.tail(without).level(structure.severe) / rule.tolerance
         )
         for each, rule in zip(structure.judged, found, strict=True)
     )
@@ -234,16 +213,6 @@ def _rules(structure: Structure, clean: Record, without: int | None) -> RuleSet:
         repeated=structure.repeated_without(without),
     )
     return replace(rules, clean=facts)
-
-
-def _farthest(each: CrossJudged, share: float, without: int | None) -> float:
-    """Return the residual that a share of rows is expected to exceed.
-
-    No flow misses its nominal by more than all of it, however far a tail of few peaks reaches.
-    """
-    farthest = each.tail(without).level(share)
-    relation = each.relation(without)
-    return min(farthest, relation.nominal) if isinstance(relation, Coupling) else farthest
 
 
 def _invariant(each: CrossJudged, structure: Structure, without: int | None) -> Invariant:

@@ -37,19 +37,16 @@ def slackened(rules: RuleSet, slack: Slack) -> RuleSet:
     if not slack.factors or rules.clean is None:
         return rules
     wider = tuple(_wider(rule, slack) for rule in rules.invariants)
-    both = {new.name: (old, new) for new, old in zip(wider, rules.invariants, strict=True)}
-    severe = tuple(_severer(fact, *both[fact.rule], slack) for fact in rules.clean.severe)
+    grown = {
+        new.name: new.tolerance / old.tolerance
+        for new, old in zip(wider, rules.invariants, strict=True)
+    }
+    severe = tuple(
+        replace(fact, share=fact.share * slack.of("severe rows", fact.rule) / grown[fact.rule])
+        for fact in rules.clean.severe
+    )
     facts = replace(rules.clean, severe=severe)
     return replace(rules, invariants=wider, clean=_facts(facts, slack))
-
-
-def _severer(fact: CleanShare, old: Invariant, new: Invariant, slack: Slack) -> CleanShare:
-    """Widen the largest residual of a rule; that of a coupling up to its nominal flow."""
-    share = fact.share * old.tolerance / new.tolerance
-    wider = share * slack.of("severe rows", fact.rule)
-    if isinstance(new.relation, Coupling):
-        wider = max(share, min(wider, new.relation.nominal / new.tolerance))
-    return replace(fact, share=wider)
 
 
 def _wider(rule: Invariant, slack: Slack) -> Invariant:
