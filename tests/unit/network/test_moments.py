@@ -833,10 +833,10 @@ def test_the_statistics_of_members_are_as_long_as_a_message_can_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = MomentSettings(registers=(Register(channel="A", low=0.0, step=1.0),), lags=2)
-    nobody = MemberStatistics(settings=settings)
-    raw = nobody.canonical()
+    empty = MemberStatistics(settings=settings)
+    raw = empty.canonical()
     monkeypatch.setattr(statistics, "LARGEST_MODEL", len(raw))
-    assert MemberStatistics.from_canonical(raw, settings) == nobody
+    assert MemberStatistics.from_canonical(raw, settings) == empty
     for wrong in (raw[:-1], raw + b"\0"):
         with pytest.raises(DocumentError, match=f"have {len(wrong)} bytes; expected at least"):
             MemberStatistics.from_canonical(wrong, settings)
