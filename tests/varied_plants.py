@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.admission.acceptance import ObjectionKind
+from sluice.admission.objections import ObjectionKind
 from sluice.admission.policy import HardenedPolicy, accept
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile, RuleSet

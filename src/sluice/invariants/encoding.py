@@ -268,7 +268,7 @@ def register_of(channel: Channel) -> Register:
             f"channel {channel.name!r} has no instrument span, which the conversion of its "
             "readings to integers needs; state one in the plant file"
         )
-    width = channel.span.high - channel.span.low
+    width = channel.span.width
     low, step = channel.span.low - HEADROOM * width, width * (1 + 2 * HEADROOM) / REGISTER_TOP
     if not (math.isfinite(low) and step < math.inf and low + step * REGISTER_TOP > low):
         raise RulesFileError(
