@@ -146,6 +146,12 @@ def test_a_column_without_readings_is_dropped_and_named(tmp_path: Path) -> None:
     assert any(note.channel == "PIT1" and "no reading" in note.what for note in record.notes)
 
 
+def test_columns_without_a_name_and_readings_are_dropped_however_many(tmp_path: Path) -> None:
+    body = "".join(f"{row},,\n" for row in ROWS.splitlines())
+    record = read_record(file(tmp_path, HEADER.replace("\n", ",,\n") + body))
+    assert record.names == ("LIT101", "FIT101", "MV101")
+
+
 BAD = {
     "empty": (b"", "is empty"),
     "blank": (b" \n\n ", "is empty"),
