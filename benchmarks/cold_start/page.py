@@ -110,8 +110,9 @@ def _targets(lines: Sequence[Line]) -> str:
         for way in (ALONE, FITTED)
     }
     return (
-        f"Targets, with {most} members. At {fewest:g} days, clean time in alarm with borrowed "
-        f"thresholds is at most {TARGET:g} %: {_held(borrowed[0] <= TARGET)} ({_spread(borrowed)}). "
+        f"Targets, with {most} members. At {fewest:g} days, clean time in alarm with "
+        f"borrowed thresholds is at most {TARGET:g} %: {_held(borrowed[0] <= TARGET)} "
+        f"({_spread(borrowed)}). "
         f"Without the federation it is {ALONE_TARGET:g} % or more: this depends on how the plant "
         "sets its threshold. If the rows that fit the detector also set the threshold, it "
         f"{_held(fitted[0] >= ALONE_TARGET)} ({_spread(fitted)}). If the plant keeps rows back to "
@@ -137,8 +138,7 @@ def _direction(subject: Subject, lines: Sequence[Line]) -> str:
         )
     return "\n".join(
         (
-            "Clean time in alarm, and the gain in average precision of borrowed thresholds over "
-            "alone:\n",
+            f"Clean time in alarm, and the gain in average precision over {ALONE}:\n",
             "| plant | vote, borrowed | alone | alone, fitted rows | gain in average precision |",
             "|---|---|---|---|---|",
             *said,

@@ -381,7 +381,7 @@ def _exchangeable(
         for at, name in enumerate(record.names)
         if found.points[at] >= 0
     }
-    possible = (found.single[found.points < 0] < UNALIKE).any(axis=0)
+    possible = np.any(found.single[found.points < 0] < UNALIKE, axis=0)
     lacking = {
         name
         for at, name in enumerate(template.names)

@@ -81,7 +81,7 @@ def _alike(values: Floats, channels: Sequence[Channel]) -> Bools:
     near = np.abs(means[:, np.newaxis] - means) <= MOST_APART * least
     noisy = np.abs(steps[:, np.newaxis] - steps) <= MOST_APART / 2 * np.minimum.outer(steps, steps)
     pairs = np.triu(same & near & noisy & (least > 0), k=1)
-    alike = np.zeros_like(pairs)
+    alike = np.zeros(pairs.shape, dtype=np.bool_)
     for one, other in np.argwhere(pairs):
         apart = values[:, one] - values[:, other]
         noise = not channels[one].role.discrete and _is_noise(apart, float(least[one, other]))

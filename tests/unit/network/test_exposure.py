@@ -321,7 +321,7 @@ def replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., N
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        ({"listens": ("127.0.0.1", "0.0.0.0")}, "Flower listens on 0.0.0.0:9092 "),  # noqa: S104
+        ({"listens": ("127.0.0.1", "0.0.0.0")}, "Flower listens on 0.0.0.0:9092 "),
         ({"answers": 9_093}, "the port of the filter answers at 192.0.2.7:9093"),
         ({"forwards": "/health"}, "the proxy forwards /health "),
         ({"forwards": fleet_paths()[-1]}, f"forwards {fleet_paths()[-1]} past the filter"),

@@ -18,7 +18,7 @@ def demanded(*, round_: int = 1, number: int | None = 0, epoch: Any = EPOCH, **t
     helper = SimpleNamespace(epoch=theirs.get("epoch_there", EPOCH), key_of=keys.__getitem__)
     groups = SimpleNamespace(epoch=epoch, round=round_, number_of=lambda _: number)
     ledger: Any = SimpleNamespace(
-        groups=groups, client=lambda name, step: SimpleNamespace(key=KEYS[name])
+        groups=groups, client=lambda name, **_: SimpleNamespace(key=KEYS[name])
     )
     member: Any = SimpleNamespace(
         _plant=SimpleNamespace(client="north"),

@@ -58,7 +58,7 @@ def test_an_address_of_another_machine_is_left_to_the_server() -> None:
 
 def test_a_port_that_is_not_allowed_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(ports.time, "sleep", waited.append)
+    monkeypatch.setattr(time, "sleep", waited.append)
     answers = iter((errno.EACCES, None))
     monkeypatch.setattr(ports, "_unusable", lambda *_: next(answers))
     with pytest.raises(SettingError, match="cannot listen on port 443 .*: Permission denied"):
