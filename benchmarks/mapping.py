@@ -90,13 +90,15 @@ def page(sites: Sequence[Counted]) -> str:
     worst = max(one.wrong_confidence for one in sites)
     held = "holds" if right >= 0.95 * moving else "is missed"
     either = "holds" if right + twins >= 0.95 * moving else "is missed"
+    every = sum(one.all_right for one in sites)
+    all_held = "holds" if every >= 0.95 * tags else "is missed"
     found = (
         f"{len(sites)} sites, seeds {sites[0].seed} to {sites[-1].seed}: **{right / moving:.1%} of "
         f"{moving} moving points are right, {(right + twins) / moving:.1%} are right or twins.** "
         f"Of the {apart} without a twin, {distinguished / apart:.1%} are right. The target of 95 % "
         f"{held} if exchanged twins count as wrong, and {either} if they do not. Of all "
-        f"{tags} tags, {sum(one.all_right for one in sites) / tags:.1%} are right: points that "
-        f"never move are guesses. The largest confidence of a wrong proposal is {worst:.3f}; "
+        f"{tags} tags, {every / tags:.1%} are right: points that never move are guesses, so the "
+        f"target {all_held} for all tags. The largest confidence of a wrong proposal is {worst:.3f}; "
         f"above {CONFIDENT} none may be wrong.\n"
     )
     columns = (
