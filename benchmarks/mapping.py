@@ -98,8 +98,8 @@ def page(sites: Sequence[Counted]) -> str:
         f"Of the {apart} without a twin, {distinguished / apart:.1%} are right. The target of 95 % "
         f"{held} if exchanged twins count as wrong, and {either} if they do not. Of all "
         f"{tags} tags, {every / tags:.1%} are right: points that never move are guesses, so the "
-        f"target {all_held} for all tags. The largest confidence of a wrong proposal is {worst:.3f}; "
-        f"above {CONFIDENT} none may be wrong.\n"
+        f"target {all_held} for all tags. The largest confidence of a wrong proposal is "
+        f"{worst:.3f}; above {CONFIDENT} none may be wrong.\n"
     )
     columns = (
         *("seed", "moving", "right", "right or twin", "distinguished", "taken"),
