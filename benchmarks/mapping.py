@@ -30,7 +30,7 @@ have the same reading in every row. FIT401 and FIT501 are two meters of one flow
 some sites have one of them only. Exchanged twins give the same statistic, or one that differs by
 noise. They are proposed in the order of their tags. Here tags are drawn, so that is right in half
 of the sites by chance: a method that is right wherever readings can tell has about 95 % right.
-*Told apart* counts the points without a twin.
+*Distinguished* counts the points without a twin.
 """
 
 
@@ -85,22 +85,24 @@ def page(sites: Sequence[Counted]) -> str:
     """Return the page of what is counted."""
     moving, right = sum(one.moving for one in sites), sum(one.right for one in sites)
     twins = sum(one.twins for one in sites)
-    apart, told = sum(one.apart for one in sites), sum(one.apart_right for one in sites)
+    apart, distinguished = sum(one.apart for one in sites), sum(one.apart_right for one in sites)
     tags = sum(one.tags for one in sites)
     worst = max(one.wrong_confidence for one in sites)
     held = "holds" if right >= 0.95 * moving else "is missed"
     either = "holds" if right + twins >= 0.95 * moving else "is missed"
+    every = sum(one.all_right for one in sites)
+    all_held = "holds" if every >= 0.95 * tags else "is missed"
     found = (
         f"{len(sites)} sites, seeds {sites[0].seed} to {sites[-1].seed}: **{right / moving:.1%} of "
         f"{moving} moving points are right, {(right + twins) / moving:.1%} are right or twins.** "
-        f"Of the {apart} without a twin, {told / apart:.1%} are right. The target of 95 % {held} "
-        f"if exchanged twins count as wrong, and {either} if they do not. Of all "
-        f"{tags} tags, {sum(one.all_right for one in sites) / tags:.1%} are right: points that "
-        f"never move are guesses. The largest confidence of a wrong proposal is {worst:.3f}; "
-        f"above {CONFIDENT} none may be wrong.\n"
+        f"Of the {apart} without a twin, {distinguished / apart:.1%} are right. The target of 95 % "
+        f"{held} if exchanged twins count as wrong, and {either} if they do not. Of all "
+        f"{tags} tags, {every / tags:.1%} are right: points that never move are guesses, so the "
+        f"target {all_held} for all tags. The largest confidence of a wrong proposal is "
+        f"{worst:.3f}; above {CONFIDENT} none may be wrong.\n"
     )
     columns = (
-        *("seed", "moving", "right", "right or twin", "told apart", "taken"),
+        *("seed", "moving", "right", "right or twin", "distinguished", "taken"),
         "largest confidence, if wrong",
     )
     lines = [HEAD, found, f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]

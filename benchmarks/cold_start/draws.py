@@ -157,7 +157,7 @@ SUBJECTS = (
         "sites after it, with 1.25 days each. The site has 1/16, 1/4 or 1 day of clean rows, which "
         "also say how large it is. Clean rows are measured on the day that follows, attacks on the "
         "first attacked day (8 attacks). Tags are mapped correctly. One of days, spread of sites "
-        "and number of members changes at a time",
+        "and number of members changes at a time; other combinations were not run",
         cells=(
             *(Cell(days=days, spread=0.15, members=5) for days in (0.0625, CENTRE, 1.0)),
             *(Cell(days=CENTRE, spread=spread, members=5) for spread in (0.05, 0.25)),

@@ -112,6 +112,13 @@ def test_wrong_settings_are_refused(folder: Path, more: tuple[str, ...], message
     assert message in " ".join(text.split())
 
 
+def test_a_tag_without_an_equals_sign_is_no_decision(folder: Path, site: VariedSite) -> None:
+    """`TAG=` maps a tag to no point; `TAG` alone is a slip."""
+    code, text = mapped(folder, "--set", site.record.names[0])
+    assert code == 2
+    assert "write TAG=POINT with a tag of the record" in " ".join(text.split())
+
+
 def test_a_site_of_the_lab_is_written(tmp_path: Path) -> None:
     out = tmp_path / "site.parquet"
     made = RUN.invoke(

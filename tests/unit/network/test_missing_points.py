@@ -195,6 +195,19 @@ def test_too_few_points_are_refused_when_a_plant_joins_and_is_imported(
         made.site.enrol(changed, at=made.clock())
 
 
+def test_a_record_with_too_few_points_is_refused_whatever_its_rules_name(
+    founder: Founder, lacking: Path, tmp_path: Path, sluice: Run
+) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    invitation, out = tmp_path / "south.invitation", tmp_path / "south"
+    write_document(made.site.invite("south", at=made.clock()), invitation, private=True)
+    named = ("--record", str(lacking / "line.csv"), "--rules", str(made.rules))
+    refused = sluice("plant", "join", str(invitation), *named, "--out", str(out))
+    assert refused.code == 3
+    assert "10 of the federation's 11 points" in " ".join(refused.err.split())
+    assert not out.exists()
+
+
 def test_a_model_of_rounds_needs_every_point() -> None:
     with pytest.raises(SettingError, match="reads every point"):
         demand_overlap(0.9, statistic=False)

@@ -210,7 +210,7 @@ def test_two_tags_cannot_be_one_point(line_reference: Record, line_template: Tem
 def test_an_unknown_unit_is_refused(line_reference: Record, line_template: Template) -> None:
     channels = [replace(c, unit="cubit") for c in line_reference.channels]
     record = replace(line_reference, channels=tuple(channels))
-    with pytest.raises(SettingError, match="declare the unit"):
+    with pytest.raises(SettingError, match="of tag 'L_T1' is 'cubit' and that of point 'L_T1'"):
         placements(record, line_template, {"L_T1": "L_T1"})
 
 

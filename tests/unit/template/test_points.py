@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from sluice.errors import DocumentError, RecordError, SettingError
-from sluice.telemetry import Record
+from sluice.telemetry import Codes, Record
 from sluice.template import (
     Template,
     derive_template,
@@ -125,13 +126,47 @@ def test_text_that_nests_too_deeply_is_refused() -> None:
 def test_codes_belong_to_actuators_only(line_template: Template) -> None:
     with pytest.raises(SettingError, match="an actuator has codes"):
         replace(line_template.points[-1], codes=None)
+    with pytest.raises(SettingError, match="an actuator has codes"):
+        replace(line_template.points[0], codes=Codes(off=0, on=(1,)))
 
 
 def test_a_short_record_tells_nothing_apart(line_reference: Record) -> None:
     with pytest.raises(RecordError, match="200 and more"):
-        derive_template(line_reference.rows(0, 150))
+        derive_template(line_reference.rows(0, 199))
+    assert derive_template(line_reference.rows(0, 200)).names == line_reference.names
 
 
 def test_an_unknown_point_is_refused(line_template: Template) -> None:
     with pytest.raises(SettingError, match="no point 'tank9.level'"):
         line_template.point("tank9.level")
+
+
+@pytest.mark.parametrize("count", [1, 1_000])
+def test_a_template_has_one_to_a_thousand_points(line_template: Template, count: int) -> None:
+    point = line_template.points[0]
+    points = tuple(replace(point, name=f"tank{at}.level") for at in range(count))
+    matrix = ((0.0,) * count,) * count
+    wide = replace(line_template, stride_s=0.5, points=points, graphs=(matrix,) * 4)
+    assert len(wide.names) == count
+
+
+@pytest.mark.parametrize("length", [0, 201])
+def test_a_point_has_a_name_of_1_to_200_letters(line_template: Template, length: int) -> None:
+    text = TypeAdapter(Template).dump_json(line_template).decode()
+    for fits in ("a", "a" * 200):
+        assert parse_template(text.replace('"L_T1"', f'"{fits}"'), where="file").names[0] == fits
+    with pytest.raises(DocumentError, match=r"points\.0\.name: String should have at"):
+        parse_template(text.replace('"L_T1"', f'"{"a" * length}"'), where="file")
+
+
+def test_a_file_above_16_mib_is_refused(line_template: Template, tmp_path: Path) -> None:
+    path = tmp_path / "template.json"
+    write_template(line_template, path)
+    room = 16 * 1024 * 1024 - path.stat().st_size
+    with path.open("a", encoding="utf-8") as out:
+        out.write(" " * room)
+    assert read_template(path) == line_template
+    with path.open("a", encoding="utf-8") as out:
+        out.write(" ")
+    with pytest.raises(DocumentError, match="template.json"):
+        read_template(path)

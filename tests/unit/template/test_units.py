@@ -34,5 +34,7 @@ def test_units_of_other_dimensions_do_not_convert() -> None:
 def test_an_unknown_unit_does_not_convert() -> None:
     with pytest.raises(PlantFileError, match="'furlong' is not a known unit"):
         conversion("furlong", "m")
+    with pytest.raises(PlantFileError, match="'furlong' is not a known unit"):
+        conversion("m", "furlong")
     assert same_dimension("furlong", "m") is None
     assert same_dimension("", "") is None
