@@ -156,14 +156,16 @@ class Trial:
         """
         tests = maps.map().tests_of(self.mutant, others, self._naming(tree))
         files = likely(tree.root, self.mutant, maps.missing)
-        quotes = quoting(tree.root, self.mutant, files)
+        # A table names the limits that are read on import.
+        soonest = quoting(tree.root, self.mutant, files) if self.mutant.runs else files[:1]
         tests += files
         if not tests:
             return None
         with self._placed(tree):
-            by = _test(tree, quotes, LIKELY_S)[1] if quotes else ""
-            if by:
-                return self.outcome("killed", by)
+            by = _test(tree, soonest, LIKELY_S)[1] if soonest else ""
+        if by:
+            return self.outcome("killed", by)
+        with self._placed(tree):
             code, by = _test(tree, tests, LIKELY_S)
             crashed: tuple[str, ...] = ()
             if not by and code not in SURVIVED and not tree.stopped():
