@@ -42,10 +42,10 @@ def epoch(tmp_path: Path) -> EpochOrder:
     return Parties(tmp_path / "helper").order().content
 
 
-def groups_with(*, ended: bool = False, **state: object) -> Groups:
+def groups_with(*, ended: object = False, **state: object) -> Groups:
     """Return groups while round 1 has revealed updates of all plants, or has ended."""
     opened = RoundOpened(round=1, model="0" * 64, deadline=NOW)
-    current = RoundState(opened=opened, revealed=set(NAMES), abandoned=ended)
+    current = RoundState(opened=opened, revealed=set(NAMES), abandoned=bool(ended))
     return Groups(GroupsState(**state), Rounds(RoundsState(current=current)))  # type: ignore[arg-type]
 
 
