@@ -84,6 +84,11 @@ REFUSED: dict[str, tuple[Callable[[], Rounds], RoundBody, str]] = {
         "the federation's model is 2222",
     ),
     "a token before the first round": (lambda: Rounds(RoundsState()), pledge(), "last round is 0"),
+    "a token of no round": (
+        lambda: Rounds(RoundsState()),
+        pledge(round=0),
+        "a token for round 0; the last round is 0",
+    ),
     "a token of another round": (rounds, pledge(round=1), "the last round is 2"),
     "a token of an abandoned round": (lambda: rounds(abandoned=True), pledge(), "was abandoned"),
     "a token after the others": (lambda: rounds(closed=9), pledge(), "accepts no more tokens"),
@@ -197,7 +202,20 @@ def test_a_statistic_is_taken_out_of_the_last_model_and_of_no_other() -> None:
 
 def test_an_update_counts_as_revealed_in_its_own_round_only() -> None:
     assert revealed().revealed(REVEALED)
-    assert not Rounds(RoundsState()).revealed(REVEALED)
+    for number in (0, 2):  # before the first round, the last one is number 0
+        assert not Rounds(RoundsState()).revealed(replace(REVEALED, round=number))
     assert not pledged().revealed(REVEALED)
     assert not revealed().revealed(replace(REVEALED, round=1))
     assert not revealed().revealed(replace(REVEALED, update=OTHER))
+
+
+@pytest.mark.parametrize(
+    ("changes", "ended"), [({}, False), ({"aggregated": True}, True), ({"abandoned": True}, True)]
+)
+def test_a_round_ends_with_a_model_or_without(
+    changes: dict[str, object],
+    ended: bool,  # noqa: FBT001
+) -> None:
+    standing = rounds(**changes).standing
+    assert standing is not None
+    assert standing.ended == ended
