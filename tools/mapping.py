@@ -21,7 +21,7 @@ from pathlib import Path
 from tools.refusals import Mutant
 from tools.trees import Tree, stop
 
-__all__ = ["Map", "Maps", "files_naming", "likelihood", "likely", "test_files"]
+__all__ = ["Map", "Maps", "files_naming", "likelihood", "likely", "quoting", "test_files"]
 
 TESTS = ("tests/unit", "tests/contract", "tests/property")
 NOT_RUN = (
@@ -178,6 +178,25 @@ def likely(root: Path, mutant: Mutant, files: Iterable[str]) -> tuple[str, ...]:
     }
     ranked = sorted(found, key=lambda file: (-found[file], (root / file).stat().st_size))
     return tuple(ranked[:MOST_LIKELY])
+
+
+def quoting(root: Path, mutant: Mutant, files: Iterable[str]) -> tuple[str, ...]:
+    """Return the tests of these files that say a part of what a mutant's refusal says."""
+    said, _ = _words_of(root, mutant)
+    if not said:
+        return ()
+    words = re.compile("|".join(map(re.escape, said)))
+    found = []
+    for file in files:
+        text = (root / file).read_text("utf-8")
+        if words.search(text):
+            lines = text.splitlines()
+            for node in ast.parse(text).body:
+                if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+                    if words.search("\n".join(lines[first - 1 : node.end_lineno])):
+                        found.append(f"{file}::{node.name}")
+    return tuple(found)
 
 
 def _words_of(root: Path, mutant: Mutant) -> tuple[set[str], set[str]]:

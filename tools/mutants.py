@@ -11,13 +11,13 @@ none takes a seeded sample of the lines that refuse.
 a change elsewhere in the code leaves it as it is. Tests are the unit, contract and property tests
 except those of the lab.
 
-A mutant first meets the tests that are known to run its statement, and the test files whose text
-speaks most of it. If it is still alive, a run without a mutant notes which test runs which
-statement (`tools.mapping`). It takes a few test files at a time, the likeliest first, and every
-mutant that is alive meets the tests that run it, those that see the refusal first. What the run
-shows is kept in build/mutants. A mutant that is alive when all test files have been run meets all
-tests of the folders of its tests, which share fixtures with them; a limit that is read on import
-meets all tests. Only then it has survived.
+A mutant first meets the tests that quote its refusal, those that are known to run its statement,
+and the test files whose text speaks most of it. If it is still alive, a run without a mutant notes
+which test runs which statement (`tools.mapping`). It takes a few test files at a time, the
+likeliest first, and every mutant that is alive meets the tests that run it, those that see the
+refusal first. What the run shows is kept in build/mutants. A mutant that is alive when all test
+files have been run meets all tests of the folders of its tests, which share fixtures with them; a
+limit that is read on import meets all tests. Only then it has survived.
 
 A test kills a mutant if it fails twice with it, the second time alone, and passes without it. So a
 test that depends on the clock kills no mutant on a busy machine. If tests do not end in time on a
@@ -40,7 +40,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
-from tools.mapping import Maps, files_naming, likely
+from tools.mapping import Maps, files_naming, likely, quoting
 from tools.refusals import Area, Mutant, find
 from tools.trees import BrokenTestsError, Tree, stop
 
@@ -155,9 +155,16 @@ class Trial:
         The clock decides nothing here.
         """
         tests = maps.map().tests_of(self.mutant, others, self._naming(tree))
-        tests += likely(tree.root, self.mutant, maps.missing)
+        files = likely(tree.root, self.mutant, maps.missing)
+        # A table names the limits that are read on import.
+        soonest = quoting(tree.root, self.mutant, files) if self.mutant.runs else files[:1]
+        tests += files
         if not tests:
             return None
+        with self._placed(tree):
+            by = _test(tree, soonest, LIKELY_S)[1] if soonest else ""
+        if by:
+            return self.outcome("killed", by)
         with self._placed(tree):
             code, by = _test(tree, tests, LIKELY_S)
             crashed: tuple[str, ...] = ()

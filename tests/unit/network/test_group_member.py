@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sluice.errors import VerificationError
+from sluice.errors import SettingError, VerificationError
 from sluice.network.plant.grouping import GroupMember
 
 EPOCH = SimpleNamespace(epoch=1, members=("north", "south"))
@@ -43,3 +43,14 @@ def test_an_epoch_that_the_helper_does_not_have_is_refused() -> None:
 def test_a_member_that_the_helper_knows_under_another_key_is_named() -> None:
     with pytest.raises(VerificationError, match="the helper knows south under another key"):
         demanded(keys=KEYS | {"south": "ef" * 32})
+
+
+def test_a_batch_whose_shares_are_gone_is_not_summed() -> None:
+    archived: Any = SimpleNamespace(
+        shares=SimpleNamespace(coordinator=SimpleNamespace(canonical=lambda: b"share"))
+    )
+    member: Any = None
+    assert GroupMember.share_of(member, archived) == b"share"
+    archived.shares = None
+    with pytest.raises(SettingError, match="the batch has no shares; its files were changed"):
+        GroupMember.share_of(member, archived)

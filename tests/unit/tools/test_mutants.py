@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -311,6 +312,21 @@ def test_the_words_of_a_refusal_find_its_tests(project: Path) -> None:
     found = mapping.likelihood(project, mutant, mapping.test_files(project))
     assert found["tests/unit/test_words.py"] > 0
     assert "tests/unit/test_none.py" not in found
+
+
+def test_a_test_that_quotes_a_refusal_is_told_from_others_of_its_file(project: Path) -> None:
+    unit = project / "tests" / "unit"
+    (unit / "test_words.py").write_text(
+        "import pytest\n\ndef test_other() -> None:\n    assert True\n\n"
+        "@pytest.mark.parametrize('why', ['not sealed'])\n"
+        "def test_it(why: str) -> None:\n    assert why\n"
+    )
+    mutant = next(
+        each for each in find(project) if each.kind == "refusal removed" and "sealed" in each.before
+    )
+    files = ("tests/unit/test_files.py", "tests/unit/test_words.py")
+    assert mapping.quoting(project, mutant, files) == ("tests/unit/test_words.py::test_it",)
+    assert not mapping.quoting(project, replace(mutant, branch=None), files)
 
 
 def test_a_test_that_names_a_limit_meets_it_first(project: Path) -> None:

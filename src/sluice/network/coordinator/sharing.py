@@ -358,7 +358,7 @@ class SharedStatistics:
         client, attestation = token.client, token.attestation
         commit = self._ledger.attested_commit(client, attestation, step=OTHER_STATISTIC)
         verified = self.store.statistic(client, attestation)
-        if commit.statistic is None or raw.hex() != commit.statistic:
+        if raw.hex() != commit.statistic:
             raise VerificationError(
                 OTHER_STATISTIC,
                 f"{client!r} sends {raw[:8].hex()}..., and its attested commitment names statistic "
