@@ -31,7 +31,6 @@ __all__ = [
     "DEFAULT_ROWS",
     "PLANTS",
     "SALT",
-    "SCALING",
     "STARTUP_S",
     "AttestBench",
     "Subject",
@@ -42,11 +41,11 @@ __all__ = [
 ]
 
 DEFAULT_ROWS = (1_024, 4_734)  # the paper's batch, and the paper's shard
-SCALING = tuple(1 << power for power in range(10, 17))
 MOVING = "treatment-moving"
 """`treatment` without the channels that never move, as the paper's SWaT set is."""
 PLANTS = ("treatment", MOVING, "line")
 STARTUP_S = 21_600
+DAY_S, USUAL_DAYS = 86_400, 7
 SALT, CONTEXT = b"s" * 32, b"c" * 32
 
 
@@ -110,14 +109,19 @@ class AttestBench:
         return next((cost for cost in self.costs if cost.rows == rows), None)
 
 
-def subject(plant: str) -> Subject:
-    """Simulate a plant, mine hardened rules, and return them with the rows that were not mined."""
+def subject(plant: str, *, rows: int = 0) -> Subject:
+    """Simulate a plant, mine hardened rules, and return them with the rows that were not mined.
+
+    The plant runs for as long as it usually does, or longer if more `rows` are asked for.
+    """
     if plant == "line":
         record = simulate(plant, seed=0, days=8)
         mined = 4_320
     else:
-        record = simulate("treatment", seed=0).without_first(STARTUP_S).every(5)
         mined = 14_202
+        days = (STARTUP_S + 5 * (2 * mined + rows)) / DAY_S
+        longer = {"days": days + 0.1} if days > USUAL_DAYS else {}
+        record = simulate("treatment", seed=0, **longer).without_first(STARTUP_S).every(5)
     if plant == MOVING:
         record = record.select(moving(record))
     rules = mine(record.rows(0, mined), record.rows(mined, 2 * mined), profile=Profile.HARDENED)

@@ -24,8 +24,8 @@ const LOG_ROWS: usize = 8;
 const SEGMENTS: usize = 3;
 /// The gauge's only digit.
 const COLUMN: usize = 0;
-/// The trace's place among what is opened: masks, trace, quotient.
-const TRACE: usize = 1;
+/// The trace's place among what is opened: before all that is beside it.
+const TRACE: usize = 0;
 const BUCKETS: usize = 16;
 const SHARE: f64 = 1.0 / 16.0;
 /// Fifteen degrees of freedom exceed it once in a million.
